@@ -1,0 +1,40 @@
+/* crt/error.h: everything that can go wrong in crt, one list.
+ * Knows nothing of graphs. pybuild reads this list too: one line an entry. */
+#ifndef CRT_ERROR_H
+#define CRT_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, value, text). Values are for ever: never reuse or renumber one. */
+#define CRT_ERRORS(X)                                                          \
+    X(CRT_OK, 0, "no error")                                                   \
+    X(CRT_ERR_NULL, -1, "NULL pointer, or crt_graph_init was not called")      \
+    X(CRT_ERR_ABI, -2, "model and crt are of different CRT_ABI")               \
+    X(CRT_ERR_REGION, -3, "wrong number of memory regions, or one too small")  \
+    X(CRT_ERR_ALIGN, -4, "pointer is not aligned as the model needs it")       \
+    X(CRT_ERR_INDEX, -5, "no input, output or stage of this number")           \
+    X(CRT_ERR_NAME, -6, "no input or output of this name")                     \
+    X(CRT_ERR_SIZE, -7, "byte count is not that of the tensor")                \
+    X(CRT_ERR_INPUT_MISSING, -8, "an input was never given")                   \
+    X(CRT_ERR_INPUT_CONSUMED, -9, "an input was used up: give it again")       \
+    X(CRT_ERR_STOPPED, -10, "the hook stopped the run")                        \
+    X(CRT_ERR_STAGE, -11, "stages must run in order, from 0")                  \
+    X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")
+
+#define CRT_ERROR_VALUE(name, value, text) name = (value),
+enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };
+#undef CRT_ERROR_VALUE
+
+/* The text of an error code; "unknown error" for any other number.
+ *
+ * Owner   static, never freed
+ * Thread  re-entrant */
+const char *crt_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

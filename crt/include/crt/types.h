@@ -1,0 +1,39 @@
+/* crt/types.h: the types that all of crt speaks.
+ * Knows no model and no operator. */
+#ifndef CRT_TYPES_H
+#define CRT_TYPES_H
+
+#include "crt/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types, as crt_tensor.dtype holds them. Values are for ever. */
+enum crt_dtype {
+    CRT_BOOL = 1, /* one byte, 0 or 1 */
+    CRT_INT8 = 2,
+    CRT_UINT8 = 3,
+    CRT_INT16 = 4,
+    CRT_INT32 = 5,
+    CRT_INT64 = 6,
+    CRT_FLOAT32 = 7 /* IEEE 754 binary32 */
+};
+
+/* A piece of memory that the caller lends to a model.
+ *
+ * Units   bytes
+ * Owner   the caller, for as long as the model is used */
+struct crt_region {
+    void *ptr;
+    uint32_t bytes;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
