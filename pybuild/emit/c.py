@@ -1,0 +1,234 @@
+"""Prints Loop IR as C99: one kernel, or one inline function, at a time.
+
+Knows nothing of models, tables or files.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from pybuild.dtype import DType
+from pybuild.loop import (
+    Assign,
+    Binary,
+    Bitcast,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Expr,
+    Fma,
+    For,
+    Func,
+    If,
+    Intrin,
+    Let,
+    Load,
+    Offset,
+    PointerType,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Type,
+    Var,
+)
+from pybuild.loop_verify import statements
+
+WIDTH = 80
+
+# C's precedence levels: a child binds tighter than its parent or gets brackets
+_LEVEL = {
+    "*": 12, "/": 12, "%": 12, "+": 11, "-": 11, "<<": 10, ">>": 10,
+    "<": 9, "<=": 9, "==": 8, "!=": 8, "&": 7, "^": 6, "|": 5,
+}  # fmt: skip
+_UNARY, _ATOM, _TERNARY = 14, 16, 2
+# gcc's -Wparentheses asks for brackets where these mix with others
+_TOUCHY = ("<<", ">>", "&", "|", "^", "<", "<=", "==", "!=")
+
+
+def c_type(kind: Type) -> str:
+    """The C spelling of a type; for a pointer with the star and its space."""
+    if isinstance(kind, PointerType):
+        return f"{'' if kind.writable else 'const '}{kind.elem.c} *"
+    return f"{kind.c} "
+
+
+def expression(expr: Expr) -> str:
+    """One expression."""
+    return _print(expr)[0]
+
+
+def _print(expr: Expr) -> tuple[str, int]:
+    match expr:
+        case Const(value, dtype):
+            return _literal(value, dtype)
+        case Var(name):
+            return name, _ATOM
+        case Load(pointer, index):
+            return f"{_inner(pointer, _ATOM)}[{expression(index)}]", _ATOM
+        case Row(index):
+            return f"p[{expression(index)}]", _ATOM
+        case Offset(pointer, index):
+            text = f"{_inner(pointer, 11)} + {_inner(index, 12)}"
+            return text, _LEVEL["+"]
+        case Binary("min" | "max" as op, a, b):
+            assert isinstance(a.type, DType)
+            args = f"{expression(a)}, {expression(b)}"
+            return f"crt_{op}_{a.type.value}({args})", _ATOM
+        case Binary(op, a, b):
+            return _binary(op, a, b)
+        case Select(condition, a, b):
+            parts = (_inner(e, _TERNARY + 1) for e in (condition, a, b))
+            return "{} ? {} : {}".format(*parts), _TERNARY
+        case Cast(value, dtype):
+            return f"({dtype.c}){_inner(value, _UNARY)}", _UNARY
+        case Bitcast(value, dtype):
+            assert isinstance(value.type, DType)
+            text = f"crt_{value.type.value}_as_{dtype.value}({expression(value)})"
+            return text, _ATOM
+        case Fma(a, b, c):
+            return f"fmaf({expression(a)}, {expression(b)}, {expression(c)})", _ATOM
+        case Call(intrin, args):
+            texts = [expression(arg) for arg in args]
+            if intrin.c is not None:
+                return intrin.c.format(*texts), _ATOM
+            return f"{intrin.name}({', '.join(texts)})", _ATOM
+    raise TypeError(f"no C for {expr}")
+
+
+def _binary(op: str, a: Expr, b: Expr) -> tuple[str, int]:
+    level = _LEVEL[op]
+    left, right = level, level + 1
+    if op in _TOUCHY:
+        left = right = 13
+    return f"{_inner(a, left)} {op} {_inner(b, right)}", level
+
+
+def _inner(expr: Expr, least: int) -> str:
+    text, level = _print(expr)
+    return text if level >= least else f"({text})"
+
+
+def _literal(value: int | float, dtype: DType) -> tuple[str, int]:
+    if dtype is DType.FLOAT32:
+        text = f"{value:.9g}"
+        if "." not in text and "e" not in text:
+            text += ".0"
+        return f"{text}f", _UNARY if value < 0 else _ATOM
+    number = int(value)
+    if dtype is DType.INT64:
+        return f"INT64_C({number})", _ATOM
+    if number == -(2**31):
+        return "INT32_MIN", _ATOM
+    if dtype in (DType.INT8, DType.INT16, DType.UINT8) and number:
+        return f"({dtype.c}){number}" if number > 0 else f"({dtype.c})({number})", 14
+    return str(number), _UNARY if number < 0 else _ATOM
+
+
+def statement(stmt: Stmt, depth: int) -> list[str]:
+    """One statement as indented lines."""
+    pad = "    " * depth
+    match stmt:
+        case Let(var, value):
+            head = f"{pad}{c_type(var.type)}{var.name} ="
+            return _wrapped(f"{head} {expression(value)};", depth)
+        case Assign(var, value):
+            return _assign(var, value, depth)
+        case Store(pointer, index, value):
+            target = expression(Load(pointer, index))
+            return _wrapped(f"{pad}{target} = {expression(value)};", depth)
+        case For(var, start, stop, step, body):
+            advance = f"{var.name}++" if step == 1 else f"{var.name} += {step}"
+            head = f"{pad}for (int32_t {var.name} = {expression(start)}; "
+            limit = _inner(stop, 10)
+            head += f"{var.name} < {limit}; {advance}) {{"
+            return [*_wrapped(head, depth), *_lines(body, depth + 1), f"{pad}}}"]
+        case If(condition, body, otherwise):
+            lines = _wrapped(f"{pad}if ({expression(condition)}) {{", depth)
+            lines += _lines(body, depth + 1)
+            if otherwise:
+                lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1)]
+            return [*lines, f"{pad}}}"]
+        case Comment(text):
+            return [f"{pad}/* {text} */"]
+
+
+def _assign(var: Var, value: Expr, depth: int) -> list[str]:
+    pad = "    " * depth
+    if isinstance(value, Binary) and value.a == var and value.op in ("+", "-", "*"):
+        return _wrapped(f"{pad}{var.name} {value.op}= {expression(value.b)};", depth)
+    return _wrapped(f"{pad}{var.name} = {expression(value)};", depth)
+
+
+def _lines(body: tuple[Stmt, ...], depth: int) -> list[str]:
+    return [line for stmt in body for line in statement(stmt, depth)]
+
+
+def _wrapped(line: str, depth: int) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        subsequent_indent="    " * (depth + 1),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
+    """A kernel as a C function; `comment` says what it is for."""
+    lines = block_comment(comment) if comment else []
+    lines.append(f"{linkage}void {func.name}(void *const *p, const int32_t *a)")
+    lines.append("{")
+    if not func.args:
+        lines.append("    (void)a;")
+    for number, arg in enumerate(func.args):
+        lines.append(f"    const int32_t {arg.name} = a[{number}];")
+    for var, length in func.arrays:
+        assert isinstance(var.type, PointerType)
+        lines.append(f"    {var.type.elem.c} {var.name}[{length}];")
+    assigned = {s.var for s in statements(func.body) if isinstance(s, Assign)}
+    for stmt in func.body:
+        text = statement(stmt, 1)
+        if isinstance(stmt, Let) and stmt.var not in assigned:
+            text = _bound(stmt, text, func.in_place)
+        lines += text
+    return "\n".join([*lines, "}", ""])
+
+
+def _bound(stmt: Let, text: list[str], in_place: bool) -> list[str]:
+    """A variable of the whole kernel: const, or a pointer that nothing overlaps."""
+    if not isinstance(stmt.var.type, PointerType):
+        first = text[0].replace("    ", "    const ", 1)
+    elif isinstance(stmt.value, Row) and not in_place:
+        first = text[0].replace(" *", " *restrict ", 1)
+    else:
+        return text
+    return [first, *text[1:]] if len(first) <= WIDTH else text
+
+
+def inline_function(intrin: Intrin) -> str:
+    """The meaning of an intrinsic as a C function."""
+    params = ", ".join(f"{c_type(p.type)}{p.name}" for p in intrin.params)
+    head = f"CRT_INLINE {c_type(intrin.result.type)}{intrin.name}({params})"
+    lines = [*_wrapped(head, 1), "{"]
+    for var, value in intrin.lets:
+        lines += statement(Let(var, value), 1)
+    lines += _wrapped(f"    return {expression(intrin.result)};", 1)
+    return "\n".join([*lines, "}", ""])
+
+
+def block_comment(text: str) -> list[str]:
+    """A comment of one or more lines within the page's width."""
+    safe = text.replace("*/", "* /").replace("/*", "/ *")
+    parts = [
+        wrapped
+        for line in safe.splitlines()
+        for wrapped in textwrap.wrap(line, WIDTH - 6, break_on_hyphens=False) or [""]
+    ]
+    if len(parts) == 1:
+        return [f"/* {parts[0]} */"]
+    return [f"/* {parts[0]}", *(f" * {p}".rstrip() for p in parts[1:-1]),
+            f" * {parts[-1]} */"]  # fmt: skip

@@ -1,0 +1,299 @@
+"""Prints Loop IR as LLVM IR text: one kernel as one function.
+
+Variables are stack slots that LLVM's first pass turns into registers.
+Knows nothing of models, tables or targets.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from pybuild.dtype import DType
+from pybuild.loop import (
+    COMPARISONS,
+    Assign,
+    Binary,
+    Bitcast,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Expr,
+    Fma,
+    For,
+    Func,
+    If,
+    Let,
+    Load,
+    Offset,
+    PointerType,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Type,
+    Var,
+    const,
+    pointer_type,
+    scalar_type,
+)
+from pybuild.loop_verify import statements
+
+_BITS = {
+    DType.INT8: "i8", DType.UINT8: "i8", DType.INT16: "i16", DType.INT32: "i32",
+    DType.INT64: "i64", DType.FLOAT32: "float", DType.BOOL: "i1",
+}  # fmt: skip
+_INTEGER = {
+    "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
+    "&": "and", "|": "or", "^": "xor", "<<": "shl nsw", ">>": "ashr",
+}  # fmt: skip
+_FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
+_ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
+
+
+def llvm_type(kind: Type) -> str:
+    """The LLVM spelling of a type."""
+    return "ptr" if isinstance(kind, PointerType) else _BITS[kind]
+
+
+def literal(value: int | float, dtype: DType) -> str:
+    """The LLVM spelling of a number."""
+    if dtype.is_float:
+        # LLVM writes a float as the bits of the double of the same value
+        rounded = struct.unpack("<f", struct.pack("<f", value))[0]
+        return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+    return str(int(value))
+
+
+@dataclass
+class _Printer:
+    """The state of printing one function."""
+
+    lines: list[str] = field(default_factory=list)
+    allocas: list[str] = field(default_factory=list)
+    counter: int = 0
+    mutable: frozenset[str] = frozenset()
+    reads: str = ""  # alias metadata of loads and stores
+    writes: str = ""
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"%v{self.counter}"
+
+    def emit(self, text: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self) -> str:
+        self.counter += 1
+        return f"b{self.counter}"
+
+    def slot(self, var: Var) -> str:
+        self.counter += 1
+        name = f"%{var.name}.{self.counter}"
+        self.allocas.append(f"  {name} = alloca {llvm_type(var.type)}")
+        return name
+
+
+# A name in scope is an SSA value, or a stack slot (then `True`)
+_Scope = dict[str, tuple[str, bool]]
+
+
+def function(func: Func, linkage: str = "") -> str:
+    """A kernel as an LLVM function; needs the declarations of `declarations`."""
+    printer = _Printer(mutable=_reassigned(func))
+    if not func.in_place:
+        printer.reads = ", !alias.scope !4, !noalias !5"
+        printer.writes = ", !alias.scope !5, !noalias !4"
+    scope: _Scope = {}
+    for number, arg in enumerate(func.args):
+        where = printer.emit(f"getelementptr inbounds i32, ptr %a, i32 {number}")
+        scope[arg.name] = (
+            printer.emit(f"load i32, ptr {where}, !invariant.load !0"), False
+        )  # fmt: skip
+    for var, length in func.arrays:
+        elem = llvm_type(pointer_type(var).elem)
+        name = f"%{var.name}.array"
+        printer.allocas.append(f"  {name} = alloca [{length} x {elem}], align 16")
+        scope[var.name] = (name, False)
+    _block(printer, func.body, scope)
+    head = f"define {linkage}void @{func.name}(ptr noalias readonly %p, "
+    head += "ptr noalias readonly %a) #0 {"
+    body = [head, "entry:", *printer.allocas, *printer.lines, "  ret void", "}", ""]
+    return "\n".join(body)
+
+
+def declarations() -> str:
+    """What every module with kernels declares."""
+    kinds = ("i32", "i64")
+    lines = [
+        f"declare {k} @llvm.{op}.{k}({k}, {k})" for op in ("smin", "smax") for k in kinds
+    ]
+    lines.append("declare float @llvm.fma.f32(float, float, float)")
+    # what kernels read and what they write never overlap, unless in place
+    lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
+    lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}", ""]
+    return "\n".join(lines)
+
+
+def _reassigned(func: Func) -> frozenset[str]:
+    return frozenset(
+        s.var.name for s in statements(func.body) if isinstance(s, Assign)
+    )
+
+
+def _block(printer: _Printer, body: tuple[Stmt, ...], outer: _Scope) -> None:
+    scope = dict(outer)
+    for stmt in body:
+        _stmt(printer, stmt, scope)
+
+
+def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
+    match stmt:
+        case Let(var, value):
+            text = _expr(printer, value, scope)
+            if var.name in printer.mutable:
+                slot = printer.slot(var)
+                printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
+                scope[var.name] = (slot, True)
+            else:
+                scope[var.name] = (text, False)
+        case Assign(var, value):
+            text = _expr(printer, value, scope)
+            slot = scope[var.name][0]
+            printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
+        case Store(pointer, index, value):
+            kind = _memory_type(pointer_type(pointer).elem)
+            text = _expr(printer, value, scope)
+            where = _element(printer, pointer, index, scope)
+            printer.lines.append(f"  store {kind} {text}, ptr {where}{printer.writes}")
+        case For():
+            _for(printer, stmt, scope)
+        case If():
+            _if(printer, stmt, scope)
+        case Comment():
+            pass
+
+
+def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
+    slot = printer.slot(loop.var)
+    head, body, done = printer.label(), printer.label(), printer.label()
+    start = _expr(printer, loop.start, scope)
+    stop = _expr(printer, loop.stop, scope)
+    printer.lines += [f"  store i32 {start}, ptr {slot}", f"  br label %{head}"]
+    printer.lines.append(f"{head}:")
+    now = printer.emit(f"load i32, ptr {slot}")
+    test = printer.emit(f"icmp slt i32 {now}, {stop}")
+    printer.lines += [f"  br i1 {test}, label %{body}, label %{done}", f"{body}:"]
+    _block(printer, loop.body, {**scope, loop.var.name: (now, False)})
+    after = printer.emit(f"add nsw i32 {now}, {loop.step}")
+    printer.lines += [f"  store i32 {after}, ptr {slot}", f"  br label %{head}"]
+    printer.lines.append(f"{done}:")
+
+
+def _if(printer: _Printer, stmt: If, scope: _Scope) -> None:
+    then, other, done = printer.label(), printer.label(), printer.label()
+    test = _expr(printer, stmt.condition, scope)
+    printer.lines += [f"  br i1 {test}, label %{then}, label %{other}", f"{then}:"]
+    _block(printer, stmt.body, scope)
+    printer.lines += [f"  br label %{done}", f"{other}:"]
+    _block(printer, stmt.otherwise, scope)
+    printer.lines += [f"  br label %{done}", f"{done}:"]
+
+
+def _element(printer: _Printer, pointer: Expr, index: Expr, scope: _Scope) -> str:
+    base = _expr(printer, pointer, scope)
+    kind = _memory_type(pointer_type(pointer).elem)
+    if index == const(0):
+        return base
+    where = _expr(printer, index, scope)
+    return printer.emit(f"getelementptr inbounds {kind}, ptr {base}, i32 {where}")
+
+
+def _memory_type(dtype: DType) -> str:
+    return "i8" if dtype is DType.BOOL else _BITS[dtype]
+
+
+def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
+    match expr:
+        case Const(value, dtype):
+            return literal(value, dtype)
+        case Var(name, kind):
+            text, in_slot = scope[name]
+            return printer.emit(f"load {llvm_type(kind)}, ptr {text}") if in_slot else text
+        case Load(pointer, index):
+            where = _element(printer, pointer, index, scope)
+            alias = printer.writes if pointer_type(pointer).writable else printer.reads
+            return printer.emit(f"load {_memory_type(expr.type)}, ptr {where}{alias}")
+        case Row(index):
+            where = _expr(printer, index, scope)
+            slot = printer.emit(f"getelementptr inbounds ptr, ptr %p, i32 {where}")
+            return printer.emit(f"load ptr, ptr {slot}, !invariant.load !0")
+        case Offset(pointer, index):
+            return _element(printer, pointer, index, scope)
+        case Binary(op, a, b):
+            left, right = _expr(printer, a, scope), _expr(printer, b, scope)
+            return _binary(printer, op, a.type, left, right)
+        case Select(condition, a, b):
+            test = _expr(printer, condition, scope)
+            left, right = _expr(printer, a, scope), _expr(printer, b, scope)
+            kind = llvm_type(expr.type)
+            return printer.emit(f"select i1 {test}, {kind} {left}, {kind} {right}")
+        case Cast(value, dtype):
+            return _cast(printer, _expr(printer, value, scope), scalar_type(value), dtype)
+        case Bitcast(value, dtype):
+            text = _expr(printer, value, scope)
+            kind = llvm_type(value.type)
+            return printer.emit(f"bitcast {kind} {text} to {llvm_type(dtype)}")
+        case Fma(a, b, c):
+            x, y, z = (_expr(printer, e, scope) for e in (a, b, c))
+            args = f"float {x}, float {y}, float {z}"
+            return printer.emit(f"call float @llvm.fma.f32({args})")
+        case Call(intrin, args):
+            values = [_expr(printer, arg, scope) for arg in args]
+            inner: _Scope = {
+                p.name: (v, False) for p, v in zip(intrin.params, values, strict=True)
+            }
+            for var, value in intrin.lets:
+                inner[var.name] = (_expr(printer, value, inner), False)
+            return _expr(printer, intrin.result, inner)
+    raise TypeError(f"no LLVM IR for {expr}")
+
+
+def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> str:
+    name = llvm_type(kind)
+    is_float = isinstance(kind, DType) and kind.is_float
+    if op in COMPARISONS:
+        test = f"fcmp {_ORDERED[op]}" if is_float else f"icmp {_SIGNED[op]}"
+        return printer.emit(f"{test} {name} {left}, {right}")
+    if op in ("min", "max"):
+        if is_float:
+            order = (left, right) if op == "min" else (right, left)
+            test = printer.emit(f"fcmp olt float {order[0]}, {order[1]}")
+            return printer.emit(f"select i1 {test}, float {left}, float {right}")
+        call = f"call {name} @llvm.s{op}.{name}({name} {left}, {name} {right})"
+        return printer.emit(call)
+    table = _FLOAT if is_float else _INTEGER
+    return printer.emit(f"{table[op]} {name} {left}, {right}")
+
+
+def _cast(printer: _Printer, text: str, source: DType, target: DType) -> str:
+    a, b = llvm_type(source), llvm_type(target)
+    unsigned = source in (DType.UINT8, DType.BOOL)
+    if source.is_float:
+        return printer.emit(f"fptosi {a} {text} to {b}")
+    if target.is_float:
+        how = "uitofp" if unsigned else "sitofp"
+        return printer.emit(f"{how} {a} {text} to {b}")
+    if _width(source) == _width(target):
+        return text
+    if _width(source) > _width(target):
+        return printer.emit(f"trunc {a} {text} to {b}")
+    return printer.emit(f"{'zext' if unsigned else 'sext'} {a} {text} to {b}")
+
+
+def _width(dtype: DType) -> int:
+    return 1 if dtype is DType.BOOL else dtype.bytes * 8

@@ -1,0 +1,50 @@
+"""What can go wrong for a user, each with a place, a reason and a hint.
+
+Knows nothing of graphs or files: a place is just text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding: `where: what. Hint: hint`."""
+
+    where: str
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}. Hint: {self.hint}" if self.hint else text
+
+
+class BuildError(Exception):
+    """A model, option or file that cannot be built; holds every finding.
+
+    Errors  exit code 2 on the command line
+    """
+
+    exit_code = 2
+
+    def __init__(self, where: str, what: str, hint: str = "") -> None:
+        self.problems: tuple[Problem, ...] = (Problem(where, what, hint),)
+        super().__init__(str(self.problems[0]))
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> BuildError:
+        """All of `problems` (at least one) in one exception."""
+        found = tuple(problems)
+        error = cls(found[0].where, found[0].what, found[0].hint)
+        error.problems = found
+        error.args = ("\n".join(str(p) for p in found),)
+        return error
+
+
+class LimitError(BuildError):
+    """A limit the user gave (RAM, flash) is exceeded; exit code 3."""
+
+    exit_code = 3

@@ -1,0 +1,185 @@
+"""Graph IR: what a model computes. Frozen values; every pass makes a new Graph.
+
+Knows nothing of files, kernels, memory or what an operator means (see ops/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem
+
+# int, float, str, bool, or tuples of them
+Attr = Any
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (q - zero_point); several values: one per index of axis."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...] = (0,)
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value: name (unique in the graph), static shape, type, quantisation."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    quant: Quant | None = None
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        count = 1
+        for dim in self.shape:
+            count *= dim
+        return count
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+    @property
+    def scale(self) -> float:
+        """The one scale of a tensor quantised as a whole."""
+        assert self.quant is not None and len(self.quant.scale) == 1, self.name
+        return self.quant.scale[0]
+
+    @property
+    def zero_point(self) -> int:
+        """The one zero point of a tensor quantised as a whole."""
+        assert self.quant is not None and len(self.quant.zero_point) == 1, self.name
+        return self.quant.zero_point[0]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator; inputs are tensor names, "" where an optional one is absent."""
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Attr] = field(default_factory=dict)
+    device: int = 0
+
+    @property
+    def output(self) -> str:
+        return self.outputs[0]
+
+    def with_attrs(self, **attrs: Attr) -> Node:
+        return replace(self, attrs={**self.attrs, **attrs})
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in an order in which they can run, and every tensor they name.
+
+    name     of the model, as C will spell it
+    source   file name, for messages
+    constants  values of the tensors that are known, by tensor name
+    """
+
+    name: str
+    source: str
+    nodes: tuple[Node, ...]
+    tensors: Mapping[str, Tensor]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, Array] = field(default_factory=dict)
+
+    def tensor(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def where(self, node: Node) -> str:
+        """The place of a node, for messages."""
+        return f"{self.source}: node '{node.name}' ({node.op})"
+
+    def producers(self) -> dict[str, Node]:
+        """Tensor name -> the node that makes it."""
+        return {out: node for node in self.nodes for out in node.outputs}
+
+    def consumers(self) -> dict[str, list[Node]]:
+        """Tensor name -> the nodes that read it, in order, once per use."""
+        users: dict[str, list[Node]] = {name: [] for name in self.tensors}
+        for node in self.nodes:
+            for name in node.inputs:
+                if name:
+                    users[name].append(node)
+        return users
+
+    def dump(self) -> str:
+        """A stable text of the whole graph; constants as shapes."""
+        lines = [f"graph {self.name}"]
+        for role, names in (("input", self.inputs), ("output", self.outputs)):
+            lines += [f"{role} {_type_text(self.tensors[name])}" for name in names]
+        for node in self.nodes:
+            attrs = " ".join(f"{k}={node.attrs[k]!r}" for k in sorted(node.attrs))
+            reads = ", ".join(
+                ("const " if n in self.constants else "") + (n or "-")
+                for n in node.inputs
+            )
+            makes = ", ".join(_type_text(self.tensors[n]) for n in node.outputs)
+            lines.append(f"{makes} = {node.op}({reads}) {attrs}".rstrip())
+        return "\n".join(lines) + "\n"
+
+
+def _type_text(tensor: Tensor) -> str:
+    dims = ",".join(map(str, tensor.shape))
+    quant = ""
+    if tensor.quant is not None:
+        quant = f" q({len(tensor.quant.scale)}, {tensor.quant.scale[0]:.9g}"
+        quant += f", {tensor.quant.zero_point[0]})"
+    return f"{tensor.name}: {tensor.dtype.value}[{dims}]{quant}"
+
+
+def verify(graph: Graph) -> None:
+    """Every tensor is defined once and before use; constants fit their tensors.
+
+    Errors  BuildError with every inconsistency found
+    """
+    found: list[Problem] = []
+    known = set(graph.inputs) | set(graph.constants)
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name and name not in known:
+                found.append(
+                    Problem(graph.where(node), f"reads '{name}' before it exists")
+                )
+        for name in node.outputs:
+            if name in known:
+                found.append(Problem(graph.where(node), f"defines '{name}' again"))
+            if name not in graph.tensors:
+                found.append(Problem(graph.where(node), f"'{name}' has no type"))
+            known.add(name)
+    found += _verify_boundary(graph, known)
+    if found:
+        raise BuildError.of(found)
+
+
+def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
+    found = []
+    for name in graph.outputs:
+        if name not in known:
+            found.append(Problem(graph.source, f"output '{name}' is never computed"))
+    for name in sorted(known - set(graph.tensors)):
+        found.append(Problem(graph.source, f"tensor '{name}' has no type"))
+    for name, value in graph.constants.items():
+        tensor = graph.tensors.get(name)
+        if tensor is None:
+            continue
+        if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+            what = f"constant '{name}' is {value.dtype.name}{list(value.shape)}, "
+            what += f"its tensor {tensor.dtype.value}{list(tensor.shape)}"
+            found.append(Problem(graph.source, what))
+    for name, tensor in graph.tensors.items():
+        if any(dim < 0 for dim in tensor.shape):
+            found.append(Problem(graph.source, f"'{name}' has a dynamic shape"))
+    return found

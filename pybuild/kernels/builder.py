@@ -1,0 +1,152 @@
+"""Writes one kernel as Loop IR: scopes, unique names, arguments or constants.
+
+A schedule is ordinary Python around these calls. Knows no operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pybuild.dtype import DType
+from pybuild.loop import (
+    INT32,
+    Assign,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Func,
+    If,
+    Let,
+    Operand,
+    PointerType,
+    Row,
+    Stmt,
+    Store,
+    Var,
+    const,
+    i32,
+)
+from pybuild.loop_verify import verify
+
+
+class Builder:
+    """Collects the statements of one kernel.
+
+    specialise  integers given to `arg` become constants of this kernel instead
+                of entries of its argument array
+    """
+
+    def __init__(self, name: str, specialise: bool = False) -> None:
+        self.name = name
+        self.specialise = specialise
+        self.values: list[int] = []
+        self._args: list[Var] = []
+        self._arrays: list[tuple[Var, int]] = []
+        self._blocks: list[list[Stmt]] = [[]]
+        self._names: list[set[str]] = [set()]
+
+    def arg(self, name: str, value: int) -> Expr:
+        """An integer of the layer: an argument, or a constant when specialising."""
+        if self.specialise:
+            return const(value)
+        var = Var(self._unique(name, outermost=True), INT32)
+        self._args.append(var)
+        self.values.append(value)
+        return var
+
+    def row(
+        self, name: str, index: Operand, elem: DType, writable: bool = False
+    ) -> Var:
+        """Pointer number `index` of the kernel, bound to a typed name."""
+        return self.let(name, Row(i32(index), PointerType(elem, writable)))
+
+    def array(self, name: str, elem: DType, length: int) -> Var:
+        """A local array; its memory is the stack's."""
+        var = Var(self._unique(name, outermost=True), PointerType(elem, True))
+        self._arrays.append((var, length))
+        return var
+
+    def let(self, name: str, value: Operand, dtype: DType = INT32) -> Var:
+        """A new variable; `assign` may change it later."""
+        expr = value if isinstance(value, Expr) else const(value, dtype)
+        var = Var(self._unique(name), expr.type)
+        self._blocks[-1].append(Let(var, expr))
+        return var
+
+    def assign(self, var: Var, value: Operand) -> None:
+        assert isinstance(var.type, DType) or isinstance(value, Expr)
+        expr = value if isinstance(value, Expr) else const(value, _scalar(var))
+        self._blocks[-1].append(Assign(var, expr))
+
+    def store(self, pointer: Expr, index: Operand, value: Expr) -> None:
+        self._blocks[-1].append(Store(pointer, i32(index), value))
+
+    def comment(self, text: str) -> None:
+        self._blocks[-1].append(Comment(text))
+
+    @contextmanager
+    def loop(
+        self, name: str, stop: Operand, start: Operand = 0, step: int = 1
+    ) -> Iterator[Expr]:
+        """for (name = start; name < stop; name += step); a loop of one turn is none."""
+        first, last = i32(start), i32(stop)
+        if isinstance(first, Const) and isinstance(last, Const):
+            if first.value >= last.value:
+                raise ValueError(f"{self.name}: loop {name} never runs")
+            if first.value + step >= last.value:
+                yield first
+                return
+        self._open()
+        var = Var(self._unique(name), INT32)
+        yield var
+        body = self._close()
+        self._blocks[-1].append(For(var, first, last, step, body))
+
+    @contextmanager
+    def when(self, condition: Expr) -> Iterator[None]:
+        """if (condition)"""
+        self._open()
+        yield
+        self._blocks[-1].append(If(condition, self._close()))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """else, of the `when` just before."""
+        last = self._blocks[-1].pop()
+        assert isinstance(last, If) and not last.otherwise
+        self._open()
+        yield
+        body = self._close()
+        self._blocks[-1].append(If(last.condition, last.body, body))
+
+    def finish(self, in_place: bool = False) -> Func:
+        """The kernel, verified; `in_place`: it may write over what it has read."""
+        assert len(self._blocks) == 1, f"{self.name}: a block is still open"
+        body = tuple(self._blocks[0])
+        func = Func(self.name, tuple(self._args), tuple(self._arrays), body, in_place)
+        verify(func)
+        return func
+
+    def _open(self) -> None:
+        self._blocks.append([])
+        self._names.append(set())
+
+    def _close(self) -> tuple[Stmt, ...]:
+        self._names.pop()
+        return tuple(self._blocks.pop())
+
+    def _unique(self, name: str, outermost: bool = False) -> str:
+        taken = set().union(*self._names)
+        unique, count = name, 1
+        while unique in taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self._names[0 if outermost else -1].add(unique)
+        return unique
+
+
+def _scalar(var: Var) -> DType:
+    assert isinstance(var.type, DType)
+    return var.type

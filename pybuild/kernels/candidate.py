@@ -1,0 +1,72 @@
+"""What a kernel offers the planner: its code, its tables, how it meets tensors.
+
+Knows no addresses: rows and bytes only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pybuild.dtype import Array
+from pybuild.graph import Tensor
+from pybuild.loop import Func
+
+
+@dataclass(frozen=True)
+class RowAccess:
+    """How a kernel reads or writes one tensor: `rows` rows of `row_bytes`.
+
+    window, stride, pad  as in crt_operand; stride 0: the same window every time
+    pad_row              bytes of a row outside the tensor; None: never outside
+    """
+
+    tensor: str
+    rows: int
+    row_bytes: int
+    window: int = 1
+    stride: int = 1
+    pad: int = 0
+    pad_row: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A constant in the order its kernel reads it; `role` names it in the C."""
+
+    role: str
+    array: Array
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to compute a node.
+
+    bands     calls per image (output rows, unless a band has several)
+    scratch   bytes of working memory, 16-byte aligned
+    in_place  inputs whose memory the first output may take over
+    cost      estimated instructions of one inference; `code` estimated bytes
+    """
+
+    func: Func
+    args: tuple[int, ...]
+    outputs: tuple[RowAccess, ...]
+    inputs: tuple[RowAccess, ...]
+    constants: tuple[Packed, ...] = ()
+    images: int = 1
+    bands: int = 1
+    scratch: int = 0
+    in_place: tuple[int, ...] = ()
+    cost: int = 0
+    align: int = field(default=1)
+
+
+def whole(tensor: Tensor) -> RowAccess:
+    """The tensor as a single row."""
+    return RowAccess(tensor.name, 1, tensor.bytes, 1, 0)
+
+
+def by_rows(tensor: Tensor) -> RowAccess:
+    """A tensor [N,H,W,C] as its N * H rows, one after the other."""
+    rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
+    images = tensor.shape[0] if len(tensor.shape) == 4 else 1
+    return RowAccess(tensor.name, rows, tensor.bytes // (rows * images))

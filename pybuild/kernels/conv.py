@@ -1,0 +1,202 @@
+"""2-D convolution by rows: int8 with requantisation, and float32.
+
+One builder serves grouped, dilated and pointwise layers and, as an image of one
+row, fully connected ones (dense.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.candidate import Packed
+from pybuild.kernels.finish import Finish, FloatClamp
+from pybuild.kernels.window import Bound, Window
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    offset,
+)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it.
+
+    x_zero   input zero point (0 for float)
+    block    output channels computed together
+    """
+
+    window: Window
+    finish: Finish
+    x_zero: int = 0
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(self.finish, FloatClamp)
+
+    @property
+    def block(self) -> int:
+        return 8 if self.is_float else 4
+
+    @property
+    def group_outputs(self) -> int:
+        return self.window.out_channels // self.window.groups
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The block sizes this layer needs: full blocks, then one by one."""
+        full = self.group_outputs >= self.block
+        rest = self.group_outputs % self.block
+        return ((self.block,) if full else ()) + ((1,) if rest else ())
+
+    @property
+    def name(self) -> str:
+        kind = "f32" if self.is_float else "s8"
+        tail = "x".join(map(str, self.blocks))
+        parts = ("conv2d", kind, self.window.key, self.finish.key, tail)
+        return "_".join(p for p in parts if p)
+
+
+def kernel(layer: Layer, specialise: bool = False) -> Builder:
+    """y[ox,o] = finish(bias[o] + sum(x * w)), a few output channels at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; bias [O]
+            (int8: int32, with -x_zero * sum(w) folded in)
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer, specialise).write()
+
+
+def pack(layer: Layer, weights: Array) -> Packed:
+    """Weights [O,KH,KW,C/groups] in reading order: float blocks interleaved."""
+    if not layer.is_float or 8 not in layer.blocks:
+        return Packed("weights", weights)
+    w = layer.window
+    grouped = weights.reshape(w.groups, layer.group_outputs, -1)
+    full = layer.group_outputs - layer.group_outputs % 8
+    patch = grouped.shape[2]
+    blocks = grouped[:, :full].reshape(w.groups, full // 8, 8, patch)
+    mixed = blocks.transpose(0, 1, 3, 2).reshape(w.groups, full * patch)
+    tail = grouped[:, full:].reshape(w.groups, -1)
+    return Packed("weights", np.concatenate([mixed, tail], 1).reshape(weights.shape))
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer, specialise: bool) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name, specialise)
+        self.g = g = Bound(k, layer.window)
+        w = layer.window
+        elem = FLOAT32 if layer.is_float else INT8
+        self.elem, self.total = elem, FLOAT32 if layer.is_float else INT32
+        self.y = k.row("y", 0, elem, writable=True)
+        self.weights = k.row("weights", g.rows + 1, elem)
+        self.bias = k.row("bias", g.rows + 2, self.total)
+        self.out_channels = k.arg("out_channels", w.out_channels)
+        self.group_inputs, self.group_outputs = g.channels, self.out_channels
+        if w.groups > 1:
+            self.group_inputs = k.arg("group_inputs", w.channels // w.groups)
+            self.group_outputs = k.arg("group_outputs", layer.group_outputs)
+        self.x_zero: Expr = const(0)
+        if w.padded and not layer.is_float:
+            self.x_zero = k.arg("x_zero", layer.x_zero)
+        self.finish = layer.finish.bind(k, g.rows + 3)
+        self.row_taps = k.let("row_taps", g.kernel_w * self.group_inputs)
+        self.patch = self.row_taps
+        if not w.pointwise:
+            self.patch = k.let("patch", self.row_taps * g.kernel_h)
+
+    def write(self) -> Builder:
+        k, g = self.k, self.g
+        with k.loop("ox", g.out_width) as ox:
+            x0 = k.let("x0", ox * g.stride - g.left)
+            first, last = g.inside(k, x0)
+            inside = (first, last)
+            if self.layer.window.groups == 1:
+                self._channels(ox, x0, inside, const(0), x0 * g.channels)
+            else:
+                with k.loop("group", k.arg("groups", self.layer.window.groups)) as group:
+                    base = k.let("base", group * self.group_outputs)
+                    start = x0 * g.channels + group * self.group_inputs
+                    self._channels(ox, x0, inside, base, start)
+        return k
+
+    def _channels(
+        self, ox: Expr, x0: Expr, inside: tuple[Expr, Expr], base: Expr, start: Expr
+    ) -> None:
+        k, blocks = self.k, self.layer.blocks
+        begin = k.let("begin", start)
+        full = self.group_outputs
+        if len(blocks) == 2:
+            full = k.let("full", full - full % blocks[0])
+        spans = [(blocks[0], const(0), full)]
+        if len(blocks) == 2:
+            spans.append((1, full, self.group_outputs))
+        for block, low, high in spans:
+            with k.loop("channel", base + high, base + low, block) as channel:
+                accs = self._accumulate(block, channel, begin, inside)
+                y = k.let("to", ox * self.out_channels + channel)
+                for j, acc in enumerate(accs):
+                    k.store(self.y, y + j, self.finish.apply(acc, channel + j))
+
+    def _accumulate(
+        self, block: int, channel: Expr, begin: Expr, inside: tuple[Expr, Expr]
+    ) -> list[Var]:
+        k, g = self.k, self.g
+        accs = [
+            k.let(f"acc{j}", load(self.bias, channel + j)) for j in range(block)
+        ]
+        at = k.let("at", channel * self.patch)
+        step = block if self.layer.is_float else 1
+        with k.loop("ky", g.kernel_h) as ky:
+            x = k.row("x", ky * g.dilation_h + 1, self.elem)
+            w = k.let("w", offset(self.weights, at + ky * self.row_taps * step))
+            self._taps(accs, x, w, begin, inside)
+        return accs
+
+    def _taps(
+        self, accs: list[Var], x: Expr, w: Var, begin: Expr, inside: tuple[Expr, Expr]
+    ) -> None:
+        k, g, window = self.k, self.g, self.layer.window
+        first, last = inside
+        if window.dilation_w == 1 and window.groups == 1:
+            low = k.let("from", first * self.group_inputs) if window.padded else const(0)
+            high = last * self.group_inputs
+            with k.loop("tap", high, low) as tap:
+                self._multiply(accs, load(x, begin + tap), w, tap)
+        else:
+            with k.loop("kx", last, first) as kx:
+                pixel = k.let("pixel", begin + kx * g.dilation_w * g.channels)
+                at = k.let("tap_at", kx * self.group_inputs)
+                with k.loop("c", self.group_inputs) as c:
+                    self._multiply(accs, load(x, pixel + c), w, at + c)
+        if window.padded and not self.layer.is_float:
+            with k.loop("tap", first * self.group_inputs) as tap:
+                self._multiply(accs, self.x_zero, w, tap)
+            with k.loop("tap", self.row_taps, last * self.group_inputs) as tap:
+                self._multiply(accs, self.x_zero, w, tap)
+
+    def _multiply(self, accs: list[Var], x: Expr, w: Expr, tap: Expr) -> None:
+        k = self.k
+        value = k.let("value", cast(x, self.total)) if len(accs) > 1 else x
+        for j, acc in enumerate(accs):
+            where = tap * len(accs) + j if self.layer.is_float else tap + self._skip(j)
+            weight = cast(load(w, where), self.total)
+            k.assign(acc, acc + cast(value, self.total) * weight)
+
+    def _skip(self, j: int) -> Expr:
+        return self.patch * j
+
+

@@ -1,0 +1,159 @@
+"""Checks of the Loop IR: names, types and where stores may go; a text dump."""
+
+from __future__ import annotations
+
+from pybuild.loop import (
+    INT32,
+    Assign,
+    Call,
+    Comment,
+    Expr,
+    For,
+    Func,
+    If,
+    Intrin,
+    Let,
+    Load,
+    Offset,
+    PointerType,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    children,
+    pointer_type,
+    scalar_type,
+)
+
+
+def verify(func: Func) -> None:
+    """Every name is declared before use and once, every type fits.
+
+    Errors  ValueError naming the kernel and the first fault
+    """
+    scope = {var.name: var for var in func.args}
+    scope.update({var.name: var for var, _ in func.arrays})
+    try:
+        _block(func.body, scope)
+    except ValueError as error:
+        raise ValueError(f"kernel {func.name}: {error}") from None
+
+
+def _block(body: tuple[Stmt, ...], outer: dict[str, Var]) -> None:
+    scope = dict(outer)
+    for stmt in body:
+        _stmt(stmt, scope)
+
+
+def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
+    match stmt:
+        case Let(var, value):
+            _expr(value, scope)
+            _same(var, value)
+            _declare(var, scope)
+        case Assign(var, value):
+            _expr(value, scope)
+            _expr(var, scope)
+            _same(var, value)
+        case Store(pointer, index, value):
+            for expr in (pointer, index, value):
+                _expr(expr, scope)
+            target = pointer_type(pointer)
+            _require(target.writable, "stores through a read-only pointer")
+            _require(target.elem == value.type, f"stores {value.type} as {target.elem}")
+            _require(index.type == INT32, "an index is not int32")
+        case For(var, start, stop, step, body):
+            _expr(start, scope)
+            _expr(stop, scope)
+            _require(step > 0, f"loop {var.name} has step {step}")
+            inner = dict(scope)
+            _declare(var, inner)
+            _block(body, inner)
+        case If(condition, body, otherwise):
+            _expr(condition, scope)
+            _block(body, scope)
+            _block(otherwise, scope)
+        case Comment():
+            pass
+
+
+def _declare(var: Var, scope: dict[str, Var]) -> None:
+    _require(var.name not in scope, f"'{var.name}' hides another")
+    scope[var.name] = var
+
+
+def _same(var: Var, value: Expr) -> None:
+    if isinstance(var.type, PointerType) and isinstance(value.type, PointerType):
+        _require(var.type.elem == value.type.elem, f"'{var.name}' changes its element")
+        _require(
+            value.type.writable or not var.type.writable,
+            f"'{var.name}' becomes writable",
+        )
+    else:
+        _require(var.type == value.type, f"'{var.name}': {var.type} = {value.type}")
+
+
+def _expr(expr: Expr, scope: dict[str, Var]) -> None:
+    for child in children(expr):
+        _expr(child, scope)
+    match expr:
+        case Var(name):
+            _require(scope.get(name) == expr, f"'{name}' is not declared")
+        case Load(_, index) | Offset(_, index) | Row(index):
+            _require(index.type == INT32, "an index is not int32")
+        case Select(condition, a, b):
+            _require(a.type == b.type, "select of two types")
+            _require(scalar_type(condition).value == "bool", "select on a number")
+        case Call(intrin, args):
+            for param, arg in zip(intrin.params, args, strict=True):
+                _require(param.type == arg.type, f"{intrin.name}: {param.name}")
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise ValueError(what)
+
+
+def intrins(func: Func) -> list[Intrin]:
+    """The intrinsics that a kernel calls, callees before callers, each once."""
+    found: dict[str, Intrin] = {}
+
+    def visit(expr: Expr) -> None:
+        for child in children(expr):
+            visit(child)
+        if isinstance(expr, Call):
+            for _, value in expr.intrin.lets:
+                visit(value)
+            visit(expr.intrin.result)
+            found.setdefault(expr.intrin.name, expr.intrin)
+
+    for stmt in statements(func.body):
+        for expr in _operands(stmt):
+            visit(expr)
+    return list(found.values())
+
+
+def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """All statements of a block, inner ones included, outermost first."""
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if isinstance(stmt, For):
+            found += statements(stmt.body)
+        elif isinstance(stmt, If):
+            found += statements(stmt.body) + statements(stmt.otherwise)
+    return found
+
+
+def _operands(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Let(_, value) | Assign(_, value):
+            return (value,)
+        case Store(pointer, index, value):
+            return (pointer, index, value)
+        case For(_, start, stop):
+            return (start, stop)
+        case If(condition):
+            return (condition,)
+    return ()
