@@ -1,0 +1,162 @@
+"""crt itself: its C tests under each compiler, coverage, C++ and size."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
+
+HERE = Path(__file__).resolve().parent
+INCLUDES = ("-I", INCLUDE, "-I", HERE)
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+TRAP = ("-g", "-fsanitize=undefined", "-fsanitize-trap=undefined")
+TEXT_LIMIT = 1400  # bytes, Cortex-M4 -Os, without memcpy; users are promised 2048
+SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_calls(compiler: str, switch: str, tmp_path: Path) -> None:
+    require(compiler)
+    checks = SANITIZE if links(compiler, SANITIZE, tmp_path) else TRAP
+    (tmp_path / "mine.h").write_text("#define CRT_NO_HOOK\n#define CRT_NO_STRING_H\n")
+    flags = [*STRICT, *checks, *([switch] if switch else []), "-I", tmp_path]
+    files = [*SOURCES, HERE / "test_graph.c"]
+    run([compiler, *flags, *INCLUDES, *files, "-o", tmp_path / "test"])
+    assert run([tmp_path / "test"]) == ""
+
+
+def test_every_line_and_branch_is_tested(tmp_path: Path) -> None:
+    require("gcov")
+    counts: dict[str, dict[str, int]] = {}
+    for number, switch in enumerate(("-DCRT_HOOKED", "-DCRT_NO_STRING_H")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        files = [*SOURCES, HERE / "test_graph.c"]
+        flags = ["-std=c99", "-O0", "--coverage", switch]
+        run([require("gcc"), *flags, *INCLUDES, *files, "-o", "test"], cwd=folder)
+        run([folder / "test"])
+        run(["gcov", "-b", "--json-format", *folder.glob("*.gcda")], cwd=folder)
+        for report in sorted(folder.glob("*.gcov.json.gz")):
+            _add_counts(json.loads(gzip.decompress(report.read_bytes())), counts)
+    wanted = {source.name for source in SOURCES} | {"port.h"}
+    assert wanted <= set(counts)
+    missed = {
+        f"{name}:{place}"
+        for name in wanted
+        for place, count in counts[name].items()
+        if count == 0
+    }
+    assert not missed
+
+
+def _add_counts(report: dict, counts: dict[str, dict[str, int]]) -> None:  # type: ignore[type-arg]
+    for entry in report["files"]:
+        places = counts.setdefault(Path(entry["file"]).name, {})
+        for line in entry["lines"]:
+            key = f"{line['line_number']}"
+            places[key] = places.get(key, 0) + line["count"]
+            for index, branch in enumerate(line["branches"]):
+                key = f"{line['line_number']} branch {index}"
+                places[key] = places.get(key, 0) + branch["count"]
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_cpp(compiler: str, standard: str, tmp_path: Path) -> None:
+    require(compiler)
+    objects = []
+    for source in SOURCES:
+        objects.append(tmp_path / f"{source.stem}.o")
+        run([require("gcc"), *INCLUDES, "-c", source, "-o", objects[-1]])
+    flags = [f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    files = [HERE / "headers.cpp", *objects]
+    run([compiler, *flags, *INCLUDES, *files, "-o", tmp_path / "test"])
+    run([tmp_path / "test"])
+
+
+@pytest.mark.parametrize("header", sorted((INCLUDE / "crt").glob("*.h")), ids=str)
+def test_header_stands_alone(header: Path, tmp_path: Path) -> None:
+    source = tmp_path / "alone.c"
+    source.write_text(f'#include "crt/{header.name}"\nextern int alone;\n')
+    run([require("gcc"), *STRICT, *INCLUDES, "-fsyntax-only", source])
+
+
+def test_old_c_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "old.c"
+    source.write_text('#include "crt/config.h"\n')
+    command = f"gcc -std=c90 -I {INCLUDE} -fsyntax-only {source} 2>&1 || true"
+    require("gcc")
+    assert "crt needs C99 or newer" in run(["sh", "-c", command])
+
+
+def _firmware(tmp_path: Path, *switches: str) -> dict[str, int]:
+    gcc = require("arm-none-eabi-gcc")
+    flags = [
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-Os",
+        "-ffunction-sections",
+        "-fdata-sections",
+    ]
+    link = ["-nostartfiles", "-Wl,--gc-sections", "-specs=nano.specs"]
+    files = [*SOURCES, HERE / "size_main.c", "-o", tmp_path / "size.elf"]
+    run([gcc, *flags, *STRICT, *switches, *INCLUDES, *link, *files])
+    listing = run(["arm-none-eabi-nm", "-S", "-t", "d", tmp_path / "size.elf"])
+    found = re.findall(r"^\d+ (\d+) ([tTrRbB]) (\w+)$", listing, re.MULTILINE)
+    return {name: int(size) for size, kind, name in found if kind in "tT"}
+
+
+def test_runtime_is_small(tmp_path: Path) -> None:
+    sizes = _firmware(tmp_path)
+    mine = {"_start", "sum3", "add", "copy", "copy2", "memcpy"}
+    text = {name: size for name, size in sizes.items() if name not in mine}
+    assert sum(text.values()) <= TEXT_LIMIT, text
+    assert not {"malloc", "printf", "abort", "crt_strerror"} & set(text)
+
+
+def test_hook_leaves_by_its_switch(tmp_path: Path) -> None:
+    with_hook = sum(_firmware(tmp_path).values())
+    assert sum(_firmware(tmp_path, "-DCRT_NO_HOOK").values()) < with_hook - 50
+
+
+def test_instance_is_small(tmp_path: Path) -> None:
+    source = tmp_path / "instance.c"
+    source.write_text(
+        '#include "crt/graph.h"\nchar small[sizeof(struct crt_graph) <= 32 ? 1 : -1];\n'
+    )
+    flags = ["-mcpu=cortex-m4", "-mthumb", *STRICT, *INCLUDES, "-fsyntax-only"]
+    run([require("arm-none-eabi-gcc"), *flags, source])
+
+
+def test_no_forbidden_calls(tmp_path: Path) -> None:
+    """crt calls nothing but memcpy: no allocation, no printing, no abort."""
+    allowed = {"memcpy"}
+    called: set[str] = set()
+    defined: set[str] = set()
+    for source in SOURCES:
+        obj = tmp_path / f"{source.stem}.o"
+        run([require("gcc"), "-Os", *INCLUDES, "-c", source, "-o", obj])
+        for line in run([require("nm"), obj]).splitlines():
+            kind, name = line.split()[-2:]
+            (called if kind == "U" else defined).add(name)
+    assert called - defined <= allowed | {"_GLOBAL_OFFSET_TABLE_"}
+
+
+def test_objects_lock_to_the_abi() -> None:
+    abi = (INCLUDE / "crt" / "abi.h").read_text()
+    number = re.search(r"^#define CRT_ABI (\d+)$", abi, re.MULTILINE)
+    assert number is not None
+    header = (INCLUDE / "crt" / "graph.h").read_text()
+    assert f"extern const uint32_t crt_abi_{number[1]};" in header
+
+
+def test_error_numbers_are_unique() -> None:
+    text = (ROOT / "crt" / "include" / "crt" / "error.h").read_text()
+    values = re.findall(r"X\((CRT_\w+), (-?\d+), ", text)
+    assert [int(value) for _, value in values] == [-n for n in range(len(values))]
