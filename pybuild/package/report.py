@@ -1,0 +1,140 @@
+"""What a build costs and promises: the same facts for people and for scripts.
+
+Values only; knows nothing of how they were found or where they are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pybuild.graph import Graph, Tensor
+from pybuild.ops import OPERATORS
+
+# what a user may compare the numbers with, by build option
+REFERENCES = {
+    "litert": "LiteRT reference kernels, bit for bit",
+    "tflm": "TensorFlow Lite Micro: rounds twice everywhere",
+    "single": "one rounding everywhere, ties up; XNNPACK to 5 in a million",
+    "onnx": "ONNX standard, ties to even",
+}
+FLOAT_REFERENCE = "float32, compared within a tolerance"
+
+
+@dataclass(frozen=True)
+class Ram:
+    """Units  bytes; instance: of struct <name> on a 32-bit target."""
+
+    arena: int
+    instance: int
+    lower_bound: int
+
+
+@dataclass(frozen=True)
+class Flash:
+    """Units  bytes; tables: steps, arguments, descriptions; kernels not counted."""
+
+    weights: int
+    tables: int
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """An input or output; real = scale * (q - zero_point) where scale is given."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A node of the final graph; out_bytes: of all its outputs."""
+
+    name: str
+    op: str
+    macs: int
+    out_bytes: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes moved for layout only, which no view could replace."""
+
+    tensor: str
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A build in figures; reference names what integer results are equal to."""
+
+    name: str
+    ram: Ram
+    flash: Flash
+    macs: int
+    inputs: tuple[Boundary, ...]
+    outputs: tuple[Boundary, ...]
+    layers: tuple[Layer, ...]
+    rounding: str
+    reference: str
+    copies: tuple[Copy, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers, in a fixed order."""
+        plain = asdict(self)
+        for key in ("inputs", "outputs", "layers", "copies"):
+            plain[key] = list(plain[key])
+        for boundary in (*plain["inputs"], *plain["outputs"]):
+            boundary["shape"] = list(boundary["shape"])
+        return plain
+
+
+def boundary(tensor: Tensor) -> Boundary:
+    whole = tensor.quant is not None and len(tensor.quant.scale) == 1
+    return Boundary(
+        tensor.name,
+        tensor.dtype.value,
+        tensor.shape,
+        tensor.bytes,
+        tensor.scale if whole else None,
+        tensor.zero_point if whole else None,
+    )
+
+
+def layers(graph: Graph) -> tuple[Layer, ...]:
+    """Every node of the graph in its order."""
+    return tuple(
+        Layer(
+            node.name,
+            node.op,
+            OPERATORS[node.op].macs(node, graph),
+            sum(graph.tensor(name).bytes for name in node.outputs),
+        )
+        for node in graph.nodes
+    )
+
+
+def make_report(
+    graph: Graph, ram: Ram, flash: Flash, rounding: str, copies: Iterable[Copy] = ()
+) -> Report:
+    """The report of a final graph, given what the plan and the packer found."""
+    integer = any("rounding" in node.attrs for node in graph.nodes)
+    rows = layers(graph)
+    return Report(
+        name=graph.name,
+        ram=ram,
+        flash=flash,
+        macs=sum(row.macs for row in rows),
+        inputs=tuple(boundary(graph.tensor(name)) for name in graph.inputs),
+        outputs=tuple(boundary(graph.tensor(name)) for name in graph.outputs),
+        layers=rows,
+        rounding=rounding,
+        reference=REFERENCES[rounding] if integer else FLOAT_REFERENCE,
+        copies=tuple(copies),
+    )

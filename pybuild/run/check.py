@@ -1,0 +1,249 @@
+"""The same inputs through a build's back ends and a reference interpreter.
+
+Compares values by tensor name; knows nothing of plans or generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.graph import Graph
+from pybuild.ops.interpret import interpret
+from pybuild.run.compare import (
+    HYBRID_TOLERANCE,
+    Judge,
+    Limits,
+    Tally,
+    Values,
+    layer_of,
+    ranges,
+)
+from pybuild.run.reference import Reference, reference
+from pybuild.run.samples import Sample, sample, samples
+
+BACKENDS = ("c", "llvm")
+Progress = Callable[[int, int], None]
+
+
+class Net(Protocol):
+    """A build running on this machine."""
+
+    def run(self, **inputs: Array) -> None: ...
+    def outputs(self) -> dict[str, Array]: ...
+    def run_recorded(self, inputs: Values) -> dict[str, Array]: ...
+    def close(self) -> None: ...
+
+
+class Report(Protocol):
+    @property
+    def rounding(self) -> str: ...
+
+
+class Library(Protocol):
+    """A build: its final graph, its figures, and a way to run it."""
+
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def report(self) -> Report: ...
+    def host(self, backend: str = "llvm") -> Net: ...
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What was compared with what, and what each back end showed.
+
+    notes   what a reader must know to judge the figures
+    """
+
+    model: str
+    reference: str
+    samples: int
+    rounding: str
+    per_layer: bool
+    tensors: int
+    tolerance: str
+    backends: Mapping[str, Tally]
+    ok: bool
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        backends = {name: tally.to_json() for name, tally in self.backends.items()}
+        plain = {**self.__dict__, "backends": backends, "notes": list(self.notes)}
+        del plain["ok"]
+        return {**plain, "ok": self.ok}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A sample with the reference's values, in our names, layouts and types."""
+
+    sample: Sample
+    values: Values
+
+
+def check(
+    model_path: str | Path,
+    library: Library,
+    backends: Sequence[str] = (),
+    ref: str = "auto",
+    samples: int = 20,
+    per_layer: bool = False,
+    seed: int = 0,
+    progress: Progress = lambda done, of: None,
+) -> CheckResult:
+    """Runs `samples` seeded inputs everywhere and compares.
+
+    backends   which, all must work; empty: all that work here
+    per_layer  compares intermediates too, taken from the plan that ships
+    Errors     BuildError where a reference or a named back end is missing
+    """
+    path = Path(model_path)
+    graph = library.graph
+    known = reference(ref, path, graph, library.report.rounding)
+    cases, notes = _cases(graph, known, samples, seed, per_layer)
+    nets, missing = _nets(library, backends)
+    judge = Judge(graph, _limits(known), ranges(case.values for case in cases))
+    tallies = {name: Tally() for name in nets}
+    try:
+        for index, case in enumerate(cases):
+            for name, net in nets.items():
+                _compare(judge, net, case, per_layer, tallies[name])
+            progress(index + 1, len(cases))
+    finally:
+        for net in nets.values():
+            net.close()
+    return CheckResult(
+        model=path.name,
+        reference=known.name,
+        samples=len(cases),
+        rounding=library.report.rounding,
+        per_layer=per_layer,
+        tensors=len(cases[0].values) if cases else 0,
+        tolerance=str(judge.limits),
+        backends=tallies,
+        ok=all(tally.good for tally in tallies.values()),
+        notes=(*notes, *missing, *_about(known)),
+    )
+
+
+def _nets(
+    library: Library, backends: Sequence[str]
+) -> tuple[dict[str, Net], list[str]]:
+    """Back ends by name; a default one that cannot work here becomes a note."""
+    nets: dict[str, Net] = {}
+    missing = []
+    for name in backends or BACKENDS:
+        try:
+            nets[name] = library.host(name)
+        except BuildError as error:
+            if backends or name == "llvm":
+                raise
+            missing.append(f"back end {name} was not run: {error}")
+    return nets, missing
+
+
+def _limits(known: Reference) -> Limits:
+    if known.hybrid:
+        return Limits(relative=HYBRID_TOLERANCE)
+    return Limits(steps=0 if known.exact else 1)
+
+
+def _about(known: Reference) -> Iterator[str]:
+    if known.hybrid:
+        yield (
+            "hybrid model: int8 weights with float activations, which "
+            f"{known.name} quantises on the fly; tolerance {HYBRID_TOLERANCE:g}"
+        )
+
+
+def _cases(
+    graph: Graph, known: Reference, count: int, seed: int, per_layer: bool
+) -> tuple[list[_Case], list[str]]:
+    """Samples that tell something: one whose values are all constant is replaced."""
+    names = _compared(graph, per_layer)
+    cases, notes = [], []
+    for index, given in enumerate(samples(graph, count, seed)):
+        found = known.run(given.inputs)
+        tries = 0
+        while _says_nothing(graph, found) and tries < 8:
+            kind = ("blobs", "uniform")[tries % 2]
+            given = replace(sample(graph, kind, (seed, index, tries)), kind=kind)
+            found = known.run(given.inputs)
+            tries += 1
+        if tries:
+            outcome = "still" if _says_nothing(graph, found) else "replaced it"
+            what = f"sample {index}: every intermediate was constant; {outcome}"
+            notes.append(f"{what}: {given.kind}")
+        values = {
+            n: as_ours(found[n], graph, n) for n in names if _can(found, graph, n)
+        }
+        cases.append(_Case(given, values))
+    return cases, notes
+
+
+def _compared(graph: Graph, per_layer: bool) -> list[str]:
+    if not per_layer:
+        return list(graph.outputs)
+    made = [name for node in graph.nodes for name in node.outputs]
+    return [*made, *(name for name in graph.outputs if name not in made)]
+
+
+def _says_nothing(graph: Graph, found: Values) -> bool:
+    told = [
+        value
+        for name, value in found.items()
+        if name not in graph.inputs and name not in graph.constants and value.size > 1
+    ]
+    return bool(told) and all((value == value.flat[0]).all() for value in told)
+
+
+def _can(found: Values, graph: Graph, name: str) -> bool:
+    if name not in found:
+        return False
+    value = as_ours(found[name], graph, name)
+    tensor = graph.tensor(name)
+    return value.shape == tensor.shape and value.dtype == tensor.dtype.numpy
+
+
+def as_ours(value: Array, graph: Graph, name: str) -> Array:
+    """A reference's value as our tensor holds it: channels last, int8 not uint8."""
+    tensor = graph.tensor(name)
+    if value.ndim >= 3 and value.shape != tensor.shape:
+        moved = np.moveaxis(value, 1, -1)
+        value = moved if moved.shape == tensor.shape else value
+    if value.dtype == np.uint8 and tensor.dtype.value == "int8":
+        return (value.astype(np.int16) - 128).astype(np.int8)
+    return value
+
+
+def _compare(
+    judge: Judge, net: Net, case: _Case, per_layer: bool, tally: Tally
+) -> None:
+    """One sample through one back end; a difference is traced to its layer."""
+    inputs = case.sample.inputs
+    if per_layer:
+        judge.compare(net.run_recorded(inputs), case.values, tally)
+        return
+    fine = tally.mismatches == 0
+    net.run(**inputs)
+    judge.compare(net.outputs(), case.values, tally)
+    if fine and tally.mismatches:
+        tally.first_layer = _first_bad(judge.graph, net, case)
+
+
+def _first_bad(graph: Graph, net: Net, case: _Case) -> str:
+    """The first layer that differs from the numpy meaning, else the output's."""
+    means = interpret(graph, case.sample.inputs)
+    wanted = {name: means[name] for name in _compared(graph, per_layer=True)}
+    traced = Tally()
+    found = net.run_recorded(case.sample.inputs)
+    Judge(graph, Limits(), ranges([wanted])).compare(found, wanted, traced)
+    return traced.first_layer or layer_of(graph, graph.outputs[0])

@@ -1,0 +1,225 @@
+"""The interpreters that a build is compared with, behind one small value.
+
+They are optional packages, imported only when asked for. Knows nothing of plans,
+kernels or generated code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.graph import Graph
+from pybuild.ops.interpret import interpret
+
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+KINDS = ("auto", "litert", "tflm", "ort", "numpy")
+_PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
+_SUFFIXES = {"litert": (".tflite",), "ort": (".onnx",)}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An interpreter with a model loaded.
+
+    name    with its version
+    kind    litert, tflm, ort or numpy
+    run     inputs by name -> every tensor it can give, by the model's own names
+    exact   integers must be equal; else they are computed through floats
+    hybrid  int8 weights with float activations quantised on the fly
+    """
+
+    name: str
+    kind: str
+    run: Run
+    exact: bool = True
+    hybrid: bool = False
+
+
+def reference(
+    kind: str, path: str | Path, graph: Graph, rounding: str = "litert"
+) -> Reference:
+    """The interpreter `kind` for the model file at `path`.
+
+    graph   the final graph of the build: for names, shapes and the numpy meaning
+    Errors  BuildError where the package is missing or reads other files
+    """
+    path = Path(path)
+    if kind == "auto":
+        kind = auto_kind(path, rounding)
+    _must_fit(kind, path)
+    match kind:
+        case "litert":
+            return _litert(path, graph)
+        case "ort":
+            return _ort(path, graph)
+        case "tflm":
+            twice = _rounded(graph, "double")
+            name = "numpy model of TensorFlow Lite Micro (rounds twice)"
+            return Reference(name, kind, lambda inputs: interpret(twice, inputs))
+        case _:
+            name = f"numpy {np.__version__}"
+            return Reference(name, kind, lambda inputs: interpret(graph, inputs))
+
+
+def auto_kind(path: Path, rounding: str) -> str:
+    """The strongest reference that is installed and means the same rounding."""
+    if rounding == "tflm":
+        return "tflm"
+    fitting = {"litert": "litert", "onnx": "ort"}.get(rounding, "numpy")
+    suffix = path.suffix.lower()
+    for kind, suffixes in _SUFFIXES.items():
+        if kind == fitting and suffix in suffixes and _installed(kind):
+            return kind
+    return "numpy"
+
+
+def _installed(kind: str) -> bool:
+    return importlib.util.find_spec(_PACKAGES[kind]) is not None
+
+
+def _must_fit(kind: str, path: Path) -> None:
+    if kind not in KINDS:
+        raise BuildError("--ref", f"'{kind}' is unknown", f"one of {', '.join(KINDS)}")
+    if kind not in _PACKAGES:
+        return
+    if path.suffix.lower() not in _SUFFIXES[kind]:
+        other = "ort" if kind == "litert" else "litert"
+        hint = f"--ref {other}, numpy or auto"
+        raise BuildError(path.name, f"--ref {kind} cannot read this file", hint)
+    if not _installed(kind):
+        what = f"--ref {kind} needs the package {_PACKAGES[kind]}"
+        hint = "pip install 'pybuild-crt[verify]', or --ref numpy"
+        raise BuildError(path.name, what, hint)
+
+
+def _rounded(graph: Graph, rounding: str) -> Graph:
+    """The graph with every integer operator rounding in one way."""
+    nodes = tuple(
+        n.with_attrs(rounding=rounding) if "rounding" in n.attrs else n
+        for n in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
+
+
+def _litert(path: Path, graph: Graph) -> Reference:
+    """LiteRT's reference kernels, every tensor kept."""
+    import ai_edge_litert
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    net = Interpreter(
+        model_content=path.read_bytes(),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=True,
+    )
+    _fit_inputs(net, graph)
+    net.allocate_tensors()
+    details = net.get_tensor_details()
+    named = Counter(d["name"] for d in details)
+    known = [
+        d
+        for d in details
+        if named[d["name"]] == 1 and _wanted(graph, d["name"], tuple(d["shape"]))
+    ]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+            net.set_tensor(detail["index"], inputs[name])
+        net.invoke()
+        found = {d["name"]: net.get_tensor(d["index"]) for d in known}
+        for detail, name in zip(net.get_output_details(), graph.outputs, strict=True):
+            found[name] = net.get_tensor(detail["index"])
+        return found
+
+    name = f"LiteRT {ai_edge_litert.__version__} reference kernels"
+    return Reference(name, "litert", run, hybrid=_is_hybrid(net))
+
+
+def _fit_inputs(net: Any, graph: Graph) -> None:
+    """Gives dynamic inputs the shapes that the graph was built for."""
+    for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+        shape = graph.tensor(name).shape
+        if tuple(detail["shape"]) != shape:
+            net.resize_tensor_input(detail["index"], shape)
+
+
+def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
+    tensor = graph.tensors.get(name)
+    return tensor is not None and name not in graph.constants and tensor.shape == shape
+
+
+def _is_hybrid(net: Any) -> bool:
+    """A float convolution or dense layer that reads int8 weights as they are."""
+    types = {d["index"]: np.dtype(d["dtype"]) for d in net.get_tensor_details()}
+    for op in net._get_ops_details():
+        if op["op_name"] not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+            continue
+        x, w = (types[index] for index in list(op["inputs"])[:2])
+        if x == np.float32 and w == np.int8:
+            return True
+    return False
+
+
+def _ort(path: Path, graph: Graph, optimise: bool = False) -> Reference:
+    """ONNX Runtime on the CPU; without its graph rewrites unless asked for, so
+    that each operator is computed as the standard says.
+    """
+    import onnx
+    import onnxruntime as ort
+
+    model = onnx.load_model_from_string(path.read_bytes())
+    given = {o.name for o in model.graph.output}
+    for node in model.graph.node:
+        for name in node.output:
+            if name in graph.tensors and name not in given | set(graph.constants):
+                model.graph.output.append(onnx.ValueInfoProto(name=name))
+                given.add(name)
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
+    )
+    net = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [o.name for o in net.get_outputs()]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        fed = {
+            i.name: to_layout(inputs[i.name], i.shape)
+            for i in net.get_inputs()
+            if i.name in inputs
+        }
+        return dict(zip(names, net.run(None, fed), strict=True))
+
+    return Reference(f"ONNX Runtime {ort.__version__}", "ort", run, exact=False)
+
+
+def to_layout(value: Array, shape: list[int | str] | tuple[int, ...]) -> Array:
+    """The value as `shape` has it: channels moved to the front where that fits.
+
+    Shapes  a dimension that is not an int fits any size
+    """
+
+    def fits(found: tuple[int, ...]) -> bool:
+        return len(found) == len(shape) and all(
+            not isinstance(want, int) or want == have
+            for have, want in zip(found, shape, strict=True)
+        )
+
+    if value.ndim >= 3 and not fits(value.shape):
+        moved = np.moveaxis(value, -1, 1)
+        if fits(moved.shape):
+            return np.ascontiguousarray(moved)
+    return value
