@@ -1,0 +1,59 @@
+"""The command `crt`: options in, exit code out; one JSON object with --json.
+
+Every verb is a function in verbs.py; knows nothing of how a model is built.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pybuild.cli.options import USAGE, parser
+from pybuild.cli.verbs import VERBS
+from pybuild.errors import BuildError, Problem
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb: 0 ok, 1 mismatch, 2 model not supported or invalid, 3 a limit
+    exceeded, 64 usage. Never raises for bad input.
+    """
+    try:
+        args = parser().parse_args(argv)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    try:
+        code, facts = VERBS[args.verb](args)
+    except BuildError as error:
+        code, facts = error.exit_code, _failed(error.problems)
+    except OSError as error:
+        code, facts = BuildError.exit_code, _failed([_of_file(error)])
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return _print_json(code, facts) if args.json else code
+
+
+def _failed(problems: Sequence[Problem]) -> dict[str, Any]:
+    """Says every problem on stderr; the JSON form of them."""
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    plain = [{"where": p.where, "what": p.what, "hint": p.hint} for p in problems]
+    return {"error": plain}
+
+
+def _of_file(error: OSError) -> Problem:
+    what = (error.strerror or str(error)).lower()
+    return Problem(str(error.filename or ""), what)
+
+
+def _print_json(code: int, facts: dict[str, Any]) -> int:
+    try:
+        print(json.dumps(facts, indent=2), flush=True)
+    except BrokenPipeError:
+        # the reader has gone: nothing more to say, and nothing at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code

@@ -1,0 +1,117 @@
+"""The options of every verb; knows nothing of what they do."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import NoReturn
+
+from pybuild import __version__
+
+USAGE = 64
+
+ROUNDINGS = ("litert", "tflm", "single", "onnx")
+REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
+SIZE = re.compile(r"(\d+)\s*(|[kKmM])(i?[bB])?")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit code 64; stdout stays empty, it is for results."""
+        self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
+
+
+def size(text: str) -> int:
+    """Bytes of 4096, 64K or 1M; K is 1024."""
+    found = SIZE.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size like 4096, 64K or 1M")
+    return int(found[1]) * {"": 1, "k": 1024, "m": 1024**2}[found[2].lower()]
+
+
+def count(text: str) -> int:
+    """A number from 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1")
+    return int(text)
+
+
+def input_dim(text: str) -> tuple[str, int]:
+    name, equals, value = text.rpartition("=")
+    if not name or not equals or not value.isdigit() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=NUMBER")
+    return name, int(value)
+
+
+def layout(text: str) -> tuple[str, str]:
+    name, equals, value = text.rpartition("=")
+    if not name or not equals or value not in ("nhwc", "nchw"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=nhwc or NAME=nchw")
+    return name, value
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the whole command; the verb is in `verb`."""
+    top = _Parser(prog="crt", description="Neural networks as static C.")
+    top.add_argument("--version", action="version", version=f"crt {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    inspect = _verb(verbs, "inspect", "what a model holds, and every problem at once")
+    build = _verb(verbs, "build", "a model as a tree of C sources", nargs="+")
+    check = _verb(verbs, "check", "compare every back end with a reference")
+    bench = _verb(verbs, "bench", "time a model, whole and by layer")
+    for verb in (inspect, build, check, bench):
+        _build_options(verb)
+    build.add_argument("-o", "--out", required=True, metavar="DIR")
+    build.add_argument("--emit", choices=("c",), default="c")
+    build.add_argument(
+        "--force", action="store_true", help="write into a folder with other files"
+    )
+    _check_options(check)
+    _bench_options(bench)
+    return top
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[_Parser],
+    name: str,
+    text: str,
+    nargs: str | None = None,
+) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
+    what = "a .tflite or .onnx file"
+    if nargs:
+        verb.add_argument("models", nargs=nargs, metavar="MODEL", help=what)
+    else:
+        verb.add_argument("model", metavar="MODEL", help=what)
+    verb.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return verb
+
+
+def _build_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("build").add_argument
+    add("--name", help="prefix of every C name; default: the file's name")
+    add("--target", default="host", metavar="CPU")
+    add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
+    add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
+    add("--input", choices=("reuse", "keep"), default="reuse", help="inputs after run")
+    add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
+    add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
+    add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
+
+
+def _check_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("check").add_argument
+    add("--ref", choices=REFERENCES, default="auto", help="the reference interpreter")
+    add("--samples", type=count, default=20, metavar="N")
+    add("--seed", type=int, default=0, metavar="N")
+    add("--per-layer", action="store_true", help="compare intermediates too")
+    add("--backend", choices=("c", "llvm"), action="append", default=[])
+
+
+def _bench_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("bench").add_argument
+    add("--on", choices=("host",), default="host")
+    add("--runs", type=count, default=50, metavar="N")
+    add("--seed", type=int, default=0, metavar="N")
+    add("--backend", choices=("c", "llvm"), default="llvm")
+    add("--against", choices=("litert",), help="time this too, in turn with ours")

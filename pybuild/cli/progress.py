@@ -1,0 +1,54 @@
+"""Shows work that takes longer than a second, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+DELAY_SECONDS = 1.0
+
+Update = Callable[[int, int], None]
+
+
+@contextmanager
+def working(text: str) -> Iterator[Update]:
+    """Yields a function (done, of) to call as the work goes on."""
+    if not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    shown: dict[str, Any] = {}
+    state = [0, 0]
+    lock = threading.Lock()
+
+    def show() -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with lock:
+            if "ended" in shown:
+                return
+            bar = Progress(console=Console(stderr=True), transient=True)
+            shown["task"] = bar.add_task(text, total=state[1] or None)
+            shown["bar"] = bar
+            bar.start()
+
+    def update(done: int, of: int) -> None:
+        with lock:
+            state[:] = done, of
+            if "bar" in shown:
+                shown["bar"].update(shown["task"], completed=done, total=of)
+
+    timer = threading.Timer(DELAY_SECONDS, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield update
+    finally:
+        timer.cancel()
+        with lock:
+            shown["ended"] = True
+            if "bar" in shown:
+                shown["bar"].stop()

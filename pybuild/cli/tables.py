@@ -1,0 +1,97 @@
+"""Results as tables for people; knows only the values that verbs hand over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybuild.package.report import Boundary, Layer, Report
+
+if TYPE_CHECKING:
+    from pybuild.run.bench import BenchResult
+    from pybuild.run.check import CheckResult
+
+# of a pipe or file, where nobody says how wide it is
+PLAIN_WIDTH = 100
+
+Row = Sequence[str]
+
+
+def table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> None:
+    """Prints rows under (heading, "left" | "right") columns."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    made = Table(title=title, box=box.SIMPLE, title_justify="left", title_style="bold")
+    for heading, side in columns:
+        made.add_column(heading, justify="right" if side == "right" else "left")
+    for row in rows:
+        made.add_row(*row)
+    Console(width=width, highlight=False, markup=False).print(made)
+
+
+def show_report(report: Report) -> None:
+    _show_layers(report.layers)
+    total = f"{report.macs:,} multiply-accumulates"
+    ram, flash = report.ram, report.flash
+    print(f"RAM    arena {ram.arena:,} bytes (lower bound {ram.lower_bound:,})", end="")
+    print(f", instance {ram.instance:,}")
+    print(f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes")
+    print(f"work   {total}")
+    for role, tensors in (("input", report.inputs), ("output", report.outputs)):
+        for tensor in tensors:
+            print(f"{role:6} {_boundary(tensor)}")
+    for copy in report.copies:
+        print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
+    print(f"equal  {report.reference} (rounding {report.rounding})")
+
+
+def _show_layers(layers: Sequence[Layer]) -> None:
+    columns = [("layer", "left"), ("operator", "left")]
+    columns += [("multiply-accumulates", "right"), ("output bytes", "right")]
+    rows = [(x.name, x.op, f"{x.macs:,}", f"{x.out_bytes:,}") for x in layers]
+    table("", columns, rows)
+
+
+def _boundary(tensor: Boundary) -> str:
+    dims = ",".join(map(str, tensor.shape))
+    text = f"{tensor.name}: {tensor.dtype}[{dims}]"
+    if tensor.scale is not None:
+        text += f", real = {tensor.scale:.6g} * (q - {tensor.zero_point})"
+    return text
+
+
+def show_check(result: CheckResult) -> None:
+    columns = [("back end", "left"), ("mismatches", "right")]
+    columns += [("max |diff|", "right"), ("first bad layer", "left")]
+    rows = [
+        (name, f"{t.mismatches:,}", f"{t.max_abs:g}", t.first_layer or "-")
+        for name, t in result.backends.items()
+    ]
+    table(f"{result.model} against {result.reference}", columns, rows)
+    scope = f"{result.tensors} tensors" if result.per_layer else "outputs"
+    print(f"{result.samples} samples, {scope}; {result.tolerance}")
+    for note in result.notes:
+        print(f"note: {note}")
+    print("equal" if result.ok else "NOT equal")
+
+
+def show_bench(result: BenchResult) -> None:
+    columns = [("layer", "left"), ("operator", "left")]
+    columns += [("multiply-accumulates", "right"), ("microseconds", "right")]
+    rows = [
+        (x.name, x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}") for x in result.layers
+    ]
+    table(f"{result.model} on this machine, back end {result.backend}", columns, rows)
+    times = result.seconds
+    print(
+        f"{result.runs} runs, one thread: median {times.median * 1e6:,.1f} us", end=""
+    )
+    print(f", min {times.min * 1e6:,.1f}, max {times.max * 1e6:,.1f}")
+    if result.against is not None:
+        other = result.against
+        print(f"{other.name}: median {other.seconds.median * 1e6:,.1f} us", end="")
+        print(f", ratio {other.ratio:.2f}")
