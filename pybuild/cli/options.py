@@ -90,7 +90,7 @@ def _verb(
 def _build_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("build").add_argument
     add("--name", help="prefix of every C name; default: the file's name")
-    add("--target", default="host", metavar="CPU")
+    add("--target", default="generic", metavar="CPU", help="whose instructions to use")
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     add("--input", choices=("reuse", "keep"), default="reuse", help="inputs after run")

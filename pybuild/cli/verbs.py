@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import pybuild
 from pybuild.cli import tables
 from pybuild.cli.progress import working
 from pybuild.errors import BuildError, Problem
-from pybuild.package.report import Report
+from pybuild.package.tree import write_tree
 
 OK, MISMATCH = 0, 1
 
@@ -40,13 +37,20 @@ def build(args: argparse.Namespace) -> Outcome:
     many = len(args.models) > 1
     if many and args.name:
         raise BuildError("--name", "names one model, but several are given")
+    libraries = _all_built(args)
     out = Path(args.out)
-    parent = out.absolute().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=parent) as folder:
-        made = Path(folder) / "made"
-        reports = _trees(args, made, many)
-        _put(made, out, args.force, [r.name for r in reports], many)
+    trees = {out / lib.name if many else out: lib.files() for lib in libraries}
+    if not args.force:
+        _raise_all(
+            [
+                e
+                for lib, place in zip(libraries, trees, strict=True)
+                for e in _in_the_way(place, lib.name)
+            ]
+        )
+    for place, files in trees.items():
+        write_tree(place, files)
+    reports = [library.report for library in libraries]
     if not args.json:
         for report in reports:
             tables.show_report(report)
@@ -55,29 +59,25 @@ def build(args: argparse.Namespace) -> Outcome:
     return OK, {"models": plain} if many else plain[0]
 
 
-def _trees(args: argparse.Namespace, made: Path, many: bool) -> list[Report]:
-    """Every model's tree in `made`: the one there, or each in a folder of its name.
+def _all_built(args: argparse.Namespace) -> list[pybuild.Library]:
+    """One library for each model.
 
     Errors  BuildError with the problems of all models
     """
-    reports: list[Report] = []
+    made: dict[str, pybuild.Library] = {}
     errors: list[BuildError] = []
-    for index, model in enumerate(args.models):
-        tree = made / str(index) if many else made
-        tree.parent.mkdir(exist_ok=True)
+    for path in args.models:
         try:
-            report = _built(args, model, str(tree)).report
+            library = _built(args, path)
         except BuildError as error:
             errors.append(error)
             continue
-        if report.name in {other.name for other in reports}:
-            what = f"another model is named '{report.name}' too"
-            errors.append(BuildError(model, what, "build one by itself with --name"))
-        elif many:
-            os.rename(tree, made / report.name)
-        reports.append(report)
+        if library.name in made:
+            what = f"another model is named '{library.name}' too"
+            errors.append(BuildError(path, what, "build one by itself with --name"))
+        made[library.name] = library
     _raise_all(errors)
-    return reports
+    return list(made.values())
 
 
 def check(args: argparse.Namespace) -> Outcome:
@@ -129,17 +129,14 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
 }
 
 
-def _built(
-    args: argparse.Namespace, path: str, out: str | None = None
-) -> pybuild.Library:
-    """The model with the options of the command line, as a tree in `out` if given."""
+def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
+    """The model, planned with the options of the command line."""
     with working(f"building {Path(path).name}"):
         model = pybuild.load(path, input_dims=dict(args.input_dim))
         problems = model.problems()
         if problems:
             raise BuildError.of(problems)
         return model.build(
-            out,
             name=args.name,
             rounding=args.rounding,
             input=args.input,
@@ -158,35 +155,18 @@ def _raise_all(errors: list[BuildError]) -> None:
         raise type(worst).of(found)
 
 
-def _put(made: Path, out: Path, force: bool, names: list[str], many: bool) -> None:
-    """Moves a finished tree to its place; what else is there stays.
-
-    Errors  BuildError where `out` holds files that are no earlier build of ours
-    """
-    if out.exists() and not out.is_dir():
-        raise BuildError(str(out), "is a file", "give a folder")
-    if not out.exists():
-        os.rename(made, out)
-        os.chmod(out, 0o755)
-        return
-    for name in names:
-        place = out / name if many else out
-        if not force and not _free(place, name):
-            what = "holds other files than an earlier build of this model"
-            raise BuildError(str(place), what, "another folder, or --force")
-    shutil.copytree(made, out, dirs_exist_ok=True, copy_function=_replace)
+def _in_the_way(place: Path, name: str) -> Iterator[BuildError]:
+    """Why a tree must not be written: other files than an earlier build's are there."""
+    if place.exists() and not place.is_dir():
+        yield BuildError(str(place), "is a file", "give a folder")
+    elif place.exists() and any(place.iterdir()) and _built_before(place) != name:
+        what = f"holds other files than an earlier build of '{name}'"
+        yield BuildError(str(place), what, "another folder, or --force")
 
 
-def _free(place: Path, name: str) -> bool:
-    """Nothing is there, or an earlier build of the same name."""
-    if not place.exists() or not any(place.iterdir()):
-        return True
+def _built_before(place: Path) -> object:
+    """The name in the folder's report.json, None if there is no such thing."""
     try:
-        return bool(json.loads((place / "report.json").read_text())["name"] == name)
+        return json.loads((place / "report.json").read_text(encoding="utf-8"))["name"]
     except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _replace(source: str, target: str) -> str:
-    os.replace(source, target)
-    return target
+        return None

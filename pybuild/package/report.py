@@ -5,11 +5,10 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pybuild.graph import Graph, Tensor
+from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 
 # what a user may compare the numbers with, by build option
@@ -107,34 +106,17 @@ def boundary(tensor: Tensor) -> Boundary:
     )
 
 
+def layer(node: Node, graph: Graph) -> Layer:
+    made = sum(graph.tensor(name).bytes for name in node.outputs)
+    return Layer(node.name, node.op, OPERATORS[node.op].macs(node, graph), made)
+
+
 def layers(graph: Graph) -> tuple[Layer, ...]:
     """Every node of the graph in its order."""
-    return tuple(
-        Layer(
-            node.name,
-            node.op,
-            OPERATORS[node.op].macs(node, graph),
-            sum(graph.tensor(name).bytes for name in node.outputs),
-        )
-        for node in graph.nodes
-    )
+    return tuple(layer(node, graph) for node in graph.nodes)
 
 
-def make_report(
-    graph: Graph, ram: Ram, flash: Flash, rounding: str, copies: Iterable[Copy] = ()
-) -> Report:
-    """The report of a final graph, given what the plan and the packer found."""
-    integer = any("rounding" in node.attrs for node in graph.nodes)
-    rows = layers(graph)
-    return Report(
-        name=graph.name,
-        ram=ram,
-        flash=flash,
-        macs=sum(row.macs for row in rows),
-        inputs=tuple(boundary(graph.tensor(name)) for name in graph.inputs),
-        outputs=tuple(boundary(graph.tensor(name)) for name in graph.outputs),
-        layers=rows,
-        rounding=rounding,
-        reference=REFERENCES[rounding] if integer else FLOAT_REFERENCE,
-        copies=tuple(copies),
-    )
+def promise(graph: Graph, rounding: str) -> str:
+    """What the integers of a build are equal to, or that it has none."""
+    integers = any("rounding" in node.attrs for node in graph.nodes)
+    return REFERENCES[rounding] if integers else FLOAT_REFERENCE

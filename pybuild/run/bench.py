@@ -10,29 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
-from pybuild.package.report import Report
+from pybuild.package.report import Layer, layer
 from pybuild.run.samples import sample
 
+if TYPE_CHECKING:
+    from pybuild.build import Library
+
 WARM_UP_SECONDS = 0.05
-
-
-class Net(Protocol):
-    def run(self, **inputs: Array) -> None: ...
-    def layer_seconds(self, runs: int) -> list[list[float]]: ...
-    def close(self) -> None: ...
-
-
-class Library(Protocol):
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def report(self) -> Report: ...
-    def host(self, backend: str = "llvm") -> Net: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class LayerTime:
-    """seconds: the median over the runs; they include the hook's own time."""
+    """seconds: the median over the runs, of the layer run by itself."""
 
     name: str
     op: str
@@ -96,19 +85,20 @@ def bench(
              input in turn with ours
     Errors   BuildError where the back end or LiteRT is missing
     """
-    inputs = sample(library.graph, "uniform", (seed, 0)).inputs
+    inputs = sample(library.plan.graph, "uniform", (seed, 0)).inputs
     net = library.host(backend)
     try:
         rivals: list[Callable[[], None]] = [lambda: net.run(**inputs)]
         name = ""
         if against is not None:
-            name, rival = litert(Path(against), library.graph, inputs)
+            name, rival = litert(Path(against), library.plan.graph, inputs)
             rivals.append(rival)
         times = _side_by_side(rivals, runs)
-        net.run(**inputs)
-        by_layer = net.layer_seconds(max(1, min(runs, 20)))
+        by_layer = net.layer_seconds(runs, inputs)
     finally:
         net.close()
+    graph = library.plan.graph
+    steps = [layer(step.node, graph) for step in library.plan.steps]
     ours = seconds(times[0])
     other = None
     if against is not None:
@@ -119,7 +109,7 @@ def bench(
         backend=backend,
         runs=runs,
         seconds=ours,
-        layers=_layers(library.report, by_layer),
+        layers=_layers(steps, by_layer),
         against=other,
     )
 
@@ -154,11 +144,13 @@ def _warm_up(run: Callable[[], None]) -> None:
         run()
 
 
-def _layers(report: Report, runs: Sequence[Sequence[float]]) -> tuple[LayerTime, ...]:
+def _layers(
+    steps: Sequence[Layer], runs: Sequence[Sequence[float]]
+) -> tuple[LayerTime, ...]:
     medians = [statistics.median(times) for times in zip(*runs, strict=True)]
     return tuple(
-        LayerTime(layer.name, layer.op, layer.macs, spent)
-        for layer, spent in zip(report.layers, medians, strict=True)
+        LayerTime(step.name, step.op, step.macs, spent)
+        for step, spent in zip(steps, medians, strict=True)
     )
 
 

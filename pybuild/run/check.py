@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,32 +28,12 @@ from pybuild.run.compare import (
 from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import Sample, sample, samples
 
+if TYPE_CHECKING:
+    from pybuild.build import Library
+    from pybuild.run.native import Net
+
 BACKENDS = ("c", "llvm")
 Progress = Callable[[int, int], None]
-
-
-class Net(Protocol):
-    """A build running on this machine."""
-
-    def run(self, **inputs: Array) -> None: ...
-    def outputs(self) -> dict[str, Array]: ...
-    def run_recorded(self, inputs: Values) -> dict[str, Array]: ...
-    def close(self) -> None: ...
-
-
-class Report(Protocol):
-    @property
-    def rounding(self) -> str: ...
-
-
-class Library(Protocol):
-    """A build: its final graph, its figures, and a way to run it."""
-
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def report(self) -> Report: ...
-    def host(self, backend: str = "llvm") -> Net: ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +86,7 @@ def check(
     Errors     BuildError where a reference or a named back end is missing
     """
     path = Path(model_path)
-    graph = library.graph
+    graph = library.plan.graph
     known = reference(ref, path, graph, library.report.rounding)
     cases, notes = _cases(graph, known, samples, seed, per_layer)
     nets, missing = _nets(library, backends)

@@ -44,6 +44,11 @@ def sample(graph: Graph, kind: str, seed: tuple[int, ...]) -> Sample:
     return Sample(kind, made)
 
 
+def example_inputs(graph: Graph) -> Inputs:
+    """The one input set that stands in self-tests and examples."""
+    return sample(graph, "uniform", (0, 0)).inputs
+
+
 def _value(graph: Graph, tensor: Tensor, kind: str, rng: np.random.Generator) -> Array:
     """A tensor that spans the type's range: 0..1 patterns stretched onto it."""
     low, high = _range(graph, tensor)
