@@ -1,15 +1,14 @@
 /* A model written by hand: padding, stride, batch, broadcast, scratch, a ring,
- * a last band that is not full. Two stages, four steps.
- *
- *   mid[n,r] = sum over k of coef[k] * a[n, r - 1 + k]   (rows outside are 5)
- *   y[n,r]   = mid[n, 2 r] + b
- *   z        = mid in a ring of two rows
- *   w[r]     = mid[0, r] for three rows, two at a time */
+ * a last band that is not full. Two stages, four steps. */
 #ifndef TESTS_CRT_MODEL_H
 #define TESTS_CRT_MODEL_H
 
 #include "crt/graph.h"
 
+/*   mid[n,r] = sum over k of coef[k] * a[n, r - 1 + k]   (rows outside are 5)
+ *   y[n,r]   = mid[n, 2 r] + b
+ *   z        = mid in a ring of two rows
+ *   w[r]     = mid[0, r] for three rows, two at a time */
 #define COLS        3
 #define ROWS        4
 #define IMAGES      2

@@ -1,20 +1,26 @@
 /* crt/config.h: every setting of crt, here and nowhere else.
  * Knows no other header. Give your own values with -D, or in a file of yours
  * that -DCRT_CONFIG_FILE='"my_crt.h"' names; all files of one program must
- * see the same values.
- *
- * Features leave by name; undefined (the default) means present:
+ * see the same values. */
+#ifndef CRT_CONFIG_H
+#define CRT_CONFIG_H
+
+/* Features leave by name; undefined (the default) means present:
  *
  * CRT_NO_HOOK      leaves out crt_graph_set_hook and the call of the hook:
  *                  saves 8 bytes of RAM per instance and about 110 of flash,
  *                  costs per-layer checking and timing on the device
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
  *                  for tool chains without a C library */
-#ifndef CRT_CONFIG_H
-#define CRT_CONFIG_H
 
 #ifdef CRT_CONFIG_FILE
 #include CRT_CONFIG_FILE
+#endif
+
+/* Attributes of every array of weights, to place them: for example
+ * __attribute__((section(".weights"))). Empty: with the other constants. */
+#ifndef CRT_SECTION_WEIGHTS
+#define CRT_SECTION_WEIGHTS
 #endif
 
 #if !defined(__cplusplus) &&                                                   \

@@ -1,11 +1,5 @@
 /* crt/graph.h: one instance of a model: give inputs, run, take outputs.
- * Knows no operator; allocates nothing: all memory is the caller's.
- *
- * Thread  set / run / get on distinct instances may run at the same time; one
- *         instance belongs to one thread; init and reset take your own lock
- * Errors  every int return is 0 or a negative enum crt_error; a NULL or never
- *         initialised graph (all zero) gives CRT_ERR_NULL, or NULL where a
- *         pointer is returned. Pointers that are neither are trusted. */
+ * Knows no operator; allocates nothing: all memory is the caller's. */
 #ifndef CRT_GRAPH_H
 #define CRT_GRAPH_H
 
@@ -15,6 +9,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* For every function of this header:
+ *
+ * Thread  set / run / get on distinct instances may run at the same time; one
+ *         instance belongs to one thread; init and reset take your own lock
+ * Errors  every int return is 0 or a negative enum crt_error; a NULL or never
+ *         initialised graph (all zero) gives CRT_ERR_NULL, or NULL where a
+ *         pointer is returned. Pointers that are neither are trusted. */
 
 /* Objects made for this ABI refer to this symbol: another ABI does not link. */
 extern const uint32_t crt_abi_1;

@@ -1,0 +1,320 @@
+"""The house of docs/design.md: floors, sizes, names, what no file may hold."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# pybuild: file or folder -> floor; the same tree as docs/design.md section 2
+FLOORS = {
+    "errors": 0, "dtype": 0,
+    "graph": 1, "loop": 1, "loop_verify": 1, "install": 1, "targets": 1,
+    "ops": 2,
+    "frontends": 3,
+    "passes": 4,
+    "kernels": 5,
+    "plan": 6,
+    "emit": 7,
+    "build": 8,
+    "package": 9, "run": 9,
+    "cli": 10,
+}  # fmt: skip
+C_FLOORS = {
+    "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "intrin": 0,
+    "graph": 1, "params": 1,
+    "device": 2, "unpack": 2,
+    "frame": 3, "rpc": 3,
+}  # fmt: skip
+OUTSIDE = {"_build", "_data"}  # run before or after pybuild, import none of it
+
+FOLDERS = ("pybuild", "crt", "boards", "tests", "examples", "docs", ".ci")
+TOP_FILES = ("dev", "meson.build", "pyproject.toml", "README.md")
+C_SUFFIXES = {".c", ".h", ".cpp"}
+GENERATED = {"golden"}  # printed by pybuild, committed to be reviewed
+
+
+def _files(*suffixes: str) -> list[Path]:
+    """The project's own text files with these suffixes (all without any)."""
+    found = [ROOT / name for name in TOP_FILES]
+    for folder in FOLDERS:
+        found += sorted((ROOT / folder).rglob("*"))
+    skip = {"__pycache__", "_data", ".hypothesis"} | GENERATED
+    return [
+        path
+        for path in found
+        if path.is_file()
+        and not skip & set(path.relative_to(ROOT).parts)
+        and (not suffixes or path.suffix in suffixes)
+    ]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _python() -> list[Path]:
+    return _files(".py")
+
+
+def _package() -> list[Path]:
+    return [path for path in _python() if path.is_relative_to(ROOT / "pybuild")]
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+# ---- floors ---------------------------------------------------------------
+
+
+def _room(module: str) -> str:
+    """pybuild.ops.conv -> ops, pybuild -> __init__"""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def _imports(path: Path) -> Iterator[str]:
+    module = _name(path).removesuffix(".py").replace("/", ".")
+    package = module.removesuffix(".__init__")
+    if module == package:
+        package = module.rpartition(".")[0]
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                above = parts[: len(parts) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            if base == "pybuild":
+                yield from (f"pybuild.{alias.name}" for alias in node.names)
+            else:
+                yield base
+
+
+def _upward(source: Path) -> list[str]:
+    own = _room(_name(source).removesuffix(".py").replace("/", "."))
+    own_floor = -1 if own in OUTSIDE else FLOORS.get(own, FLOORS["build"])
+    wrong = []
+    for module in _imports(source):
+        if module.split(".")[0] != "pybuild" or module == "pybuild.__version__":
+            continue
+        room = _room(module)
+        floor = FLOORS.get(room, FLOORS["build"])  # pybuild's own names, lazily
+        lazy = own == "__init__" and room == "build"
+        beside = (ROOT / "pybuild" / f"{own}.py").is_file() and (
+            ROOT / "pybuild" / f"{room}.py"
+        ).is_file()
+        level = floor == own_floor and beside
+        if not (floor < own_floor or room == own or level or lazy):
+            wrong.append(f"{_name(source)} (floor {own_floor}) imports {module}")
+    return wrong
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {_room(_name(p).removesuffix(".py").replace("/", ".")) for p in _package()}
+    assert rooms - set(FLOORS) - OUTSIDE == {"__init__"}
+
+
+def test_no_import_goes_up() -> None:
+    wrong = [line for path in _package() for line in _upward(path)]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_one_version() -> None:
+    places = {
+        "pyproject.toml": r'^version = "(.*)"',
+        "meson.build": r"^  version: '(.*)'",
+        "pybuild/__init__.py": r'^__version__ = "(.*)"',
+    }
+    said = [
+        re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+        for file, pattern in places.items()
+    ]
+    assert len(said[0]) == 1 and said == [said[0]] * 3
+
+
+def test_an_upward_import_is_seen() -> None:
+    source = ast.parse("import pybuild.run.jit\nfrom pybuild import cli, graph")
+    assert isinstance(source.body[0], ast.Import)
+    path = ROOT / "pybuild" / "dtype.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}._tree", lambda _: source)
+        assert [line.split()[-1] for line in _upward(path)] == [
+            "pybuild.run.jit",
+            "pybuild.cli",
+            "pybuild.graph",
+        ]
+
+
+def test_no_include_goes_up() -> None:
+    crt = ROOT / "crt"
+    wrong = []
+    for path in _files(".c", ".h"):
+        if not path.is_relative_to(crt):
+            continue
+        for name in re.findall(r'#include "crt/(\w+)\.h"', path.read_text()):
+            if C_FLOORS[name] > C_FLOORS[path.stem]:
+                wrong.append(f"{_name(path)} includes crt/{name}.h")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_meson_builds_every_source_of_crt() -> None:
+    text = (ROOT / "meson.build").read_text()
+    named = set(re.findall(r"'(crt/src/\w+\.c)'", text))
+    assert named == {_name(path) for path in (ROOT / "crt" / "src").glob("*.c")}
+
+
+# ---- sizes ----------------------------------------------------------------
+
+
+def _limit(path: Path) -> int:
+    return {".c": 500, ".cpp": 500, ".h": 250}.get(path.suffix, 400)
+
+
+def test_files_are_short() -> None:
+    lengths = {
+        _name(path): len(path.read_text().splitlines())
+        for path in _files(".py", *C_SUFFIXES)
+        if len(path.read_text().splitlines()) > _limit(path)
+    }
+    assert lengths == {}
+    assert len((ROOT / "dev").read_text().splitlines()) <= 150
+
+
+def test_lines_are_short() -> None:
+    wide = []
+    for path in _files(".py", *C_SUFFIXES):
+        limit = 88 if path.suffix == ".py" else 80
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if len(line) > limit:
+                wide.append(f"{_name(path)}:{number}")
+    assert not wide, "\n" + "\n".join(wide)
+
+
+def _python_functions() -> dict[str, int]:
+    """Lines of each function of pybuild, docstring and signature included."""
+    return {
+        f"{_name(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path in _package()
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
+    }
+
+
+def _c_functions() -> dict[str, int]:
+    found = {}
+    for path in _files(".c"):
+        if not path.is_relative_to(ROOT / "crt"):
+            continue
+        lines = path.read_text().splitlines()
+        opens = [n for n, line in enumerate(lines) if line == "{"]
+        for start in opens:
+            found[f"{_name(path)}:{start}"] = lines[start:].index("}") + 1
+    return found
+
+
+@pytest.mark.parametrize("lengths", [_python_functions, _c_functions])
+def test_functions_are_short(lengths) -> None:  # type: ignore[no-untyped-def]
+    found = lengths()
+    ordered = sorted(found.values())
+    assert statistics.median(ordered) <= 15
+    assert ordered[int(len(ordered) * 0.9)] <= 40
+    assert {name: n for name, n in found.items() if n > 80} == {}
+
+
+# ---- what a file says -----------------------------------------------------
+
+
+def _opening(path: Path) -> int:
+    """Lines of text at the top that say what the file is for."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        said = ast.get_docstring(_tree(path)) or ""
+    else:
+        match = re.match(r"/\*(.*?)\*/|((?://[^\n]*\n)+)", text, re.DOTALL)
+        said = (match[1] or match[2]) if match else ""
+    return sum(bool(line.strip(" */")) for line in said.splitlines())
+
+
+def test_files_open_with_what_they_are_for() -> None:
+    wrong = {
+        _name(path): _opening(path)
+        for path in _files(".py", *C_SUFFIXES)
+        if path.read_text().strip() and not 1 <= _opening(path) <= 5
+    }
+    assert wrong == {}
+
+
+MACHINE = ("/" + "work/", "/opt" + "/", "." + "library", "/" + "root/", "/home" + "/")
+UNFINISHED = ("TO" + "DO", "FIX" + "ME", "XX" + "X")
+
+
+def _texts() -> Iterator[tuple[Path, str]]:
+    for path in _files():
+        try:
+            yield path, path.read_text()
+        except UnicodeDecodeError:
+            continue  # a model, an image
+
+
+def test_no_file_names_this_machine() -> None:
+    here = [
+        f"{_name(path)}: {word}"
+        for path, text in _texts()
+        for word in MACHINE
+        if word in text
+    ]
+    assert not here, "\n" + "\n".join(here)
+
+
+def test_nothing_is_left_for_later() -> None:
+    left = [
+        f"{_name(path)}: {word}"
+        for path, text in _texts()
+        for word in UNFINISHED
+        if re.search(rf"\b{word}\b", text)
+    ]
+    assert not left, "\n" + "\n".join(left)
+
+
+def test_names_say_the_thing() -> None:
+    vague = re.compile(r"manager|helper|utils?$|^misc|^common$", re.IGNORECASE)
+    names = [path.stem for path in _python()]
+    for path in _package():
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                names.append(node.name)
+    assert [name for name in names if vague.search(name)] == []
+
+
+def test_public_dataclasses_are_frozen() -> None:
+    thawed = []
+    for path in _package():
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_":
+                marks = [ast.unparse(mark) for mark in node.decorator_list]
+                if any(
+                    mark.startswith("dataclass") and "frozen=True" not in mark
+                    for mark in marks
+                ):
+                    thawed.append(f"{_name(path)}: {node.name}")
+    assert not thawed, "\n" + "\n".join(thawed)
+
+
+def test_c_allocates_and_prints_nothing() -> None:
+    words = r"\b(malloc|calloc|realloc|free|printf|puts|abort|alloca|setjmp)\s*\("
+    wrong = [
+        _name(path)
+        for path in _files(".c", ".h")
+        if path.is_relative_to(ROOT / "crt") and re.search(words, path.read_text())
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
