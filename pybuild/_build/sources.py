@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+LEFT_OUT = {"__pycache__", "_build", "_data"}
+
 root = Path(__file__).resolve().parent.parent.parent
 for path in sorted((root / "pybuild").rglob("*")):
     name = path.relative_to(root)
-    wanted = path.suffix == ".py" or path.name == "py.typed"
-    if wanted and "_build" not in name.parts and "_data" not in name.parts:
+    if path.is_file() and not LEFT_OUT & set(name.parts):
         print(name.as_posix())

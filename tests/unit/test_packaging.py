@@ -1,0 +1,184 @@
+"""The wheel: built without a C compiler, complete, and enough by itself."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.toolchains import ROOT, absent, require_module
+
+MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
+SHIPPED = ("pybuild", "crt", "boards", "meson.build", "pyproject.toml", "LICENSE")
+ANSWER = """
+import numpy, pybuild, sys
+from pybuild import install
+from pybuild.ops.interpret import interpret
+assert not install.is_checkout() and install.host_compiler() == ()
+net = pybuild.load(sys.argv[1]).build(name="digits").host(backend="llvm")
+graph = pybuild.load(sys.argv[1]).graph
+tensor = graph.tensor(graph.inputs[0])
+image = numpy.arange(tensor.size).reshape(tensor.shape).astype(tensor.dtype.numpy)
+net.run(**{tensor.name: image})
+wanted = interpret(graph, {tensor.name: image})[graph.outputs[0]]
+assert numpy.array_equal(net.get_output(0), wanted)
+print("equal")
+"""
+
+
+def _without_compiler(folder: Path, *more: Path) -> dict[str, str]:
+    """An environment in which no C compiler is found."""
+    tools = folder / "tools"
+    tools.mkdir(exist_ok=True)
+    for name in ("sh", "uname", "env"):
+        if not (tools / name).exists():
+            (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    path = os.pathsep.join(map(str, (*more, tools)))
+    kept = {k: v for k, v in os.environ.items() if k not in ("CC", "AR", "PYTHONPATH")}
+    return {**kept, "PATH": path}
+
+
+def _run(command: list[object], env: dict[str, str], cwd: Path) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        env=env,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for module in ("build", "mesonpy", "ziglang"):
+        require_module(module)
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in SHIPPED:
+        source = ROOT / name
+        if source.is_dir():
+            junk = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, tree / name, ignore=junk)
+        elif source.is_file():
+            shutil.copy(source, tree)
+    shutil.copy(ROOT / "README.md", tree)
+    env = _without_compiler(folder, Path(sysconfig.get_path("scripts")))
+    assert not any(shutil.which(cc, path=env["PATH"]) for cc in ("cc", "gcc", "clang"))
+    command = [sys.executable, "-m", "build", "-w", "-n", "-o", folder, tree]
+    _run(command, env, folder)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_wheel_holds_everything_once(wheel: Path) -> None:
+    assert wheel.name.startswith("pybuild_crt-")
+    assert wheel.name.split("-")[2:4] == ["py3", "none"]
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert archive.testzip() is None
+    assert len(names) == len(set(names))
+    for folder, place in (("pybuild", ""), ("crt", "pybuild/_data/")):
+        wanted = {
+            place + path.relative_to(ROOT).as_posix()
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
+        }
+        assert wanted <= set(names)
+    assert "pybuild/_data/libcrt.so" in names
+    assert not [name for name in names if "_build" in name or "__pycache__" in name]
+
+
+@pytest.mark.slow
+def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "-q", wheel]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if "No matching distribution" in done.stderr or "onnection" in done.stderr:
+        absent(f"no package index: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    env = _without_compiler(tmp_path, python.parent)
+    assert _run([python, "-c", ANSWER, MODEL], env, tmp_path) == "equal\n"
+    _run(
+        ["crt", "build", MODEL, "-o", tmp_path / "out", "--name", "digits"],
+        env,
+        tmp_path,
+    )
+    assert (tmp_path / "out" / "digits.h").is_file()
+
+
+# ---- .ci/bootstrap_pip.py -------------------------------------------------
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """A package index with this Python's own pip, and two that must not be taken."""
+    bundled = list(
+        (Path(sysconfig.get_path("stdlib")) / "ensurepip").rglob("pip-*.whl")
+    )
+    bundled += list(Path("/usr/share/python-wheels").glob("pip-*.whl"))
+    if not bundled:
+        absent("this Python has no bundled pip wheel")
+    data = bundled[0].read_bytes()
+    page = tmp_path / "index" / "pip"
+    page.mkdir(parents=True)
+    (page / bundled[0].name).write_bytes(data)
+    (page / "index.html").write_text(
+        f'<a href="pip-0.1-py3-none-any.whl">pip-0.1-py3-none-any.whl</a>\n'
+        f'<a href="pip-99.0-py3-none-any.whl" data-requires-python="&gt;=4.0">'
+        f"pip-99.0-py3-none-any.whl</a>\n"
+        f'<a href="{bundled[0].name}#sha256={hashlib.sha256(data).hexdigest()}" '
+        f'data-requires-python="&gt;=3.7">{bundled[0].name}</a>\n'
+    )
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(page.parent)
+    )
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def _bootstrap(index: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the script where no pip is outside; PATH's python3 has none."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "python3").chmod(0o755)
+    bare = tmp_path / "bare"
+    command = [sys.executable, "-m", "venv", "--without-pip", bare]
+    subprocess.run(command, check=True)
+    env = {"PATH": str(tools), "PIP_INDEX_URL": index, "HOME": str(tmp_path)}
+    script = ROOT / ".ci" / "bootstrap_pip.py"
+    command = [bare / "bin" / "python", script]
+    return subprocess.run(command, env=env, capture_output=True, text=True)
+
+
+def test_pip_comes_from_the_index(index: str, tmp_path: Path) -> None:
+    done = _bootstrap(index, tmp_path)
+    assert done.returncode == 0, done.stderr
+    pip = [tmp_path / "bare" / "bin" / "python", "-m", "pip", "--version"]
+    assert subprocess.run(pip, capture_output=True).returncode == 0
+
+
+def test_pip_with_another_hash_is_refused(index: str, tmp_path: Path) -> None:
+    page = tmp_path / "index" / "pip" / "index.html"
+    page.write_text(page.read_text().replace("#sha256=", "#sha256=0"))
+    done = _bootstrap(index, tmp_path)
+    assert done.returncode != 0 and "hash" in done.stderr
