@@ -1,0 +1,106 @@
+"""Limits, tallies and samples of `check`, on graphs made by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.run.check import as_ours
+from pybuild.run.compare import Judge, Limits, Tally, distance, ranges
+from pybuild.run.reference import to_layout
+from pybuild.run.samples import KINDS, samples
+
+ACT = Quant((0.5,), (-3,))
+
+
+def graph() -> Graph:
+    tensors = {
+        "x": Tensor("x", (1, 4, 4, 2), DType.INT8, ACT),
+        "f": Tensor("f", (1, 4, 4, 2), DType.FLOAT32),
+        "y": Tensor("y", (1, 4, 4, 2), DType.FLOAT32),
+    }
+    nodes = (
+        Node("dequantize", "to_float", ("x",), ("f",)),
+        Node("clip", "relu", ("f",), ("y",), {"clamp": (0.0, None)}),
+    )
+    return Graph("g", "g.tflite", nodes, tensors, ("x",), ("y",))
+
+
+def tally(limits: Limits, name: str, have: list[float], want: list[float]) -> Tally:
+    kind = np.int8 if name == "x" else np.float32
+    a, b = np.array(have, kind), np.array(want, kind)
+    made = Tally()
+    Judge(graph(), limits, ranges([{name: b}])).compare({name: a}, {name: b}, made)
+    return made
+
+
+def test_integers_must_be_equal() -> None:
+    made = tally(Limits(), "x", [1, 2, 3], [1, 2, 5])
+    assert (made.mismatches, made.max_abs, made.first_layer) == (1, 2.0, "x")
+    assert not made.good
+    assert tally(Limits(), "x", [1, 2, 5], [1, 2, 5]).good
+
+
+def test_one_step_for_an_inexact_reference() -> None:
+    want = [0.0] * 2000
+    near = tally(Limits(steps=1), "x", [1.0, *want[1:]], want)
+    assert (near.mismatches, near.unequal, near.good) == (0, 1, True)
+    often = tally(Limits(steps=1), "x", [1.0] * 3 + want[3:], want)
+    assert (often.mismatches, often.unequal, often.good) == (0, 3, False)
+    far = tally(Limits(steps=1), "x", [2.0, *want[1:]], want)
+    assert (far.mismatches, far.good) == (1, False)
+
+
+def test_a_dequantised_output_counts_in_steps() -> None:
+    """Its step is 0.5: the scale of what it was made from."""
+    want = [0.0, 4.0]
+    assert tally(Limits(steps=1), "f", [0.5, 4.0], want).mismatches == 0
+    assert tally(Limits(steps=1), "f", [1.0, 4.0], want).mismatches == 1
+
+
+@pytest.mark.parametrize(("error", "bad"), [(0.9e-4, 0), (1.2e-4, 1)])
+def test_floats_by_the_range_of_the_tensor(error: float, bad: int) -> None:
+    made = tally(Limits(), "y", [0.0 + error, 10.0], [0.0, 10.0])
+    assert made.mismatches == bad
+    assert made.first_layer == ("relu" if bad else None)
+
+
+def test_not_a_number_is_a_mismatch_and_valid_json() -> None:
+    made = tally(Limits(), "y", [float("nan"), 1.0], [0.0, 1.0])
+    assert made.mismatches == 1
+    assert json.dumps(made.to_json(), allow_nan=False)
+    assert made.to_json()["max_abs"] is None
+
+
+def test_distance_of_equal_infinities_is_zero() -> None:
+    a = np.array([np.inf, np.nan, 1.0], np.float32)
+    assert distance(a, a).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_samples_reach_the_corners_and_repeat() -> None:
+    one, two = list(samples(graph(), 9, 3)), list(samples(graph(), 9, 3))
+    assert [s.kind for s in one[: len(KINDS)]] == list(KINDS)
+    for a, b in zip(one, two, strict=True):
+        assert np.array_equal(a.inputs["x"], b.inputs["x"])
+        assert a.inputs["x"].dtype == np.int8
+    by_kind = {s.kind: s.inputs["x"] for s in one}
+    assert set(by_kind["lowest"].flat) == {-128}
+    assert set(by_kind["highest"].flat) == {127}
+    assert set(by_kind["zero"].flat) == {-3}
+    assert {by_kind["stripes"].min(), by_kind["stripes"].max()} == {-128, 127}
+    other = next(iter(samples(graph(), 1, 4))).inputs["x"]
+    assert not np.array_equal(other, one[0].inputs["x"])
+
+
+def test_layouts_there_and_back() -> None:
+    ours = np.arange(32, dtype=np.uint8).reshape(1, 4, 4, 2)
+    theirs = to_layout(ours, [1, 2, 4, 4])
+    assert theirs.shape == (1, 2, 4, 4)
+    assert theirs[0, 1, 0, 0] == ours[0, 0, 0, 1]
+    back = as_ours(theirs, graph(), "x")
+    assert back.dtype == np.int8
+    assert np.array_equal(back, (ours.astype(int) - 128).astype(np.int8))
