@@ -19,7 +19,6 @@ static const int8_t five[COLS] = {5, 5, 5};
 static const int8_t coef[3] = {1, 2, -1};
 static const void *const coefs[] = {coef};
 static const int32_t cols_arg[] = {COLS};
-static int8_t rest[COLS]; /* the row after the last one of w goes here */
 
 /* p: out, in x3, coef, scratch; the sum is built up in scratch. */
 static void sum3(void *const *p, const int32_t *a)
@@ -57,17 +56,18 @@ static void copy(void *const *p, const int32_t *a)
         ((int8_t *)p[0])[i] = ((const int8_t *)p[1])[i];
 }
 
-/* p: out x2, x x2 */
+/* p: out x2, x x2; the second row of the last band is outside: NULL */
 static void copy2(void *const *p, const int32_t *a)
 {
     void *second[2];
 
-    second[0] = p[1];
-    second[1] = p[3];
-    copy(second, a);
     second[0] = p[0];
     second[1] = p[2];
     copy(second, a);
+    second[0] = p[1];
+    second[1] = p[3];
+    if (second[0] != NULL)
+        copy(second, a);
 }
 
 /* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad;
@@ -84,7 +84,7 @@ static const struct crt_operand ring_operands[] = {
     {NULL, 0, COLS, 5, ROWS, 2, 1, 1, 0},
     {NULL, 24, COLS, 0, ROWS, ROWS, 1, 1, 0}};
 static const struct crt_operand pair_operands[] = {
-    {rest, 0, COLS, 6, 3, 3, 2, 2, 0},
+    {NULL, 0, COLS, 6, 3, 3, 2, 2, 0},
     {NULL, 24, COLS, 0, ROWS, ROWS, 2, 2, 0}};
 
 static const struct crt_step steps[] = {

@@ -32,6 +32,16 @@ def test_calls(compiler: str, switch: str, tmp_path: Path) -> None:
     assert run([tmp_path / "test"]) == ""
 
 
+def test_instances_run_at_the_same_time(tmp_path: Path) -> None:
+    gcc = require("gcc")
+    checks = ["-g", "-fsanitize=thread"]
+    if not links(gcc, checks, tmp_path):
+        checks = ["-g"]
+    files = [*SOURCES, HERE / "test_threads.c", "-pthread", "-o", tmp_path / "test"]
+    run([gcc, *STRICT, *checks, *INCLUDES, *files])
+    assert run([tmp_path / "test"]) == ""
+
+
 def test_every_line_and_branch_is_tested(tmp_path: Path) -> None:
     require("gcov")
     counts: dict[str, dict[str, int]] = {}
@@ -157,7 +167,10 @@ def test_objects_lock_to_the_abi() -> None:
     assert f"extern const uint32_t crt_abi_{number[1]};" in header
 
 
-def test_error_numbers_are_unique() -> None:
+def test_error_numbers_are_dense_and_each_is_reached() -> None:
     text = (ROOT / "crt" / "include" / "crt" / "error.h").read_text()
     values = re.findall(r"X\((CRT_\w+), (-?\d+), ", text)
+    tested = (HERE / "test_graph.c").read_text()
+    elsewhere = {"CRT_ERR_SELFTEST"}  # given by the code that pybuild writes
+    assert {name for name, _ in values if name not in tested} == elsewhere
     assert [int(value) for _, value in values] == [-n for n in range(len(values))]

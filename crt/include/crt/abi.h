@@ -31,7 +31,7 @@ typedef void crt_kernel(void *const *p, const int32_t *a);
  * stride 0 means the same window of image 0 on every call (broadcast,
  * scratch); a whole image per call has stride = window = rows. */
 struct crt_operand {
-    const void *pad_row; /* row of padding values; NULL: never outside */
+    const void *pad_row; /* stands for rows outside; NULL: none are used */
     uint32_t at;         /* bytes from the start of the buffer to row 0 */
     uint32_t row_bytes;  /* bytes from one row to the next */
     uint16_t buffer;     /* index into crt_graph.base: regions, then inputs,
