@@ -1,0 +1,154 @@
+"""Makes the bad inputs of messages.toml: each function writes one model file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+FLOAT = TensorProto.FLOAT
+
+Dims = Sequence[int | str]
+Value = tuple[str, int, Dims]
+
+
+def _onnx(
+    path: Path,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    constants: dict[str, np.ndarray] | None = None,
+) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        "bad",
+        [helper.make_tensor_value_info(*value) for value in inputs],
+        [helper.make_tensor_value_info(*value) for value in outputs],
+        [numpy_helper.from_array(v, name) for name, v in (constants or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("my.ops", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+def missing(folder: Path) -> Path:
+    return folder / "missing.tflite"
+
+
+def folder(folder: Path) -> Path:
+    (folder / "folder.tflite").mkdir()
+    return folder / "folder.tflite"
+
+
+def other_type(folder: Path) -> Path:
+    (folder / "notes.txt").write_text("hello")
+    return folder / "notes.txt"
+
+
+def empty_tflite(folder: Path) -> Path:
+    (folder / "empty.tflite").write_bytes(b"")
+    return folder / "empty.tflite"
+
+
+def garbage_tflite(folder: Path) -> Path:
+    (folder / "garbage.tflite").write_bytes(bytes(range(256)))
+    return folder / "garbage.tflite"
+
+
+def truncated_tflite(folder: Path) -> Path:
+    whole = (DIGITS / "digits_int8.tflite").read_bytes()
+    (folder / "truncated.tflite").write_bytes(whole[: len(whole) // 2])
+    return folder / "truncated.tflite"
+
+
+def onnx_named_tflite(folder: Path) -> Path:
+    whole = (DIGITS / "digits_f32.onnx").read_bytes()
+    (folder / "renamed.tflite").write_bytes(whole)
+    return folder / "renamed.tflite"
+
+
+def empty_onnx(folder: Path) -> Path:
+    (folder / "empty.onnx").write_bytes(b"")
+    return folder / "empty.onnx"
+
+
+def garbage_onnx(folder: Path) -> Path:
+    (folder / "garbage.onnx").write_bytes(bytes(range(256)))
+    return folder / "garbage.onnx"
+
+
+def truncated_onnx(folder: Path) -> Path:
+    whole = (DIGITS / "digits_f32.onnx").read_bytes()
+    (folder / "truncated.onnx").write_bytes(whole[: len(whole) // 2])
+    return folder / "truncated.onnx"
+
+
+def unknown_operators(folder: Path) -> Path:
+    """Two, to show that both are found."""
+    nodes = [
+        helper.make_node("Det", ["x"], ["d"], name="first"),
+        helper.make_node("Wobble", ["d"], ["y"], name="second", domain="my.ops"),
+    ]
+    values = [("x", FLOAT, [1, 3, 3])], [("y", FLOAT, [1])]
+    return _onnx(folder / "unknown.onnx", nodes, *values)
+
+
+def dynamic(folder: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    values = [("x", FLOAT, ["batch", 4])], [("y", FLOAT, ["batch", 4])]
+    return _onnx(folder / "dynamic.onnx", nodes, *values)
+
+
+def double(folder: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    values = [("x", TensorProto.DOUBLE, [4])], [("y", TensorProto.DOUBLE, [4])]
+    return _onnx(folder / "double.onnx", nodes, *values)
+
+
+def no_operators(folder: Path) -> Path:
+    return _onnx(folder / "none.onnx", [], [("x", FLOAT, [4])], [("x", FLOAT, [4])])
+
+
+def relu(folder: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    values = [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])]
+    return _onnx(folder / "relu.onnx", nodes, *values)
+
+
+def digits(folder: Path) -> Path:
+    return DIGITS / "digits_int8.tflite"
+
+
+def matmul_of_two_inputs(folder: Path) -> Path:
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"], name="product")]
+    inputs = [("a", FLOAT, [2, 3]), ("b", FLOAT, [3, 2])]
+    return _onnx(folder / "matmul.onnx", nodes, inputs, [("y", FLOAT, [2, 2])])
+
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    made.__name__: made
+    for made in (
+        missing,
+        folder,
+        other_type,
+        empty_tflite,
+        garbage_tflite,
+        truncated_tflite,
+        onnx_named_tflite,
+        empty_onnx,
+        garbage_onnx,
+        truncated_onnx,
+        unknown_operators,
+        dynamic,
+        double,
+        no_operators,
+        relu,
+        digits,
+        matmul_of_two_inputs,
+    )
+}

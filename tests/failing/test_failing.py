@@ -1,0 +1,34 @@
+"""Each bad input of messages.toml: its exact message, exit code, nothing written."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybuild.cli import main
+from tests.failing.bad import MAKERS
+
+CASES = tomllib.loads((Path(__file__).parent / "messages.toml").read_text())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case: dict[str, Any] = CASES[name]
+    model = MAKERS[case["model"]](tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    words = [case.get("verb", "build"), str(model), "--json", *case.get("options", [])]
+    if words[0] == "build":
+        words += ["-o", str(tmp_path / "out")]
+    assert main(words) == case["exit"]
+    out, err = capsys.readouterr()
+    assert err.replace(str(tmp_path), "TMP").splitlines() == case["message"]
+    assert len(json.loads(out)["error"]) == len(case["message"])
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_every_bad_input_is_used() -> None:
+    assert {case["model"] for case in CASES.values()} == set(MAKERS)

@@ -1,0 +1,209 @@
+"""The command line: exit codes, JSON keys, what is written and what is not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybuild.cli import main
+from pybuild.cli.options import size
+
+ROOT = Path(__file__).resolve().parents[2]
+INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
+FLOAT = str(ROOT / "examples" / "digits" / "digits_f32.onnx")
+
+Capture = pytest.CaptureFixture[str]
+
+
+def crt(capture: Capture, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, JSON and messages of a verb run with --json."""
+    code = main([*words, "--json"])
+    out, err = capture.readouterr()
+    return code, json.loads(out), err
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["fly"],
+        ["build", INT8],
+        ["inspect"],
+        ["inspect", INT8, "--ram-limit", "much"],
+        ["check", INT8, "--samples", "0"],
+        ["check", INT8, "--backend", "fortran"],
+        ["inspect", INT8, "--input-dim", "n"],
+        ["inspect", INT8, "--layout", "image=hwc"],
+        ["inspect", INT8, "--json", "--no-such-option"],
+    ],
+)
+def test_usage_is_64_and_prints_nothing(words: list[str], capsys: Capture) -> None:
+    assert main(words) == 64
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: crt")
+
+
+@pytest.mark.parametrize("verb", ["inspect", "build", "check", "bench"])
+def test_every_verb_takes_the_options_of_build(verb: str, capsys: Capture) -> None:
+    assert main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    options = ["--name", "--target", "--ram-limit", "--rounding", "--input"]
+    options += ["--optimise", "--input-dim", "--layout", "--json"]
+    assert [o for o in options if o not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes"),
+    [("4096", 4096), ("64K", 65536), ("64 KiB", 65536), ("1M", 1048576), ("2kb", 2048)],
+)
+def test_size(text: str, bytes: int) -> None:
+    assert size(text) == bytes
+
+
+def test_help_does_not_import_the_compiler() -> None:
+    """It must come at once."""
+    code = "import sys; from pybuild.cli import main; main(['--help']);"
+    code += "print([m for m in ('onnx', 'llvmlite', 'rich') if m in sys.modules])"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_inspect(capsys: Capture) -> None:
+    code, facts, err = crt(capsys, "inspect", INT8)
+    assert (code, err, facts["problems"]) == (0, "", [])
+    assert facts["model"] == "digits_int8.tflite"
+    assert [layer["op"] for layer in facts["layers"]][:3] == [
+        "conv2d",
+        "depthwise_conv2d",
+        "conv2d",
+    ]
+    assert facts["macs"] == 64 * 9 * 8 + 64 * 9 * 8 + 64 * 8 * 16 + 256 * 10
+    (image,) = facts["inputs"]
+    assert (image["name"], image["shape"], image["dtype"]) == (
+        "image",
+        [1, 8, 8, 1],
+        "int8",
+    )
+
+
+def test_inspect_prints_a_table(capsys: Capture) -> None:
+    assert main(["inspect", INT8]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "depthwise_conv2d" in out
+    assert "lower bound" in out
+
+
+def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out"
+    code, facts, _ = crt(capsys, "build", INT8, "-o", str(out), "--name", "kws")
+    assert code == 0
+    assert list(facts)[:6] == ["name", "ram", "flash", "macs", "inputs", "outputs"]
+    assert list(facts["ram"]) == ["arena", "instance", "lower_bound"]
+    assert list(facts["flash"]) == ["weights", "tables"]
+    assert list(facts["layers"][0]) == ["name", "op", "macs", "out_bytes"]
+    assert json.loads((out / "report.json").read_text()) == facts
+    made = tree(out)
+    assert {"kws.h", "kws.c", "kws_weights.c", "example/main.c"} <= set(made)
+    assert b"#define KWS_ARENA_BYTES" in made["kws.h"]
+    assert not [p for p in tmp_path.iterdir() if p != out]
+
+
+def test_build_again_writes_the_same_bytes(tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out"
+    assert main(["build", INT8, "-o", str(out)]) == 0
+    (out / "build").mkdir()
+    (out / "build" / "mine.o").write_bytes(b"kept")
+    first = tree(out)
+    assert main(["build", INT8, "-o", str(out)]) == 0
+    assert tree(out) == first
+
+
+def test_build_leaves_other_folders_alone(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    code, facts, err = crt(capsys, "build", INT8, "-o", str(tmp_path))
+    assert code == 2
+    assert "--force" in err
+    assert facts["error"][0]["hint"] == "another folder, or --force"
+    assert set(tree(tmp_path)) == {"mine.txt"}
+    assert main(["build", INT8, "-o", str(tmp_path), "--force"]) == 0
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+    assert (tmp_path / "digits_int8.h").is_file()
+
+
+def test_build_of_several(tmp_path: Path, capsys: Capture) -> None:
+    code, facts, _ = crt(capsys, "build", INT8, FLOAT, "-o", str(tmp_path / "out"))
+    assert code == 0
+    assert [m["name"] for m in facts["models"]] == ["digits_int8", "digits_f32"]
+    assert (tmp_path / "out" / "digits_f32" / "digits_f32.c").is_file()
+
+
+def test_one_bad_model_of_several_writes_none(tmp_path: Path, capsys: Capture) -> None:
+    bad = tmp_path / "bad.tflite"
+    bad.write_bytes(b"not a model")
+    out = tmp_path / "out"
+    code, facts, err = crt(capsys, "build", INT8, str(bad), INT8, "-o", str(out))
+    assert code == 2
+    assert len(facts["error"]) == len(err.splitlines()) == 2
+    assert not out.exists()
+
+
+def test_ram_limit_is_3_and_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out"
+    words = ["build", INT8, "-o", str(out), "--ram-limit", "1K"]
+    code, facts, err = crt(capsys, *words)
+    assert code == 3
+    assert "alive at the peak" in facts["error"][0]["what"]
+    assert "alive at the peak" in err
+    assert not out.exists()
+
+
+def test_keep_costs_at_least_as_much(capsys: Capture) -> None:
+    _, reuse, _ = crt(capsys, "inspect", INT8)
+    _, keep, _ = crt(capsys, "inspect", INT8, "--input", "keep")
+    assert keep["ram"]["arena"] >= reuse["ram"]["arena"]
+
+
+@pytest.mark.parametrize("model", [INT8, FLOAT])
+def test_check_against_numpy(model: str, capsys: Capture) -> None:
+    words = ["check", model, "--ref", "numpy", "--samples", "8", "--per-layer"]
+    code, facts, _ = crt(capsys, *words, "--backend", "llvm")
+    assert (code, facts["ok"], facts["samples"]) == (0, True, 8)
+    assert facts["reference"].startswith("numpy")
+    llvm = facts["backends"]["llvm"]
+    assert (llvm["mismatches"], llvm["first_layer"]) == (0, None)
+    assert facts["tensors"] >= 5
+
+
+def test_check_finds_another_rounding(capsys: Capture) -> None:
+    """One rounding against a reference that rounds twice: exit 1, with a layer."""
+    words = ["check", INT8, "--rounding", "single", "--ref", "tflm", "--per-layer"]
+    code, facts, _ = crt(capsys, *words, "--backend", "llvm")
+    assert (code, facts["ok"], facts["rounding"]) == (1, False, "single")
+    llvm = facts["backends"]["llvm"]
+    assert llvm["mismatches"] > 0
+    assert llvm["max_abs"] >= 1
+    assert llvm["first_layer"] in {"conv", "depthwise", "pointwise", "scores"}
+
+
+def test_bench(capsys: Capture) -> None:
+    words = ["bench", INT8, "--on", "host", "--runs", "3"]
+    code, facts, _ = crt(capsys, *words)
+    assert code == 0
+    assert (facts["board"], facts["runs"]) == ("host", 3)
+    assert list(facts["seconds"]) == ["min", "median", "mean", "max", "std"]
+    assert all(list(x) == ["name", "op", "macs", "seconds"] for x in facts["layers"])
+    assert facts["seconds"]["min"] > 0
+    assert all(x["seconds"] > 0 for x in facts["layers"])
