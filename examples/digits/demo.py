@@ -25,7 +25,8 @@ from pybuild.cli import tables  # noqa: E402
 from pybuild.errors import BuildError  # noqa: E402
 from pybuild.install import host_compiler  # noqa: E402
 
-OUT = ROOT / "build" / "digits"
+NAME = "digits"
+OUT = ROOT / "build" / NAME
 SHADES = " .:-=+*#@"
 SHOWN = 5
 
@@ -74,22 +75,25 @@ def pictures(images: np.ndarray, labels: np.ndarray, said: np.ndarray) -> None:
 
 def compile_example(tree: Path) -> None:
     """Runs the tree's own Makefile, or says what is missing."""
-    compiler, make = host_compiler(), shutil.which("make")
-    if not compiler or not make:
+    compiler = host_compiler()
+    if not compiler or not shutil.which("make"):
         lacking = "C compiler" if not compiler else "make"
         print(
             f"\nC sources in {tree.relative_to(ROOT)} (no {lacking} here to build them)"
         )
         return
-    command = [make, "-s", "-C", str(tree), f"CC={' '.join(compiler)}"]
-    subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C"})
-    print(f"\nC sources and compiled example in {tree.relative_to(ROOT)}")
+    words = ["make", "-s", "-C", str(tree), f"CC={' '.join(compiler)}"]
+    if "ziglang" in compiler:
+        words.append(f"AR={' '.join(compiler[:-1])} ar")
+    environment = {**os.environ, "LC_ALL": "C"}
+    subprocess.run([*words, f"example/{NAME}"], check=True, env=environment)
+    print(f"\nC sources and compiled example in {tree.relative_to(ROOT)}; it says:")
+    sys.stdout.flush()
+    subprocess.run([tree / "example" / NAME], check=True)
 
 
 def main() -> int:
-    library = pybuild.load(str(HERE / "digits_int8.tflite")).build(
-        str(OUT), name="digits"
-    )
+    library = pybuild.load(str(HERE / "digits_int8.tflite")).build(str(OUT), name=NAME)
     tables.show_report(library.report)
     images, inputs, labels = held_out(library)
     print()

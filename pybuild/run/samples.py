@@ -64,7 +64,8 @@ def _value(graph: Graph, tensor: Tensor, kind: str, rng: np.random.Generator) ->
             real = low + _PATTERNS[kind](tensor.shape, rng) * (high - low)
     if tensor.dtype.is_float:
         return real.astype(np.float32)
-    return np.clip(np.rint(real), low, high).astype(tensor.dtype.numpy)
+    whole: Array = np.clip(np.rint(real), low, high).astype(tensor.dtype.numpy)
+    return whole
 
 
 def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:
