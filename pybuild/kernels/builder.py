@@ -32,15 +32,10 @@ from pybuild.loop_verify import verify
 
 
 class Builder:
-    """Collects the statements of one kernel.
+    """Collects the statements of one kernel."""
 
-    specialise  integers given to `arg` become constants of this kernel instead
-                of entries of its argument array
-    """
-
-    def __init__(self, name: str, specialise: bool = False) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.specialise = specialise
         self.values: list[int] = []
         self._args: list[Var] = []
         self._arrays: list[tuple[Var, int]] = []
@@ -48,9 +43,7 @@ class Builder:
         self._names: list[set[str]] = [set()]
 
     def arg(self, name: str, value: int) -> Expr:
-        """An integer of the layer: an argument, or a constant when specialising."""
-        if self.specialise:
-            return const(value)
+        """An integer of the layer; specialise.py can make it a constant."""
         var = Var(self._unique(name, outermost=True), INT32)
         self._args.append(var)
         self.values.append(value)
@@ -109,7 +102,8 @@ class Builder:
         """if (condition)"""
         self._open()
         yield
-        self._blocks[-1].append(If(condition, self._close()))
+        body = self._close()
+        self._blocks[-1].append(If(condition, body))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:

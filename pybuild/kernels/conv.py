@@ -11,9 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Packed
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish, FloatClamp
+from pybuild.kernels.weights import (
+    constant,
+    folded_bias,
+    int8_finish,
+    window_rows,
+)
 from pybuild.kernels.window import Bound, Window
 from pybuild.loop import (
     FLOAT32,
@@ -26,6 +33,8 @@ from pybuild.loop import (
     load,
     offset,
 )
+from pybuild.ops.conv import conv_parameters
+from pybuild.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -67,14 +76,14 @@ class Layer:
         return "_".join(p for p in parts if p)
 
 
-def kernel(layer: Layer, specialise: bool = False) -> Builder:
+def kernel(layer: Layer) -> Builder:
     """y[ox,o] = finish(bias[o] + sum(x * w)), a few output channels at a time.
 
     Shapes  rows x [W,C], y [OW,O]; weights of `pack`; bias [O]
             (int8: int32, with -x_zero * sum(w) folded in)
     Source  columns outside the row count as x_zero; rows are the runner's
     """
-    return _Writer(layer, specialise).write()
+    return _Writer(layer).write()
 
 
 def pack(layer: Layer, weights: Array) -> Packed:
@@ -94,9 +103,9 @@ def pack(layer: Layer, weights: Array) -> Packed:
 class _Writer:
     """The pieces of one kernel being written."""
 
-    def __init__(self, layer: Layer, specialise: bool) -> None:
+    def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name, specialise)
+        self.k = k = Builder(layer.name)
         self.g = g = Bound(k, layer.window)
         w = layer.window
         elem = FLOAT32 if layer.is_float else INT8
@@ -200,3 +209,70 @@ class _Writer:
         return self.patch * j
 
 
+
+
+def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for a conv2d node.
+
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    x, w = graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])
+    y = graph.tensor(node.output)
+    window = Window(
+        width=x.shape[2],
+        out_width=y.shape[2],
+        channels=x.shape[3],
+        out_channels=y.shape[3],
+        kernel_h=w.shape[1],
+        kernel_w=w.shape[2],
+        stride_w=node.attrs["strides"][1],
+        dilation_h=node.attrs["dilations"][0],
+        dilation_w=node.attrs["dilations"][1],
+        left=node.attrs["pads"][1],
+        groups=node.attrs["groups"],
+    )
+    layer, tables = weighted(node, graph, window)
+    source = window_rows(node, graph, window.rows, layer.x_zero)
+    out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
+    return [offer(layer, (out, source), tables, (x.shape[0], y.shape[1]))]
+
+
+def weighted(
+    node: Node, graph: Graph, window: Window
+) -> tuple[Layer, tuple[Packed, ...]]:
+    """The layer of a node with weights and bias, and its tables in order."""
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(weights.shape[0], -1)
+    if graph.tensor(node.output).dtype is FLOAT32:
+        low, high = node.attrs.get("clamp") or (None, None)
+        layer = Layer(window, FloatClamp(low, high))
+        bias = constant(node, graph, 2, np.zeros(len(kernels), np.float32))
+    else:
+        parameters = conv_parameters(node, graph)
+        layer = Layer(window, int8_finish(node, parameters), parameters.x_zero)
+        bias = folded_bias(node, graph, parameters, kernels)
+    tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
+    return layer, tables
+
+
+def offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    w = layer.window
+    taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        cost=images * bands * w.out_width * w.out_channels * (2 * taps + 20),
+    )

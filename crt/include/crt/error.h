@@ -21,7 +21,8 @@ extern "C" {
     X(CRT_ERR_INPUT_CONSUMED, -9, "an input was used up: give it again")       \
     X(CRT_ERR_STOPPED, -10, "the hook stopped the run")                        \
     X(CRT_ERR_STAGE, -11, "stages must run in order, from 0")                  \
-    X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")
+    X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")  \
+    X(CRT_ERR_SELFTEST, -13, "the self-test gave another answer")
 
 #define CRT_ERROR_VALUE(name, value, text) name = (value),
 enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };

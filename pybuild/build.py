@@ -1,0 +1,247 @@
+"""The way through: a model file, passes, kernels, plan, tables, C or machine code."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pybuild import __version__, passes
+from pybuild.emit.c import block_comment
+from pybuild.emit.header import header_file
+from pybuild.emit.model_c import model_file, weights_file
+from pybuild.emit.names import identifier, is_keyword
+from pybuild.emit.selftest import selftest_file
+from pybuild.emit.tables import Tables, make_tables
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph, Node
+from pybuild.kernels import candidates
+from pybuild.plan.plan import Plan, make_plan
+from pybuild.targets.target import target_named
+from pybuild.package.report import Copy, Flash, Ram, Report, boundary, layers, promise
+from pybuild.package.tree import tree_files, write_tree
+from pybuild.run.native import Net
+
+ROUNDINGS = ("litert", "tflm", "single", "onnx")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as its file gives it; build() makes everything else.
+
+    rounding  the default rule of its format
+    digest    SHA-256 of the file
+    """
+
+    path: str
+    graph: Graph
+    rounding: str
+    digest: str
+    _lowered: dict[tuple[str, tuple[tuple[str, str], ...]], Graph] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def lower(
+        self, rounding: str | None = None, layout: Mapping[str, str] | None = None
+    ) -> Graph:
+        """The graph after all passes.
+
+        Errors  BuildError with every finding
+        """
+        rule = rounding or self.rounding
+        if rule not in ROUNDINGS:
+            raise BuildError("--rounding", f"'{rule}' is not known", _one_of(ROUNDINGS))
+        key = (rule, tuple(sorted((layout or {}).items())))
+        if key not in self._lowered:
+            options = passes.PassOptions(rounding=rule, layout=dict(layout or {}))
+            self._lowered[key] = passes.run(self.graph, options)
+        return self._lowered[key]
+
+    def problems(self) -> list[Problem]:
+        """Everything that would stop a build, [] if nothing."""
+        try:
+            _offers(self.lower(), "generic")
+        except BuildError as error:
+            return list(error.problems)
+        return []
+
+    def build(
+        self,
+        out: str | Path | None = None,
+        *,
+        name: str | None = None,
+        rounding: str | None = None,
+        input: str = "reuse",
+        target: str = "generic",
+        optimise: str = "balanced",
+        ram_limit: int | None = None,
+        layout: Mapping[str, str] | None = None,
+    ) -> Library:
+        """Plans the model and, with `out`, writes the C tree there.
+
+        Units   ram_limit: bytes of arena
+        Errors  BuildError, LimitError; then nothing is written
+        """
+        _require(input, ("reuse", "keep"), "--input")
+        _require(optimise, ("size", "balanced", "speed"), "--optimise")
+        prefix = _prefix(name, self.path)
+        graph = replace(self.lower(rounding, layout), name=prefix)
+        _offers(graph, target)
+        choose = functools.partial(
+            candidates, target=target_named(target), optimise=optimise
+        )
+        plan = make_plan(graph, choose, input == "keep", ram_limit)
+        library = Library(self, plan, make_tables(plan, prefix), rounding or self.rounding)
+        if out is not None:
+            write_tree(Path(out), library.files())
+        return library
+
+
+@dataclass(frozen=True)
+class Library:
+    """A planned model: figures, C files, and instances on this machine."""
+
+    model: Model
+    plan: Plan
+    tables: Tables
+    rounding: str
+
+    @property
+    def name(self) -> str:
+        return self.tables.name
+
+    @functools.cached_property
+    def report(self) -> Report:
+        """What the build costs and what its results are equal to."""
+        graph, tables = self.plan.graph, self.tables
+        rows = layers(graph)
+        ram = Ram(tables.arena_bytes, tables.instance_bytes, self.plan.lower_bound)
+        return Report(
+            name=self.name,
+            ram=ram,
+            flash=Flash(tables.weight_bytes, tables.table_bytes),
+            macs=sum(row.macs for row in rows),
+            inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),
+            outputs=tuple(boundary(graph.tensor(n)) for n in graph.outputs),
+            layers=rows,
+            rounding=self.rounding,
+            reference=promise(graph, self.rounding),
+            copies=tuple(
+                Copy(n.output, graph.tensor(n.output).bytes, n.op)
+                for n in self.plan.copied
+            ),
+        )
+
+    def sources(self) -> dict[str, str]:
+        """NAME.h, NAME.c, NAME_weights.c: file name -> text."""
+        name, tables = self.name, self.tables
+        return {
+            f"{name}.h": header_file(tables, self._banner(f"{name}.h")),
+            f"{name}.c": model_file(tables, self._banner(f"{name}.c")),
+            f"{name}_weights.c": weights_file(
+                tables, self._banner(f"{name}_weights.c")
+            ),
+        }
+
+    def files(self) -> dict[str, str]:
+        """The whole tree: path -> text."""
+        from pybuild.ops.interpret import interpret
+        from pybuild.run.samples import example_inputs
+
+        graph = self.plan.graph
+        values = interpret(graph, example_inputs(graph))
+        file = f"{self.name}_selftest.c"
+        report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
+        return tree_files(
+            self.tables,
+            {
+                **self.sources(),
+                file: selftest_file(self.tables, values, self._banner(file)),
+                "report.json": report + "\n",
+            },
+        )
+
+    def host(self, backend: str = "llvm") -> Net:
+        """An instance on this machine, driven through crt.
+
+        backend  "llvm" (no compiler needed) or "c" (the generated C, compiled)
+        Errors   BuildError where "c" finds no compiler
+        """
+        _require(backend, ("llvm", "c"), "--backend")
+        if backend == "llvm":
+            from pybuild.run.jit import jit_net
+
+            return jit_net(self.plan, self.tables)
+        from pybuild.run.cc import compiled_net
+
+        return compiled_net(self.plan, self.name, self.sources())
+
+    def _banner(self, file: str) -> str:
+        source = Path(self.model.path).name
+        text = f"{file}: generated by pybuild {__version__} from {source}\n"
+        text += f"(sha256 {self.model.digest[:16]}); regenerate, do not edit.\n"
+        text += f"Rounding {self.rounding}: {promise(self.plan.graph, self.rounding)}."
+        return "\n".join([*block_comment(text), ""])
+
+
+def load(path: str | Path, input_dims: Mapping[str, int] | None = None) -> Model:
+    """Reads a .tflite or .onnx file.
+
+    input_dims  values of the dimensions that the file leaves open, by name
+    Errors      BuildError with every finding
+    """
+    where = str(path)
+    suffix = Path(where).suffix.lower()
+    short = Path(where).name
+    try:
+        data = Path(where).read_bytes()
+    except OSError as error:
+        raise BuildError(where, f"cannot be read ({error.strerror})") from None
+    dims = dict(input_dims or {})
+    digest = hashlib.sha256(data).hexdigest()
+    if suffix == ".tflite":
+        from pybuild.frontends import tflite
+
+        return Model(where, tflite.load(short, data, dims), "litert", digest)
+    if suffix == ".onnx":
+        from pybuild.frontends import onnx
+
+        return Model(where, onnx.load(short, data, dims), "onnx", digest)
+    raise BuildError(short, f"files '{suffix}' are not read", "give .tflite or .onnx")
+
+
+def _offers(graph: Graph, target: str) -> None:
+    """Asks every node for its kernels, to find all problems at once."""
+    found: list[Problem] = []
+    known = target_named(target)
+    node: Node
+    for node in graph.nodes:
+        try:
+            candidates(node, graph, target=known)
+        except BuildError as error:
+            found += error.problems
+    if found:
+        raise BuildError.of(found)
+
+
+def _require(value: str, known: tuple[str, ...], option: str) -> None:
+    if value not in known:
+        raise BuildError(option, f"'{value}' is not known", _one_of(known))
+
+
+def _one_of(known: tuple[str, ...]) -> str:
+    return f"one of {', '.join(known)}"
+
+
+def _prefix(name: str | None, path: str) -> str:
+    """The prefix of all C names: the user's choice, or the file's name."""
+    if name is None:
+        made = identifier(Path(path).stem)
+        return f"{made}_model" if is_keyword(made) else made
+    if identifier(name) != name or is_keyword(name):
+        what = f"'{name}' cannot be the name of C functions"
+        raise BuildError("--name", what, f"for example '{identifier(name)}'")
+    return name

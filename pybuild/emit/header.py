@@ -1,0 +1,149 @@
+"""Prints NAME.h: what firmware includes."""
+
+from __future__ import annotations
+
+from pybuild.dtype import DType
+from pybuild.emit.c import block_comment, expression
+from pybuild.emit.model_llvm import ABI
+from pybuild.emit.tables import Tables, TensorRow
+from pybuild.loop import const
+
+
+def header_file(tables: Tables, banner: str) -> str:
+    """NAME.h: sizes, the instance, and one function per thing a user does."""
+    name, upper = tables.name, tables.name.upper()
+    lines = [
+        banner.rstrip(),
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        '#include "crt/graph.h"',
+        "",
+        f"#if CRT_ABI != {ABI}",
+        f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it with this pybuild"',
+        "#endif",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+        "/* Working memory: caller-owned, one per instance, aligned as below. */",
+        f"#define {upper}_ARENA_BYTES {tables.arena_bytes}u",
+        f"#define {upper}_ARENA_ALIGN {tables.region_align}u",
+        "",
+    ]
+    for row in tables.inputs:
+        lines += _facts(row, f"{upper}_{row.symbol.upper()}", "input")
+    for row in tables.outputs:
+        lines += _facts(row, f"{upper}_{row.symbol.upper()}", "output")
+    lines += _types(tables)
+    for row in tables.inputs:
+        lines += _input(row, name)
+    for row in tables.outputs:
+        lines += _output(row, name)
+    return "\n".join([*lines, *_checks(tables), *_end()])
+
+
+def _facts(row: TensorRow, prefix: str, role: str) -> list[str]:
+    tensor = row.tensor
+    shape = ",".join(map(str, tensor.shape))
+    text = f'{role} "{tensor.name}": {tensor.dtype.value} [{shape}]'
+    quant = tensor.quant
+    if quant:
+        text += f"; real = {quant.scale[0]:.9g} * (q - {quant.zero_point[0]})"
+    lines = [*block_comment(text), f"#define {prefix}_LEN {tensor.size}u"]
+    lines += [f"#define {prefix}_DIM{i} {dim}" for i, dim in enumerate(tensor.shape)]
+    if quant:
+        scale = expression(const(quant.scale[0], DType.FLOAT32))
+        lines.append(f"#define {prefix}_SCALE {scale}")
+        lines.append(f"#define {prefix}_ZERO_POINT ({quant.zero_point[0]})")
+    return [*lines, f"#define {prefix}_ALIGN {row.align}u", ""]
+
+
+def _types(tables: Tables) -> list[str]:
+    name, upper = tables.name, tables.name.upper()
+    bases = 1 + len(tables.inputs) + len(tables.outputs)
+    words = max(1, -(-len(tables.inputs) // 32))
+    return f"""\
+/* The memory that an instance lives in, for {name}_init. */
+struct {name}_memory {{
+    struct crt_region arena;
+}};
+
+/* Initialises a struct {name}_memory from an array. */
+#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}
+
+/* One instance; caller-owned, as many as there are arenas. */
+struct {name} {{
+    struct crt_graph graph;
+    void *base[{bases}];
+    uint32_t fresh[{words}];
+}};
+
+/* The model itself, const: for the crt_graph_ functions. */
+extern const struct crt_model {name}_model;
+
+/* Prepares an instance. Call once, and again to start over.
+ *
+ * Owner   memory stays the caller's and must outlive m
+ * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
+int {name}_init(struct {name} *m, const struct {name}_memory *memory);
+
+/* Forgets inputs and results; what is bound stays bound. */
+int {name}_reset(struct {name} *m);
+
+/* Runs the model once.
+ *
+ * Thread  one per instance; distinct instances run at the same time
+ * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again */
+int {name}_run(struct {name} *m);
+
+#ifdef CRT_WITH_SELFTEST
+/* Runs a stored input and compares with the stored output. Uses m up: the
+ * inputs are to be given again.
+ *
+ * Errors  CRT_ERR_SELFTEST: this build gives another answer */
+int {name}_selftest(struct {name} *m);
+#endif
+""".splitlines() + [""]
+
+
+def _input(row: TensorRow, name: str) -> list[str]:
+    kind, symbol = row.tensor.dtype.c, row.symbol
+    return [
+        *block_comment(f"Input '{row.tensor.name}': the memory to fill before a run."),
+        f"{kind} *{name}_{symbol}(struct {name} *m);",
+        "/* ... copied from data; or read where it is, without a copy, until bound",
+        " * again (NULL: back to its own memory). */",
+        f"int {name}_set_{symbol}(struct {name} *m, const {kind} *data);",
+        f"int {name}_bind_{symbol}(struct {name} *m, const {kind} *data);",
+        "",
+    ]
+
+
+def _output(row: TensorRow, name: str) -> list[str]:
+    kind, symbol = row.tensor.dtype.c, row.symbol
+    return [
+        *block_comment(f"Output '{row.tensor.name}': valid until the next {name}_run."),
+        f"const {kind} *{name}_{symbol}(const struct {name} *m);",
+        "/* ... written to data instead (NULL: back to its own memory). */",
+        f"int {name}_bind_{symbol}(struct {name} *m, {kind} *data);",
+        "",
+    ]
+
+
+def _checks(tables: Tables) -> list[str]:
+    name = tables.name
+    slack = tables.instance_bytes
+    return [
+        "/* Checked when this is compiled: an array of -1 elements is an error. */",
+        f"typedef char {name}_check_int[sizeof(int32_t) == 4 ? 1 : -1];",
+        f"typedef char {name}_check_float[sizeof(float) == 4 ? 1 : -1];",
+        f"typedef char {name}_check_size[",
+        f"    sizeof(void *) > 4 || sizeof(struct {name}) <= {slack} ? 1 : -1];",
+        "",
+    ]
+
+
+def _end() -> list[str]:
+    return ["#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]

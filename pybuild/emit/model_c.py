@@ -1,0 +1,236 @@
+"""Prints a model's tables, weights and kernels as C99: NAME.c and NAME_weights.c.
+
+The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pybuild.dtype import Array, DType
+from pybuild.emit.c import block_comment, expression, function, inline_function
+from pybuild.emit.model_llvm import quantisation
+from pybuild.emit.tables import Constant, Operand, StepRow, Tables, TensorRow
+from pybuild.loop import Intrin, const
+from pybuild.loop_verify import intrins
+
+_PER_LINE = {1: 12, 2: 8, 4: 6, 8: 3}
+
+
+def weights_file(tables: Tables, banner: str) -> str:
+    """NAME_weights.c: every constant array, in the order of its symbol."""
+    parts = [banner, '#include "crt/abi.h"', ""]
+    for constant in tables.constants:
+        parts += block_comment(constant.comment)
+        head = f"{_declaration(constant)} CRT_SECTION_WEIGHTS = {{"
+        parts += [*_fold(head), *number_lines(constant.array), "};", ""]
+    if not tables.constants:
+        parts.append("typedef int no_weights; /* C99 wants a declaration */")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def model_file(tables: Tables, banner: str) -> str:
+    """NAME.c: kernels, step tables, and the functions of the header."""
+    name = tables.name
+    parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"', ""]
+    parts += ["/* what the layers' constants are: see the weights file */"]
+    parts += [line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")]
+    parts += ["", *_intrinsics(tables)]
+    parts += [function(func, users) for func, users in tables.kernels]
+    parts += [*_lists(tables), *_model(tables), *_functions(tables)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _declaration(constant: Constant) -> str:
+    kind = DType.of(constant.array).c
+    return f"const {kind} {constant.symbol}[{constant.array.size}]"
+
+
+def _fold(line: str) -> list[str]:
+    if len(line) <= 80 or " " not in line[4:]:
+        return [line]
+    at = line.rfind(" ", 4, 80)
+    at = at if at > 0 else line.find(" ", 4)
+    return [line[:at], *_fold("    " + line[at + 1 :])] if at > 0 else [line]
+
+
+def number_lines(array: Array) -> list[str]:
+    """The elements of an array as lines of an initialiser."""
+    flat = array.reshape(-1)
+    step = _PER_LINE[array.itemsize]
+    if array.dtype.kind == "f":
+        texts = [expression(const(v, DType.FLOAT32)) for v in flat.tolist()]
+    else:
+        texts = [
+            "INT32_MIN" if v == -(2**31) else str(v) for v in flat.tolist()
+        ]
+    return [
+        "    " + ", ".join(texts[i : i + step]) + "," for i in range(0, len(texts), step)
+    ]
+
+
+def _intrinsics(tables: Tables) -> list[str]:
+    needed: dict[str, Intrin] = {}
+    for func, _ in tables.kernels:
+        for intrin in intrins(func):
+            needed.setdefault(intrin.name, intrin)
+    return [inline_function(i) for i in needed.values() if i.c is None]
+
+
+def _table(head: str, rows: Iterable[str]) -> list[str]:
+    body = list(rows)
+    return [f"static const {head} = {{", *(body or ["    0"]), "};", ""]
+
+
+def _lists(tables: Tables) -> list[str]:
+    name = tables.name
+    args = [f"    {', '.join(map(str, tables.args[i : i + 10]))}," for i in
+            range(0, len(tables.args), 10)]  # fmt: skip
+    lines = _table(f"int32_t {name}_args[]", (_no_least(a) for a in args))
+    lines += _table(
+        f"void *const {name}_constants[]", (f"    {s}," for s in tables.constant_list)
+    )
+    lines += ["/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */"]
+    lines += _table(
+        f"struct crt_operand {name}_operands[]",
+        (line for o in tables.operands for line in _operand(o)),
+    )
+    lines += _table(
+        f"struct crt_step {name}_steps[]",
+        (line for i, s in enumerate(tables.steps) for line in _step(s, i, name)),
+    )
+    return lines + _table(
+        f"struct crt_stage {name}_stages[]",
+        (f"    {{{i}, 1}}," for i in range(len(tables.steps))),
+    )
+
+
+def _no_least(line: str) -> str:
+    return line.replace("-2147483648", "INT32_MIN")
+
+
+def _operand(o: Operand) -> list[str]:
+    pad_row = o.pad_row or "NULL"
+    numbers = (o.at, o.row_bytes, o.buffer, o.rows, o.ring, o.window, o.stride, o.pad)
+    comment = [f"    {line}" for line in block_comment(o.comment)]
+    return [*comment, *_fold(f"    {{{pad_row}, {', '.join(map(str, numbers))}}},")]
+
+
+def _step(s: StepRow, index: int, name: str) -> list[str]:
+    comment = [f"    {line}" for line in block_comment(f"{index}: {s.comment}")]
+    lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
+    counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
+    row = f"    {{{s.kernel}, {lists} {name}_operands + {s.operands}, {counts}}},"
+    return [*comment, *_fold(row)]
+
+
+def _model(tables: Tables) -> list[str]:
+    name = tables.name
+    lines: list[str] = []
+    rows = (*tables.inputs, *tables.outputs)
+    for index, row in enumerate(rows):
+        dims = ", ".join(map(str, row.tensor.shape)) or "0"
+        lines.append(f"static const int32_t {name}_dims_{index}[] = {{{dims}}};")
+    lines.append("")
+    lines += _table(
+        f"struct crt_tensor {name}_tensors[]",
+        (line for i, row in enumerate(rows) for line in _tensor(row, i, name)),
+    )
+    lines += _table(
+        f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"]
+    )
+    counts = (
+        len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
+        1, tables.pointer_count, tables.region_align, 0,
+    )  # fmt: skip
+    return [
+        *lines,
+        f"const struct crt_model {name}_model = {{",
+        f'    CRT_ABI, "{name}", {name}_stages, {name}_steps,',
+        f"    {name}_tensors, {name}_regions,",
+        f"    {', '.join(map(str, counts))}",
+        "};",
+        "",
+    ]
+
+
+def c_string(text: str) -> str:
+    """A C string literal of any text."""
+    safe = "".join(
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"
+        for b in text.encode()
+    )
+    return f'"{safe}"'
+
+
+def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
+    tensor = row.tensor
+    scale, zero = quantisation(row)
+    kind = f"CRT_{tensor.dtype.name}"
+    flags = "CRT_TENSOR_CONSUMED" if row.flags else "0"
+    number = expression(const(scale, DType.FLOAT32))
+    text = f"    {{{c_string(tensor.name)}, {name}_dims_{index}, {number}, {zero},"
+    text += f" {tensor.bytes}, {row.at}, {row.align}, 0, {kind}, {len(tensor.shape)},"
+    return _fold(f"{text} {flags}}},")
+
+
+def _functions(tables: Tables) -> list[str]:
+    name = tables.name
+    lines = [
+        f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)",
+        "{",
+        "    if (m == NULL || memory == NULL)",
+        "        return CRT_ERR_NULL;",
+        f"    return crt_graph_init(&m->graph, &{name}_model, m->base, m->fresh,",
+        "        &memory->arena, 1);",
+        "}",
+        "",
+        f"int {name}_reset(struct {name} *m)",
+        "{",
+        "    return crt_graph_reset(&m->graph);",
+        "}",
+        "",
+        f"int {name}_run(struct {name} *m)",
+        "{",
+        f"    void *pointers[{tables.pointer_count}];",
+        "",
+        "    return crt_graph_run(&m->graph, pointers);",
+        "}",
+        "",
+    ]
+    for index, row in enumerate(tables.inputs):
+        lines += _input_functions(row, index, name)
+    for index, row in enumerate(tables.outputs):
+        lines += _output_functions(row, index, name)
+    return lines
+
+
+def _body(head: str, line: str) -> list[str]:
+    return [*_fold(head), "{", *_fold(f"    {line}"), "}", ""]
+
+
+def _input_functions(row: TensorRow, index: int, name: str) -> list[str]:
+    kind, size = row.tensor.dtype.c, row.tensor.bytes
+    me = f"struct {name} *m"
+    lines = _body(
+        f"{kind} *{name}_{row.symbol}({me})",
+        f"return ({kind} *)crt_graph_input(&m->graph, {index});",
+    )
+    for verb in ("set", "bind"):
+        lines += _body(
+            f"int {name}_{verb}_{row.symbol}({me}, const {kind} *data)",
+            f"return crt_graph_{verb}_input(&m->graph, {index}, data, {size}u);",
+        )
+    return lines
+
+
+def _output_functions(row: TensorRow, index: int, name: str) -> list[str]:
+    kind, size = row.tensor.dtype.c, row.tensor.bytes
+    lines = _body(
+        f"const {kind} *{name}_{row.symbol}(const struct {name} *m)",
+        f"return (const {kind} *)crt_graph_output(&m->graph, {index});",
+    )
+    return lines + _body(
+        f"int {name}_bind_{row.symbol}(struct {name} *m, {kind} *data)",
+        f"return crt_graph_bind_output(&m->graph, {index}, data, {size}u);",
+    )

@@ -1,0 +1,137 @@
+"""Prints a model's tables and kernels as one LLVM IR module.
+
+The twin of model_c.py: the same symbols, the same structs of crt/abi.h.
+"""
+
+from __future__ import annotations
+
+from pybuild.emit.llvm import declarations, function, literal
+from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
+from pybuild.dtype import Array, DType
+
+ABI = 1
+_OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
+_STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
+_STAGE = "{ i16, i16 }"
+_TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
+_MODEL = "{ i32, ptr, ptr, ptr, ptr, ptr, " + ", ".join(["i16"] * 8) + " }"
+_ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+
+
+def module(tables: Tables, triple: str = "", layout: str = "") -> str:
+    """The module; its one exported symbol is NAME_model.
+
+    Shapes  as crt/abi.h, laid out by the target's rules for C structs
+    """
+    head = [f'target triple = "{triple}"'] if triple else []
+    head += [f'target datalayout = "{layout}"'] if layout else []
+    kernels = [function(func, "internal ") for func, _ in tables.kernels]
+    data = [_constant(c) for c in tables.constants]
+    return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
+                      declarations(), ""])  # fmt: skip
+
+
+def _constant(constant: Constant) -> str:
+    array = constant.array
+    kind = f"[{array.size} x {_ELEMENT[array.itemsize]}]"
+    return _global(constant.symbol, f"{kind} {_values(array)}", max(array.itemsize, 4))
+
+
+def _global(symbol: str, value: str, align: int = 4) -> str:
+    return f"@{symbol} = internal constant {value}, align {align}"
+
+
+def _values(array: Array) -> str:
+    """The bytes of an array; little-endian, as all our targets are."""
+    if array.itemsize == 1:
+        return 'c"' + "".join(f"\\{b:02X}" for b in array.tobytes()) + '"'
+    kind = _ELEMENT[array.itemsize]
+    numbers = array.reshape(-1).view(f"i{array.itemsize}").tolist()
+    return "[" + ", ".join(f"{kind} {n}" for n in numbers) + "]"
+
+
+def _array(symbol: str, kind: str, rows: list[str]) -> str:
+    body = ", ".join(f"{kind} {row}" for row in rows) if rows else f"{kind} zeroinitializer"
+    return _global(symbol, f"[{max(len(rows), 1)} x {kind}] [{body}]", 8)
+
+
+def _struct(fields: list[tuple[str, object]]) -> str:
+    return "{ " + ", ".join(f"{kind} {value}" for kind, value in fields) + " }"
+
+
+def _at(symbol: str, kind: str, index: int) -> str:
+    return f"getelementptr inbounds ({kind}, ptr @{symbol}, i32 {index})"
+
+
+def _lists(tables: Tables) -> list[str]:
+    name = tables.name
+    operands = [
+        _struct([
+            ("ptr", f"@{o.pad_row}" if o.pad_row else "null"), ("i32", o.at),
+            ("i32", o.row_bytes), ("i16", o.buffer), ("i16", o.rows), ("i16", o.ring),
+            ("i16", o.window), ("i16", o.stride), ("i16", o.pad),
+        ])
+        for o in tables.operands
+    ]  # fmt: skip
+    steps = [
+        _struct([
+            ("ptr", f"@{s.kernel}"), ("ptr", _at(f"{name}_args", "i32", s.args)),
+            ("ptr", _at(f"{name}_constants", "ptr", s.constants)),
+            ("ptr", _at(f"{name}_operands", _OPERAND, s.operands)),
+            ("i16", s.images), ("i16", s.bands),
+            *(("i8", count) for count in s.counts),
+        ])
+        for s in tables.steps
+    ]  # fmt: skip
+    stages = [_struct([("i16", i), ("i16", 1)]) for i in range(len(tables.steps))]
+    return [
+        _array(f"{name}_args", "i32", [str(a) for a in tables.args]),
+        _array(f"{name}_constants", "ptr", [f"@{s}" for s in tables.constant_list]),
+        _array(f"{name}_operands", _OPERAND, operands),
+        _array(f"{name}_steps", _STEP, steps),
+        _array(f"{name}_stages", _STAGE, stages),
+    ]
+
+
+def _text(symbol: str, text: str) -> str:
+    raw = text.encode() + b"\0"
+    body = "".join(f"\\{b:02X}" for b in raw)
+    return _global(symbol, f'[{len(raw)} x i8] c"{body}"', 1)
+
+
+def _model(tables: Tables) -> list[str]:
+    name = tables.name
+    lines, rows = [_text(f"{name}_name", name)], []
+    for index, row in enumerate((*tables.inputs, *tables.outputs)):
+        lines.append(_text(f"{name}_tensor_{index}", row.tensor.name))
+        dims = [str(d) for d in row.tensor.shape]
+        lines.append(_array(f"{name}_dims_{index}", "i32", dims))
+        rows.append(_tensor(row, name, index))
+    lines.append(_array(f"{name}_tensors", _TENSOR, rows))
+    lines.append(_array(f"{name}_regions", "i32", [str(tables.arena_bytes)]))
+    fields: list[tuple[str, object]] = [("i32", ABI)]
+    parts = ("name", "stages", "steps", "tensors", "regions")
+    fields += [("ptr", f"@{name}_{part}") for part in parts]
+    counts = (
+        len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
+        1, tables.pointer_count, tables.region_align, 0,
+    )  # fmt: skip
+    fields += [("i16", count) for count in counts]
+    return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
+
+
+def _tensor(row: TensorRow, name: str, index: int) -> str:
+    tensor = row.tensor
+    scale, zero = quantisation(row)
+    return _struct([
+        ("ptr", f"@{name}_tensor_{index}"), ("ptr", f"@{name}_dims_{index}"),
+        ("float", literal(scale, DType.FLOAT32)), ("i32", zero),
+        ("i32", tensor.bytes), ("i32", row.at), ("i16", row.align), ("i8", 0),
+        ("i8", DTYPES[tensor.dtype]), ("i8", len(tensor.shape)), ("i8", row.flags),
+    ])  # fmt: skip
+
+
+def quantisation(row: TensorRow) -> tuple[float, int]:
+    """(scale, zero point); scale 0 for a tensor that is not quantised."""
+    quant = row.tensor.quant
+    return (quant.scale[0], quant.zero_point[0]) if quant else (0.0, 0)

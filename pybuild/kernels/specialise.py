@@ -1,0 +1,91 @@
+"""Makes a shared kernel one layer's own: its arguments become constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pybuild.kernels.candidate import Candidate
+from pybuild.loop import (
+    Assign,
+    Binary,
+    Bitcast,
+    Call,
+    Cast,
+    Comment,
+    Expr,
+    Fma,
+    For,
+    If,
+    Let,
+    Load,
+    Offset,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    binary,
+    cast,
+    const,
+    offset,
+    select,
+)
+
+_Known = Mapping[Var, Expr]
+
+
+def specialise(candidate: Candidate) -> Candidate:
+    """The same work by a kernel that needs no argument array."""
+    func = candidate.func
+    known = {v: const(n) for v, n in zip(func.args, candidate.args, strict=True)}
+    body = _block(func.body, known)
+    return replace(candidate, func=replace(func, args=(), body=body), args=())
+
+
+def _block(body: tuple[Stmt, ...], known: _Known) -> tuple[Stmt, ...]:
+    return tuple(_stmt(stmt, known) for stmt in body)
+
+
+def _stmt(stmt: Stmt, known: _Known) -> Stmt:
+    match stmt:
+        case Let(var, value):
+            return Let(var, _expr(value, known))
+        case Assign(var, value):
+            return Assign(var, _expr(value, known))
+        case Store(pointer, index, value):
+            parts = (_expr(e, known) for e in (pointer, index, value))
+            return Store(*parts)
+        case For(var, start, stop, step, body):
+            ends = (_expr(start, known), _expr(stop, known))
+            return For(var, *ends, step, _block(body, known))
+        case If(condition, body, otherwise):
+            test = _expr(condition, known)
+            return If(test, _block(body, known), _block(otherwise, known))
+        case Comment():
+            return stmt
+
+
+def _expr(expr: Expr, known: _Known) -> Expr:
+    match expr:
+        case Var():
+            return known.get(expr, expr)
+        case Load(pointer, index):
+            return Load(_expr(pointer, known), _expr(index, known))
+        case Offset(pointer, index):
+            return offset(_expr(pointer, known), _expr(index, known))
+        case Row(index, kind):
+            return Row(_expr(index, known), kind)
+        case Binary(op, a, b):
+            return binary(op, _expr(a, known), _expr(b, known))
+        case Select(condition, a, b):
+            return select(*(_expr(e, known) for e in (condition, a, b)))
+        case Cast(value, dtype):
+            return cast(_expr(value, known), dtype)
+        case Bitcast(value, dtype):
+            return Bitcast(_expr(value, known), dtype)
+        case Fma(a, b, c):
+            return Fma(*(_expr(e, known) for e in (a, b, c)))
+        case Call(intrin, args):
+            return Call(intrin, tuple(_expr(a, known) for a in args))
+    return expr

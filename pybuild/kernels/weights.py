@@ -1,0 +1,76 @@
+"""What layers with weights have in common: values, folded biases, padded rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node
+from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.finish import Int8Finish
+from pybuild.kernels.requant import Ints, Requant, requant
+
+_MOST = 2**31 - 1
+
+
+def constant(
+    node: Node, graph: Graph, position: int, default: Array | None = None
+) -> Array:
+    """The value of an input that the kernel needs at build time.
+
+    Errors  BuildError if it is computed at run time
+    """
+    name = node.inputs[position] if position < len(node.inputs) else ""
+    if not name and default is not None:
+        return default
+    if name not in graph.constants:
+        what = f"'{name}' must be constant: its kernel packs it at build time"
+        raise BuildError(graph.where(node), what, "export the model with its weights")
+    return graph.constants[name]
+
+
+def folded_bias(
+    node: Node, graph: Graph, weights: Array, bias: Array, x_zero: int
+) -> Array:
+    """bias - x_zero * sum(w), so that the kernel multiplies plain inputs.
+
+    Shapes  weights [O, ...], bias int32[O]
+    Errors  BuildError if some order of summing could overflow int32
+    """
+    w = weights.reshape(len(weights), -1).astype(np.int64)
+    folded: Ints = bias.astype(np.int64) - x_zero * w.sum(1)
+    reach = np.abs(folded) + 128 * np.abs(w).sum(1)
+    if reach.size and int(reach.max()) > _MOST:
+        channel = int(reach.argmax())
+        what = f"the 32-bit accumulator of output channel {channel} could overflow"
+        raise BuildError(graph.where(node), what, "split the layer, or use smaller weights")
+    return folded.astype(np.int32)
+
+
+def int8_finish(
+    node: Node, graph: Graph, multipliers: Ints, shifts: Ints, limits: tuple[int, int]
+) -> Int8Finish:
+    """The end of an int8 layer with its output's zero point."""
+    rounding = str(node.attrs.get("rounding", "double"))
+    zero_point = graph.tensor(node.output).zero_point
+    rule: Requant = requant(rounding, multipliers, shifts, limits, zero_point)
+    return Int8Finish(rule)
+
+
+def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:
+    """The input [N,H,W,C] of a layer as a sliding window of rows.
+
+    window  rows under the kernel, gaps of a dilation included
+    fill    the value of rows above and below the image
+    """
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    top, stride = node.attrs["pads"][0], node.attrs["strides"][0]
+    end = (y.shape[1] - 1) * stride - top + window
+    pad_row = None
+    if top > 0 or end > x.shape[1]:
+        kind = DType.FLOAT32 if x.dtype is DType.FLOAT32 else DType.INT8
+        row = np.full(x.shape[2] * x.shape[3], fill, kind.numpy)
+        pad_row = row.tobytes()
+    row_bytes = x.bytes // (x.shape[0] * x.shape[1])
+    return RowAccess(x.name, x.shape[1], row_bytes, window, stride, top, pad_row)

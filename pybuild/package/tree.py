@@ -1,0 +1,86 @@
+"""The folder that a firmware project takes in: sources, crt, build files, example.
+
+Everything is made in memory first; nothing is written when something fails.
+"""
+
+from __future__ import annotations
+
+import os
+import string
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pybuild.emit.tables import Tables, TensorRow
+from pybuild.install import crt_headers, crt_sources
+
+_TEMPLATES = Path(__file__).parent / "templates"
+# printf conversion and cast for each element type
+_PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
+
+
+def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
+    """Path in the tree -> text; `generated`: the model's own C files and report."""
+    files = dict(generated)
+    for path in crt_headers():
+        files[f"crt/include/crt/{path.name}"] = path.read_text()
+    for path in crt_sources():
+        files[f"crt/src/{path.name}"] = path.read_text()
+    sources = [n for n in sorted(files) if n.endswith(".c")]
+    values = {
+        "name": tables.name,
+        "upper": tables.name.upper(),
+        "sources": " ".join(sources),
+        "quoted": ", ".join(f"'{s}'" for s in sources),
+        "lines": "\n".join(f"    {s}" for s in sources),
+        "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
+    }
+    for target, template in (
+        ("CMakeLists.txt", "CMakeLists.txt.in"),
+        ("meson.build", "meson.build.in"),
+        ("Makefile", "Makefile.in"),
+        ("example/main.c", "main.c.in"),
+    ):
+        text = (_TEMPLATES / template).read_text()
+        files[target] = _At(text).substitute(values)
+    return files
+
+
+class _At(string.Template):
+    """@{name} is replaced; $ and % keep their meaning in make and CMake."""
+
+    delimiter = "@"
+
+
+def _print(row: TensorRow, name: str) -> str:
+    form, cast = _PRINT.get(row.tensor.dtype.value, ("%d", "(int)"))
+    prefix = f"{name.upper()}_{row.symbol.upper()}"
+    return f"""\
+    printf("{row.symbol}:");
+    for (i = 0; i < {prefix}_LEN && i < 12; i++)
+        printf(" {form}", {cast}{name}_{row.symbol}(&model)[i]);
+    printf("\\n");"""
+
+
+def write_tree(folder: Path, files: Mapping[str, str]) -> None:
+    """Writes all files; each appears whole or not at all.
+
+    Errors  OSError, before anything of a new folder is visible
+    """
+    if folder.exists():
+        for name, text in sorted(files.items()):
+            _replace(folder / name, text)
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as temporary:
+        fresh = Path(temporary) / folder.name
+        for name, text in sorted(files.items()):
+            _replace(fresh / name, text)
+        os.rename(fresh, folder)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)

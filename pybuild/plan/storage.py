@@ -1,0 +1,224 @@
+"""Which tensors share memory: views of each other, and results in place.
+
+A group is a set of tensors that are windows of one tensor; a block is a piece
+of memory that one group, or several in turn (in place), occupy.
+Knows no addresses: offsets here are inside a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pybuild.graph import Graph, Node
+from pybuild.kernels.candidate import Candidate
+from pybuild.plan.views import concat_parts, slice_offset
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor as bytes [at, at + bytes) of its group's root tensor."""
+
+    root: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Views:
+    """The views of a graph, and the nodes that they make needless."""
+
+    views: Mapping[str, View]
+    dropped: frozenset[str]  # outputs of nodes that move no bytes
+
+    def of(self, tensor: str) -> View:
+        return self.views.get(tensor, View(tensor, 0))
+
+
+def find_views(graph: Graph) -> Views:
+    """Reshapes, leading slices and leading concatenations as views.
+
+    An input and an output, or two outputs, never share a group: each can be
+    bound to the user's own memory.
+    """
+    finder = _Finder(graph)
+    for node in graph.nodes:
+        match node.op:
+            case "reshape":
+                finder.alias(node, 0)
+            case "slice":
+                at = slice_offset(node, graph)
+                if at is not None:
+                    finder.alias(node, at)
+    for node in graph.nodes:
+        if node.op == "concat":
+            finder.join(node)
+    return Views(finder.flat(), frozenset(finder.dropped))
+
+
+@dataclass
+class _Finder:
+    graph: Graph
+    parent: dict[str, View] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
+    bound: dict[str, str] = field(init=False)  # group root -> boundary tensor
+
+    def __post_init__(self) -> None:
+        names = (*self.graph.inputs, *self.graph.outputs)
+        self.bound = {name: name for name in names}
+
+    def find(self, tensor: str) -> View:
+        at = 0
+        while tensor in self.parent:
+            view = self.parent[tensor]
+            at += view.at
+            tensor = view.root
+        return View(tensor, at)
+
+    def alias(self, node: Node, at: int) -> None:
+        """Makes the output a window of the input, where nothing forbids it."""
+        source, made = node.inputs[0], node.output
+        if source in self.graph.constants:
+            return
+        view = self.find(source)
+        if made in self.bound:
+            size = self.graph.tensor(view.root).bytes
+            if view.root in self.bound or size != self.graph.tensor(made).bytes:
+                return
+            self.bound[view.root] = made
+        self.parent[made] = View(view.root, view.at + at)
+        self.dropped.add(made)
+
+    def join(self, node: Node) -> None:
+        """Makes each part of a leading concatenation a window of the result."""
+        parts = concat_parts(node, self.graph)
+        if parts is None or len(set(node.inputs)) != len(node.inputs):
+            return
+        target = self.find(node.output)
+        for name, _ in parts:
+            view = self.find(name)
+            whole = self.graph.tensor(view.root).bytes == self.graph.tensor(name).bytes
+            fixed = name in self.graph.constants or view.root in self.bound
+            if fixed or not whole or view.root == target.root:
+                return
+        if len({self.find(name).root for name, _ in parts}) != len(parts):
+            return
+        for name, at in parts:
+            self.parent[self.find(name).root] = View(target.root, target.at + at)
+        self.dropped.add(node.output)
+
+    def flat(self) -> dict[str, View]:
+        return {name: self.find(name) for name in self.parent}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Memory alive from step `first` to step `last`, both included.
+
+    first -1: given before the run; last == step count: read after it
+    """
+
+    name: str
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Blocks, and which one holds each group's root tensor."""
+
+    blocks: tuple[Block, ...]
+    block_of: Mapping[str, str]
+
+
+@dataclass
+class _Life:
+    bytes: int
+    first: int
+    last: int
+    groups: list[str]
+
+
+def lifetimes(
+    graph: Graph,
+    steps: Sequence[tuple[Node, Candidate]],
+    views: Views,
+    keep_inputs: bool,
+) -> Storage:
+    """Liveness of every group over the steps, results in place where possible."""
+    lives = _group_lives(graph, steps, views, keep_inputs)
+    block: dict[str, str] = {root: root for root in lives}
+    for index, (node, candidate) in enumerate(steps):
+        _try_in_place(graph, node, candidate, views, (lives, block, index))
+    blocks = [
+        Block(root, life.bytes, life.first, life.last)
+        for root, life in lives.items()
+        if block[root] == root
+    ]
+    for index, (node, candidate) in enumerate(steps):
+        if candidate.scratch:
+            name = f"{node.output} (scratch)"
+            blocks.append(Block(name, candidate.scratch, index, index))
+    return Storage(tuple(blocks), {root: block[root] for root in lives})
+
+
+def _group_lives(
+    graph: Graph,
+    steps: Sequence[tuple[Node, Candidate]],
+    views: Views,
+    keep_inputs: bool,
+) -> dict[str, _Life]:
+    lives: dict[str, _Life] = {}
+
+    def touch(tensor: str, when: int) -> None:
+        root = views.of(tensor).root
+        life = lives.get(root)
+        if life is None:
+            lives[root] = _Life(graph.tensor(root).bytes, when, when, [root])
+        else:
+            life.first, life.last = min(life.first, when), max(life.last, when)
+
+    for name in graph.inputs:
+        touch(name, -1)
+        if keep_inputs:
+            touch(name, len(steps))
+    for index, (node, _) in enumerate(steps):
+        for name in (*node.outputs, *node.inputs):
+            if name and name not in graph.constants:
+                touch(name, index)
+    for name in graph.outputs:
+        touch(name, len(steps))
+    return lives
+
+
+def _try_in_place(
+    graph: Graph,
+    node: Node,
+    candidate: Candidate,
+    views: Views,
+    state: tuple[dict[str, _Life], dict[str, str], int],
+) -> None:
+    """Gives the output's group the memory of an input that dies here."""
+    lives, block, index = state
+    made = views.of(node.output).root
+    if lives[made].first != index or graph.tensor(made).bytes != lives[made].bytes:
+        return
+    for position in candidate.in_place:
+        name = node.inputs[position]
+        if not name or name in graph.constants:
+            continue
+        root = views.of(name).root
+        owner = block[root]
+        life = lives[owner]
+        others = {
+            block[views.of(n).root]
+            for n in node.inputs
+            if n and n != name and n not in graph.constants
+        }
+        fits = life.bytes >= lives[made].bytes and views.of(name).at == 0
+        same = graph.tensor(name).bytes == graph.tensor(node.output).bytes
+        if life.last == index and owner not in others and fits and same:
+            life.last = lives[made].last
+            life.groups.append(made)
+            block[made] = owner
+            return

@@ -1,0 +1,60 @@
+"""crt as Python sees it: declarations for cffi and one exception per error code.
+
+All of it is read from crt's headers: nothing here repeats them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import cffi
+
+from pybuild.install import crt_include
+
+_HEADERS = ("types.h", "abi.h", "graph.h")
+
+
+class CrtError(Exception):
+    """A negative return of a crt function; `code` is its value."""
+
+    code = 0
+
+
+@functools.cache
+def errors() -> dict[int, type[CrtError]]:
+    """Code -> exception class, named as in crt/error.h: CRT_ERR_ALIGN, ..."""
+    text = (crt_include() / "crt" / "error.h").read_text()
+    found = re.findall(r'X\((\w+), (-?\d+),\s*"([^"]*)"\)', text)
+    return {
+        int(value): type(name, (CrtError,), {"code": int(value), "__doc__": reason})
+        for name, value, reason in found
+    }
+
+
+def check(code: int) -> int:
+    """The code itself if it is no error.
+
+    Errors  the exception class of the code
+    """
+    if code >= 0:
+        return code
+    kind = errors().get(code, CrtError)
+    raise kind(f"{kind.__name__}: {kind.__doc__}")
+
+
+@functools.cache
+def ffi() -> Any:
+    """cffi with the declarations of crt's headers."""
+    parsed = cffi.FFI()
+    parsed.cdef("\n".join(_declarations(name) for name in _HEADERS))
+    return parsed
+
+
+def _declarations(name: str) -> str:
+    """A header without comments, directives and C++ brackets."""
+    text = (crt_include() / "crt" / name).read_text()
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    return re.sub(r'extern "C" \{(.*)\}', r"\1", text, flags=re.S)
