@@ -95,7 +95,8 @@ def check(
     try:
         for index, case in enumerate(cases):
             for name, net in nets.items():
-                _compare(judge, net, case, per_layer, tallies[name])
+                seen = _compare(judge, net, case, per_layer, trace=tallies[name].good)
+                tallies[name] += seen
             progress(index + 1, len(cases))
     finally:
         for net in nets.values():
@@ -205,25 +206,23 @@ def as_ours(value: Array, graph: Graph, name: str) -> Array:
 
 
 def _compare(
-    judge: Judge, net: Net, case: _Case, per_layer: bool, tally: Tally
-) -> None:
-    """One sample through one back end; a difference is traced to its layer."""
+    judge: Judge, net: Net, case: _Case, per_layer: bool, trace: bool
+) -> Tally:
+    """One sample through one back end; `trace`: finds the layer of a difference."""
     inputs = case.sample.inputs
     if per_layer:
-        judge.compare(net.run_recorded(inputs), case.values, tally)
-        return
-    fine = tally.mismatches == 0
+        return judge.compare(net.run_recorded(inputs), case.values)
     net.run(**inputs)
-    judge.compare(net.outputs(), case.values, tally)
-    if fine and tally.mismatches:
-        tally.first_layer = _first_bad(judge.graph, net, case)
+    seen = judge.compare(net.outputs(), case.values)
+    if trace and seen.mismatches:
+        return replace(seen, first_layer=_first_bad(judge.graph, net, case))
+    return seen
 
 
 def _first_bad(graph: Graph, net: Net, case: _Case) -> str:
     """The first layer that differs from the numpy meaning, else the output's."""
     means = interpret(graph, case.sample.inputs)
     wanted = {name: means[name] for name in _compared(graph, per_layer=True)}
-    traced = Tally()
     found = net.run_recorded(case.sample.inputs)
-    Judge(graph, Limits(), ranges([wanted])).compare(found, wanted, traced)
+    traced = Judge(graph, Limits(), ranges([wanted])).compare(found, wanted)
     return traced.first_layer or layer_of(graph, graph.outputs[0])

@@ -42,7 +42,7 @@ class Limits:
         return f"integers within {self.steps} step, {share} equal; {floats}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tally:
     """What one back end has shown so far.
 
@@ -55,6 +55,16 @@ class Tally:
     first_layer: str | None = None
     unequal: int = 0
     elements: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        """This one, then `other`."""
+        return Tally(
+            self.mismatches + other.mismatches,
+            max(self.max_abs, other.max_abs),
+            self.first_layer or other.first_layer,
+            self.unequal + other.unequal,
+            self.elements + other.elements,
+        )
 
     @property
     def good(self) -> bool:
@@ -81,29 +91,25 @@ class Judge:
     limits: Limits
     ranges: Mapping[str, float]
 
-    def compare(self, have: Values, want: Values, tally: Tally) -> None:
-        """Adds every tensor that both have to the tally."""
-        for name, value in want.items():
-            if name not in have:
-                continue
-            bad = self._compare_one(name, have[name], value, tally)
-            if bad and tally.first_layer is None:
-                tally.first_layer = layer_of(self.graph, name)
+    def compare(self, have: Values, want: Values) -> Tally:
+        """Every tensor that both have."""
+        both = (name for name in want if name in have)
+        tallies = (self._compare_one(name, have[name], want[name]) for name in both)
+        return sum(tallies, Tally())
 
-    def _compare_one(self, name: str, have: Array, want: Array, tally: Tally) -> int:
-        """Adds one tensor to the tally; the elements beyond its limit."""
+    def _compare_one(self, name: str, have: Array, want: Array) -> Tally:
         far = distance(have, want.reshape(have.shape))
         step = step_of(self.graph, name)
+        unequal = elements = 0
         if want.dtype == np.float32 and not (step and self.limits.steps):
             bad = int((far > self.limits.relative * self.ranges[name]).sum())
         else:
             near = (step or 1.0) * (self.limits.steps + 1e-3)
             bad = int((far > near).sum())
-            tally.unequal += int((far > (step or 1.0) * 1e-3).sum())
-            tally.elements += far.size
-        tally.mismatches += bad
-        tally.max_abs = max(tally.max_abs, float(far.max(initial=0.0)))
-        return bad
+            unequal = int((far > (step or 1.0) * 1e-3).sum())
+            elements = far.size
+        place = layer_of(self.graph, name) if bad else None
+        return Tally(bad, float(far.max(initial=0.0)), place, unequal, elements)
 
 
 def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -33,9 +33,7 @@ def graph() -> Graph:
 def tally(limits: Limits, name: str, have: list[float], want: list[float]) -> Tally:
     kind = np.int8 if name == "x" else np.float32
     a, b = np.array(have, kind), np.array(want, kind)
-    made = Tally()
-    Judge(graph(), limits, ranges([{name: b}])).compare({name: a}, {name: b}, made)
-    return made
+    return Judge(graph(), limits, ranges([{name: b}])).compare({name: a}, {name: b})
 
 
 def test_integers_must_be_equal() -> None:
@@ -74,6 +72,11 @@ def test_not_a_number_is_a_mismatch_and_valid_json() -> None:
     assert made.mismatches == 1
     assert json.dumps(made.to_json(), allow_nan=False)
     assert made.to_json()["max_abs"] is None
+
+
+def test_a_sum_keeps_the_first_bad_layer() -> None:
+    made = Tally() + Tally(1, 2.0, "a", 1, 4) + Tally(2, 1.0, "b", 3, 4)
+    assert made == Tally(3, 2.0, "a", 4, 8)
 
 
 def test_distance_of_equal_infinities_is_zero() -> None:
