@@ -172,5 +172,5 @@ def test_error_numbers_are_dense_and_each_is_reached() -> None:
     values = re.findall(r"X\((CRT_\w+), (-?\d+), ", text)
     tested = (HERE / "test_graph.c").read_text()
     elsewhere = {"CRT_ERR_SELFTEST"}  # given by the code that pybuild writes
-    assert {name for name, _ in values if name not in tested} == elsewhere
+    assert {name for name, _ in values if name not in tested} <= elsewhere
     assert [int(value) for _, value in values] == [-n for n in range(len(values))]

@@ -20,7 +20,15 @@ import pytest
 from tests.toolchains import ROOT, absent, require_module
 
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
-SHIPPED = ("pybuild", "crt", "boards", "meson.build", "pyproject.toml", "LICENSE")
+SHIPPED = (
+    "pybuild",
+    "crt",
+    "boards",
+    "meson.build",
+    "pyproject.toml",
+    "LICENSE",
+    "README.md",
+)
 ANSWER = """
 import numpy, pybuild, sys
 from pybuild import install
@@ -45,8 +53,24 @@ def _without_compiler(folder: Path, *more: Path) -> dict[str, str]:
         if not (tools / name).exists():
             (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
     path = os.pathsep.join(map(str, (*more, tools)))
-    kept = {k: v for k, v in os.environ.items() if k not in ("CC", "AR", "PYTHONPATH")}
-    return {**kept, "PATH": path}
+    return {**_clean(), "PATH": path}
+
+
+def _clean() -> dict[str, str]:
+    mine = {"CC", "AR", "PYTHONPATH", "VIRTUAL_ENV"}
+    return {name: value for name, value in os.environ.items() if name not in mine}
+
+
+def _copy_tree(tree: Path, *more: str) -> None:
+    """The files of the repository that a wheel is made of, and `more`."""
+    tree.mkdir()
+    junk = shutil.ignore_patterns("__pycache__")
+    for name in (*SHIPPED, *more):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=junk)
+        elif source.is_file():
+            shutil.copy(source, tree)
 
 
 def _run(command: list[object], env: dict[str, str], cwd: Path) -> str:
@@ -68,15 +92,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         require_module(module)
     folder = tmp_path_factory.mktemp("wheel")
     tree = folder / "tree"
-    tree.mkdir()
-    for name in SHIPPED:
-        source = ROOT / name
-        if source.is_dir():
-            junk = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, tree / name, ignore=junk)
-        elif source.is_file():
-            shutil.copy(source, tree)
-    shutil.copy(ROOT / "README.md", tree)
+    _copy_tree(tree)
     env = _without_compiler(folder, Path(sysconfig.get_path("scripts")))
     assert not any(shutil.which(cc, path=env["PATH"]) for cc in ("cc", "gcc", "clang"))
     command = [sys.executable, "-m", "build", "-w", "-n", "-o", folder, tree]
@@ -120,6 +136,39 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
         tmp_path,
     )
     assert (tmp_path / "out" / "digits.h").is_file()
+
+
+# ---- dev ------------------------------------------------------------------
+
+COREUTILS = ("sh", "env", "id", "dirname", "cat", "rm", "mv", "uname")
+REFUSED = "raise ImportError('not on this machine')\n"
+
+
+@pytest.mark.slow
+def test_dev_demo_on_a_bare_machine(tmp_path: Path) -> None:
+    """No C compiler, no apt, a python3 without ensurepip and without pip."""
+    tree = tmp_path / "tree"
+    _copy_tree(tree, "dev", ".ci", "examples")
+    tools = tmp_path / "tools"
+    hidden = tmp_path / "hidden"
+    for folder in (tools, hidden):
+        folder.mkdir()
+    for name in COREUTILS:
+        (tools / name).symlink_to(shutil.which(name) or absent(f"no {name}"))
+    for name in ("ensurepip.py", "pip.py"):
+        (hidden / name).write_text(REFUSED)
+    base = Path(sys.base_prefix) / "bin" / "python3"
+    python = tools / "python3"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{hidden}" exec "{base}" "$@"\n')
+    python.chmod(0o755)
+    env = {**_clean(), "PATH": str(tools)}
+    done = subprocess.run(
+        ["./dev", "demo"], env=env, cwd=tree, capture_output=True, text=True
+    )
+    if "URLError" in done.stderr or "onnection" in done.stderr:
+        absent(f"no package index: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accuracy" in done.stdout.lower()
 
 
 # ---- .ci/bootstrap_pip.py -------------------------------------------------
