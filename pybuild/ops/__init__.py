@@ -1,0 +1,49 @@
+"""The meaning of every operator: one table of all families.
+
+Knows the Graph IR; no file format, kernel or plan.
+"""
+
+from __future__ import annotations
+
+from pybuild.ops import (
+    act,
+    conv,
+    convert,
+    dense,
+    eltwise,
+    pool,
+    reduce,
+    shape,
+    softmax,
+)
+from pybuild.ops.operator import Operator, nothing
+
+_UNARY = Operator(act.infer, act.reference, nothing)
+_ADD = Operator(eltwise.infer, eltwise.add, nothing)
+
+OPERATORS: dict[str, Operator] = {
+    "conv2d": Operator(conv.infer_conv2d, conv.conv2d, conv.macs_conv2d),
+    "depthwise_conv2d": Operator(
+        conv.infer_depthwise, conv.depthwise, conv.macs_depthwise
+    ),
+    "dense": Operator(dense.infer, dense.reference, dense.macs),
+    "add": _ADD,
+    "sub": _ADD,
+    "mul": Operator(eltwise.infer, eltwise.mul, nothing),
+    "avg_pool2d": Operator(pool.infer, pool.avg_pool2d, nothing),
+    "max_pool2d": Operator(pool.infer, pool.max_pool2d, nothing),
+    "mean": Operator(reduce.infer, reduce.reference, nothing),
+    "softmax": Operator(softmax.infer, softmax.reference, nothing),
+    "logistic": _UNARY,
+    "tanh": _UNARY,
+    "clip": _UNARY,
+    "leaky_relu": _UNARY,
+    "pad": Operator(shape.infer_pad, shape.pad, nothing),
+    "concat": Operator(shape.infer_concat, shape.concat, nothing),
+    "reshape": Operator(shape.infer_reshape, shape.reshape, nothing),
+    "transpose": Operator(shape.infer_transpose, shape.transpose, nothing),
+    "slice": Operator(shape.infer_slice, shape.slice_, nothing),
+    "quantize": Operator(convert.infer_quantize, convert.quantize, nothing),
+    "dequantize": Operator(convert.infer_dequantize, convert.dequantize, nothing),
+    "copy": Operator(convert.infer_copy, convert.copy, nothing),
+}

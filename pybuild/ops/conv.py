@@ -1,0 +1,274 @@
+"""Convolutions, and the integers that end every layer with weights.
+
+conv2d(x[N,H,W,C], w[O,KH,KW,C/groups], bias[O]) and
+depthwise_conv2d(x[N,H,W,C], w[KH,KW,C*M], bias[C*M]), out channel = c*M + m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.operator import (
+    Numbers,
+    Shape,
+    Types,
+    Values,
+    clamp_of,
+    clamped,
+    invalid,
+    operand,
+    optional,
+    rounding,
+    same_types,
+    value,
+    whole_quant,
+)
+from pybuild.ops.quant import (
+    accumulator_bound,
+    multipliers,
+    quantized_clamp,
+    requantize,
+    saturated,
+)
+
+_INT32 = 1 << 31
+
+
+@dataclass(frozen=True)
+class ConvParameters:
+    """y = clamp(requantize(sum((x - x_zero) * w) + bias) + y_zero), per channel.
+
+    multipliers, shifts   of quant.requantize, one per output channel, or one
+    rounding              "double" | "away" | "single" | "even"
+    low, high             clamp of y, in its integers
+    """
+
+    rounding: str
+    multipliers: tuple[int, ...]
+    shifts: tuple[int, ...]
+    x_zero: int
+    y_zero: int
+    low: int
+    high: int
+
+
+def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
+    """Every integer of an int8 conv2d, depthwise_conv2d or dense.
+
+    Errors  BuildError if int32 could overflow with these weights, or for weights
+            with a zero point
+    Source  LiteRT PopulateConvolutionQuantizationParams
+    """
+    x, w = operand(node, graph, 0), operand(node, graph, 1)
+    y = graph.tensor(node.output)
+    for tensor in (x, y):
+        whole_quant(node, graph, tensor)
+    if w.quant is None:
+        raise invalid(node, graph, f"weights '{w.name}' have no scale")
+    if any(w.quant.zero_point):
+        hint = "quantise weights symmetrically"
+        raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
+    scales = [x.scale * s / y.scale for s in w.quant.scale]
+    low, high = quantized_clamp(clamp_of(node), y)
+    mults, shifts = multipliers(scales, rounding(node))
+    made = ConvParameters(
+        rounding(node), mults, shifts, x.zero_point, y.zero_point, low, high
+    )
+    _must_fit(node, graph, made)
+    return made
+
+
+def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
+    """Proves that no partial sum leaves int32, where the weights are known."""
+    weights = graph.constants.get(node.inputs[1])
+    if weights is None:
+        return
+    bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+    rows = weights
+    if node.op == "depthwise_conv2d":
+        rows = weights.reshape(-1, weights.shape[-1]).T
+    least, most = accumulator_bound(rows, bias, made.x_zero)
+    reach = np.maximum(-least, most)
+    if made.rounding == "double":
+        reach = reach << np.maximum(np.asarray(made.shifts), 0)
+    if bool((reach >= _INT32).any()):
+        channel = int(np.argmax(reach))
+        what = f"the int32 sum of output channel {channel} could overflow"
+        raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
+
+
+def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:
+    """From accumulators (channel last) to int8."""
+    y = requantize(acc, made.multipliers, made.shifts, made.rounding) + made.y_zero
+    return saturated(y, graph.tensor(node.output).dtype, made.low, made.high)
+
+
+def infer_conv2d(node: Node, graph: Graph) -> Types:
+    """Shapes  x [N,H,W,C]  w [O,KH,KW,C/groups]  y [N,OH,OW,O]"""
+    x, w = operand(node, graph, 0), operand(node, graph, 1)
+    dtype = same_types(node, graph, x, w)
+    groups = int(node.attrs.get("groups", 1))
+    if len(x.shape) != 4 or len(w.shape) != 4:
+        what = f"needs x[N,H,W,C] and w[O,KH,KW,C], has {x.shape} and {w.shape}"
+        raise invalid(node, graph, what)
+    if groups < 1 or w.shape[3] * groups != x.shape[3] or w.shape[0] % groups:
+        what = f"{groups} groups of {w.shape[3]} channels, {w.shape[0]} outputs do "
+        raise invalid(node, graph, what + f"not fit {x.shape[3]} input channels")
+    height, width = windows(node, graph, x.shape, w.shape[1:3])
+    check_weights(node, graph, w, w.shape[0], 0)
+    return (((x.shape[0], height, width, w.shape[0]), dtype),)
+
+
+def infer_depthwise(node: Node, graph: Graph) -> Types:
+    """Shapes  x [N,H,W,C]  w [KH,KW,C*M]  y [N,OH,OW,C*M]"""
+    x, w = operand(node, graph, 0), operand(node, graph, 1)
+    dtype = same_types(node, graph, x, w)
+    if len(x.shape) != 4 or len(w.shape) != 3:
+        what = f"needs x[N,H,W,C] and w[KH,KW,C*M], has {x.shape} and {w.shape}"
+        raise invalid(node, graph, what)
+    if x.shape[3] == 0 or w.shape[2] % x.shape[3]:
+        what = f"{w.shape[2]} outputs are no multiple of {x.shape[3]} input channels"
+        raise invalid(node, graph, what)
+    height, width = windows(node, graph, x.shape, w.shape[:2])
+    check_weights(node, graph, w, w.shape[2], 2)
+    return (((x.shape[0], height, width, w.shape[2]), dtype),)
+
+
+def windows(
+    node: Node, graph: Graph, x: Shape, kernel: tuple[int, ...]
+) -> tuple[int, int]:
+    """Output height and width of a window that moves over padded input."""
+    strides = node.attrs.get("strides", (1, 1))
+    dilations = node.attrs.get("dilations", (1, 1))
+    top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
+    found = []
+    for dim, size, stride, dilation, pad in zip(
+        x[1:3], kernel, strides, dilations, (top + bottom, left + right), strict=True
+    ):
+        if size < 1 or stride < 1 or dilation < 1 or pad < 0:
+            what = f"kernel {tuple(kernel)}, strides {strides}, dilations {dilations}"
+            raise invalid(node, graph, what + " must be positive")
+        room = dim + pad - ((size - 1) * dilation + 1)
+        if room < 0:
+            what = f"the window {tuple(kernel)} is larger than its padded input"
+            raise invalid(node, graph, f"{what} {tuple(x[1:3])}")
+        found.append(room // stride + 1)
+    return found[0], found[1]
+
+
+def check_weights(
+    node: Node, graph: Graph, w: Tensor, channels: int, axis: int
+) -> None:
+    """Scales per tensor or per output channel; a bias that fits."""
+    if w.dtype is DType.INT8:
+        assert w.quant is not None
+        count = len(w.quant.scale)
+        if count > 1 and (count != channels or w.quant.axis != axis):
+            what = f"{count} weight scales on axis {w.quant.axis}, {channels} outputs"
+            raise invalid(node, graph, what)
+    bias = optional(node, graph, 2)
+    if bias is None:
+        return
+    expected = DType.INT32 if w.dtype is DType.INT8 else DType.FLOAT32
+    if bias.shape != (channels,) or bias.dtype is not expected:
+        what = f"bias is {bias.dtype.value}{list(bias.shape)}, not "
+        raise invalid(node, graph, f"{what}{expected.value}[{channels}]")
+
+
+def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact, float32 summed in float64."""
+    x, w = value(values, 0), value(values, 1)
+    if operand(node, graph, 0).dtype is DType.FLOAT32:
+        return (_float_end(node, _conv(node, graph, x, w, np.float64), values),)
+    made = conv_parameters(node, graph)
+    centred = x.astype(np.int16) - made.x_zero
+    acc = _conv(node, graph, centred, w, exact(w[0].size))
+    return (finish(node, graph, _with_bias(acc, values), made),)
+
+
+def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact, float32 summed in float64."""
+    x, w = value(values, 0), value(values, 1)
+    if operand(node, graph, 0).dtype is DType.FLOAT32:
+        return (_float_end(node, _depthwise(node, graph, x, w, np.float64), values),)
+    made = conv_parameters(node, graph)
+    centred = x.astype(np.int16) - made.x_zero
+    acc = _depthwise(node, graph, centred, w, np.int32)
+    return (finish(node, graph, _with_bias(acc, values), made),)
+
+
+def exact(terms: int) -> type[np.floating]:
+    """The smallest float in which a sum of int8 products (zero point out) is exact."""
+    return np.float32 if terms * 255 * 128 < 1 << 24 else np.float64
+
+
+def _with_bias(acc: Numbers, values: Values) -> Numbers:
+    whole: Numbers = acc.astype(np.int64)
+    if len(values) > 2 and values[2] is not None:
+        whole = whole + values[2].astype(np.int64)
+    return whole
+
+
+def _float_end(node: Node, acc: Numbers, values: Values) -> Array:
+    if len(values) > 2 and values[2] is not None:
+        acc = acc + values[2].astype(np.float64)
+    return clamped(node, acc.astype(np.float32))
+
+
+def taps(
+    node: Node, graph: Graph, x: Numbers, kernel: tuple[int, ...], fill: float = 0
+) -> npt.NDArray[np.generic]:
+    """All windows [N,OH,OW,KH,KW,C] of the padded input, a view."""
+    top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
+    dy, dx = node.attrs.get("dilations", (1, 1))
+    sy, sx = node.attrs.get("strides", (1, 1))
+    pads = ((0, 0), (top, bottom), (left, right), (0, 0))
+    padded = np.pad(x, pads, constant_values=fill)
+    span = ((kernel[0] - 1) * dy + 1, (kernel[1] - 1) * dx + 1)
+    view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(1, 2))
+    picked = view[:, ::sy, ::sx, :, ::dy, ::dx]
+    return picked.transpose(0, 1, 2, 4, 5, 3)
+
+
+def _conv(
+    node: Node, graph: Graph, x: Numbers, w: Numbers, kind: type[np.floating]
+) -> Numbers:
+    groups = int(node.attrs.get("groups", 1))
+    windows = taps(node, graph, x.astype(kind), w.shape[1:3])
+    n, height, width = windows.shape[:3]
+    outs, depth = w.shape[0] // groups, w.shape[3]
+    parts = []
+    for group in range(groups):
+        patch = windows[..., group * depth : (group + 1) * depth]
+        rows = patch.reshape(n * height * width, -1)
+        weights = w[group * outs : (group + 1) * outs].reshape(outs, -1).astype(kind)
+        parts.append(rows @ weights.T)
+    return np.concatenate(parts, 1).reshape(n, height, width, w.shape[0])
+
+
+def _depthwise(
+    node: Node, graph: Graph, x: Numbers, w: Numbers, kind: type[np.number]
+) -> Numbers:
+    multiplier = w.shape[2] // x.shape[3]
+    wide = np.repeat(x, multiplier, axis=3).astype(kind)
+    windows = taps(node, graph, wide, w.shape[:2])
+    acc = np.zeros((*windows.shape[:3], w.shape[2]), kind)
+    for row in range(w.shape[0]):
+        for column in range(w.shape[1]):
+            acc += windows[:, :, :, row, column] * w[row, column].astype(kind)
+    return acc
+
+
+def macs_conv2d(node: Node, graph: Graph) -> int:
+    _, kh, kw, depth = operand(node, graph, 1).shape
+    return graph.tensor(node.output).size * kh * kw * depth
+
+
+def macs_depthwise(node: Node, graph: Graph) -> int:
+    kh, kw, _ = operand(node, graph, 1).shape
+    return graph.tensor(node.output).size * kh * kw

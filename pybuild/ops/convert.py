@@ -1,0 +1,75 @@
+"""Between real numbers and integers: quantize, dequantize; and copy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.ops.act import unary_table
+from pybuild.ops.operator import (
+    BYTES,
+    Types,
+    Values,
+    invalid,
+    operand,
+    rounding,
+    value,
+)
+from pybuild.ops.quant import quantized
+
+
+def infer_quantize(node: Node, graph: Graph) -> Types:
+    """x float32, int8 or uint8; y int8 or uint8, whose tensor has the scale."""
+    x, y = operand(node, graph, 0), graph.tensor(node.output)
+    if y.dtype not in BYTES or y.quant is None:
+        what = f"'{y.name}' is {y.dtype.value}"
+        raise invalid(node, graph, what, "quantise to int8 or uint8, with a scale")
+    if x.dtype is not DType.FLOAT32 and (x.dtype not in BYTES or x.quant is None):
+        what = f"'{x.name}' is {x.dtype.value}, not float32, int8 or uint8"
+        raise invalid(node, graph, what)
+    return ((x.shape, y.dtype),)
+
+
+def quantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """q = round(x / scale) + zero_point, held within the type; x / scale in float32.
+
+    Ties away from zero (LiteRT), or to even; between byte types by table.
+    """
+    x, tensor = value(values, 0), operand(node, graph, 0)
+    if tensor.dtype is DType.FLOAT32:
+        return (quantized(x, graph.tensor(node.output), rounding(node)),)
+    return (unary_table(node, graph)[x.astype(np.int64) - tensor.dtype.low],)
+
+
+def infer_dequantize(node: Node, graph: Graph) -> Types:
+    """x any integer type with a scale; y float32."""
+    x = operand(node, graph, 0)
+    if x.dtype.is_float or x.dtype is DType.BOOL or x.quant is None:
+        raise invalid(node, graph, f"'{x.name}' has no scale or is not of integers")
+    return ((x.shape, DType.FLOAT32),)
+
+
+def dequantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """x = scale * (q - zero_point), one float32 product."""
+    q, tensor = value(values, 0), operand(node, graph, 0)
+    assert tensor.quant is not None
+    shape = [1] * q.ndim
+    if tensor.quant.axis is not None and len(tensor.quant.scale) > 1:
+        shape[tensor.quant.axis] = -1
+    scale = np.asarray(tensor.quant.scale, np.float32).reshape(shape)
+    zero = np.asarray(tensor.quant.zero_point, np.int64)
+    zero = zero.reshape(shape if zero.size > 1 else [1] * q.ndim)
+    real = scale * (q.astype(np.int64) - zero).astype(np.float32)
+    return (real.reshape(q.shape),)
+
+
+def infer_copy(node: Node, graph: Graph) -> Types:
+    """y as x."""
+    x = operand(node, graph, 0)
+    return ((x.shape, x.dtype),)
+
+
+def copy(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """The same bytes elsewhere."""
+    return (value(values, 0).copy(),)

@@ -1,0 +1,180 @@
+"""add, sub, mul of two tensors with numpy broadcasting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.operator import (
+    Ints,
+    Numbers,
+    Types,
+    Values,
+    clamp_of,
+    clamped,
+    invalid,
+    operand,
+    rounding,
+    same_types,
+    value,
+    whole_quant,
+)
+from pybuild.ops.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    saturated,
+)
+
+_LEFT = 20
+
+
+@dataclass(frozen=True)
+class AddParameters:
+    """Every integer of an int8 add or sub; `sign` is -1 for sub.
+
+    not "even"  a' = requantize((a - a_zero) << left, a_multiplier, a_shift)
+                b' likewise; |a'|, |b'| < 2^28
+                y = clamp(requantize(a' + sign * b', multiplier, shift) + y_zero)
+    "even"      left, a_shift and b_shift are 0 and there is one rounding:
+                sum = (a - a_zero) * a_multiplier + sign * (b - b_zero) * b_multiplier
+                |sum| + 2^(30 - shift) < 2^31
+                y = clamp(requantize(sum, multiplier = 1, shift) + y_zero)
+    Source      LiteRT ADD, SUB (int8)
+    """
+
+    rounding: str
+    sign: int
+    left: int
+    a_zero: int
+    a_multiplier: int
+    a_shift: int
+    b_zero: int
+    b_multiplier: int
+    b_shift: int
+    multiplier: int
+    shift: int
+    y_zero: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class MulParameters:
+    """y = clamp(requantize((a - a_zero) * (b - b_zero)) + y_zero)."""
+
+    rounding: str
+    a_zero: int
+    b_zero: int
+    multiplier: int
+    shift: int
+    y_zero: int
+    low: int
+    high: int
+
+
+def add_parameters(node: Node, graph: Graph) -> AddParameters:
+    """Every integer of an int8 add or sub."""
+    a, b, y = _tensors(node, graph)
+    low, high = quantized_clamp(clamp_of(node), y)
+    rule, sign = rounding(node), -1 if node.op == "sub" else 1
+    if rule == "even":
+        left, shift, multiplier = 0, 0, 1
+        bits = _sum_bits(a.scale / y.scale, b.scale / y.scale)
+        a_multiplier, b_multiplier = (
+            round(t.scale / y.scale * 2.0**bits) for t in (a, b)
+        )
+        a_shift, b_shift, shift = 0, 0, 31 - bits
+    else:
+        left = _LEFT
+        twice = 2.0 * max(a.scale, b.scale)
+        a_multiplier, a_shift = quantize_multiplier(a.scale / twice)
+        b_multiplier, b_shift = quantize_multiplier(b.scale / twice)
+        multiplier, shift = quantize_multiplier(twice / (2.0**_LEFT * y.scale))
+    return AddParameters(
+        rule, sign, left, a.zero_point, a_multiplier, a_shift, b.zero_point,
+        b_multiplier, b_shift, multiplier, shift, y.zero_point, low, high,
+    )  # fmt: skip
+
+
+def _sum_bits(a: float, b: float) -> int:
+    """The most fraction bits with which 255 * (a + b) and a half fit int32."""
+    bits = 30
+    while bits > 1 and 255 * ((a + b) * 2.0**bits + 1) + 2.0 ** (bits - 1) >= 2.0**31:
+        bits -= 1
+    return bits
+
+
+def mul_parameters(node: Node, graph: Graph) -> MulParameters:
+    """Every integer of an int8 mul.
+
+    Source  LiteRT MUL multiplies and divides the scales in float32
+    """
+    a, b, y = _tensors(node, graph)
+    low, high = quantized_clamp(clamp_of(node), y)
+    if rounding(node) == "even":
+        scale = a.scale * b.scale / y.scale
+    else:
+        scale = float(np.float32(a.scale) * np.float32(b.scale) / np.float32(y.scale))
+    multiplier, shift = quantize_multiplier(scale)
+    return MulParameters(
+        rounding(node), a.zero_point, b.zero_point, multiplier, shift, y.zero_point,
+        low, high,
+    )  # fmt: skip
+
+
+def _tensors(node: Node, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
+    """a, b and y, each with one scale."""
+    found = (operand(node, graph, 0), operand(node, graph, 1),
+             graph.tensor(node.output))  # fmt: skip
+    for tensor in found:
+        whole_quant(node, graph, tensor)
+    return found
+
+
+def infer(node: Node, graph: Graph) -> Types:
+    """Shapes  a, b broadcast to y"""
+    a, b = operand(node, graph, 0), operand(node, graph, 1)
+    dtype = same_types(node, graph, a, b)
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        what = f"shapes {a.shape} and {b.shape} do not broadcast"
+        raise invalid(node, graph, what) from None
+    return ((shape, dtype),)
+
+
+def add(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning of add and sub; int8 exact."""
+    a, b = value(values, 0), value(values, 1)
+    if operand(node, graph, 0).dtype is DType.FLOAT32:
+        return (clamped(node, a - b if node.op == "sub" else a + b),)
+    made = add_parameters(node, graph)
+    a, b = a.astype(np.int64) - made.a_zero, b.astype(np.int64) - made.b_zero
+    if made.rounding == "even":
+        total = a * made.a_multiplier + made.sign * b * made.b_multiplier
+    else:
+        total = _scaled(a, made.a_multiplier, made.a_shift, made)
+        total = total + made.sign * _scaled(b, made.b_multiplier, made.b_shift, made)
+    y = requantize(total, made.multiplier, made.shift, made.rounding) + made.y_zero
+    dtype = graph.tensor(node.output).dtype
+    return (saturated(y, dtype, made.low, made.high),)
+
+
+def _scaled(x: Numbers, multiplier: int, shift: int, made: AddParameters) -> Ints:
+    return requantize(x << made.left, multiplier, shift, made.rounding)
+
+
+def mul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact."""
+    a, b = value(values, 0), value(values, 1)
+    if operand(node, graph, 0).dtype is DType.FLOAT32:
+        return (clamped(node, a * b),)
+    made = mul_parameters(node, graph)
+    product = (a.astype(np.int64) - made.a_zero) * (b.astype(np.int64) - made.b_zero)
+    y = requantize(product, made.multiplier, made.shift, made.rounding) + made.y_zero
+    dtype = graph.tensor(node.output).dtype
+    return (saturated(y, dtype, made.low, made.high),)

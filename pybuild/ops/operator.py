@@ -1,0 +1,140 @@
+"""What every operator is: its shapes, its numpy meaning, its cost.
+
+Must not know files, kernels or memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node, Tensor
+
+Shape = tuple[int, ...]
+Types = tuple[tuple[Shape, DType], ...]
+Values = Sequence[Array | None]
+Ints = npt.NDArray[np.int64]
+# the arithmetic of reference(): numpy's own mixture of types
+Numbers = npt.NDArray[Any]
+
+NO_CLAMP: tuple[float | None, float | None] = (None, None)
+BYTES = (DType.INT8, DType.UINT8)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The meaning of one operator of the Graph IR.
+
+    infer      shape and type of each output; BuildError where a node is invalid
+    reference  the values of the outputs, from those of the inputs
+    macs       multiply-accumulates of what has weights, else 0
+    """
+
+    infer: Callable[[Node, Graph], Types]
+    reference: Callable[[Node, Graph, Values], tuple[Array, ...]]
+    macs: Callable[[Node, Graph], int]
+
+
+def invalid(node: Node, graph: Graph, what: str, hint: str = "") -> BuildError:
+    """The error of a node that means nothing or that we cannot do."""
+    return BuildError(graph.where(node), what, hint)
+
+
+def operand(node: Node, graph: Graph, index: int) -> Tensor:
+    """The tensor of an input that must be there."""
+    if index >= len(node.inputs) or not node.inputs[index]:
+        raise invalid(node, graph, f"input {index} is missing")
+    return graph.tensor(node.inputs[index])
+
+
+def optional(node: Node, graph: Graph, index: int) -> Tensor | None:
+    """The tensor of an input that may be absent."""
+    if index >= len(node.inputs) or not node.inputs[index]:
+        return None
+    return graph.tensor(node.inputs[index])
+
+
+def value(values: Values, index: int) -> Numbers:
+    """The value of an input that must be there."""
+    found = values[index]
+    assert found is not None, index
+    return found
+
+
+def same_types(node: Node, graph: Graph, *tensors: Tensor) -> DType:
+    """The one element type of all these tensors: float32 or quantised int8."""
+    kinds = {t.dtype for t in tensors}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(k.value for k in kinds))
+        raise invalid(node, graph, f"mixes element types {names}")
+    return computable(node, graph, tensors[0])
+
+
+def computable(node: Node, graph: Graph, tensor: Tensor) -> DType:
+    """The type of a tensor that arithmetic may read: float32 or quantised int8."""
+    if tensor.dtype is DType.INT8:
+        if tensor.quant is None:
+            what = f"'{tensor.name}' is int8 without a scale"
+            raise invalid(node, graph, what, "quantise the model with scales")
+    elif tensor.dtype is not DType.FLOAT32:
+        what = f"'{tensor.name}' is {tensor.dtype.value}, which is not supported here"
+        raise invalid(node, graph, what, "use int8 or float32")
+    return tensor.dtype
+
+
+def whole_quant(node: Node, graph: Graph, tensor: Tensor) -> None:
+    """An activation has one scale for all of it.
+
+    Errors  BuildError if it has none, or one per channel
+    """
+    if tensor.quant is None:
+        raise invalid(node, graph, f"'{tensor.name}' has no scale")
+    if len(tensor.quant.scale) != 1 or len(tensor.quant.zero_point) != 1:
+        what = f"'{tensor.name}' has a scale per channel"
+        raise invalid(node, graph, what, "only weights may have one")
+
+
+def rounding(node: Node) -> str:
+    """How this node rounds: "double" | "away" | "single" | "even"."""
+    return str(node.attrs.get("rounding", "double"))
+
+
+def clamp_of(node: Node) -> tuple[float | None, float | None]:
+    """The fused activation as real bounds."""
+    low, high = node.attrs.get("clamp", NO_CLAMP)
+    return low, high
+
+
+def clamped(node: Node, y: Numbers) -> Numbers:
+    """Float values held within the fused activation."""
+    low, high = clamp_of(node)
+    if low is not None:
+        y = np.maximum(y, np.float32(low))
+    return y if high is None else np.minimum(y, np.float32(high))
+
+
+def nothing(node: Node, graph: Graph) -> int:
+    """The cost of what does not multiply and add."""
+    return 0
+
+
+def real(array: Array, tensor: Tensor) -> npt.NDArray[np.float64]:
+    """The real numbers that a value stands for, in float64."""
+    x = array.astype(np.float64)
+    if tensor.quant is None:
+        return x
+    shape = [1] * array.ndim
+    axis = tensor.quant.axis
+    if axis is not None and len(tensor.quant.scale) > 1:
+        shape[axis] = -1
+    scale = np.reshape(tensor.quant.scale, shape)
+    zero = tensor.quant.zero_point
+    zeros = np.reshape(zero, shape if len(zero) > 1 else [1] * array.ndim)
+    result: npt.NDArray[np.float64] = (x - zeros) * scale
+    return result.reshape(array.shape)

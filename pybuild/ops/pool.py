@@ -1,0 +1,139 @@
+"""Pooling over windows: avg_pool2d and max_pool2d of x[N,H,W,C]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.conv import taps, windows
+from pybuild.ops.operator import (
+    Numbers,
+    Types,
+    Values,
+    clamp_of,
+    clamped,
+    computable,
+    invalid,
+    operand,
+    rounding,
+    value,
+    whole_quant,
+)
+from pybuild.ops.quant import multipliers, quantized_clamp, requantize, saturated
+
+
+@dataclass(frozen=True)
+class PoolParameters:
+    """Every integer of an int8 pooling layer; `count` = cells that are averaged.
+
+    divide  y = clamp((s + sign * (count / 2)) / count): C division of ints, s = sum
+            of x as it is, sign = 1 where s > 0, else -1. Used where x and y have
+            one scale and zero point and the node does not round to even.
+    else    y = clamp(requantize(sum(x - x_zero), multipliers[count], shifts[count])
+            + y_zero)
+    padding counts (with real 0) only where `include_pad`; then count is the
+            kernel's size everywhere
+    max     uses only low and high
+    """
+
+    divide: bool
+    include_pad: bool
+    rounding: str
+    multipliers: tuple[int, ...]
+    shifts: tuple[int, ...]
+    x_zero: int
+    y_zero: int
+    low: int
+    high: int
+
+
+def pool_parameters(node: Node, graph: Graph) -> PoolParameters:
+    """Every integer of an int8 avg_pool2d or max_pool2d."""
+    x, y = operand(node, graph, 0), graph.tensor(node.output)
+    for tensor in (x, y):
+        whole_quant(node, graph, tensor)
+    low, high = quantized_clamp(clamp_of(node), y)
+    rule, include = rounding(node), bool(node.attrs.get("count_include_pad", False))
+    include = include and any(node.attrs.get("pads", (0, 0, 0, 0)))
+    divide = same_quant(x, y) and rule != "even" and not include
+    kernel_h, kernel_w = node.attrs["kernel"]
+    counts = range(1, kernel_h * kernel_w + 1)
+    mults, shifts = multipliers([x.scale / (y.scale * n) for n in counts], rule)
+    return PoolParameters(
+        divide, include, rule, (0, *mults), (0, *shifts), x.zero_point, y.zero_point,
+        low, high,
+    )  # fmt: skip
+
+
+def same_quant(x: Tensor, y: Tensor) -> bool:
+    """The same integers mean the same numbers (LiteRT allows scales 1e-6 apart)."""
+    near = abs(x.scale - y.scale) <= max(1e-6 * x.scale, 0.0)
+    return near and x.zero_point == y.zero_point
+
+
+def infer(node: Node, graph: Graph) -> Types:
+    """Shapes  x [N,H,W,C]  y [N,OH,OW,C]"""
+    x = operand(node, graph, 0)
+    dtype = computable(node, graph, x)
+    if len(x.shape) != 4:
+        raise invalid(node, graph, f"needs x[N,H,W,C], has {x.shape}")
+    kernel = node.attrs["kernel"]
+    height, width = windows(node, graph, x.shape, kernel)
+    top, left, bottom, right = node.attrs.get("pads", (0, 0, 0, 0))
+    if max(top, bottom) >= kernel[0] or max(left, right) >= kernel[1]:
+        what = f"padding {(top, left, bottom, right)} makes windows without input"
+        raise invalid(node, graph, what)
+    return (((x.shape[0], height, width, x.shape[3]), dtype),)
+
+
+def avg_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact."""
+    x, y = value(values, 0), graph.tensor(node.output)
+    kernel_h, kernel_w = node.attrs["kernel"]
+    counts = _counts(node, graph, x)
+    if y.dtype is DType.FLOAT32:
+        total = taps(node, graph, x.astype(np.float64), (kernel_h, kernel_w))
+        if node.attrs.get("count_include_pad", False):
+            counts = np.full_like(counts, kernel_h * kernel_w)
+        mean = total.sum((3, 4)) / counts
+        return (clamped(node, mean.astype(np.float32)),)
+    made = pool_parameters(node, graph)
+    zero = 0 if made.divide else made.x_zero
+    total = taps(node, graph, x.astype(np.int64) - zero, (kernel_h, kernel_w))
+    sums = total.sum((3, 4))
+    if made.divide:
+        whole = (np.abs(sums) + counts // 2) // counts * np.sign(sums)
+    else:
+        if made.include_pad:
+            counts = np.full_like(counts, kernel_h * kernel_w)
+        mult, shift = np.asarray(made.multipliers), np.asarray(made.shifts)
+        whole = requantize(sums, mult[counts], shift[counts], made.rounding)
+        whole = whole + made.y_zero
+    return (saturated(whole, y.dtype, made.low, made.high),)
+
+
+def _counts(node: Node, graph: Graph, x: Numbers) -> Numbers:
+    """Cells of each window that lie on the input: [1,OH,OW,1]."""
+    ones = np.ones((1, *x.shape[1:3], 1), np.int64)
+    counted: Numbers = taps(node, graph, ones, node.attrs["kernel"]).sum((3, 4))
+    return counted
+
+
+def max_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact.
+
+    Errors  BuildError if x and y are quantised differently
+    """
+    x, y = value(values, 0), graph.tensor(node.output)
+    if y.dtype is DType.FLOAT32:
+        cells = taps(node, graph, x, node.attrs["kernel"], -np.inf)
+        return (clamped(node, cells.max((3, 4))),)
+    if not same_quant(operand(node, graph, 0), y):
+        what = "input and output have different scales"
+        raise invalid(node, graph, what, "quantise them alike")
+    made = pool_parameters(node, graph)
+    most = taps(node, graph, x, node.attrs["kernel"], y.dtype.low).max((3, 4))
+    return (saturated(most, y.dtype, made.low, made.high),)

@@ -1,0 +1,216 @@
+"""Quantised arithmetic: every rounding rule, multiplier and clamp, once.
+
+Integers here fit int32, products int64, so that C can do the same. Must not know
+which operator asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Tensor
+from pybuild.ops.operator import Ints
+
+ROUNDINGS = ("double", "away", "single", "even")
+_Q31 = 1 << 31
+
+
+def quantize_multiplier(scale: float) -> tuple[int, int]:
+    """scale ~ multiplier * 2^(shift - 31), multiplier in [2^30, 2^31).
+
+    Units   shift in bits, positive = left; (0, 0) below 2^-32, at most 2^30
+    Source  LiteRT QuantizeMultiplier
+    """
+    if scale == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(scale)
+    multiplier = math.floor(fraction * _Q31 + 0.5)
+    if multiplier == _Q31:
+        multiplier //= 2
+        shift += 1
+    if shift > 30:
+        return _Q31 - 1, 30
+    return (0, 0) if shift < -31 else (multiplier, shift)
+
+
+def requantize(
+    acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike, rounding: str
+) -> Ints:
+    """round(acc * multiplier * 2^(shift - 31)) by one of four rules.
+
+    "double"  gemmlowp: acc << left, high half of the product rounded ties up, then
+              a right shift rounded ties away from zero
+    "single"  one int64 shift of the product, ties up
+    "away"    one int64 shift, ties away from zero
+    "even"    one int64 shift, ties to even
+    Units     acc within int32 (after the left shift, for "double")
+    """
+    x = np.asarray(acc, np.int64)
+    m, s = np.asarray(multiplier, np.int64), np.asarray(shift, np.int64)
+    if rounding == "double":
+        left, right = np.maximum(s, 0), np.maximum(-s, 0)
+        high = ((x << left) * m + (1 << 30)) >> 31
+        return shift_away(high, right)
+    product = x * m
+    bits = 31 - s
+    # beyond 62 bits nothing is left of a product below 2^62
+    product, bits = np.where(bits > 62, 0, product), np.minimum(bits, 62)
+    half = np.int64(1) << (bits - 1)
+    match rounding:
+        case "single":
+            return np.asarray((product + half) >> bits)
+        case "away":
+            return np.asarray((product + half - (product < 0)) >> bits)
+        case "even":
+            odd = (product >> bits) & 1
+            return np.asarray((product + half - 1 + odd) >> bits)
+    raise ValueError(rounding)
+
+
+def shift_away(x: Ints, bits: npt.ArrayLike) -> Ints:
+    """x / 2^bits, ties away from zero (gemmlowp RoundingDivideByPOT)."""
+    count = np.asarray(bits, np.int64)
+    mask = (np.int64(1) << count) - 1
+    over = (x & mask) > (mask >> 1) + (x < 0)
+    return np.asarray((x >> count) + over)
+
+
+def rounded_away(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """C's round(): ties away from zero."""
+    whole = np.trunc(x)
+    result: npt.NDArray[np.floating] = whole + np.where(
+        np.abs(x - whole) >= 0.5, np.sign(x), 0
+    ).astype(x.dtype)
+    return result
+
+
+def saturated(q: Array, dtype: DType, low: int | None = None,
+              high: int | None = None) -> Array:  # fmt: skip
+    """Held within the type (or a tighter clamp), as the type."""
+    bottom = dtype.low if low is None else low
+    top = dtype.high if high is None else high
+    kept: Array = np.clip(q, bottom, top).astype(dtype.numpy)
+    return kept
+
+
+def quantized(x: Array, tensor: Tensor, rounding: str) -> Array:
+    """Float32 values as a tensor's integers; axis scales for per-channel tensors.
+
+    Source  "even": ONNX QuantizeLinear; else LiteRT AffineQuantize (ties away)
+    """
+    assert tensor.quant is not None, tensor.name
+    shape = [1] * x.ndim
+    if tensor.quant.axis is not None and len(tensor.quant.scale) > 1:
+        shape[tensor.quant.axis] = -1
+    else:
+        shape = []
+    scale = np.asarray(tensor.quant.scale, np.float32).reshape(shape)
+    zero = np.asarray(tensor.quant.zero_point, np.float64)
+    zero = zero.reshape(shape if zero.size > 1 else [])
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        steps = np.asarray(x, np.float32) / scale
+    whole = np.rint(steps) if rounding == "even" else rounded_away(steps)
+    shifted = np.nan_to_num(whole.astype(np.float64), nan=0.0) + zero
+    return saturated(shifted, tensor.dtype)
+
+
+def quantized_clamp(
+    clamp: tuple[float | None, float | None], tensor: Tensor
+) -> tuple[int, int]:
+    """The fused activation in the integers of its output.
+
+    Source  LiteRT CalculateActivationRangeQuantized, in float32
+    """
+    low, high = tensor.dtype.low, tensor.dtype.high
+    below, above = clamp
+    if below is not None:
+        low = max(low, _as_integer(below, tensor))
+    if above is not None:
+        high = min(high, _as_integer(above, tensor))
+    # a clamp outside of what the tensor can hold leaves one value
+    low = min(low, tensor.dtype.high)
+    return low, max(low, high)
+
+
+def _as_integer(number: float, tensor: Tensor) -> int:
+    steps = np.float32(number) / np.float32(tensor.scale)
+    if not np.isfinite(steps):
+        return tensor.dtype.high if steps > 0 else tensor.dtype.low
+    return tensor.zero_point + int(rounded_away(np.asarray(steps)))
+
+
+def pad_value(number: float, tensor: Tensor) -> int:
+    """A real number as one of a tensor's integers, within its type."""
+    return max(tensor.dtype.low, min(tensor.dtype.high, _as_integer(number, tensor)))
+
+
+def accumulator_bound(
+    weights: Array, bias: Array | None, zero_point: int, dtype: DType = DType.INT8
+) -> tuple[Ints, Ints]:
+    """Least and greatest value that any partial sum can reach, per output channel.
+
+    acc = bias + sum((x - zero_point) * w), every x of `dtype`, in any order
+    Shapes  weights [O, ...]; bias [O]
+    """
+    w = weights.reshape(weights.shape[0], -1).astype(np.int64)
+    low, high = dtype.low - zero_point, dtype.high - zero_point
+    ends = np.stack([w * low, w * high])
+    start = np.zeros(w.shape[0], np.int64) if bias is None else bias.astype(np.int64)
+    least = np.minimum(ends.min(0), 0).sum(1) + np.minimum(start, 0)
+    most = np.maximum(ends.max(0), 0).sum(1) + np.maximum(start, 0)
+    return least, most
+
+
+def away_multiplier(scale: float) -> tuple[int, int]:
+    """(multiplier, shift) for "away", equal to C's round(acc * scale) in float64.
+
+    The nearest Q31 multiplier is wrong for a few accumulators that lie next to a
+    tie; one a step or two away is right for all of them. Only results of one byte
+    (magnitude up to 255) matter.
+    Source  LiteRT reference FULLY_CONNECTED, per tensor
+    """
+    multiplier, shift = quantize_multiplier(scale)
+    if multiplier == 0:
+        return multiplier, shift
+    results = np.arange(1, 257)
+    first = _first_reaching(scale, results)
+    keep = first < _Q31
+    first, results = first[keep], results[keep]
+    right = requantize(first, multiplier, shift, "away") >= results
+    right &= requantize(first - 1, multiplier, shift, "away") < results
+    if bool(right.all()):
+        return multiplier, shift
+    low, high = 1, _Q31 - 1
+    for acc, result in zip(first.tolist(), results.tolist(), strict=True):
+        tie = (2 * result - 1) << (30 - shift)
+        low = max(low, -(-tie // acc))
+        if acc > 1:
+            high = min(high, (tie - 1) // (acc - 1))
+    if low > high:
+        return multiplier, shift
+    return min(max(multiplier, low), high), shift
+
+
+def _first_reaching(scale: float, results: Ints) -> Ints:
+    """The least accumulator that float64 rounds to at least each result."""
+    guess = np.ceil((results - 0.5) / scale)
+    found = guess + 2
+    for step in (1, 0, -1, -2):
+        at = guess + step
+        reaches = (rounded_away(at * scale) >= results) & (at > 0)
+        found = np.where(reaches, at, found)
+    return np.asarray(np.minimum(found, float(1 << 40)), np.int64)
+
+
+def multipliers(
+    scales: Sequence[float], rounding: str
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(multiplier, shift) of each real scale, as `requantize` wants them."""
+    make = away_multiplier if rounding == "away" else quantize_multiplier
+    pairs = [make(scale) for scale in scales]
+    return tuple(m for m, _ in pairs), tuple(s for _, s in pairs)

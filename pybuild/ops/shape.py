@@ -1,0 +1,122 @@
+"""What moves data without computing: pad, concat, reshape, transpose, slice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.ops.operator import Types, Values, invalid, operand, value
+from pybuild.ops.quant import pad_value
+
+
+def pad_fill(node: Node, graph: Graph) -> float | int:
+    """What a pad writes: the real value, or its integer in a quantised tensor."""
+    y = graph.tensor(node.output)
+    number = float(node.attrs.get("value", 0.0))
+    if y.dtype is DType.FLOAT32:
+        return number
+    return int(number) if y.quant is None else pad_value(number, y)
+
+
+def infer_pad(node: Node, graph: Graph) -> Types:
+    """attrs pads ((before, after), ...), value (a real number)"""
+    x, pads = operand(node, graph, 0), node.attrs["pads"]
+    if len(pads) != len(x.shape) or any(p < 0 for pair in pads for p in pair):
+        raise invalid(node, graph, f"pads {pads} do not fit rank {len(x.shape)}")
+    return (
+        (tuple(d + a + b for d, (a, b) in zip(x.shape, pads, strict=True)), x.dtype),
+    )
+
+
+def pad(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    x = value(values, 0)
+    fill = np.asarray(pad_fill(node, graph)).astype(x.dtype)
+    return (np.pad(x, node.attrs["pads"], constant_values=fill),)
+
+
+def infer_concat(node: Node, graph: Graph) -> Types:
+    """attrs axis; the inputs are quantised as the output is"""
+    tensors = [operand(node, graph, i) for i in range(len(node.inputs))]
+    if not tensors:
+        raise invalid(node, graph, "has no inputs")
+    first, axis = tensors[0], int(node.attrs["axis"])
+    if not 0 <= axis < len(first.shape):
+        raise invalid(node, graph, f"axis {axis} of a tensor of rank {first.shape}")
+    for other in tensors[1:]:
+        rest = [s[:axis] + s[axis + 1 :] for s in (first.shape, other.shape)]
+        same = len(other.shape) == len(first.shape) and rest[0] == rest[1]
+        if not same or other.dtype is not first.dtype:
+            what = f"'{other.name}' {other.dtype.value}{list(other.shape)} does not "
+            what += f"fit '{first.name}' {first.dtype.value}{list(first.shape)}"
+            raise invalid(node, graph, what)
+    shape = list(first.shape)
+    shape[axis] = sum(t.shape[axis] for t in tensors)
+    return ((tuple(shape), first.dtype),)
+
+
+def concat(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Errors  BuildError where an input has another scale than the output"""
+    y = graph.tensor(node.output)
+    for index in range(len(values)):
+        x = operand(node, graph, index)
+        if x.quant is not None and x.quant != y.quant:
+            what = f"'{x.name}' and the output have different scales"
+            raise invalid(node, graph, what, "requantise the input first")
+    parts = [value(values, i) for i in range(len(values))]
+    return (np.concatenate(parts, int(node.attrs["axis"])),)
+
+
+def infer_reshape(node: Node, graph: Graph) -> Types:
+    """The shape is that of the output's tensor."""
+    x, y = operand(node, graph, 0), graph.tensor(node.output)
+    if x.size != y.size:
+        raise invalid(node, graph, f"{x.shape} does not reshape to {y.shape}")
+    return ((y.shape, x.dtype),)
+
+
+def reshape(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    return (value(values, 0).reshape(graph.tensor(node.output).shape),)
+
+
+def infer_transpose(node: Node, graph: Graph) -> Types:
+    """attrs perm: output axis i is input axis perm[i]"""
+    x, perm = operand(node, graph, 0), tuple(node.attrs["perm"])
+    if sorted(perm) != list(range(len(x.shape))):
+        raise invalid(node, graph, f"perm {perm} of a tensor of rank {len(x.shape)}")
+    return ((tuple(x.shape[i] for i in perm), x.dtype),)
+
+
+def transpose(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    return (np.ascontiguousarray(value(values, 0).transpose(node.attrs["perm"])),)
+
+
+def infer_slice(node: Node, graph: Graph) -> Types:
+    """attrs begin, end (exclusive; -1 past the start of a negative stride), strides
+
+    One of each per axis, already normalised: 0 <= begin < dim.
+    """
+    x = operand(node, graph, 0)
+    begin, end, strides = (node.attrs[k] for k in ("begin", "end", "strides"))
+    what = f"begin {begin}, end {end}, strides {strides} do not fit {x.shape}"
+    if {len(begin), len(end), len(strides)} != {len(x.shape)} or 0 in strides:
+        raise invalid(node, graph, what)
+    shape = []
+    for dim, b, e, s in zip(x.shape, begin, end, strides, strict=True):
+        count = len(range(b, e, s))
+        if count and not (0 <= b < dim and -1 <= e <= dim):
+            raise invalid(node, graph, what)
+        shape.append(count)
+    if 0 in shape:
+        raise invalid(node, graph, f"begin {begin}, end {end} leave nothing")
+    return ((tuple(shape), x.dtype),)
+
+
+def slice_(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    cuts = tuple(
+        slice(b, None if e < 0 else e, s)
+        for b, e, s in zip(
+            node.attrs["begin"], node.attrs["end"], node.attrs["strides"], strict=True
+        )
+    )
+    return (np.ascontiguousarray(value(values, 0)[cuts]),)

@@ -1,0 +1,200 @@
+"""softmax over one axis: float32, LiteRT's fixed point, and ONNX's meaning in ints."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.ops.operator import (
+    Ints,
+    Types,
+    Values,
+    computable,
+    invalid,
+    operand,
+    rounding,
+    value,
+    whole_quant,
+)
+from pybuild.ops.quant import (
+    quantize_multiplier,
+    saturated,
+    shift_away,
+)
+
+_Q31 = 1 << 31
+_SUM_BITS = 12
+# of gemmlowp's reciprocal by Newton's method, Q2.29: 48/17, -32/17, 1
+_FIRST, _SLOPE, _ONE = 1515870810, -1010580540, 1 << 29
+
+
+@dataclass(frozen=True)
+class SoftmaxParameters:
+    """Every integer of an int8 softmax. For one row, d = max(x) - x in 0..255:
+
+    table      int32[256], exp(-d * beta * scale), fixed point, 0 where too small
+    low, high  of y
+
+    "even" (and every output scale but 1/256):
+        total = sum(table[d])                                     int32, > 0
+        r     = ((int64)numerator + total / 2) / total            int64 division, once
+        y     = clamp(((table[d] * r + (1 << (shift - 1))) >> shift) + y_zero)   int64
+    else (LiteRT; table is Q0.31):
+        total = sum((table[d] + 2048) >> 12)                      int32, > 0
+        clz   = leading zeros of total in 32 bits                 4..12
+        a     = (total << clz) - 2^31  (unsigned)                 Q0.31 in [0, 1)
+        h     = (a + 2^31) >> 1        (unsigned)                 Q0.31
+        t     = 1515870810 + mulhi_round(h, -1010580540)          Q2.29
+        three times: t += mulhi_round(t, 2^29 - mulhi_round(h, t)) << 2
+        r     = t >= 2^30 ? 2^31 - 1 : t << 1                     Q0.31
+        e     = 35 - clz
+        y     = clamp(shift_round(mulhi_round(r, table[d]), e) - 128); -128 if e > 31
+    mulhi_round(a, b) = (int32)((a * b + 2^30) >> 31) in int64; shift_round rounds
+    ties away from zero (all its arguments here are >= 0).
+    """
+
+    rounding: str
+    table: tuple[int, ...]
+    numerator: int
+    shift: int
+    y_zero: int
+    low: int
+    high: int
+
+
+def softmax_parameters(node: Node, graph: Graph) -> SoftmaxParameters:
+    """Every integer of an int8 softmax.
+
+    Errors  BuildError where an int32 sum could overflow
+    Source  LiteRT reference SOFTMAX (int8)
+    """
+    x, y = operand(node, graph, 0), graph.tensor(node.output)
+    for tensor in (x, y):
+        whole_quant(node, graph, tensor)
+    count, beta = x.shape[int(node.attrs["axis"])], float(node.attrs["beta"])
+    if count > 4095:
+        raise invalid(node, graph, f"{count} values in a row, at most 4095 in int8")
+    low, high = y.dtype.low, y.dtype.high
+    if rounding(node) == "even":
+        bits = 30 - max(1, count).bit_length()
+        steps = np.exp(-np.arange(256) * (beta * x.scale)) * 2.0**bits
+        table = tuple(int(v) for v in np.rint(steps))
+        inverse = round(2.0**16 / y.scale)
+        if inverse >= 1 << 31:
+            raise invalid(node, graph, f"the output scale {y.scale:g} is too small")
+        return SoftmaxParameters(
+            "even", table, inverse << bits, 16 + bits, y.zero_point, low, high
+        )
+    if y.zero_point != low or abs(y.scale * 256 - 1) > 1e-3:
+        what = f"the output has scale {y.scale:g} and zero point {y.zero_point}"
+        raise invalid(node, graph, what, f"quantise it with 1/256 and {low}")
+    exps = tuple(int(v) for v in _exponentials(beta * x.scale))
+    return SoftmaxParameters("double", exps, 0, 0, low, low, high)
+
+
+def _exponentials(scale: float) -> Ints:
+    """exp(-d * scale) in Q0.31 for d = 0..255; 0 beyond the fixed point's range."""
+    limit = min(scale * (1 << 26), _Q31 - 1.0)
+    multiplier, left = quantize_multiplier(limit)
+    if left < 0:
+        multiplier, left = 0, 0
+    difference = -np.arange(256, dtype=np.int64)
+    radius = math.floor(31.0 * (1 << 26) / (1 << left))
+    inside = difference >= -radius
+    scaled = _mulhi(np.where(inside, difference, 0) << left, multiplier)
+    return np.where(inside, _exp(scaled), 0)
+
+
+def _mulhi(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
+    """High half of twice the product, rounded ties up."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.asarray((product + (1 << 30)) >> 31)
+
+
+def _exp(a: Ints) -> Ints:
+    """exp(a) in Q0.31 of a <= 0 in Q5.26: a polynomial, then a factor per bit.
+
+    Source  gemmlowp exp_on_negative_values
+    """
+    quarter = 1 << 24
+    part = (a & (quarter - 1)) - quarter
+    result = _exp_quarter(part << 5)
+    rest = part - a
+    for power in range(-2, 5):
+        factor = math.floor(math.exp(-(2.0**power)) * _Q31 + 0.5)
+        hit = (rest >> (26 + power)) & 1
+        result = np.where(hit == 1, _mulhi(result, factor), result)
+    return np.where(a == 0, _Q31 - 1, result)
+
+
+def _exp_quarter(a: Ints) -> Ints:
+    """exp(a) for a in [-1/4, 0), Q0.31: four terms around -1/8."""
+    middle = math.floor(math.exp(-1 / 8) * _Q31 + 0.5)
+    third = math.floor(_Q31 / 3 + 0.5)
+    x = a + (1 << 28)
+    x2 = _mulhi(x, x)
+    x3, x4 = _mulhi(x2, x), _mulhi(x2, x2)
+    higher = shift_away(_mulhi(shift_away(x4, 2) + x3, third) + x2, 1)
+    return middle + _mulhi(middle, x + higher)
+
+
+def infer(node: Node, graph: Graph) -> Types:
+    """Shapes  y as x; attrs axis, beta"""
+    x = operand(node, graph, 0)
+    dtype = computable(node, graph, x)
+    if not 0 <= int(node.attrs["axis"]) < len(x.shape):
+        what = f"axis {node.attrs['axis']} of a tensor of rank {len(x.shape)}"
+        raise invalid(node, graph, what)
+    if not 0 < float(node.attrs["beta"]) < math.inf:
+        raise invalid(node, graph, f"beta is {node.attrs['beta']}")
+    return ((x.shape, dtype),)
+
+
+def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact."""
+    axis = int(node.attrs["axis"])
+    x = np.moveaxis(value(values, 0), axis, -1)
+    y = graph.tensor(node.output)
+    if y.dtype is DType.FLOAT32:
+        shares = _float(x, float(node.attrs["beta"]))
+    else:
+        made = softmax_parameters(node, graph)
+        table = np.asarray(made.table, np.int64)
+        exps = table[x.max(-1, keepdims=True).astype(np.int64) - x]
+        whole = _even(exps, made) if made.rounding == "even" else _twice(exps)
+        shares = saturated(whole + made.y_zero, y.dtype, made.low, made.high)
+    return (np.ascontiguousarray(np.moveaxis(shares, -1, axis)),)
+
+
+def _float(x: Array, beta: float) -> Array:
+    """In float32, exp rounded once from float64."""
+    powers = (x - x.max(-1, keepdims=True)) * np.float32(beta)
+    exps = np.exp(powers.astype(np.float64)).astype(np.float32)
+    total = exps.astype(np.float64).sum(-1, keepdims=True).astype(np.float32)
+    shares: Array = exps / total
+    return shares
+
+
+def _even(exps: Ints, made: SoftmaxParameters) -> Ints:
+    total = exps.sum(-1, keepdims=True)
+    share = (made.numerator + total // 2) // total
+    half = 1 << (made.shift - 1)
+    return np.asarray((exps * share + half) >> made.shift)
+
+
+def _twice(exps: Ints) -> Ints:
+    total = ((exps + 2048) >> _SUM_BITS).sum(-1, keepdims=True)
+    leading = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
+    half = (total << leading) >> 1
+    t = _FIRST + _mulhi(half, _SLOPE)
+    for _ in range(3):
+        t = t + (_mulhi(t, _ONE - _mulhi(half, t)) << 2)
+    inverse = np.minimum(t << 1, _Q31 - 1)
+    bits = 35 - leading
+    whole = shift_away(_mulhi(inverse, exps), np.minimum(bits, 31))
+    return np.where(bits > 31, 0, whole)

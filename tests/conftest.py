@@ -1,0 +1,33 @@
+"""What all tests share: where the real models are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def models_folder() -> Path:
+    """$CRT_MODELS, or shared/models beside the project."""
+    given = os.environ.get("CRT_MODELS")
+    return Path(given) if given else ROOT.parent / "shared" / "models"
+
+
+def model_path(name: str) -> Path:
+    """The file of a real model, or skips the test."""
+    path = models_folder() / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not in {models_folder()} (set CRT_MODELS)")
+    return path
+
+
+@pytest.fixture
+def models() -> Path:
+    """The folder of real models, or skips the test."""
+    folder = models_folder()
+    if not folder.is_dir():
+        pytest.skip(f"no folder {folder} of real models (set CRT_MODELS)")
+    return folder
