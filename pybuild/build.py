@@ -18,12 +18,12 @@ from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables, make_tables
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Node
-from pybuild.kernels import candidates
-from pybuild.plan.plan import Plan, make_plan
-from pybuild.targets.target import target_named
+from pybuild.kernels.table import candidates
 from pybuild.package.report import Copy, Flash, Ram, Report, boundary, layers, promise
 from pybuild.package.tree import tree_files, write_tree
+from pybuild.plan.plan import Plan, make_plan
 from pybuild.run.native import Net
+from pybuild.targets.target import target_named
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 
@@ -94,7 +94,9 @@ class Model:
             candidates, target=target_named(target), optimise=optimise
         )
         plan = make_plan(graph, choose, input == "keep", ram_limit)
-        library = Library(self, plan, make_tables(plan, prefix), rounding or self.rounding)
+        library = Library(
+            self, plan, make_tables(plan, prefix), rounding or self.rounding
+        )
         if out is not None:
             write_tree(Path(out), library.files())
         return library

@@ -27,7 +27,7 @@ class PointerType:
     writable: bool = False
 
 
-Type = Union[DType, PointerType]
+Type = DType | PointerType
 Operand = Union["Expr", int, float]
 
 
@@ -209,9 +209,7 @@ class Intrin:
     c: str | None = None
 
     def __call__(self, *args: Operand) -> Call:
-        typed = tuple(
-            _typed(a, p) for a, p in zip(args, self.params, strict=True)
-        )
+        typed = tuple(_typed(a, p) for a, p in zip(args, self.params, strict=True))
         return Call(self, typed)
 
 
@@ -279,7 +277,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[Let, Assign, Store, For, If, Comment]
+Stmt = Let | Assign | Store | For | If | Comment
 
 
 @dataclass(frozen=True)

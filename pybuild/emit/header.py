@@ -20,7 +20,7 @@ def header_file(tables: Tables, banner: str) -> str:
         '#include "crt/graph.h"',
         "",
         f"#if CRT_ABI != {ABI}",
-        f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it with this pybuild"',
+        f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it"',
         "#endif",
         "",
         "#ifdef __cplusplus",
@@ -64,7 +64,7 @@ def _types(tables: Tables) -> list[str]:
     name, upper = tables.name, tables.name.upper()
     bases = 1 + len(tables.inputs) + len(tables.outputs)
     words = max(1, -(-len(tables.inputs) // 32))
-    return f"""\
+    text = f"""\
 /* The memory that an instance lives in, for {name}_init. */
 struct {name}_memory {{
     struct crt_region arena;
@@ -105,7 +105,8 @@ int {name}_run(struct {name} *m);
  * Errors  CRT_ERR_SELFTEST: this build gives another answer */
 int {name}_selftest(struct {name} *m);
 #endif
-""".splitlines() + [""]
+"""
+    return text.split("\n")
 
 
 def _input(row: TensorRow, name: str) -> list[str]:

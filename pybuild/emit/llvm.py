@@ -130,7 +130,9 @@ def declarations() -> str:
     """What every module with kernels declares."""
     kinds = ("i32", "i64")
     lines = [
-        f"declare {k} @llvm.{op}.{k}({k}, {k})" for op in ("smin", "smax") for k in kinds
+        f"declare {k} @llvm.{op}.{k}({k}, {k})"
+        for op in ("smin", "smax")
+        for k in kinds
     ]
     lines.append("declare float @llvm.fma.f32(float, float, float)")
     # what kernels read and what they write never overlap, unless in place
@@ -140,9 +142,7 @@ def declarations() -> str:
 
 
 def _reassigned(func: Func) -> frozenset[str]:
-    return frozenset(
-        s.var.name for s in statements(func.body) if isinstance(s, Assign)
-    )
+    return frozenset(s.var.name for s in statements(func.body) if isinstance(s, Assign))
 
 
 def _block(printer: _Printer, body: tuple[Stmt, ...], outer: _Scope) -> None:
@@ -157,7 +157,9 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
             text = _expr(printer, value, scope)
             if var.name in printer.mutable:
                 slot = printer.slot(var)
-                printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
+                printer.lines.append(
+                    f"  store {llvm_type(var.type)} {text}, ptr {slot}"
+                )
                 scope[var.name] = (slot, True)
             else:
                 scope[var.name] = (text, False)
@@ -223,7 +225,9 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             return literal(value, dtype)
         case Var(name, kind):
             text, in_slot = scope[name]
-            return printer.emit(f"load {llvm_type(kind)}, ptr {text}") if in_slot else text
+            return (
+                printer.emit(f"load {llvm_type(kind)}, ptr {text}") if in_slot else text
+            )
         case Load(pointer, index):
             where = _element(printer, pointer, index, scope)
             alias = printer.writes if pointer_type(pointer).writable else printer.reads
@@ -240,14 +244,16 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
         case Select(condition, a, b):
             test = _expr(printer, condition, scope)
             left, right = _expr(printer, a, scope), _expr(printer, b, scope)
-            kind = llvm_type(expr.type)
-            return printer.emit(f"select i1 {test}, {kind} {left}, {kind} {right}")
+            word = llvm_type(expr.type)
+            return printer.emit(f"select i1 {test}, {word} {left}, {word} {right}")
         case Cast(value, dtype):
-            return _cast(printer, _expr(printer, value, scope), scalar_type(value), dtype)
+            return _cast(
+                printer, _expr(printer, value, scope), scalar_type(value), dtype
+            )
         case Bitcast(value, dtype):
             text = _expr(printer, value, scope)
-            kind = llvm_type(value.type)
-            return printer.emit(f"bitcast {kind} {text} to {llvm_type(dtype)}")
+            word = llvm_type(value.type)
+            return printer.emit(f"bitcast {word} {text} to {llvm_type(dtype)}")
         case Fma(a, b, c):
             x, y, z = (_expr(printer, e, scope) for e in (a, b, c))
             args = f"float {x}, float {y}, float {z}"

@@ -34,7 +34,9 @@ def model_file(tables: Tables, banner: str) -> str:
     name = tables.name
     parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"', ""]
     parts += ["/* what the layers' constants are: see the weights file */"]
-    parts += [line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")]
+    parts += [
+        line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")
+    ]
     parts += ["", *_intrinsics(tables)]
     parts += [function(func, users) for func, users in tables.kernels]
     parts += [*_lists(tables), *_model(tables), *_functions(tables)]
@@ -61,11 +63,10 @@ def number_lines(array: Array) -> list[str]:
     if array.dtype.kind == "f":
         texts = [expression(const(v, DType.FLOAT32)) for v in flat.tolist()]
     else:
-        texts = [
-            "INT32_MIN" if v == -(2**31) else str(v) for v in flat.tolist()
-        ]
+        texts = ["INT32_MIN" if v == -(2**31) else str(v) for v in flat.tolist()]
     return [
-        "    " + ", ".join(texts[i : i + step]) + "," for i in range(0, len(texts), step)
+        "    " + ", ".join(texts[i : i + step]) + ","
+        for i in range(0, len(texts), step)
     ]
 
 
@@ -136,9 +137,7 @@ def _model(tables: Tables) -> list[str]:
         f"struct crt_tensor {name}_tensors[]",
         (line for i, row in enumerate(rows) for line in _tensor(row, i, name)),
     )
-    lines += _table(
-        f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"]
-    )
+    lines += _table(f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"])
     counts = (
         len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
         1, tables.pointer_count, tables.region_align, 0,

@@ -5,9 +5,9 @@ The twin of model_c.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
+from pybuild.dtype import Array, DType
 from pybuild.emit.llvm import declarations, function, literal
 from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
-from pybuild.dtype import Array, DType
 
 ABI = 1
 _OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
@@ -51,7 +51,11 @@ def _values(array: Array) -> str:
 
 
 def _array(symbol: str, kind: str, rows: list[str]) -> str:
-    body = ", ".join(f"{kind} {row}" for row in rows) if rows else f"{kind} zeroinitializer"
+    body = (
+        ", ".join(f"{kind} {row}" for row in rows)
+        if rows
+        else f"{kind} zeroinitializer"
+    )
     return _global(symbol, f"[{max(len(rows), 1)} x {kind}] [{body}]", 8)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
-_KEYWORDS = frozenset(
-    """auto break case char const continue default do double else enum extern float
-    for goto if inline int long register restrict return short signed sizeof static
-    struct switch typedef union unsigned void volatile while bool true false
-    alignas alignof asm catch class constexpr decltype delete dynamic_cast explicit
-    export friend mutable namespace new noexcept nullptr operator private protected
-    public reinterpret_cast static_assert static_cast template this thread_local throw
-    try typeid typename using virtual wchar_t and and_eq bitand bitor compl not
-    not_eq or or_eq xor xor_eq main errno NULL""".split()
+_WORDS = (
+    "auto break case char const continue default do double else enum extern "
+    "float for goto if inline int long register restrict return short signed "
+    "sizeof static struct switch typedef union unsigned void volatile while "
+    "bool true false alignas alignof asm catch class constexpr decltype delete "
+    "dynamic_cast explicit export friend mutable namespace new noexcept nullptr "
+    "operator private protected public reinterpret_cast static_assert "
+    "static_cast template this thread_local throw try typeid typename using "
+    "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor "
+    "xor_eq main errno null"
 )
+_KEYWORDS = frozenset(_WORDS.split())
 LONGEST = 40
 
 

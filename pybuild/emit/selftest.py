@@ -23,11 +23,11 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
             parts += _vector(row, f"{name}_{role}_{index}", values[row.tensor.name])
     parts += _compare(tables)
     parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
-    for index, row in enumerate(tables.inputs):
+    for index in range(len(tables.inputs)):
         size = f"(uint32_t)sizeof {name}_input_{index}"
         parts += [
-            f"    error = crt_graph_set_input(&m->graph, {index}, {name}_input_{index},",
-            f"        {size});",
+            f"    error = crt_graph_set_input(&m->graph, {index},",
+            f"        {name}_input_{index}, {size});",
             "    if (error != CRT_OK)",
             "        return error;",
         ]
@@ -50,7 +50,8 @@ def _compare(tables: Tables) -> list[str]:
     lines: list[str] = []
     if floats:
         lines += [
-            "static int is_near(const float *a, const float *b, uint32_t n, float most)",
+            "static int is_near(const float *a, const float *b, uint32_t n,",
+            "                   float most)",
             "{",
             "    uint32_t i;",
             "",

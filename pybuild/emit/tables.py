@@ -210,7 +210,9 @@ class _Maker:
         kernel = self._kernel(candidate.func, comment)
         layer = self.data_names.of(step.node.name)
         packed = [
-            self._constant(f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}")
+            self._constant(
+                f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}"
+            )
             for c in candidate.constants
         ]
         first = len(self.operands)
@@ -291,7 +293,8 @@ class _Maker:
         longest: list[tuple[DType, bytes, str]] = []
         for dtype, row in sorted(rows, key=lambda r: (r[0].value, -len(r[1]), r[1])):
             known = next(
-                (s for d, long, s in longest if d is dtype and long.startswith(row)), None
+                (s for d, long, s in longest if d is dtype and long.startswith(row)),
+                None,
             )
             if known is None:
                 data = np.frombuffer(row, dtype.numpy)

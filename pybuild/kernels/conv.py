@@ -136,7 +136,9 @@ class _Writer:
             if self.layer.window.groups == 1:
                 self._channels(ox, x0, inside, const(0), x0 * g.channels)
             else:
-                with k.loop("group", k.arg("groups", self.layer.window.groups)) as group:
+                with k.loop(
+                    "group", k.arg("groups", self.layer.window.groups)
+                ) as group:
                     base = k.let("base", group * self.group_outputs)
                     start = x0 * g.channels + group * self.group_inputs
                     self._channels(ox, x0, inside, base, start)
@@ -164,9 +166,7 @@ class _Writer:
         self, block: int, channel: Expr, begin: Expr, inside: tuple[Expr, Expr]
     ) -> list[Var]:
         k, g = self.k, self.g
-        accs = [
-            k.let(f"acc{j}", load(self.bias, channel + j)) for j in range(block)
-        ]
+        accs = [k.let(f"acc{j}", load(self.bias, channel + j)) for j in range(block)]
         at = k.let("at", channel * self.patch)
         step = block if self.layer.is_float else 1
         with k.loop("ky", g.kernel_h) as ky:
@@ -181,7 +181,9 @@ class _Writer:
         k, g, window = self.k, self.g, self.layer.window
         first, last = inside
         if window.dilation_w == 1 and window.groups == 1:
-            low = k.let("from", first * self.group_inputs) if window.padded else const(0)
+            low = (
+                k.let("from", first * self.group_inputs) if window.padded else const(0)
+            )
             high = last * self.group_inputs
             with k.loop("tap", high, low) as tap:
                 self._multiply(accs, load(x, begin + tap), w, tap)
@@ -209,8 +211,6 @@ class _Writer:
         return self.patch * j
 
 
-
-
 def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for a conv2d node.
 
@@ -225,11 +225,11 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         out_channels=y.shape[3],
         kernel_h=w.shape[1],
         kernel_w=w.shape[2],
-        stride_w=node.attrs["strides"][1],
-        dilation_h=node.attrs["dilations"][0],
-        dilation_w=node.attrs["dilations"][1],
-        left=node.attrs["pads"][1],
-        groups=node.attrs["groups"],
+        stride_w=node.attrs.get("strides", (1, 1))[1],
+        dilation_h=node.attrs.get("dilations", (1, 1))[0],
+        dilation_w=node.attrs.get("dilations", (1, 1))[1],
+        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
+        groups=node.attrs.get("groups", 1),
     )
     layer, tables = weighted(node, graph, window)
     source = window_rows(node, graph, window.rows, layer.x_zero)
@@ -248,9 +248,10 @@ def weighted(
         layer = Layer(window, FloatClamp(low, high))
         bias = constant(node, graph, 2, np.zeros(len(kernels), np.float32))
     else:
-        parameters = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(node, parameters), parameters.x_zero)
-        bias = folded_bias(node, graph, parameters, kernels)
+        made = conv_parameters(node, graph)
+        layer = Layer(window, int8_finish(made), made.x_zero)
+        bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
+        bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
     return layer, tables
 

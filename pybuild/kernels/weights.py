@@ -9,7 +9,8 @@ from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import RowAccess
 from pybuild.kernels.finish import Int8Finish
-from pybuild.kernels.requant import Ints, Requant, requant
+from pybuild.kernels.requant import Ints, requant
+from pybuild.ops.conv import ConvParameters
 
 _MOST = 2**31 - 1
 
@@ -44,18 +45,17 @@ def folded_bias(
     if reach.size and int(reach.max()) > _MOST:
         channel = int(reach.argmax())
         what = f"the 32-bit accumulator of output channel {channel} could overflow"
-        raise BuildError(graph.where(node), what, "split the layer, or use smaller weights")
+        raise BuildError(
+            graph.where(node), what, "split the layer, or use smaller weights"
+        )
     return folded.astype(np.int32)
 
 
-def int8_finish(
-    node: Node, graph: Graph, multipliers: Ints, shifts: Ints, limits: tuple[int, int]
-) -> Int8Finish:
-    """The end of an int8 layer with its output's zero point."""
-    rounding = str(node.attrs.get("rounding", "double"))
-    zero_point = graph.tensor(node.output).zero_point
-    rule: Requant = requant(rounding, multipliers, shifts, limits, zero_point)
-    return Int8Finish(rule)
+def int8_finish(made: ConvParameters) -> Int8Finish:
+    """The end of an int8 layer."""
+    limits = (made.low, made.high)
+    mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
+    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero))
 
 
 def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:
@@ -65,7 +65,8 @@ def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> Row
     fill    the value of rows above and below the image
     """
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    top, stride = node.attrs["pads"][0], node.attrs["strides"][0]
+    top = node.attrs.get("pads", (0, 0, 0, 0))[0]
+    stride = node.attrs.get("strides", (1, 1))[0]
     end = (y.shape[1] - 1) * stride - top + window
     pad_row = None
     if top > 0 or end > x.shape[1]:

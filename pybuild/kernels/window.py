@@ -39,7 +39,9 @@ class Window:
     def padded(self) -> bool:
         """Some window reaches past an end of the row."""
         last = (self.out_width - 1) * self.stride_w - self.left
-        return self.left > 0 or last + (self.kernel_w - 1) * self.dilation_w >= self.width
+        return (
+            self.left > 0 or last + (self.kernel_w - 1) * self.dilation_w >= self.width
+        )
 
     @property
     def dilated(self) -> bool:

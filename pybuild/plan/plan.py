@@ -147,8 +147,7 @@ def _consumed(
 ) -> frozenset[str]:
     """Inputs whose bytes some other group, or a result in place, overwrites."""
     spans = [
-        (o, o + b.bytes, b)
-        for b, o in zip(storage.blocks, layout.offsets, strict=True)
+        (o, o + b.bytes, b) for b, o in zip(storage.blocks, layout.offsets, strict=True)
     ]
     found = set()
     for name in graph.inputs:

@@ -1,0 +1,65 @@
+"""Operator -> its kernels, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node
+from pybuild.kernels import (
+    act,
+    conv,
+    dense,
+    depthwise,
+    eltwise,
+    pool,
+    quant,
+    reduce,
+    shape,
+    softmax,
+)
+from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.specialise import specialise
+from pybuild.targets.target import TARGETS, Target
+
+KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
+    "add": eltwise.add,
+    "avg_pool2d": pool.avg_pool2d,
+    "clip": act.clip,
+    "concat": shape.concat,
+    "conv2d": conv.conv2d,
+    "copy": shape.copy,
+    "dense": dense.dense,
+    "depthwise_conv2d": depthwise.depthwise_conv2d,
+    "dequantize": quant.dequantize,
+    "leaky_relu": act.leaky_relu,
+    "logistic": act.logistic,
+    "max_pool2d": pool.max_pool2d,
+    "mean": reduce.mean,
+    "mul": eltwise.mul,
+    "pad": shape.pad,
+    "quantize": quant.quantize,
+    "reshape": shape.reshape,
+    "slice": shape.slice_,
+    "softmax": softmax.softmax,
+    "sub": eltwise.sub,
+    "tanh": act.tanh,
+    "transpose": shape.transpose,
+}
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target = TARGETS["generic"],
+    optimise: str = "balanced",
+) -> list[Candidate]:
+    """What can compute the node, with its cost on the target.
+
+    optimise  "speed": kernels with the layer's own constants; else shared ones
+    Errors    BuildError naming the node where nothing can
+    """
+    if node.op not in KERNELS:
+        raise BuildError(graph.where(node), "has no kernel")
+    found = KERNELS[node.op](node, graph, target)
+    return [specialise(c) for c in found] if optimise == "speed" else found
