@@ -188,9 +188,7 @@ class Net:
                 values.update(zip(node.outputs, made, strict=True))
         return values
 
-    def layer_seconds(
-        self, runs: int, inputs: Mapping[str, Any]
-    ) -> list[list[float]]:
+    def layer_seconds(self, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
         """Seconds of each step, for each of `runs` runs."""
         clock = time.perf_counter
         rows = []
@@ -211,4 +209,3 @@ class Net:
         self._bound.clear()
         self._keep = None
         self._graph = self._base = self._region = None
-

@@ -82,7 +82,8 @@ def test_random_blocks_never_overlap(rows: list[tuple[int, int, int]]) -> None:
     layout = place(blocks, ALIGN)
     assert overlapping(blocks, layout) == []
     assert all(offset % ALIGN == 0 for offset in layout.offsets)
-    top = max(o + round_up(b.bytes, ALIGN) for b, o in zip(blocks, layout.offsets))
+    pairs = zip(blocks, layout.offsets, strict=True)
+    top = max(at + round_up(block.bytes, ALIGN) for block, at in pairs)
     assert top == layout.bytes >= layout.lower_bound
 
 
