@@ -1,0 +1,273 @@
+"""add, sub, mul with broadcasting: int8 and float32, one loop per joined axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.candidate import Candidate, Packed
+from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.operands import (
+    Operands,
+    elementwise_operands,
+    inner_shape,
+    offer,
+    short,
+)
+from pybuild.kernels.requant import RULES, requant, scaler
+from pybuild.loop import FLOAT32, Expr, binary, const, i32, load, offset
+from pybuild.ops.eltwise import (
+    AddParameters,
+    MulParameters,
+    add_parameters,
+    mul_parameters,
+)
+from pybuild.targets.target import Target
+
+_SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
+_HALF = 1 << 30  # 0.5 as a Q31 multiplier
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop: turns, and whether each operand moves along it."""
+
+    size: int
+    a: bool
+    b: bool
+
+    @property
+    def key(self) -> str:
+        return "e" if self.a and self.b else "a" if self.a else "b"
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What the loops do: the terms of a and b, each hoisted if it can be, and y."""
+
+    a: Callable[[Expr], Expr]
+    b: Callable[[Expr], Expr]
+    y: Callable[[Expr, Expr], Expr]
+
+
+def join(y: Sequence[int], a: Sequence[int], b: Sequence[int]) -> tuple[Axis, ...]:
+    """Fewest axes for shapes of one rank."""
+    joined: list[Axis] = []
+    for size, of_a, of_b in zip(y, a, b, strict=True):
+        if size == 1:
+            continue
+        axis = Axis(size, of_a == size, of_b == size)
+        if joined and joined[-1].key == axis.key:
+            axis = Axis(joined.pop().size * size, axis.a, axis.b)
+        joined.append(axis)
+    return tuple(joined) or (Axis(1, True, True),)
+
+
+def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for add, sub and mul.
+
+    Errors  BuildError if scales are so far apart that int32 could overflow
+    """
+    operands = elementwise_operands(node, graph)
+    y = graph.tensor(node.output)
+    a, b = (graph.tensor(name) for name in node.inputs)
+    rank = len(y.shape)
+    shapes = [inner_shape(t, operands, rank) for t in (y, a, b)]
+    axes = join(*shapes)
+    form = "".join(axis.key for axis in axes)
+    if y.dtype is FLOAT32:
+        maker, mark = _float(node, operands)
+        tables = _limits(node).tables()
+    else:
+        maker, mark = _int8(node, graph)
+        tables = ()
+    name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
+    k = Builder(name)
+    to = k.row("y", 0, y.dtype, writable=True)
+    first, second = operands.numbers
+    rows = (k.row("left", first, y.dtype), k.row("right", second, y.dtype))
+    sizes = [k.arg(f"size{depth}", axis.size) for depth, axis in enumerate(axes)]
+    _loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), maker(k))
+    return [_offer(k, node, graph, operands, tables)]
+
+
+def _offer(
+    k: Builder, node: Node, graph: Graph, operands: Operands, tables: Sequence[Packed]
+) -> Candidate:
+    y = graph.tensor(node.output)
+    over = tuple(
+        position
+        for position, name in enumerate(node.inputs)
+        if name not in graph.constants and graph.tensor(name).bytes == y.bytes
+    )
+    cost = y.size * (6 if y.dtype is FLOAT32 else 30)
+    return offer(
+        k, operands, tables=tables, in_place=over, cost=cost, align=y.dtype.bytes
+    )
+
+
+def _loops(
+    k: Builder,
+    axes: Sequence[tuple[Axis, Expr]],
+    pointers: tuple[Expr, Expr, Expr],
+    arithmetic: Arithmetic,
+) -> None:
+    (axis, size), inner = axes[0], axes[1:]
+    y, a, b = pointers
+    if not inner:
+        _innermost(k, axis, size, pointers, arithmetic)
+        return
+    y_step = _product(k, "y_step", [s for _, s in inner])
+    if axis.a:
+        a_step = _product(k, "a_step", [s for x, s in inner if x.a])
+    if axis.b:
+        b_step = _product(k, "b_step", [s for x, s in inner if x.b])
+    with k.loop("i", size) as i:
+        y = k.let("y_row", offset(y, i * y_step))
+        a = k.let("a_row", offset(a, i * a_step)) if axis.a else a
+        b = k.let("b_row", offset(b, i * b_step)) if axis.b else b
+        _loops(k, inner, (y, a, b), arithmetic)
+
+
+def _product(k: Builder, name: str, sizes: Sequence[Expr]) -> Expr:
+    total: Expr = const(1)
+    for size in sizes:
+        total = total * size
+    return k.let(name, total) if len(sizes) > 1 else total
+
+
+def _innermost(
+    k: Builder,
+    axis: Axis,
+    size: Expr,
+    pointers: tuple[Expr, Expr, Expr],
+    arithmetic: Arithmetic,
+) -> None:
+    y, a, b = pointers
+    fixed_a = None if axis.a else k.let("a_term", arithmetic.a(load(a)))
+    fixed_b = None if axis.b else k.let("b_term", arithmetic.b(load(b)))
+    with k.loop("j", size) as j:
+        term_a = arithmetic.a(load(a, j)) if fixed_a is None else fixed_a
+        term_b = arithmetic.b(load(b, j)) if fixed_b is None else fixed_b
+        k.store(y, j, arithmetic.y(term_a, term_b))
+
+
+_Maker = Callable[[Builder], Arithmetic]
+
+
+def _limits(node: Node) -> FloatClamp:
+    low, high = node.attrs.get("clamp") or (None, None)
+    return FloatClamp(low, high)
+
+
+def _float(node: Node, operands: Operands) -> tuple[_Maker, str]:
+    symbol, limits = _SYMBOL[node.op], _limits(node)
+
+    def make(k: Builder) -> Arithmetic:
+        finish = limits.bind(k, const(operands.after))
+        return Arithmetic(
+            lambda a: a, lambda b: b, lambda a, b: finish.apply(binary(symbol, a, b), 0)
+        )
+
+    return make, limits.key
+
+
+def _int8(node: Node, graph: Graph) -> tuple[_Maker, str]:
+    if node.op == "mul":
+        return _mul(mul_parameters(node, graph), (node, graph))
+    return _add(add_parameters(node, graph), (node, graph))
+
+
+def _mul(made: MulParameters, place: tuple[Node, Graph]) -> tuple[_Maker, str]:
+    _must_fit(place, made, 255 * 255)
+    rule = requant(
+        made.rounding, made.multiplier, made.shift, (made.low, made.high), made.y_zero
+    )
+
+    def make(k: Builder) -> Arithmetic:
+        a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
+        finish = scaler(k, rule, 0)
+        return Arithmetic(
+            lambda a: i32(a) - a_zero,
+            lambda b: i32(b) - b_zero,
+            lambda a, b: finish.apply(a * b, 0),
+        )
+
+    return make, rule.key
+
+
+def _add(made: AddParameters, place: tuple[Node, Graph]) -> tuple[_Maker, str]:
+    limits = (made.low, made.high)
+    if made.rounding == "even":
+        reach = 255 * (made.a_multiplier + made.b_multiplier)
+    else:
+        reach = 255 << made.left
+    _must_fit(place, made, reach)
+    rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
+    terms = [
+        _Term("a", made.a_zero, made.a_multiplier, made.a_shift, made),
+        _Term("b", made.b_zero, made.b_multiplier, made.b_shift, made),
+    ]
+    symbol = "-" if made.sign < 0 else "+"
+
+    def make(k: Builder) -> Arithmetic:
+        a, b = (term.bind(k) for term in terms)
+        finish = scaler(k, rule, 0)
+        return Arithmetic(
+            a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0)
+        )
+
+    kinds = "_".join(term.key for term in terms if term.half)
+    return make, f"{kinds}_{rule.key}".lstrip("_")
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One operand on the way to the sum; the larger scale needs only a shift."""
+
+    name: str
+    zero: int
+    multiplier: int
+    shift: int
+    made: AddParameters
+
+    @property
+    def half(self) -> bool:
+        """A multiplication by exactly a half of what is shifted left."""
+        doubled = self.made.left > 0
+        return doubled and (self.multiplier, self.shift) == (_HALF, 0)
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}half"
+
+    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
+        zero = k.arg(f"{self.name}_zero", self.zero)
+        if self.half:
+            return lambda x: (i32(x) - zero) * (1 << (self.made.left - 1))
+        if self.made.rounding == "even":
+            weight = k.arg(f"{self.name}_multiplier", self.multiplier)
+            return lambda x: (i32(x) - zero) * weight
+        rule = requant(self.made.rounding, self.multiplier, self.shift, (0, 0), 0)
+        multiplier = k.arg(f"{self.name}_multiplier", rule.multipliers[0])
+        shift = k.arg(f"{self.name}_shift", rule.shifts[0])
+        scale, lift = RULES[rule.rounding], 1 << self.made.left
+        return lambda x: scale((i32(x) - zero) * lift, multiplier, shift)
+
+
+def _must_fit(
+    place: tuple[Node, Graph], made: AddParameters | MulParameters, reach: int
+) -> None:
+    """Accumulators up to `reach`, scaled, plus a zero point, fit int32."""
+    node, graph = place
+    scaled = reach * made.multiplier * 2.0 ** (made.shift - 31)
+    lifted = reach << max(made.shift, 0) if made.rounding == "double" else reach
+    if scaled + 256 >= 2.0**31 or lifted >= 2**31:
+        raise BuildError(
+            graph.where(node),
+            "the scales of inputs and output are too far apart for 32-bit arithmetic",
+            "calibrate the output of this layer",
+        )
