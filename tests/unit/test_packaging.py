@@ -34,8 +34,9 @@ import numpy, pybuild, sys
 from pybuild import install
 from pybuild.ops.interpret import interpret
 assert not install.is_checkout() and install.host_compiler() == ()
-net = pybuild.load(sys.argv[1]).build(name="digits").host(backend="llvm")
-graph = pybuild.load(sys.argv[1]).graph
+library = pybuild.load(sys.argv[1]).build(name="digits")
+net = library.host(backend="llvm")
+graph = library.plan.graph
 tensor = graph.tensor(graph.inputs[0])
 image = numpy.arange(tensor.size).reshape(tensor.shape).astype(tensor.dtype.numpy)
 net.run(**{tensor.name: image})
