@@ -116,7 +116,8 @@ def _stripes(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
     if not wide:
         return rng.random(shape)
     axis = int(rng.choice(wide))
-    stripe = (np.arange(shape[axis]) // int(rng.integers(1, 5))) % 2
+    widest = min(4, shape[axis] // 2)
+    stripe = (np.arange(shape[axis]) // int(rng.integers(1, widest + 1))) % 2
     order = [-1 if a == axis else 1 for a in range(len(shape))]
     return np.broadcast_to(stripe.reshape(order), shape).astype(np.float64)
 

@@ -1,0 +1,189 @@
+"""`check` itself: does it see a wrong layer, say what it skipped, replace samples?
+
+The back ends here are numpy with faults put in on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.ops.interpret import interpret
+from pybuild.run.check import check
+from pybuild.run.reference import auto_kind, reference
+
+X, Y = Quant((0.25,), (3,)), Quant((0.5,), (-1,))
+Fault = Callable[[dict[str, Array]], None]
+
+
+def graph() -> Graph:
+    tensors = {
+        "x": Tensor("x", (1, 4, 4, 2), DType.INT8, X),
+        "sum": Tensor("sum", (1, 4, 4, 2), DType.INT8, Y),
+        "y": Tensor("y", (1, 2, 2, 2), DType.INT8, Y),
+    }
+    pool = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0)}
+    nodes = (
+        Node("add", "twice", ("x", "x"), ("sum",), {"rounding": "double"}),
+        Node("max_pool2d", "pool", ("sum",), ("y",), pool),
+    )
+    return Graph("g", "g.tflite", nodes, tensors, ("x",), ("y",))
+
+
+@dataclass
+class Net:
+    """Numpy with a fault."""
+
+    graph: Graph
+    fault: Fault
+    closed: bool = False
+
+    def run(self, **inputs: Array) -> None:
+        self.values = interpret(self.graph, inputs)
+        self.fault(self.values)
+
+    def outputs(self) -> dict[str, Array]:
+        return {name: self.values[name] for name in self.graph.outputs}
+
+    def run_recorded(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        self.run(**inputs)
+        return self.values
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Library:
+    """What check() needs of a build."""
+
+    def __init__(self, graph: Graph, faults: dict[str, Fault]) -> None:
+        self.plan = self
+        self.report = self
+        self.graph = graph
+        self.rounding = "litert"
+        self.nets = {name: Net(graph, fault) for name, fault in faults.items()}
+
+    def host(self, backend: str) -> Net:
+        if backend not in self.nets:
+            raise BuildError("--backend c", "there is no C compiler")
+        return self.nets[backend]
+
+
+def fine(values: dict[str, Array]) -> None:
+    """No fault."""
+
+
+def one_step(values: dict[str, Array]) -> None:
+    """One element of the first layer, and of the output, one step too far."""
+    for name in ("sum", "y"):
+        value = values[name].copy()
+        value.flat[0] += 1 if value.flat[0] < 127 else -1
+        values[name] = value
+
+
+def checked(library: Library, **options: Any) -> dict[str, Any]:
+    facts = check("models/g.tflite", library, ref="numpy", **options)
+    assert all(net.closed for net in library.nets.values())
+    return facts.to_json()
+
+
+def test_equal_back_ends() -> None:
+    facts = checked(Library(graph(), {"c": fine, "llvm": fine}), samples=8)
+    assert facts["ok"]
+    assert facts["model"] == "g.tflite"
+    assert facts["samples"] == 8
+    assert facts["backends"]["c"] == {
+        "mismatches": 0,
+        "max_abs": 0,
+        "first_layer": None,
+        "unequal": 0,
+        "elements": 8 * 8,
+    }
+
+
+@pytest.mark.parametrize(("per_layer", "bad"), [(False, 1), (True, 2)])
+def test_one_wrong_element_is_traced_to_its_layer(per_layer: bool, bad: int) -> None:
+    """Without --per-layer only outputs count, and the layer is still named."""
+    library = Library(graph(), {"c": fine, "llvm": one_step})
+    facts = checked(library, samples=3, per_layer=per_layer)
+    assert not facts["ok"]
+    assert facts["backends"]["c"]["mismatches"] == 0
+    llvm = facts["backends"]["llvm"]
+    assert (llvm["mismatches"], llvm["max_abs"]) == (3 * bad, 1)
+    assert llvm["first_layer"] == "twice"
+
+
+def test_a_missing_compiler_is_a_note_unless_asked_for() -> None:
+    facts = checked(Library(graph(), {"llvm": fine}), samples=1)
+    assert facts["ok"]
+    assert list(facts["backends"]) == ["llvm"]
+    assert "there is no C compiler" in facts["notes"][0]
+    with pytest.raises(BuildError, match="there is no C compiler"):
+        checked(Library(graph(), {"llvm": fine}), backends=("c",))
+
+
+def test_a_sample_that_says_nothing_is_replaced() -> None:
+    """All-equal inputs give all-equal sums here."""
+    facts = checked(Library(graph(), {"llvm": fine}), samples=7)
+    replaced = [note for note in facts["notes"] if note.startswith("sample ")]
+    assert [note.split(":")[0] for note in replaced] == [
+        "sample 2",
+        "sample 4",
+        "sample 6",
+    ]
+    assert all(note.endswith("replaced it: blobs") for note in replaced)
+    assert facts["samples"] == 7
+
+
+def test_floats_within_the_tolerance() -> None:
+    tensors = {n: Tensor(n, (4,), DType.FLOAT32) for n in ("x", "y")}
+    node = Node("leaky_relu", "leaky", ("x",), ("y",), {"alpha": 0.5})
+    floats = Graph("f", "f.tflite", (node,), tensors, ("x",), ("y",))
+
+    def off(by: float) -> Fault:
+        def fault(values: dict[str, Array]) -> None:
+            values["y"] = values["y"] + np.float32(by)
+
+        return fault
+
+    assert checked(Library(floats, {"llvm": off(1e-6)}), samples=4)["ok"]
+    assert not checked(Library(floats, {"llvm": off(1e-4)}), samples=4)["ok"]
+
+
+def test_the_reference_that_fits_the_rounding() -> None:
+    file = Path("m.tflite")
+    assert auto_kind(file, "tflm") == "tflm"
+    assert auto_kind(file, "single") == "numpy"
+    assert auto_kind(file, "onnx") == "numpy"
+    assert auto_kind(Path("m.onnx"), "litert") == "numpy"
+
+
+def test_tflm_rounds_twice_whatever_the_build_does() -> None:
+    once = graph()
+    nodes = (once.nodes[0].with_attrs(rounding="single"), *once.nodes[1:])
+    twice = reference("tflm", "g.tflite", replace(once, nodes=nodes))
+    x = np.arange(-128, -96, dtype=np.int8).reshape(1, 4, 4, 2)
+    assert np.array_equal(
+        twice.run({"x": x})["sum"], interpret(graph(), {"x": x})["sum"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "text"),
+    [
+        ("ort", "m.tflite", "--ref ort cannot read this file"),
+        ("litert", "m.onnx", "--ref litert cannot read this file"),
+        ("fortran", "m.onnx", "'fortran' is unknown"),
+    ],
+)
+def test_a_reference_that_does_not_fit(kind: str, file: str, text: str) -> None:
+    with pytest.raises(BuildError, match=text):
+        reference(kind, file, graph())
