@@ -1,0 +1,281 @@
+"""A Graph while it is being made from a file: names, constants, inferred types.
+
+Knows what a flat tensor is, not what an operator means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor, guarded
+from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.ops.interpret import operator_of
+
+_DTYPES = {
+    "FLOAT32": DType.FLOAT32,
+    "INT8": DType.INT8,
+    "UINT8": DType.UINT8,
+    "INT16": DType.INT16,
+    "INT32": DType.INT32,
+    "INT64": DType.INT64,
+    "BOOL": DType.BOOL,
+}
+_MOST_BYTES = 1 << 31
+
+
+class Builder:
+    """Collects tensors, constants, nodes and problems.
+
+    `tensors` and `constants` are those of `graph`, which grows with them.
+    """
+
+    def __init__(self, source: str, name: str, model: FlatModel) -> None:
+        self.source, self.model = source, model
+        self.nodes: list[Node] = []
+        self.problems: list[Problem] = []
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, Array] = {}
+        self.names = _unique([t.name for t in model.tensors])
+        self.taken = set(self.names)
+        self.known: dict[int, Tensor] = {}
+        self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
+        self.redimensioned = False
+
+    def is_constant(self, index: int) -> bool:
+        return self.model.tensors[index].data.size > 0
+
+    def typed(self, index: int, shape: tuple[int, ...]) -> Tensor:
+        """The tensor of a flat tensor, with this shape.
+
+        Errors  BuildError for types, sizes and scales that make no sense
+        """
+        flat, name = self.model.tensors[index], self.names[index]
+        dtype = _DTYPES.get(flat.kind)
+        if dtype is None:
+            what = f"'{name}' has type {flat.kind}, which is not supported"
+            raise BuildError(self.source, what, "convert to int8 or float32")
+        if flat.sparse or flat.variable:
+            kind = "sparse" if flat.sparse else "a variable"
+            raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
+        tensor = Tensor(name, shape, dtype, _quant(self.source, name, flat, dtype))
+        if any(dim < 1 for dim in shape) or tensor.bytes >= _MOST_BYTES:
+            what = f"'{name}' has shape {list(shape)}"
+            hint = "every dimension must be at least 1, and the whole below 2 GB"
+            raise BuildError(self.source, what, hint)
+        return tensor
+
+    def raw_constant(self, index: int) -> Array:
+        """The value of a constant, whatever its type.
+
+        Errors  BuildError where its bytes do not fit its shape
+        """
+        flat, name = self.model.tensors[index], self.names[index]
+        kind: np.dtype[np.generic] = np.dtype(np.float16)
+        if flat.kind != "FLOAT16":
+            kind = self.typed(index, flat.shape).dtype.numpy
+        count = 1
+        for dim in flat.shape:
+            count *= dim
+        if count < 0 or count * kind.itemsize != flat.data.size:
+            what = f"constant '{name}' of shape {list(flat.shape)} has "
+            what += f"{flat.data.size} bytes, not {count * kind.itemsize}"
+            raise BuildError(self.source, what, "the file is damaged")
+        value: Array = np.frombuffer(flat.data.tobytes(), kind).reshape(flat.shape)
+        return value
+
+    def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
+        """Adds a tensor, under another name where its own is taken by another."""
+        there = self.tensors.get(tensor.name)
+        if there is not None:
+            if there == tensor and value is not None:
+                return there
+            name = self.fresh(tensor.name)
+            tensor = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
+        self.tensors[tensor.name] = tensor
+        if value is not None:
+            self.constants[tensor.name] = np.ascontiguousarray(value)
+        return tensor
+
+    def fresh(self, name: str) -> str:
+        """A name that no tensor has."""
+        count = 1
+        while (made := f"{name}_{count}") in self.taken:
+            count += 1
+        self.taken.add(made)
+        return made
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names of the file; made unique where it repeats or omits them."""
+    seen: set[str] = set()
+    made = []
+    for index, name in enumerate(names):
+        unique = name or f"tensor_{index}"
+        while unique in seen:
+            unique = f"{unique}_{index}"
+        seen.add(unique)
+        made.append(unique)
+    return made
+
+
+def _quant(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | None:
+    """The quantisation of an integer tensor, checked."""
+    if not flat.scale or dtype.is_float or dtype is DType.BOOL:
+        return None
+    zeros = flat.zero_point or (0,)
+    count, axis = len(flat.scale), flat.axis
+    whole = count == 1
+    if not whole and not (0 <= axis < len(flat.shape) and flat.shape[axis] == count):
+        what = f"'{name}' has {count} scales on axis {axis} of {list(flat.shape)}"
+        raise BuildError(source, what, "the file is damaged")
+    if any(not 1e-30 < scale < 1e30 for scale in flat.scale):
+        what = f"'{name}' has a scale that is not a positive number"
+        raise BuildError(source, what, "quantise the model again")
+    fits = len(zeros) in (1, count) and all(dtype.low <= z <= dtype.high for z in zeros)
+    if not fits:
+        raise BuildError(source, f"'{name}' has zero points outside of {dtype.value}")
+    if len(set(zeros)) == 1:
+        zeros = zeros[:1]
+    return Quant(flat.scale, zeros, None if whole else axis)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operator of the file, seen from the function that translates it."""
+
+    builder: Builder
+    flat: FlatOperator
+    label: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.builder.source}: node '{self.label}' ({self.flat.code})"
+
+    def error(self, what: str, hint: str = "") -> BuildError:
+        return BuildError(self.where, what, hint)
+
+    def option(self, name: str, default: int = 0) -> int:
+        """A number of the operator's options."""
+        value = self.any_option(name)
+        return default if value is None else int(value)
+
+    def any_option(self, name: str) -> Any:
+        """A field of the options; None where the file has other options or none."""
+        options = self.flat.options
+        if options is None or not hasattr(options, name):
+            return None
+        return guarded(self.builder.source, getattr(options, name))
+
+    def has(self, position: int) -> bool:
+        inputs = self.flat.inputs
+        return position < len(inputs) and inputs[position] >= 0
+
+    def index(self, position: int) -> int:
+        if not self.has(position):
+            raise self.error(f"input {position} is missing")
+        return self.flat.inputs[position]
+
+    def tensor(self, position: int) -> Tensor:
+        """An input as a tensor of the graph, constant or computed."""
+        index = self.index(position)
+        builder = self.builder
+        if index in builder.known:
+            return builder.known[index]
+        if not builder.is_constant(index):
+            name = builder.names[index]
+            raise self.error(f"reads '{name}' before it is computed")
+        value = self.constant(position)
+        tensor = builder.typed(index, builder.model.tensors[index].shape)
+        builder.known[index] = builder.add(tensor, value)
+        return builder.known[index]
+
+    def constant(self, position: int) -> Array:
+        """The value of an input that the file must hold."""
+        index = self.index(position)
+        if index in self.builder.known and not self.builder.is_constant(index):
+            name = self.builder.names[index]
+            raise self.error(f"input '{name}' must be a constant")
+        if not self.builder.is_constant(index):
+            name = self.builder.names[index]
+            raise self.error(f"reads '{name}' before it is computed")
+        return self.builder.raw_constant(index)
+
+    def integers(self, position: int) -> tuple[int, ...]:
+        """A constant list of integers, such as axes."""
+        value = self.constant(position)
+        if value.dtype.kind != "i" or value.ndim > 2:
+            name = self.builder.names[self.index(position)]
+            raise self.error(f"'{name}' must be a list of integers")
+        return tuple(int(v) for v in value.reshape(-1))
+
+    def output(self, shape: tuple[int, ...]) -> Tensor:
+        """The tensor that this operator makes."""
+        return self.builder.typed(self.flat.outputs[0], shape)
+
+    def declared(self) -> tuple[int, ...]:
+        """The shape that the file gives its output."""
+        return self.builder.model.tensors[self.flat.outputs[0]].shape
+
+    def emit(
+        self,
+        op: str,
+        inputs: tuple[str, ...],
+        attrs: Mapping[str, Attr],
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        """The last node of this operator: makes its output.
+
+        shape  of the output where it cannot be inferred
+        """
+        declared = self.declared() if shape is None else shape
+        index = self.flat.outputs[0]
+        made = self._node(op, self.label, inputs, self._placed(declared), attrs)
+        self.builder.known[index] = made
+
+    def between(
+        self, op: str, inputs: tuple[str, ...], attrs: Mapping[str, Attr],
+        tensor: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """A node before the last; `tensor` says type, scale and a wish for a name."""
+        name = self.builder.fresh(tensor.name)
+        wanted = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
+        return self._node(op, name, inputs, wanted, attrs)
+
+    def _placed(self, shape: tuple[int, ...]) -> Tensor:
+        """The output, with a shape that is valid for now."""
+        return self.output(tuple(max(1, dim) for dim in shape))
+
+    def _node(
+        self, op: str, label: str, inputs: tuple[str, ...], wanted: Tensor,
+        attrs: Mapping[str, Attr],
+    ) -> Tensor:  # fmt: skip
+        """Adds a node and its output with the shape that it really has."""
+        builder = self.builder
+        node = Node(op, label, inputs, (wanted.name,), attrs)
+        builder.tensors[wanted.name] = wanted
+        try:
+            ((shape, dtype),) = operator_of(node, builder.graph).infer(
+                node, builder.graph
+            )
+        except BuildError as error:
+            del builder.tensors[wanted.name]
+            raise BuildError.of(
+                Problem(self.where, p.what, p.hint) for p in error.problems
+            ) from None
+        if dtype is not wanted.dtype:
+            del builder.tensors[wanted.name]
+            what = f"'{wanted.name}' is {wanted.dtype.value}, it must be {dtype.value}"
+            raise self.error(what)
+        made = Tensor(wanted.name, shape, dtype, wanted.quant)
+        if made.bytes >= _MOST_BYTES:
+            del builder.tensors[wanted.name]
+            raise self.error(f"'{wanted.name}' of shape {list(shape)} is above 2 GB")
+        builder.tensors[wanted.name] = made
+        builder.nodes.append(node)
+        return made

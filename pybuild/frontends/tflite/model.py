@@ -1,0 +1,193 @@
+"""A .tflite file as a Graph: the table of operators, and the walk over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import PurePath
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.tflite import layers, shapes
+from pybuild.frontends.tflite.builder import Builder, Call
+from pybuild.frontends.tflite.flat import FlatOperator, read
+from pybuild.graph import Graph, Tensor, verify
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "ADD": layers.add,
+    "AVERAGE_POOL_2D": layers.average_pool2d,
+    "CONCATENATION": shapes.concatenation,
+    "CONV_2D": layers.conv2d,
+    "DEPTHWISE_CONV_2D": layers.depthwise_conv2d,
+    "DEQUANTIZE": layers.dequantize,
+    "EXPAND_DIMS": shapes.expand_dims,
+    "FULLY_CONNECTED": layers.fully_connected,
+    "LEAKY_RELU": layers.leaky_relu,
+    "LOGISTIC": layers.logistic,
+    "MAX_POOL_2D": layers.max_pool2d,
+    "MEAN": layers.mean,
+    "MUL": layers.mul,
+    "PAD": shapes.pad,
+    "PADV2": shapes.pad,
+    "QUANTIZE": layers.quantize,
+    "RELU": layers.relu,
+    "RELU6": layers.relu6,
+    "RELU_N1_TO_1": layers.relu_n1_to_1,
+    "RESHAPE": shapes.reshape,
+    "SLICE": shapes.slice_,
+    "SOFTMAX": layers.softmax,
+    "SQUEEZE": shapes.squeeze,
+    "STRIDED_SLICE": shapes.strided_slice,
+    "SUB": layers.sub,
+    "TANH": layers.tanh,
+    "TRANSPOSE": shapes.transpose,
+}
+_SUPPORTED = "these are: " + ", ".join(OPERATORS)
+
+
+def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
+    """The graph of a .tflite model, as written: nothing folded, nothing fused.
+
+    path        for messages; its stem names the model
+    input_dims  sizes of open dimensions: "NAME" the first one of input NAME,
+                "NAME.1" the one at axis 1. An open first dimension (the batch)
+                is what the file says, 1, unless given.
+    Errors      BuildError with every finding
+    """
+    builder = Builder(path, PurePath(path).stem, read(path, data))
+    inputs = _inputs(builder, dict(input_dims))
+    for index, flat in enumerate(builder.model.operators):
+        _translate(builder, flat, index)
+    outputs = _outputs(builder)
+    if builder.problems:
+        raise BuildError.of(_each_once(builder.problems))
+    graph = replace(
+        builder.graph,
+        nodes=tuple(builder.nodes),
+        tensors=dict(builder.tensors),
+        inputs=inputs,
+        outputs=outputs,
+        constants=dict(builder.constants),
+    )
+    verify(graph)
+    return graph
+
+
+def _each_once(problems: list[Problem]) -> list[Problem]:
+    return list(dict.fromkeys(problems))
+
+
+def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
+    """Adds the model's inputs; their names."""
+    model, made = builder.model, []
+    if not model.inputs or not model.outputs:
+        what = f"has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
+        builder.problems.append(Problem(builder.source, what))
+    for index in model.inputs:
+        if not _exists(builder, index) or index in builder.known:
+            what = f"lists input {index}, which is not a tensor or listed before"
+            builder.problems.append(Problem(builder.source, what))
+            continue
+        try:
+            tensor = builder.typed(index, _input_shape(builder, index, dims))
+            if builder.is_constant(index):
+                raise BuildError(builder.source, f"input '{tensor.name}' is a constant")
+        except BuildError as error:
+            builder.problems += error.problems
+            tensor = _placeholder(builder, index)
+        builder.known[index] = builder.add(tensor)
+        made.append(tensor.name)
+    for key in sorted(dims):
+        names = ", ".join(f"'{n}'" for n in made)
+        what = f"'{key}' is no open dimension of an input ({names})"
+        builder.problems.append(Problem("--input-dims", what))
+    return tuple(made)
+
+
+def _input_shape(builder: Builder, index: int, dims: dict[str, int]) -> tuple[int, ...]:
+    """The shape of an input, open dimensions filled in; takes those from `dims`."""
+    flat, name = builder.model.tensors[index], builder.names[index]
+    signature = flat.signature or flat.shape
+    if len(signature) != len(flat.shape):
+        raise BuildError(builder.source, f"input '{name}' has two ranks")
+    opened = [axis for axis, dim in enumerate(signature) if dim < 0]
+    shape = list(flat.shape)
+    for axis in opened:
+        keys = [f"{name}.{axis}"] + ([name] if axis == opened[0] else [])
+        key = next((k for k in keys if k in dims), None)
+        if key is not None:
+            size = dims.pop(key)
+            builder.redimensioned |= size != shape[axis]
+            shape[axis] = size
+        elif axis > 0 or shape[axis] < 1:
+            what = f"dimension {axis} of input '{name}' {list(signature)} is open"
+            raise BuildError(builder.source, what, f"--input-dims {keys[-1]}=n")
+    return tuple(shape)
+
+
+def _exists(builder: Builder, index: int) -> bool:
+    return 0 <= index < len(builder.model.tensors)
+
+
+def _placeholder(builder: Builder, index: int) -> Tensor:
+    """Stands for a tensor with a problem, so that the rest is still examined."""
+    flat = builder.model.tensors[index]
+    shape = tuple(min(max(1, dim), 1 << 10) for dim in flat.shape[:6])
+    try:
+        return builder.typed(index, shape)
+    except BuildError:
+        return Tensor(builder.names[index], shape, DType.FLOAT32)
+
+
+def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
+    """One operator; what is wrong with it goes to the builder's problems."""
+    places = (*flat.outputs, *(i for i in flat.inputs if i != -1))
+    if not flat.outputs or not all(_exists(builder, i) for i in places):
+        where = f"{builder.source}: operator {index} ({flat.code})"
+        what = f"refers to tensors {list(places)} of {len(builder.model.tensors)}"
+        builder.problems.append(Problem(where, what, "the file is damaged"))
+        return
+    call = Call(builder, flat, builder.names[flat.outputs[0]])
+    try:
+        _call(call)
+    except BuildError as error:
+        builder.problems += [_placed(call, p) for p in error.problems]
+        for output in flat.outputs:
+            if output not in builder.known:
+                builder.known[output] = builder.add(_placeholder(builder, output))
+
+
+def _call(call: Call) -> None:
+    translate = OPERATORS.get(call.flat.code)
+    if translate is None:
+        raise call.error("this operator is not supported", _SUPPORTED)
+    if len(call.flat.outputs) != 1:
+        raise call.error(f"has {len(call.flat.outputs)} outputs, not 1")
+    output = call.flat.outputs[0]
+    if output in call.builder.known or call.builder.is_constant(output):
+        raise call.error(f"writes '{call.label}', which has a value already")
+    translate(call)
+
+
+def _placed(call: Call, problem: Problem) -> Problem:
+    """A problem of a tensor, told with the operator that met it."""
+    if problem.where == call.builder.source:
+        return Problem(call.where, problem.what, problem.hint)
+    return problem
+
+
+def _outputs(builder: Builder) -> tuple[str, ...]:
+    """The model's outputs; a constant may be one."""
+    made = []
+    for index in builder.model.outputs:
+        if not _exists(builder, index):
+            what = f"lists output {index}, which is not a tensor"
+            builder.problems.append(Problem(builder.source, what))
+        elif index in builder.known:
+            made.append(builder.known[index].name)
+        else:
+            what = f"output '{builder.names[index]}' is never computed"
+            builder.problems.append(Problem(builder.source, what))
+    if len(set(made)) != len(made):
+        builder.problems.append(Problem(builder.source, "lists an output twice"))
+    return tuple(made)
