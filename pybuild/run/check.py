@@ -156,7 +156,7 @@ def _cases(
         tries = 0
         while _says_nothing(graph, found) and tries < 8:
             kind = ("blobs", "uniform")[tries % 2]
-            given = replace(sample(graph, kind, (seed, index, tries)), kind=kind)
+            given = sample(graph, kind, (seed, index, tries))
             found = known.run(given.inputs)
             tries += 1
         if tries:

@@ -127,7 +127,8 @@ def _blobs(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
     grids = np.meshgrid(*(np.linspace(0, 1, s) for s in shape), indexing="ij")
     total = np.zeros(shape)
     for _ in range(3):
-        far = sum(((g - rng.random()) ** 2 for g in grids), np.zeros(shape))
+        middle = tuple(int(rng.integers(s)) for s in shape)
+        far = sum(((g - g[middle]) ** 2 for g in grids), np.zeros(shape))
         total += np.exp(-far / 0.03)
     return np.minimum(total, 1.0)
 
