@@ -176,6 +176,11 @@ def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
 def _functions(tables: Tables) -> list[str]:
     name = tables.name
     lines = [
+        f"static struct crt_graph *graph_of(struct {name} *m)",
+        "{",
+        "    return m == NULL ? NULL : &m->graph;",
+        "}",
+        "",
         f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)",
         "{",
         "    if (m == NULL || memory == NULL)",
@@ -186,14 +191,14 @@ def _functions(tables: Tables) -> list[str]:
         "",
         f"int {name}_reset(struct {name} *m)",
         "{",
-        "    return crt_graph_reset(&m->graph);",
+        "    return crt_graph_reset(graph_of(m));",
         "}",
         "",
         f"int {name}_run(struct {name} *m)",
         "{",
         f"    void *pointers[{tables.pointer_count}];",
         "",
-        "    return crt_graph_run(&m->graph, pointers);",
+        "    return crt_graph_run(graph_of(m), pointers);",
         "}",
         "",
     ]
@@ -213,12 +218,12 @@ def _input_functions(row: TensorRow, index: int, name: str) -> list[str]:
     me = f"struct {name} *m"
     lines = _body(
         f"{kind} *{name}_{row.symbol}({me})",
-        f"return ({kind} *)crt_graph_input(&m->graph, {index});",
+        f"return crt_graph_input(graph_of(m), {index});",
     )
     for verb in ("set", "bind"):
         lines += _body(
             f"int {name}_{verb}_{row.symbol}({me}, const {kind} *data)",
-            f"return crt_graph_{verb}_input(&m->graph, {index}, data, {size}u);",
+            f"return crt_graph_{verb}_input(graph_of(m), {index}, data, {size}u);",
         )
     return lines
 
@@ -227,9 +232,9 @@ def _output_functions(row: TensorRow, index: int, name: str) -> list[str]:
     kind, size = row.tensor.dtype.c, row.tensor.bytes
     lines = _body(
         f"const {kind} *{name}_{row.symbol}(const struct {name} *m)",
-        f"return (const {kind} *)crt_graph_output(&m->graph, {index});",
+        f"return m == NULL ? NULL : crt_graph_output(&m->graph, {index});",
     )
     return lines + _body(
         f"int {name}_bind_{row.symbol}(struct {name} *m, {kind} *data)",
-        f"return crt_graph_bind_output(&m->graph, {index}, data, {size}u);",
+        f"return crt_graph_bind_output(graph_of(m), {index}, data, {size}u);",
     )

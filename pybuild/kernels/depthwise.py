@@ -203,10 +203,10 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
         out_channels=y.shape[3],
         kernel_h=weights.shape[0],
         kernel_w=weights.shape[1],
-        stride_w=node.attrs["strides"][1],
-        dilation_h=node.attrs["dilations"][0],
-        dilation_w=node.attrs["dilations"][1],
-        left=node.attrs["pads"][1],
+        stride_w=node.attrs.get("strides", (1, 1))[1],
+        dilation_h=node.attrs.get("dilations", (1, 1))[0],
+        dilation_w=node.attrs.get("dilations", (1, 1))[1],
+        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
     )
     if y.dtype is FLOAT32:
         low, high = node.attrs.get("clamp") or (None, None)
@@ -214,9 +214,10 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
         bias = constant(node, graph, 2, np.zeros(y.shape[3], np.float32))
     else:
         parameters = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(node, parameters), parameters.x_zero)
+        layer = Layer(window, int8_finish(parameters), parameters.x_zero)
         kernels = weights.reshape(-1, y.shape[3]).T
-        bias = folded_bias(node, graph, parameters, kernels)
+        bias = constant(node, graph, 2, np.zeros(y.shape[3], np.int32))
+        bias = folded_bias(node, graph, kernels, bias, parameters.x_zero)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     return [_offer(layer, by_rows(y), source, tables, y)]

@@ -23,7 +23,7 @@ from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
 KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
-    "add": eltwise.add,
+    "add": eltwise.eltwise,
     "avg_pool2d": pool.avg_pool2d,
     "clip": act.clip,
     "concat": shape.concat,
@@ -36,13 +36,13 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "logistic": act.logistic,
     "max_pool2d": pool.max_pool2d,
     "mean": reduce.mean,
-    "mul": eltwise.mul,
+    "mul": eltwise.eltwise,
     "pad": shape.pad,
     "quantize": quant.quantize,
-    "reshape": shape.reshape,
-    "slice": shape.slice_,
+    "reshape": shape.copy,
+    "slice": shape.strided_slice,
     "softmax": softmax.softmax,
-    "sub": eltwise.sub,
+    "sub": eltwise.eltwise,
     "tanh": act.tanh,
     "transpose": shape.transpose,
 }

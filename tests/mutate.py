@@ -1,0 +1,155 @@
+"""Breaks the code in one place at a time; some test must notice each.
+
+python tests/mutate.py [NAME...]: copies the tree, applies a mutation, runs the
+tests that watch that place. Exit status 1 if a mutation survives.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`old` becomes `new`, once, in `file`; `tests` must then fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTATIONS = (
+    Mutation(
+        "a weight in the C",
+        "pybuild/emit/model_c.py",
+        "flat = array.reshape(-1)\n",
+        "flat = array.reshape(-1).copy()\n    flat[-1] ^= flat.dtype.kind == 'i'\n",
+        "tests/unit/test_generated_c.py",
+    ),
+    Mutation(
+        "a weight in the LLVM IR",
+        "pybuild/emit/model_llvm.py",
+        "for b in array.tobytes())",
+        "for b in array.tobytes()[:-1] + b'\\x07')",
+        "tests/unit/test_host.py",
+    ),
+    Mutation(
+        "a shift",
+        "pybuild/kernels/requant.py",
+        "shifts = tuple(min(max(-s, 0), 30) for s in bits)",
+        "shifts = tuple(min(max(-s, 1), 30) + (s < -6) for s in bits)",
+        "tests/unit/test_host.py",
+    ),
+    Mutation(
+        "a tie",
+        "pybuild/kernels/requant.py",
+        "_PRODUCT + (_HALF - 1)",
+        "_PRODUCT + _HALF",
+        "tests/unit/test_requant.py",
+    ),
+    Mutation(
+        "a row of padding",
+        "pybuild/kernels/weights.py",
+        "row = np.full(x.shape[2] * x.shape[3], fill, kind.numpy)",
+        "row = np.full(x.shape[2] * x.shape[3], 0, kind.numpy)",
+        "tests/unit/test_host.py",
+    ),
+    Mutation(
+        "the column of padding",
+        "pybuild/kernels/conv.py",
+        'self.x_zero = k.arg("x_zero", layer.x_zero)',
+        'self.x_zero = k.arg("x_zero", 0)',
+        "tests/unit/test_host.py",
+    ),
+    Mutation(
+        "a ring length",
+        "crt/src/graph.c",
+        "(row % o->ring)",
+        "(row % (o->ring + 1u))",
+        "tests/crt",
+    ),
+    Mutation(
+        "a use count",
+        "pybuild/plan/order.py",
+        "left[name] -= 1\n                if left[name] == 0:",
+        "left[name] -= 2\n                if left[name] <= 0:",
+        "tests/unit/test_plan.py",
+    ),
+    Mutation(
+        "a lifetime",
+        "pybuild/plan/storage.py",
+        "touch(name, len(steps))\n    return lives",
+        "touch(name, 0)\n    return lives",
+        "tests/unit/test_plan.py tests/unit/test_host.py",
+    ),
+    Mutation(
+        "a result in place of a living input",
+        "pybuild/plan/storage.py",
+        "if life.last == index and",
+        "if",
+        "tests/unit/test_plan.py",
+    ),
+    Mutation(
+        "an error check in C",
+        "crt/src/graph.c",
+        "if (regions[i].bytes < model->region_bytes[i])",
+        "if (regions[i].bytes + 1u < model->region_bytes[i])",
+        "tests/crt",
+    ),
+    Mutation(
+        "the check of a used-up input",
+        "crt/src/graph.c",
+        "if ((g->fresh[i / 32u] & fresh_bit(i)) == 0)",
+        "if (g->fresh == NULL)",
+        "tests/crt",
+    ),
+    Mutation(
+        "the overflow proof",
+        "pybuild/ops/conv.py",
+        "if bool((reach >= _INT32).any()):",
+        "if bool((reach >= _INT32 * 4).any()):",
+        "tests/ops tests/unit",
+    ),
+)
+
+
+def survives(mutation: Mutation) -> bool:
+    """Whether every test still passes with the mutation in place."""
+    with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
+        tree = Path(temporary) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        file = tree / mutation.file
+        text = file.read_text()
+        if text.count(mutation.old) != 1:
+            raise SystemExit(f"{mutation.name}: its place in {mutation.file} is gone")
+        file.write_text(text.replace(mutation.old, mutation.new))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, *mutation.tests.split()], cwd=tree, capture_output=True
+        )
+        return done.returncode == 0
+
+
+def main(names: list[str]) -> int:
+    chosen = [m for m in MUTATIONS if not names or m.name in names]
+    left = 0
+    for mutation in chosen:
+        alive = survives(mutation)
+        left += alive
+        print(f"{'SURVIVED' if alive else 'caught  '}  {mutation.name}", flush=True)
+    print(f"{len(chosen) - left} passed, {left} failed")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

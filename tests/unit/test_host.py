@@ -1,0 +1,163 @@
+"""Models on this machine: both back ends equal numpy on every tensor, and the
+instance behaves as documented: set, bind, borrow, run again, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from pybuild.build import Library
+from pybuild.ops.interpret import interpret
+from pybuild.run.abi import CrtError, errors
+from pybuild.run.native import Net
+from tests.networks import classifier
+
+BACKENDS = ["llvm", "c"]
+KINDS = ["int8", "float32"]
+
+
+def image(kind: str, seed: int = 0) -> np.ndarray:
+    chance = np.random.default_rng(seed)
+    if kind == "int8":
+        return chance.integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)
+    return chance.normal(0, 1, (1, 8, 8, 3)).astype(np.float32)
+
+
+def build(kind: str = "int8", rounding: str = "litert", **options: object) -> Library:
+    return classifier("tiny", kind).model().build(rounding=rounding, **options)
+
+
+@pytest.fixture(scope="module")
+def net() -> Net:
+    return build().host()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("rounding", ["litert", "tflm", "single", "onnx"])
+@pytest.mark.parametrize("optimise", ["balanced", "speed"])
+def test_every_int8_tensor_is_exact(backend: str, rounding: str, optimise: str) -> None:
+    library = build("int8", rounding, optimise=optimise)
+    net = library.host(backend)
+    for seed in range(3):
+        inputs = {"image": image("int8", seed)}
+        expected = interpret(library.plan.graph, inputs)
+        for name, value in net.run_recorded(inputs).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_float_tensor_is_near(backend: str) -> None:
+    library = build("float32")
+    inputs = {"image": image("float32")}
+    expected = interpret(library.plan.graph, inputs)
+    for name, value in library.host(backend).run_recorded(inputs).items():
+        most = 1e-5 * max(1e-6, float(np.abs(expected[name]).max()))
+        np.testing.assert_allclose(value, expected[name], rtol=0, atol=most)
+
+
+def test_both_printers_give_the_same_float_bits() -> None:
+    inputs = {"image": image("float32")}
+    library = build("float32")
+    one, two = (library.host(b).run_recorded(inputs) for b in BACKENDS)
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, two[name], err_msg=name)
+
+
+def test_an_intermediate_that_is_also_an_output() -> None:
+    library = classifier().model("scores", "residual", "stem").build()
+    net = library.host()
+    expected = interpret(library.plan.graph, {"image": image("int8")})
+    for _ in range(2):
+        net.run(image=image("int8"))
+        for name, value in net.outputs().items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+def test_a_used_up_input_is_an_error_not_a_wrong_answer(net: Net) -> None:
+    net.reset()
+    with pytest.raises(CrtError) as missing:
+        net.run()
+    assert missing.type.__name__ == "CRT_ERR_INPUT_MISSING"
+    net.run(image=image("int8"))
+    with pytest.raises(CrtError) as consumed:
+        net.run()
+    assert consumed.type.__name__ == "CRT_ERR_INPUT_CONSUMED"
+
+
+def test_a_kept_input_gives_the_same_answer_again() -> None:
+    net = build(input="keep").host()
+    net.run(image=image("int8"))
+    first = net.get_output("scores")
+    net.run()
+    np.testing.assert_array_equal(net.get_output(0), first)
+
+
+def test_bound_arrays_are_used_without_a_copy(net: Net) -> None:
+    given, scores = image("int8", 4), np.zeros((1, 5), np.int8)
+    net.bind_input("image", given)
+    net.bind_output("scores", scores)
+    net.run()
+    first = scores.copy()
+    given[:] = image("int8", 5)
+    net.run()
+    assert not np.array_equal(scores, first)
+    other = build().host()
+    other.run(image=given)
+    np.testing.assert_array_equal(other.get_output(0), scores)
+
+
+def test_wrong_names_shapes_and_types_name_what_is_right(net: Net) -> None:
+    with pytest.raises(KeyError, match="'image'"):
+        net.run(audio=image("int8"))
+    with pytest.raises(KeyError, match="'scores'"):
+        net.get_output("label")
+    with pytest.raises(ValueError, match=r"int8\[1, 8, 8, 3\], not float32"):
+        net.run(image=image("float32"))
+
+
+def test_reads_of_stale_memory_would_show() -> None:
+    """The arena is poisoned before the run: no result may depend on it."""
+    library = build()
+    net = library.host()
+    results = []
+    for poison in (0x00, 0x7F, 0x80, 0xFF):
+        net.arena[:] = poison
+        net.run(image=image("int8"))
+        results.append(net.get_output("scores"))
+    assert all(np.array_equal(r, results[0]) for r in results)
+
+
+def test_instances_run_in_threads() -> None:
+    library = build()
+    nets = [library.host() for _ in range(4)]
+    wanted = [
+        interpret(library.plan.graph, {"image": image("int8", i)}) for i in range(4)
+    ]
+    wrong: list[int] = []
+
+    def work(index: int) -> None:
+        for _ in range(50):
+            nets[index].run(image=image("int8", index))
+            scores = nets[index].get_output("scores")
+            if not np.array_equal(scores, wanted[index]["scores"]):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_layers_are_timed_one_by_one(net: Net) -> None:
+    rows = net.layer_seconds(3, {"image": image("int8")})
+    assert len(rows) == 3 and len(rows[0]) == len(net.plan.steps)
+    assert all(second > 0 for row in rows for second in row)
+
+
+def test_every_error_code_has_an_exception() -> None:
+    names = {kind.__name__ for kind in errors().values()}
+    assert {"CRT_ERR_NULL", "CRT_ERR_ALIGN", "CRT_ERR_INPUT_CONSUMED"} <= names
