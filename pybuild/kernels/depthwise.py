@@ -13,7 +13,7 @@ from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
-from pybuild.kernels.taps import UNROLLED, Pixels, bind, outside_pixel
+from pybuild.kernels.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.weights import constant, folded_bias, int8_finish, window_rows
 from pybuild.kernels.window import Window
 from pybuild.loop import (
@@ -29,6 +29,7 @@ from pybuild.loop import (
     offset,
 )
 from pybuild.ops.conv import conv_parameters
+from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
 
 BLOCK = 16  # channels that the kernel for large windows accumulates together
@@ -61,10 +62,15 @@ class Layer:
     @property
     def name(self) -> str:
         w = self.window
-        parts = ("depthwise", "f32" if self.is_float else "s8",
-                 f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
-                 "padded" if w.padded else "", "dilated" if w.dilated else "",
-                 "multiplied" if self.multiplier > 1 else "", self.finish.key)  # fmt: skip
+        parts = (
+            "depthwise",
+            "f32" if self.is_float else "s8",
+            f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
+            "padded" if w.padded else "",
+            "dilated" if w.dilated else "",
+            "multiplied" if self.multiplier > 1 else "",
+            self.finish.key,
+        )
         return "_".join(p for p in parts if p)
 
     def tables(self) -> tuple[Packed, ...]:
@@ -93,7 +99,8 @@ class _Writer:
         self.elem = FLOAT32 if layer.is_float else INT8
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
-        self.kernel_h, self.kernel_w = const(w.kernel_h), const(w.kernel_w)
+        self.kernel_h: Expr = const(w.kernel_h)
+        self.kernel_w: Expr = const(w.kernel_w)
         if not layer.unrolled:
             self.kernel_h = k.arg("kernel_h", w.kernel_h)
             self.kernel_w = k.arg("kernel_w", w.kernel_w)
@@ -208,16 +215,15 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
         dilation_w=node.attrs.get("dilations", (1, 1))[1],
         left=node.attrs.get("pads", (0, 0, 0, 0))[1],
     )
+    zero_bias = np.zeros(y.shape[3], np.float32 if y.dtype is FLOAT32 else np.int32)
+    bias = constant(node, graph, 2, zero_bias)
     if y.dtype is FLOAT32:
-        low, high = node.attrs.get("clamp") or (None, None)
-        layer = Layer(window, FloatClamp(low, high))
-        bias = constant(node, graph, 2, np.zeros(y.shape[3], np.float32))
+        layer = Layer(window, FloatClamp(*clamp_of(node)))
     else:
-        parameters = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(parameters), parameters.x_zero)
+        made = conv_parameters(node, graph)
+        layer = Layer(window, int8_finish(made), made.x_zero)
         kernels = weights.reshape(-1, y.shape[3]).T
-        bias = constant(node, graph, 2, np.zeros(y.shape[3], np.int32))
-        bias = folded_bias(node, graph, kernels, bias, parameters.x_zero)
+        bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     return [_offer(layer, by_rows(y), source, tables, y)]

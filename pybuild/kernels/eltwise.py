@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed
@@ -17,7 +16,7 @@ from pybuild.kernels.operands import (
     offer,
     short,
 )
-from pybuild.kernels.requant import RULES, requant, scaler
+from pybuild.kernels.requant import RULES, check_reach, requant, scaler
 from pybuild.loop import FLOAT32, Expr, binary, const, i32, load, offset
 from pybuild.ops.eltwise import (
     AddParameters,
@@ -177,12 +176,12 @@ def _float(node: Node, operands: Operands) -> tuple[_Maker, str]:
 
 def _int8(node: Node, graph: Graph) -> tuple[_Maker, str]:
     if node.op == "mul":
-        return _mul(mul_parameters(node, graph), (node, graph))
-    return _add(add_parameters(node, graph), (node, graph))
+        return _mul(mul_parameters(node, graph), graph.where(node))
+    return _add(add_parameters(node, graph), graph.where(node))
 
 
-def _mul(made: MulParameters, place: tuple[Node, Graph]) -> tuple[_Maker, str]:
-    _must_fit(place, made, 255 * 255)
+def _mul(made: MulParameters, where: str) -> tuple[_Maker, str]:
+    check_reach(where, made.rounding, made.multiplier, made.shift, 255 * 255)
     rule = requant(
         made.rounding, made.multiplier, made.shift, (made.low, made.high), made.y_zero
     )
@@ -199,13 +198,13 @@ def _mul(made: MulParameters, place: tuple[Node, Graph]) -> tuple[_Maker, str]:
     return make, rule.key
 
 
-def _add(made: AddParameters, place: tuple[Node, Graph]) -> tuple[_Maker, str]:
+def _add(made: AddParameters, where: str) -> tuple[_Maker, str]:
     limits = (made.low, made.high)
     if made.rounding == "even":
         reach = 255 * (made.a_multiplier + made.b_multiplier)
     else:
         reach = 255 << made.left
-    _must_fit(place, made, reach)
+    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
     rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
     terms = [
         _Term("a", made.a_zero, made.a_multiplier, made.a_shift, made),
@@ -256,18 +255,3 @@ class _Term:
         shift = k.arg(f"{self.name}_shift", rule.shifts[0])
         scale, lift = RULES[rule.rounding], 1 << self.made.left
         return lambda x: scale((i32(x) - zero) * lift, multiplier, shift)
-
-
-def _must_fit(
-    place: tuple[Node, Graph], made: AddParameters | MulParameters, reach: int
-) -> None:
-    """Accumulators up to `reach`, scaled, plus a zero point, fit int32."""
-    node, graph = place
-    scaled = reach * made.multiplier * 2.0 ** (made.shift - 31)
-    lifted = reach << max(made.shift, 0) if made.rounding == "double" else reach
-    if scaled + 256 >= 2.0**31 or lifted >= 2**31:
-        raise BuildError(
-            graph.where(node),
-            "the scales of inputs and output are too far apart for 32-bit arithmetic",
-            "calibrate the output of this layer",
-        )

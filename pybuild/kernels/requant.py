@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import DType
+from pybuild.errors import BuildError
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Packed
 from pybuild.loop import (
@@ -55,8 +56,7 @@ MULHI_ROUND = Intrin(
 SHIFT_ROUND = Intrin(
     "crt_shift_round",
     (_X, _SHIFT),
-    (_X >> _SHIFT)
-    + _bit((_X & _MASK) > ((_MASK >> 1) + _bit(_X < 0))),
+    (_X >> _SHIFT) + _bit(((_MASK >> 1) + _bit(_X < 0)) < (_X & _MASK)),
     ((_MASK, (const(1) << _SHIFT) - 1),),
 )
 DOUBLE = Intrin(
@@ -119,8 +119,8 @@ class Requant:
 
 def requant(
     rounding: str,
-    multiplier: Ints,
-    shift: Ints,
+    multiplier: Ints | int,
+    shift: Ints | int,
     clamp: tuple[int, int],
     zero_point: int,
 ) -> Requant:
@@ -141,6 +141,21 @@ def requant(
         shifts = tuple(min(31 - s, 62) for s in bits)
     low, high = clamp
     return Requant(rounding, tuple(mult), shifts, left, low, high, zero_point)
+
+
+def check_reach(
+    where: str, rounding: str, multiplier: int, shift: int, reach: int
+) -> None:
+    """Accumulators up to `reach`, scaled, plus a zero point, fit int32.
+
+    Units   multiplier and shift as in `requant`
+    Errors  BuildError, naming `where`
+    """
+    scaled = reach * multiplier * 2.0 ** (shift - 31)
+    lifted = reach << max(shift, 0) if rounding == "double" else reach
+    if scaled + 256 >= 2.0**31 or lifted >= 2**31:
+        what = "the scales of inputs and output are too far apart for 32 bits"
+        raise BuildError(where, what, "calibrate the output of this layer")
 
 
 @dataclass(frozen=True)
@@ -194,6 +209,4 @@ def scaler(k: Builder, rule: Requant, pointer: Operand) -> Scaler:
             left = k.arg("left_shift", rule.left[0])
     low, high = k.arg("low", rule.low), k.arg("high", rule.high)
     zero_point = k.arg("y_zero", rule.zero_point)
-    return Scaler(
-        RULES[rule.rounding], multiplier, shift, left, low, high, zero_point
-    )
+    return Scaler(RULES[rule.rounding], multiplier, shift, left, low, high, zero_point)

@@ -24,7 +24,7 @@ from pybuild.kernels.operands import (
     whole_operands,
 )
 from pybuild.loop import INT8, Expr, Var, cast, const, load, offset
-from pybuild.ops.quant import pad_value
+from pybuild.ops.shape import pad_fill
 from pybuild.targets.target import Target
 
 _COST = 6  # instructions an element, about
@@ -71,7 +71,9 @@ def _strided(axes: Sequence[Axis]) -> bool:
     return (axes[-1].x_step, axes[-1].y_step) != (1, 1)
 
 
-def copy_axes(k: Builder, axes: Sequence[Axis], x: Expr, y: Expr, mark: str = "") -> None:
+def copy_axes(
+    k: Builder, axes: Sequence[Axis], x: Expr, y: Expr, mark: str = ""
+) -> None:
     """The loops of a copy from x to y; its numbers become arguments."""
     bound = []
     for depth, axis in enumerate(axes):
@@ -155,7 +157,6 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The inputs one after the other along an axis."""
     y = graph.tensor(node.output)
     axis: int = node.attrs["axis"]
-    rank = len(y.shape)
     by_row = axis >= 2 and not any(n in graph.constants for n in node.inputs)
     choose = elementwise_operands if by_row else whole_operands
     operands = choose(node, graph)
@@ -167,11 +168,11 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     shapes = "_".join(key(p) for p in parts)
     if len(set(map(key, parts))) == 1:
         shapes = key(parts[0])
-    k = Builder(f"concat{rank and len(parts)}_{short(elem)}_{shapes}")
+    k = Builder(f"concat{len(parts)}_{short(elem)}_{shapes}")
     to: Expr = k.row("y", 0, elem, writable=True)
     for index, (part, chunk) in enumerate(zip(parts, chunks, strict=True)):
         x = k.row(f"x{index}", operands.numbers[index], elem)
-        copy_axes(k, part, x, to, "abcdefghijklmnop"[index % 16])
+        copy_axes(k, part, x, to, f"{index}_")
         if index + 1 < len(parts):
             to = k.let("next", offset(to, k.arg(f"chunk{index}", chunk)))
     return [offer(k, operands, cost=_COST * y.size, align=elem.bytes)]
@@ -185,19 +186,14 @@ def pad(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     pads: tuple[tuple[int, int], ...] = node.attrs["pads"]
     operands = whole_operands(node, graph)
-    value = _border(node, y)
-    if len(y.shape) == 4 and pads[0] == (0, 0) and y.shape[1] > 1:
-        if node.inputs[0] not in graph.constants:
-            operands = _padded_rows(x, y, pads[1][0], value)
+    value = pad_fill(node, graph)
+    by_row = len(y.shape) == 4 and tuple(pads[0]) == (0, 0) and y.shape[1] > 1
+    if by_row and node.inputs[0] not in graph.constants:
+        operands = _padded_rows(x, y, pads[1][0], value)
     shape = inner_shape(x, operands, len(y.shape))
     around = inner_shape(y, operands, len(y.shape))
     before = [b for b, _ in pads[len(pads) - len(shape) :]]
     return [_pad_kernel(operands, (shape, around, before), value, element(y), y)]
-
-
-def _border(node: Node, y: Tensor) -> float:
-    value = node.attrs.get("value", 0.0)
-    return float(value) if y.quant is None else pad_value(value, y)
 
 
 def _padded_rows(x: Tensor, y: Tensor, above: int, value: float) -> Operands:
@@ -234,7 +230,8 @@ def _pad_kernel(
         tables = (Packed("border", np.asarray([value], np.float32)),)
         border: Var = k.let("border", load(k.row("value", operands.after, elem)))
     else:
-        border = k.let("border", cast(k.arg("value", int(value)), elem))
+        stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)
+        border = k.let("border", cast(k.arg("value", int(stored[0])), elem))
     with k.loop("i", k.arg("count", math.prod(around))) as i:
         k.store(to, i, border)
     inner = k.let("inner", offset(to, k.arg("begin", begin)))

@@ -90,10 +90,12 @@ class Pixels:
         ]
 
 
-def bind(k: Builder, window: Window, elem: DType, kernel_h: Expr, after: int) -> Pixels:
+def bind(
+    k: Builder, window: Window, elem: DType, kernel_h: Expr, after: int | None
+) -> Pixels:
     """The arguments and pointers of a window.
 
-    after  constants before the pixel of `outside_pixel`
+    after  constants before the pixel of `outside_pixel`; None: it is not used
     """
     zero, one = const(0), const(1)
     padded, dilated = window.padded, window.dilated
@@ -101,6 +103,9 @@ def bind(k: Builder, window: Window, elem: DType, kernel_h: Expr, after: int) ->
     stride = k.arg("stride", window.stride_w)
     dilation_h = k.arg("dilation_h", window.dilation_h) if dilated else one
     rows = (kernel_h - 1) * dilation_h + 1
+    outside: Var | None = None
+    if padded and after is not None:
+        outside = k.row("outside", rows + 1 + after, elem)
     return Pixels(
         window=window,
         channels=channels,
@@ -110,6 +115,6 @@ def bind(k: Builder, window: Window, elem: DType, kernel_h: Expr, after: int) ->
         dilation_h=dilation_h,
         dilation_w=k.arg("dilation_w", window.dilation_w) if dilated else one,
         rows=rows,
-        outside=k.row("outside", rows + 1 + after, elem) if padded else None,
+        outside=outside,
         elem=elem,
     )

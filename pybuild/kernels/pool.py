@@ -1,0 +1,392 @@
+"""Maximum and average over windows, by rows: int8 and float32.
+
+Small windows are unrolled; large ones, and averages that leave padded rows out
+of the count, go tap by tap over a block of channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pybuild.graph import Graph, Node
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
+from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.requant import CLAMP, Requant, check_reach, packed, requant, scaler
+from pybuild.kernels.taps import bind, outside_pixel
+from pybuild.kernels.weights import window_rows
+from pybuild.kernels.window import Window
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    maximum,
+    minimum,
+    offset,
+    select,
+)
+from pybuild.ops.operator import clamp_of
+from pybuild.ops.pool import PoolParameters, pool_parameters
+from pybuild.targets.target import Target
+
+UNROLLED = 9  # taps, at most
+BLOCK = 16  # channels together in the kernel for large windows
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The vertical side of a window, for a kernel that sees whole images."""
+
+    images: int
+    height: int
+    out_height: int
+    stride_h: int
+    top: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A pooling layer as its kernel sees it.
+
+    limits   float clamp
+    made     the integers of an int8 layer
+    rule     how an int8 average is scaled; None: by division
+    counted  every cell counts, padding too: one divisor for all windows
+    rows     whole images in one call; None: the runner hands out rows
+    """
+
+    window: Window
+    average: bool
+    limits: FloatClamp
+    made: PoolParameters | None
+    rule: Requant | None
+    counted: bool
+    rows: Rows | None = None
+
+    @property
+    def is_float(self) -> bool:
+        return self.made is None
+
+    @property
+    def varies(self) -> bool:
+        """Windows at the edges average fewer cells."""
+        ragged = self.window.padded or self.rows is not None
+        return self.average and ragged and not self.counted
+
+    @property
+    def unrolled(self) -> bool:
+        taps = self.window.kernel_h * self.window.kernel_w
+        return taps <= UNROLLED and self.rows is None
+
+    @property
+    def fill(self) -> float:
+        """What a cell outside the image is."""
+        if not self.average:
+            return _LOWEST if self.made is None else -128
+        if self.made is None or not self.made.include_pad:
+            return 0
+        return self.made.x_zero
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        finish = self.limits.key if self.is_float else ""
+        if self.average and not self.is_float:
+            finish = self.rule.key if self.rule is not None else "divide"
+        parts = ("avg_pool" if self.average else "max_pool",
+                 "f32" if self.is_float else "s8",
+                 f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
+                 "whole" if self.rows is not None else "",
+                 "padded" if w.padded else "",
+                 "ragged" if self.varies else "", finish)  # fmt: skip
+        return "_".join(p for p in parts if p)
+
+
+def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for avg_pool2d and max_pool2d.
+
+    Errors  BuildError if the scales are too far apart for int32
+    """
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    kernel_h, kernel_w = node.attrs["kernel"]
+    top, left, bottom, _ = node.attrs.get("pads", (0, 0, 0, 0))
+    stride_h, stride_w = node.attrs.get("strides", (1, 1))
+    window = Window(
+        x.shape[2], y.shape[2], x.shape[3], y.shape[3], kernel_h, kernel_w,
+        stride_w, left=left,
+    )  # fmt: skip
+    include = bool(node.attrs.get("count_include_pad", False))
+    rows = None
+    if node.op == "avg_pool2d" and not include and (top or bottom):
+        rows = Rows(x.shape[0], x.shape[1], y.shape[1], stride_h, top)
+    layer = _layer(node, graph, window, rows)
+    k = (_Unrolled if layer.unrolled else _Large)(layer).write()
+    cost = y.size * (3 * kernel_h * kernel_w + 20)
+    if layer.rows is not None:
+        source, out, images, bands = whole(x), whole(y), 1, 1
+    else:
+        source, out = window_rows(node, graph, kernel_h, layer.fill), by_rows(y)
+        images, bands = y.shape[:2]
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=(out,),
+            inputs=(source,),
+            constants=_tables(layer),
+            images=images,
+            bands=bands,
+            cost=cost,
+            align=y.dtype.bytes,
+        )
+    ]
+
+
+def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:
+    average = node.op == "avg_pool2d"
+    limits = FloatClamp(*clamp_of(node))
+    counted = bool(node.attrs.get("count_include_pad", False))
+    layer = Layer(window, average, limits, None, None, counted, rows)
+    if graph.tensor(node.output).dtype is FLOAT32:
+        return layer
+    made = pool_parameters(node, graph)
+    if not average or made.divide:
+        return replace(layer, made=made)
+    for n in range(1, window.kernel_h * window.kernel_w + 1):
+        check_reach(
+            graph.where(node), made.rounding, made.multipliers[n], made.shifts[n],
+            255 * n,
+        )  # fmt: skip
+    all_cells = window.kernel_h * window.kernel_w
+    rule = _rule(made, None if layer.varies else all_cells)
+    return replace(layer, made=made, rule=rule)
+
+
+def _rule(made: PoolParameters, count: int | None = None) -> Requant:
+    """The scaling of averages of any count (a table), or of one."""
+    chosen = slice(None) if count is None else slice(count, count + 1)
+    return requant(
+        made.rounding,
+        np.asarray(made.multipliers[chosen]),
+        np.asarray(made.shifts[chosen]),
+        (made.low, made.high),
+        made.y_zero,
+    )
+
+
+def _tables(layer: Layer) -> tuple[Packed, ...]:
+    """Constants in the kernel's order: the finish, then the pixel outside."""
+    return (*_finish_tables(layer), *_outside(layer))
+
+
+def _finish_tables(layer: Layer) -> tuple[Packed, ...]:
+    if layer.is_float:
+        return layer.limits.tables()
+    return packed(layer.rule) if layer.rule is not None else ()
+
+
+def _outside(layer: Layer) -> tuple[Packed, ...]:
+    if not layer.unrolled:
+        return ()
+    return outside_pixel(layer.window, layer.fill, FLOAT32 if layer.is_float else INT8)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What becomes of the cells of a window, inside a kernel being written.
+
+    start  the total before any of `cells`
+    add    one more cell
+    end    the stored value of the total of `cells`
+    """
+
+    start: Callable[[Expr], Expr]
+    add: Callable[[Expr, Expr], Expr]
+    end: Callable[[Expr, Expr], Expr]
+
+
+def _reduction(k: Builder, layer: Layer, pointer: Expr) -> Reduction:
+    """Binds the end of a layer; its tables begin at `pointer`."""
+    kind = FLOAT32 if layer.is_float else INT32
+    if not layer.average:
+        lowest = const(_LOWEST if layer.is_float else -128, kind)
+        end = _clamped(k, layer, pointer)
+        return Reduction(lambda n: lowest, maximum, lambda total, n: end(total))
+    if layer.rule is None:
+        divide = _divided if not layer.is_float else _quotient
+        end = _clamped(k, layer, pointer)
+        return Reduction(
+            lambda n: const(0, kind), _sum, lambda total, n: end(divide(total, n))
+        )
+    assert layer.made is not None
+    x_zero = k.arg("x_zero", layer.made.x_zero)
+    finish = scaler(k, layer.rule, pointer)
+    return Reduction(lambda n: 0 - n * x_zero, _sum, finish.apply)
+
+
+def _clamped(k: Builder, layer: Layer, pointer: Expr) -> Callable[[Expr], Expr]:
+    if layer.made is None:
+        limits = layer.limits.bind(k, pointer)
+        return lambda value: limits.apply(value, 0)
+    low, high = k.arg("low", layer.made.low), k.arg("high", layer.made.high)
+    return lambda value: cast(CLAMP(value, low, high), INT8)
+
+
+def _sum(total: Expr, value: Expr) -> Expr:
+    return total + value
+
+
+def _divided(total: Expr, cells: Expr) -> Expr:
+    """Rounded to nearest, ties away from zero."""
+    half = cells / 2
+    return (total + select(total > 0, half, 0 - half)) / cells
+
+
+def _quotient(total: Expr, cells: Expr) -> Expr:
+    return total / cast(cells, FLOAT32)
+
+
+class _Unrolled:
+    """A kernel with one pointer per cell of the window."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.elem = FLOAT32 if layer.is_float else INT8
+        self.total = FLOAT32 if layer.is_float else INT32
+        self.y = k.row("y", 0, self.elem, writable=True)
+        tall = const(layer.window.kernel_h)
+        tables = len(_finish_tables(layer))
+        self.pixels = bind(k, layer.window, self.elem, tall, tables)
+        self.reduction = _reduction(k, layer, self.pixels.rows + 1)
+        self.out_width = k.arg("out_width", layer.window.out_width)
+
+    def write(self) -> Builder:
+        k, w, reduction = self.k, self.layer.window, self.reduction
+        rows = [self.pixels.row(k, ky) for ky in range(w.kernel_h)]
+        with k.loop("ox", self.out_width) as ox:
+            cells = self._cells(ox)
+            pixels = self.pixels.all(k, rows, ox)
+            to = k.let("to", offset(self.y, ox * self.pixels.channels))
+            start = reduction.start(cells)
+            with k.loop("c", self.pixels.channels) as c:
+                total = k.let("total", start)
+                for pixel in pixels:
+                    value = cast(load(pixel, c), self.total)
+                    k.assign(total, reduction.add(total, value))
+                k.store(to, c, reduction.end(total, cells))
+        return k
+
+    def _cells(self, ox: Expr) -> Expr:
+        """What an average divides by."""
+        w = self.layer.window
+        if not self.layer.varies:
+            return const(w.kernel_h * w.kernel_w)
+        x0 = self.pixels.start(ox)
+        last = minimum(x0 + w.kernel_w, self.pixels.width)
+        return self.k.let("cells", (last - maximum(x0, 0)) * w.kernel_h)
+
+
+class _Large:
+    """A kernel that adds cell after cell to a block of channels."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.elem = FLOAT32 if layer.is_float else INT8
+        self.total = FLOAT32 if layer.is_float else INT32
+        self.y = k.row("y", 0, self.elem, writable=True)
+        self.kernel_h = k.arg("kernel_h", layer.window.kernel_h)
+        self.kernel_w = k.arg("kernel_w", layer.window.kernel_w)
+        self.pixels = bind(k, layer.window, self.elem, self.kernel_h, None)
+        self.out_width = k.arg("out_width", layer.window.out_width)
+        first = const(2) if layer.rows is not None else self.kernel_h + 1
+        self.reduction = _reduction(k, layer, first)
+        self.totals = k.array("totals", self.total, BLOCK)
+
+    def write(self) -> Builder:
+        k, rows = self.k, self.layer.rows
+        if rows is None:
+            self._band(self.y, (const(0), self.kernel_h), self.pixels.row)
+            return k
+        x = k.row("x", 1, self.elem)
+        height, top = k.arg("height", rows.height), k.arg("top", rows.top)
+        out_height = k.arg("out_height", rows.out_height)
+        stride_h = k.arg("stride_h", rows.stride_h)
+        x_row = k.arg("x_row", self.layer.window.width * self.layer.window.channels)
+        y_row = k.let("y_row", self.out_width * self.pixels.channels)
+        images = k.arg("images", rows.images)
+        with k.loop("image", images) as image, k.loop("oy", out_height) as oy:
+            y0 = k.let("y0", oy * stride_h - top)
+            ends = self._inside(y0, self.kernel_h, height, "y")
+            above = k.let("above", image * height + y0)
+
+            def row(k: Builder, ky: Expr) -> Var:
+                return k.let("row", offset(x, (above + ky) * x_row))
+
+            to = offset(self.y, (image * out_height + oy) * y_row)
+            self._band(k.let("to", to), ends, row)
+        return k
+
+    def _inside(
+        self, start: Expr, size: Expr, limit: Expr, mark: str
+    ) -> tuple[Expr, Expr]:
+        """The part [first, last) of a window that lies on the image."""
+        k = self.k
+        first = k.let(f"first_{mark}", maximum(0 - start, 0))
+        return first, k.let(f"last_{mark}", minimum(limit - start, size))
+
+    def _band(
+        self,
+        y: Expr,
+        tall: tuple[Expr, Expr],
+        row: Callable[[Builder, Expr], Var],
+    ) -> None:
+        """One row of the output; `tall`: the window's rows on the image."""
+        k, channels = self.k, self.pixels.channels
+        with k.loop("ox", self.out_width) as ox:
+            x0 = k.let("x0", self.pixels.start(ox))
+            wide: tuple[Expr, Expr] = (const(0), self.kernel_w)
+            if self.layer.window.padded:
+                wide = self._inside(x0, self.kernel_w, self.pixels.width, "x")
+            inside = (tall[1] - tall[0]) * (wide[1] - wide[0])
+            cells = inside
+            if self.layer.average:
+                inside = cells = k.let("cells", inside)
+            if self.layer.counted and self.layer.window.padded:
+                cells = k.let("all_cells", self.kernel_h * self.kernel_w)
+            with k.loop("base", channels, 0, BLOCK) as base:
+                count = k.let("count", minimum(channels - base, BLOCK))
+                with k.loop("j", count) as j:
+                    k.store(self.totals, j, self.reduction.start(inside))
+                self._cells(tall, wide, row, (x0 * channels + base, count))
+                at = k.let("at", ox * channels + base)
+                with k.loop("j", count) as j:
+                    value = self.reduction.end(load(self.totals, j), cells)
+                    k.store(y, at + j, value)
+
+    def _cells(
+        self,
+        tall: tuple[Expr, Expr],
+        wide: tuple[Expr, Expr],
+        row: Callable[[Builder, Expr], Var],
+        block: tuple[Expr, Expr],
+    ) -> None:
+        k, (begin, count) = self.k, block
+        with k.loop("ky", tall[1], tall[0]) as ky:
+            line = row(k, ky)
+            with k.loop("kx", wide[1], wide[0]) as kx:
+                cell = k.let("cell", begin + kx * self.pixels.channels)
+                with k.loop("j", count) as j:
+                    value = cast(load(line, cell + j), self.total)
+                    total = self.reduction.add(load(self.totals, j), value)
+                    k.store(self.totals, j, total)
