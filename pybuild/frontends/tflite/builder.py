@@ -99,7 +99,7 @@ class Builder:
             tensor = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
         self.tensors[tensor.name] = tensor
         if value is not None:
-            self.constants[tensor.name] = np.ascontiguousarray(value)
+            self.constants[tensor.name] = np.array(value, order="C")
         return tensor
 
     def fresh(self, name: str) -> str:

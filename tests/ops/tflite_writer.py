@@ -1,0 +1,357 @@
+"""Writes small .tflite files for tests: any tensors and operators, or a Graph.
+
+Knows the file format, and how a Graph of the tests maps to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node, Tensor
+
+
+class Inexpressible(Exception):
+    """The format has no such operator."""
+
+
+@dataclass(frozen=True)
+class FileTensor:
+    """A tensor as the file will have it; `data` None where it is computed."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str = "FLOAT32"
+    data: Array | None = None
+    scale: tuple[float, ...] = ()
+    zero_point: tuple[int, ...] = ()
+    axis: int = 0
+    signature: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileOperator:
+    """An operator; `options` is the name of a table and its fields."""
+
+    code: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    table: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Flat = Any
+
+
+def write(
+    tensors: Sequence[FileTensor],
+    operators: Sequence[FileOperator],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    subgraphs: int = 1,
+) -> bytes:
+    """The bytes of a model of one subgraph (or of several equal ones)."""
+    b = flatbuffers.Builder(1 << 12)
+    codes = sorted({o.code for o in operators})
+    buffers = [_buffer(b, None)]
+    made = []
+    for tensor in tensors:
+        at = 0
+        if tensor.data is not None:
+            at = len(buffers)
+            buffers.append(_buffer(b, tensor.data))
+        made.append(_tensor(b, tensor, at))
+    graph = _table(
+        b, "SubGraph",
+        Tensors=_offsets(b, made),
+        Inputs=_ints(b, inputs),
+        Outputs=_ints(b, outputs),
+        Operators=_offsets(b, [_operator(b, o, codes) for o in operators]),
+    )  # fmt: skip
+    model = _table(
+        b, "Model",
+        Version=3,
+        OperatorCodes=_offsets(b, [_code(b, c) for c in codes]),
+        Subgraphs=_offsets(b, [graph] * subgraphs),
+        Buffers=_offsets(b, buffers),
+    )  # fmt: skip
+    b.Finish(model, b"TFL3")
+    return bytes(b.Output())
+
+
+def _table(b: Flat, name: str, **fields: Any) -> int:
+    getattr(tflite, f"{name}Start")(b)
+    for key, value in fields.items():
+        getattr(tflite, f"{name}Add{key}")(b, value)
+    return int(getattr(tflite, f"{name}End")(b))
+
+
+def _offsets(b: Flat, items: Sequence[int]) -> int:
+    b.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        b.PrependUOffsetTRelative(item)
+    return int(b.EndVector())
+
+
+def _ints(b: Flat, values: Sequence[int], kind: type = np.int32) -> int:
+    return int(b.CreateNumpyVector(np.asarray(values, kind)))
+
+
+def _buffer(b: Flat, data: Array | None) -> int:
+    if data is None:
+        return _table(b, "Buffer")
+    raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    b.StartVector(1, raw.size, 16)
+    b.head = b.head - raw.size
+    b.Bytes[b.head : b.head + raw.size] = raw.tobytes()
+    return _table(b, "Buffer", Data=int(b.EndVector()))
+
+
+def _tensor(b: Flat, tensor: FileTensor, buffer: int) -> int:
+    fields: dict[str, Any] = {"Name": b.CreateString(tensor.name)}
+    fields["Shape"] = _ints(b, tensor.shape)
+    if tensor.signature:
+        fields["ShapeSignature"] = _ints(b, tensor.signature)
+    if tensor.scale:
+        fields["Quantization"] = _table(
+            b, "QuantizationParameters",
+            Scale=b.CreateNumpyVector(np.asarray(tensor.scale, np.float32)),
+            ZeroPoint=_ints(b, tensor.zero_point, np.int64),
+            QuantizedDimension=tensor.axis,
+        )  # fmt: skip
+    kind = getattr(tflite.TensorType, tensor.kind)
+    return _table(b, "Tensor", Type=kind, Buffer=buffer, **fields)
+
+
+def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
+    fields: dict[str, Any] = {
+        "OpcodeIndex": codes.index(operator.code),
+        "Inputs": _ints(b, operator.inputs),
+        "Outputs": _ints(b, operator.outputs),
+    }
+    if operator.table:
+        options = {
+            key: _ints(b, value) if isinstance(value, tuple) else value
+            for key, value in operator.options.items()
+        }
+        fields["BuiltinOptions"] = _table(b, operator.table, **options)
+        kind = getattr(tflite.BuiltinOptions, operator.table)
+        fields["BuiltinOptionsType"] = kind
+    return _table(b, "Operator", **fields)
+
+
+def _code(b: Flat, code: str) -> int:
+    if not hasattr(tflite.BuiltinOperator, code):
+        custom = b.CreateString(code)
+        number = tflite.BuiltinOperator.CUSTOM
+        return _table(
+            b, "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number,
+            CustomCode=custom, Version=1,
+        )  # fmt: skip
+    number = getattr(tflite.BuiltinOperator, code)
+    return _table(
+        b, "OperatorCode", DeprecatedBuiltinCode=min(number, 127), BuiltinCode=number,
+        Version=1,
+    )  # fmt: skip
+
+
+def to_tflite(graph: Graph) -> bytes:
+    """A Graph as a file.
+
+    Errors  Inexpressible for what the format cannot say
+    """
+    tensors = [_file_tensor(graph, t) for t in graph.tensors.values()]
+    index = {name: i for i, name in enumerate(graph.tensors)}
+    operators = []
+    for node in graph.nodes:
+        code, table, options, extra = _OPERATORS[node.op](node, graph)
+        inputs = [index[n] for n in node.inputs if n]
+        for values in extra:
+            inputs.append(len(tensors))
+            name, kind = f"{node.name}_{len(tensors)}", values.dtype.name.upper()
+            tensors.append(FileTensor(name, values.shape, kind, values))
+        outputs = tuple(index[n] for n in node.outputs)
+        operators.append(FileOperator(code, tuple(inputs), outputs, table, options))
+    return write(
+        tensors,
+        operators,
+        [index[n] for n in graph.inputs],
+        [index[n] for n in graph.outputs],
+    )
+
+
+def _file_tensor(graph: Graph, tensor: Tensor) -> FileTensor:
+    data = graph.constants.get(tensor.name)
+    shape, axis = tensor.shape, 0
+    scale: tuple[float, ...] = ()
+    zero: tuple[int, ...] = ()
+    if tensor.quant is not None:
+        scale, axis = tensor.quant.scale, tensor.quant.axis or 0
+        zero = tensor.quant.zero_point
+        zero = zero * len(scale) if len(zero) == 1 else zero
+    readers = [n for n in graph.nodes if tensor.name in n.inputs[1:2]]
+    if data is not None and any(n.op == "depthwise_conv2d" for n in readers):
+        shape, data = (1, *shape), data[None]
+        axis += 1 if len(scale) > 1 else 0
+    kind = tensor.dtype.value.upper()
+    return FileTensor(tensor.name, shape, kind, data, scale, zero, axis)
+
+
+Made = tuple[str, str, dict[str, Any], list[Array]]
+_CLAMPS = {(None, None): 0, (0.0, None): 1, (-1.0, 1.0): 2, (0.0, 6.0): 3}
+
+
+def _fused(node: Node) -> int:
+    clamp = node.attrs.get("clamp", (None, None))
+    if clamp not in _CLAMPS:
+        raise Inexpressible(f"clamp {clamp}")
+    return _CLAMPS[clamp]
+
+
+def _window(node: Node, graph: Graph, kernel: tuple[int, ...]) -> dict[str, Any]:
+    strides, pads = node.attrs["strides"], node.attrs["pads"]
+    dilations = node.attrs.get("dilations", (1, 1))
+    x = graph.tensor(node.inputs[0]).shape
+    same = []
+    for i in (0, 1):
+        span = (kernel[i] - 1) * dilations[i] + 1
+        outs = math.ceil(x[i + 1] / strides[i])
+        total = max((outs - 1) * strides[i] + span - x[i + 1], 0)
+        same.append((total // 2, total - total // 2))
+    if pads == (same[0][0], same[1][0], same[0][1], same[1][1]):
+        padding = 0
+    elif any(pads):
+        raise Inexpressible(f"pads {pads}")
+    else:
+        padding = 1
+    return {"Padding": padding, "StrideH": strides[0], "StrideW": strides[1]}
+
+
+def _conv(node: Node, graph: Graph) -> Made:
+    kernel = graph.tensor(node.inputs[1]).shape[1:3]
+    options = _window(node, graph, kernel)
+    options |= dict(
+        zip(("DilationHFactor", "DilationWFactor"), node.attrs["dilations"],
+            strict=True), FusedActivationFunction=_fused(node),
+    )  # fmt: skip
+    return "CONV_2D", "Conv2DOptions", options, []
+
+
+def _depthwise(node: Node, graph: Graph) -> Made:
+    w, x = graph.tensor(node.inputs[1]).shape, graph.tensor(node.inputs[0]).shape
+    options = _window(node, graph, w[:2])
+    options |= dict(
+        zip(("DilationHFactor", "DilationWFactor"), node.attrs["dilations"],
+            strict=True), FusedActivationFunction=_fused(node),
+        DepthMultiplier=w[2] // x[3],
+    )  # fmt: skip
+    return "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", options, []
+
+
+def _dense(node: Node, graph: Graph) -> Made:
+    keep = len(graph.tensor(node.inputs[0]).shape) != 2
+    options = {"FusedActivationFunction": _fused(node), "KeepNumDims": keep}
+    return "FULLY_CONNECTED", "FullyConnectedOptions", options, []
+
+
+def _pool(node: Node, graph: Graph) -> Made:
+    if node.attrs.get("count_include_pad"):
+        raise Inexpressible("count_include_pad")
+    kernel = node.attrs["kernel"]
+    options = _window(node, graph, kernel)
+    options |= {"FilterHeight": kernel[0], "FilterWidth": kernel[1]}
+    options["FusedActivationFunction"] = _fused(node)
+    code = {"avg_pool2d": "AVERAGE_POOL_2D", "max_pool2d": "MAX_POOL_2D"}[node.op]
+    return code, "Pool2DOptions", options, []
+
+
+def _binary(code: str, table: str) -> Callable[[Node, Graph], Made]:
+    def made(node: Node, graph: Graph) -> Made:
+        return code, table, {"FusedActivationFunction": _fused(node)}, []
+
+    return made
+
+
+def _plain(code: str) -> Callable[[Node, Graph], Made]:
+    return lambda node, graph: (code, "", {}, [])
+
+
+def _clip(node: Node, graph: Graph) -> Made:
+    codes = {1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
+    kind = _fused(node)
+    if kind not in codes:
+        raise Inexpressible("no clamp")
+    return codes[kind], "", {}, []
+
+
+def _softmax(node: Node, graph: Graph) -> Made:
+    if node.attrs["axis"] != len(graph.tensor(node.inputs[0]).shape) - 1:
+        raise Inexpressible("softmax over another axis than the last")
+    return "SOFTMAX", "SoftmaxOptions", {"Beta": node.attrs["beta"]}, []
+
+
+def _int32(values: Any) -> Array:
+    return np.asarray(values, np.int32)
+
+
+def _mean(node: Node, graph: Graph) -> Made:
+    options = {"KeepDims": node.attrs["keepdims"]}
+    return "MEAN", "ReducerOptions", options, [_int32(node.attrs["axes"])]
+
+
+def _pad(node: Node, graph: Graph) -> Made:
+    if node.attrs.get("value", 0.0) != 0.0:
+        raise Inexpressible("a padding value in a tensor of its own")
+    return "PAD", "PadOptions", {}, [_int32(node.attrs["pads"])]
+
+
+def _slice(node: Node, graph: Graph) -> Made:
+    begin, end, strides = (node.attrs[k] for k in ("begin", "end", "strides"))
+    mask = sum(1 << i for i, e in enumerate(end) if e < 0)
+    extra = [_int32(begin), _int32(end), _int32(strides)]
+    return "STRIDED_SLICE", "StridedSliceOptions", {"EndMask": mask}, extra
+
+
+def _reshape(node: Node, graph: Graph) -> Made:
+    shape = graph.tensor(node.output).shape
+    return "RESHAPE", "ReshapeOptions", {"NewShape": shape}, [_int32(shape)]
+
+
+def _concat(node: Node, graph: Graph) -> Made:
+    return "CONCATENATION", "ConcatenationOptions", {"Axis": node.attrs["axis"]}, []
+
+
+_OPERATORS: dict[str, Callable[[Node, Graph], Made]] = {
+    "conv2d": _conv,
+    "depthwise_conv2d": _depthwise,
+    "dense": _dense,
+    "add": _binary("ADD", "AddOptions"),
+    "sub": _binary("SUB", "SubOptions"),
+    "mul": _binary("MUL", "MulOptions"),
+    "avg_pool2d": _pool,
+    "max_pool2d": _pool,
+    "mean": _mean,
+    "softmax": _softmax,
+    "logistic": _plain("LOGISTIC"),
+    "tanh": _plain("TANH"),
+    "clip": _clip,
+    "leaky_relu": lambda node, graph: (
+        "LEAKY_RELU", "LeakyReluOptions", {"Alpha": node.attrs["alpha"]}, []
+    ),
+    "pad": _pad,
+    "concat": _concat,
+    "reshape": _reshape,
+    "transpose": lambda node, graph: (
+        "TRANSPOSE", "TransposeOptions", {}, [_int32(node.attrs["perm"])]
+    ),
+    "slice": _slice,
+    "quantize": _plain("QUANTIZE"),
+    "dequantize": _plain("DEQUANTIZE"),
+}  # fmt: skip
