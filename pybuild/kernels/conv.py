@@ -37,16 +37,21 @@ from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 
+# blocks of at least so many output channels have their weights interleaved
+_INTERLEAVED = 8
+
+
 @dataclass(frozen=True)
 class Layer:
     """A convolution as its kernel sees it.
 
-    x_zero   input zero point (0 for float)
-    block    output channels computed together
+    x_zero  input zero point (0 for float)
+    sizes   output channels computed together, largest first, ending in 1
     """
 
     window: Window
     finish: Finish
+    sizes: tuple[int, ...]
     x_zero: int = 0
 
     @property
@@ -54,24 +59,24 @@ class Layer:
         return isinstance(self.finish, FloatClamp)
 
     @property
-    def block(self) -> int:
-        return 8 if self.is_float else 4
-
-    @property
     def group_outputs(self) -> int:
         return self.window.out_channels // self.window.groups
 
     @property
-    def blocks(self) -> tuple[int, ...]:
-        """The block sizes this layer needs: full blocks, then one by one."""
-        full = self.group_outputs >= self.block
-        rest = self.group_outputs % self.block
-        return ((self.block,) if full else ()) + ((1,) if rest else ())
+    def blocks(self) -> tuple[tuple[int, int, int], ...]:
+        """(block, first, last): which channels of a group go in blocks of a size."""
+        found, start = [], 0
+        for size in self.sizes:
+            stop = self.group_outputs - self.group_outputs % size
+            if stop > start:
+                found.append((size, start, stop))
+                start = stop
+        return tuple(found)
 
     @property
     def name(self) -> str:
         kind = "f32" if self.is_float else "s8"
-        tail = "x".join(map(str, self.blocks))
+        tail = "_".join(str(size) for size, _, _ in self.blocks)
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail)
         return "_".join(p for p in parts if p)
 
@@ -87,17 +92,16 @@ def kernel(layer: Layer) -> Builder:
 
 
 def pack(layer: Layer, weights: Array) -> Packed:
-    """Weights [O,KH,KW,C/groups] in reading order: float blocks interleaved."""
-    if not layer.is_float or 8 not in layer.blocks:
-        return Packed("weights", weights)
-    w = layer.window
-    grouped = weights.reshape(w.groups, layer.group_outputs, -1)
-    full = layer.group_outputs - layer.group_outputs % 8
-    patch = grouped.shape[2]
-    blocks = grouped[:, :full].reshape(w.groups, full // 8, 8, patch)
-    mixed = blocks.transpose(0, 1, 3, 2).reshape(w.groups, full * patch)
-    tail = grouped[:, full:].reshape(w.groups, -1)
-    return Packed("weights", np.concatenate([mixed, tail], 1).reshape(weights.shape))
+    """Weights [O,KH,KW,C/groups] in reading order: large blocks interleaved."""
+    grouped = weights.reshape(layer.window.groups, layer.group_outputs, -1)
+    parts = []
+    for size, start, stop in layer.blocks:
+        part = grouped[:, start:stop]
+        if size >= _INTERLEAVED:
+            part = part.reshape(len(grouped), -1, size, grouped.shape[2])
+            part = part.transpose(0, 1, 3, 2)
+        parts.append(part.reshape(len(grouped), -1))
+    return Packed("weights", np.concatenate(parts, 1).reshape(weights.shape))
 
 
 class _Writer:
@@ -149,18 +153,17 @@ class _Writer:
     ) -> None:
         k, blocks = self.k, self.layer.blocks
         begin = k.let("begin", start)
-        full = self.group_outputs
-        if len(blocks) == 2:
-            full = k.let("full", full - full % blocks[0])
-        spans = [(blocks[0], const(0), full)]
-        if len(blocks) == 2:
-            spans.append((1, full, self.group_outputs))
-        for block, low, high in spans:
+        low: Expr = const(0)
+        for block, _, stop in blocks:
+            high = self.group_outputs
+            if stop != self.layer.group_outputs:
+                high = k.let(f"whole_{block}", high - high % block)
             with k.loop("channel", base + high, base + low, block) as channel:
                 accs = self._accumulate(block, channel, begin, inside)
                 y = k.let("to", ox * self.out_channels + channel)
                 for j, acc in enumerate(accs):
                     k.store(self.y, y + j, self.finish.apply(acc, channel + j))
+            low = high
 
     def _accumulate(
         self, block: int, channel: Expr, begin: Expr, inside: tuple[Expr, Expr]
@@ -168,7 +171,7 @@ class _Writer:
         k, g = self.k, self.g
         accs = [k.let(f"acc{j}", load(self.bias, channel + j)) for j in range(block)]
         at = k.let("at", channel * self.patch)
-        step = block if self.layer.is_float else 1
+        step = block if block >= _INTERLEAVED else 1
         with k.loop("ky", g.kernel_h) as ky:
             x = k.row("x", ky * g.dilation_h + 1, self.elem)
             w = k.let("w", offset(self.weights, at + ky * self.row_taps * step))
@@ -203,12 +206,11 @@ class _Writer:
         k = self.k
         value = k.let("value", cast(x, self.total)) if len(accs) > 1 else x
         for j, acc in enumerate(accs):
-            where = tap * len(accs) + j if self.layer.is_float else tap + self._skip(j)
+            where = tap + self.patch * j
+            if len(accs) >= _INTERLEAVED:
+                where = tap * len(accs) + j
             weight = cast(load(w, where), self.total)
             k.assign(acc, acc + cast(value, self.total) * weight)
-
-    def _skip(self, j: int) -> Expr:
-        return self.patch * j
 
 
 def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -231,25 +233,25 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         left=node.attrs.get("pads", (0, 0, 0, 0))[1],
         groups=node.attrs.get("groups", 1),
     )
-    layer, tables = weighted(node, graph, window)
+    layer, tables = weighted(node, graph, window, target)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
     return [offer(layer, (out, source), tables, (x.shape[0], y.shape[1]))]
 
 
 def weighted(
-    node: Node, graph: Graph, window: Window
+    node: Node, graph: Graph, window: Window, target: Target
 ) -> tuple[Layer, tuple[Packed, ...]]:
     """The layer of a node with weights and bias, and its tables in order."""
     weights = constant(node, graph, 1)
     kernels = weights.reshape(weights.shape[0], -1)
     if graph.tensor(node.output).dtype is FLOAT32:
         low, high = node.attrs.get("clamp") or (None, None)
-        layer = Layer(window, FloatClamp(low, high))
+        layer = Layer(window, FloatClamp(low, high), target.float_blocks)
         bias = constant(node, graph, 2, np.zeros(len(kernels), np.float32))
     else:
         made = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(made), made.x_zero)
+        layer = Layer(window, int8_finish(made), target.int8_blocks, made.x_zero)
         bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
         bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())

@@ -19,5 +19,5 @@ def dense(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     outputs, inputs = w.shape
     batch = x.size // inputs
     window = Window(batch, batch, inputs, outputs, 1, 1)
-    layer, tables = weighted(node, graph, window)
+    layer, tables = weighted(node, graph, window, target)
     return [offer(layer, (whole(y), whole(x)), tables, (1, 1))]

@@ -13,6 +13,7 @@ class Target:
 
     triple, cpu, features  as LLVM spells them; "" for any machine
     pointer_bytes          of the target's ABI
+    int8_blocks, float_blocks  sums that its registers hold at once, largest first
     """
 
     name: str
@@ -20,12 +21,16 @@ class Target:
     cpu: str = ""
     features: str = ""
     pointer_bytes: int = 4
+    int8_blocks: tuple[int, ...] = (4, 1)
+    float_blocks: tuple[int, ...] = (8, 1)
 
 
 TARGETS = {
     target.name: target
     for target in (
         Target("generic"),
+        # vector registers: sums of 16 neighbouring channels side by side
+        Target("host", "", "", "", 8, (16, 4, 1), (16, 8, 1)),
         Target("cortex-m0", "thumbv6m-unknown-none-eabi", "cortex-m0"),
         Target("cortex-m3", "thumbv7m-unknown-none-eabi", "cortex-m3"),
         Target("cortex-m4", "thumbv7em-unknown-none-eabihf", "cortex-m4"),
