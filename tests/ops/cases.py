@@ -66,11 +66,7 @@ class Case:
 
     def graph(self, rounding: str = "litert") -> Graph:
         """The graph: one node, constants made from the case's name."""
-        graph = _built(self)
-        rule = _rule(graph.nodes[0], graph, rounding)
-        if rule is None:
-            return graph
-        return replace(graph, nodes=(graph.nodes[0].with_attrs(rounding=rule),))
+        return with_rounding(_built(self), rounding)
 
     def inputs(self, seed: int) -> dict[str, Array]:
         """Values of the inputs; seeds 0 to 2 are the lowest, highest, zero."""
@@ -88,6 +84,15 @@ def cases(family: str = "*") -> list[Case]:
                 name = f"{path.stem}-{spec['name']}-{kind}"
                 found.append(Case(name, DType(kind), spec))
     return found
+
+
+def with_rounding(graph: Graph, rounding: str) -> Graph:
+    """The rules that the build option `rounding` means, without any other pass."""
+    nodes = []
+    for node in graph.nodes:
+        rule = _rule(node, graph, rounding)
+        nodes.append(node if rule is None else node.with_attrs(rounding=rule))
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _rule(node: Node, graph: Graph, rounding: str) -> str | None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from pybuild.dtype import Array
 from pybuild.frontends.tflite import load
-from pybuild.graph import Graph
 from pybuild.ops.interpret import check_types, interpret
-from tests.ops.cases import Case, cases
+from tests.ops.cases import Case, cases, with_rounding
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import to_tflite
 
@@ -24,19 +21,10 @@ def test_numpy_equals_litert(case: Case) -> None:
     assert check_types(graph) == []
     samples = [case.inputs(seed) for seed in range(12)]
     data = to_tflite(graph)
-    loaded = _with_rounding(load("one.tflite", data, {}), graph)
+    loaded = with_rounding(load("one.tflite", data, {}), "litert")
     for inputs, theirs in zip(samples, run_litert(data, samples), strict=True):
         for ours in (interpret(graph, inputs), interpret(loaded, inputs)):
             _compare(ours["y"], theirs["y"])
-
-
-def _with_rounding(loaded: Graph, graph: Graph) -> Graph:
-    """The rule that the build option would give the loaded nodes."""
-    rule = graph.nodes[0].attrs.get("rounding")
-    if rule is None:
-        return loaded
-    nodes = tuple(n.with_attrs(rounding=rule) for n in loaded.nodes)
-    return replace(loaded, nodes=nodes)
 
 
 def _compare(ours: Array, theirs: Array) -> None:
