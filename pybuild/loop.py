@@ -286,7 +286,8 @@ class Func:
 
     args    names of a[0], a[1], ...
     arrays    local arrays (name, element, length), on the stack
-    in_place  what it writes may be what it reads, row for row
+    in_place  what it writes may be what it reads, element for element: each turn
+              of an innermost loop touches only elements of its own
     """
 
     name: str

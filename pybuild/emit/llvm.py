@@ -77,6 +77,7 @@ class _Printer:
     mutable: frozenset[str] = frozenset()
     reads: str = ""  # alias metadata of loads and stores
     writes: str = ""
+    innermost: str = ""  # metadata of loops without a loop inside
 
     def fresh(self) -> str:
         self.counter += 1
@@ -105,7 +106,10 @@ _Scope = dict[str, tuple[str, bool]]
 def function(func: Func, linkage: str = "") -> str:
     """A kernel as an LLVM function; needs the declarations of `declarations`."""
     printer = _Printer(mutable=_reassigned(func))
-    if not func.in_place:
+    if func.in_place:
+        printer.reads = printer.writes = ", !llvm.access.group !6"
+        printer.innermost = ", !llvm.loop !7"
+    else:
         printer.reads = ", !alias.scope !4, !noalias !5"
         printer.writes = ", !alias.scope !5, !noalias !4"
     scope: _Scope = {}
@@ -137,7 +141,10 @@ def declarations() -> str:
     lines.append("declare float @llvm.fma.f32(float, float, float)")
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
-    lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}", ""]
+    lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]
+    # in place, each turn of an innermost loop touches only its own elements
+    lines += ["!6 = distinct !{}", "!7 = distinct !{!7, !8}"]
+    lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}', ""]
     return "\n".join(lines)
 
 
@@ -192,7 +199,9 @@ def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
     printer.lines += [f"  br i1 {test}, label %{body}, label %{done}", f"{body}:"]
     _block(printer, loop.body, {**scope, loop.var.name: (now, False)})
     after = printer.emit(f"add nsw i32 {now}, {loop.step}")
-    printer.lines += [f"  store i32 {after}, ptr {slot}", f"  br label %{head}"]
+    nested = any(isinstance(inner, For) for inner in statements(loop.body))
+    note = "" if nested else printer.innermost
+    printer.lines += [f"  store i32 {after}, ptr {slot}", f"  br label %{head}{note}"]
     printer.lines.append(f"{done}:")
 
 
