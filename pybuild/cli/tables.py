@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pybuild.package.report import Boundary, Layer, Report
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # of a pipe or file, where nobody says how wide it is
 PLAIN_WIDTH = 100
+NAME_WIDTH = 48
 
 Row = Sequence[str]
 
@@ -27,10 +28,17 @@ def table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
     made = Table(title=title, box=box.SIMPLE, title_justify="left", title_style="bold")
     for heading, side in columns:
-        made.add_column(heading, justify="right" if side == "right" else "left")
+        justify: Literal["left", "right"] = "right" if side == "right" else "left"
+        made.add_column(heading, justify=justify, overflow="fold")
     for row in rows:
         made.add_row(*row)
     Console(width=width, highlight=False, markup=False).print(made)
+
+
+def short(name: str) -> str:
+    """A name that fits a table: converters make some of hundreds of characters."""
+    half = NAME_WIDTH // 2
+    return name if len(name) <= NAME_WIDTH else f"{name[:half]}…{name[1 - half :]}"
 
 
 def show_report(report: Report) -> None:
@@ -52,7 +60,7 @@ def show_report(report: Report) -> None:
 def _show_layers(layers: Sequence[Layer]) -> None:
     columns = [("layer", "left"), ("operator", "left")]
     columns += [("multiply-accumulates", "right"), ("output bytes", "right")]
-    rows = [(x.name, x.op, f"{x.macs:,}", f"{x.out_bytes:,}") for x in layers]
+    rows = [(short(x.name), x.op, f"{x.macs:,}", f"{x.out_bytes:,}") for x in layers]
     table("", columns, rows)
 
 
@@ -68,7 +76,7 @@ def show_check(result: CheckResult) -> None:
     columns = [("back end", "left"), ("mismatches", "right")]
     columns += [("max |diff|", "right"), ("first bad layer", "left")]
     rows = [
-        (name, f"{t.mismatches:,}", f"{t.max_abs:g}", t.first_layer or "-")
+        (name, f"{t.mismatches:,}", f"{t.max_abs:g}", short(t.first_layer or "-"))
         for name, t in result.backends.items()
     ]
     table(f"{result.model} against {result.reference}", columns, rows)
@@ -83,7 +91,8 @@ def show_bench(result: BenchResult) -> None:
     columns = [("layer", "left"), ("operator", "left")]
     columns += [("multiply-accumulates", "right"), ("microseconds", "right")]
     rows = [
-        (x.name, x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}") for x in result.layers
+        (short(x.name), x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}")
+        for x in result.layers
     ]
     table(f"{result.model} on this machine, back end {result.backend}", columns, rows)
     times = result.seconds

@@ -26,7 +26,7 @@ from pybuild.run.compare import (
     ranges,
 )
 from pybuild.run.reference import Reference, reference
-from pybuild.run.samples import Sample, sample, samples
+from pybuild.run.samples import Inputs, Sample, sample, samples
 
 if TYPE_CHECKING:
     from pybuild.build import Library
@@ -88,14 +88,16 @@ def check(
     path = Path(model_path)
     graph = library.plan.graph
     known = reference(ref, path, graph, library.report.rounding)
+    per_layer = per_layer and not known.hybrid
     cases, notes = _cases(graph, known, samples, seed, per_layer)
     nets, missing = _nets(library, backends)
-    judge = Judge(graph, _limits(known), ranges(case.values for case in cases))
+    judge = Judge(graph, _limits(known), ranges(graph, (c.values for c in cases)))
     tallies = {name: Tally() for name in nets}
     try:
         for index, case in enumerate(cases):
             for name, net in nets.items():
-                seen = _compare(judge, net, case, per_layer, trace=tallies[name].good)
+                trace = None if tallies[name].mismatches else known
+                seen = _compare(judge, net, case, per_layer, trace)
                 tallies[name] += seen
             progress(index + 1, len(cases))
     finally:
@@ -141,7 +143,8 @@ def _about(known: Reference) -> Iterator[str]:
     if known.hybrid:
         yield (
             "hybrid model: int8 weights with float activations, which "
-            f"{known.name} quantises on the fly; tolerance {HYBRID_TOLERANCE:g}"
+            f"{known.name} quantises on the fly: only outputs are compared, "
+            f"tolerance {HYBRID_TOLERANCE:g}"
         )
 
 
@@ -163,10 +166,7 @@ def _cases(
             outcome = "still" if _says_nothing(graph, found) else "replaced it"
             what = f"sample {index}: every intermediate was constant; {outcome}"
             notes.append(f"{what}: {given.kind}")
-        values = {
-            n: as_ours(found[n], graph, n) for n in names if _can(found, graph, n)
-        }
-        cases.append(_Case(given, values))
+        cases.append(_Case(given, _values(graph, found, names)))
     return cases, notes
 
 
@@ -186,12 +186,15 @@ def _says_nothing(graph: Graph, found: Values) -> bool:
     return bool(told) and all((value == value.flat[0]).all() for value in told)
 
 
-def _can(found: Values, graph: Graph, name: str) -> bool:
-    if name not in found:
-        return False
-    value = as_ours(found[name], graph, name)
-    tensor = graph.tensor(name)
-    return value.shape == tensor.shape and value.dtype == tensor.dtype.numpy
+def _values(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
+    """What the reference gave of `names`, where its type and shape are ours."""
+    values = {}
+    for name in names:
+        if name in found:
+            value, tensor = as_ours(found[name], graph, name), graph.tensor(name)
+            if (value.shape, value.dtype) == (tensor.shape, tensor.dtype.numpy):
+                values[name] = value
+    return values
 
 
 def as_ours(value: Array, graph: Graph, name: str) -> Array:
@@ -206,7 +209,7 @@ def as_ours(value: Array, graph: Graph, name: str) -> Array:
 
 
 def _compare(
-    judge: Judge, net: Net, case: _Case, per_layer: bool, trace: bool
+    judge: Judge, net: Net, case: _Case, per_layer: bool, trace: Reference | None
 ) -> Tally:
     """One sample through one back end; `trace`: finds the layer of a difference."""
     inputs = case.sample.inputs
@@ -214,15 +217,19 @@ def _compare(
         return judge.compare(net.run_recorded(inputs), case.values)
     net.run(**inputs)
     seen = judge.compare(net.outputs(), case.values)
-    if trace and seen.mismatches:
-        return replace(seen, first_layer=_first_bad(judge.graph, net, case))
+    if trace is not None and seen.mismatches:
+        return replace(seen, first_layer=_first_bad(judge, net, inputs, trace))
     return seen
 
 
-def _first_bad(graph: Graph, net: Net, case: _Case) -> str:
-    """The first layer that differs from the numpy meaning, else the output's."""
-    means = interpret(graph, case.sample.inputs)
-    wanted = {name: means[name] for name in _compared(graph, per_layer=True)}
-    found = net.run_recorded(case.sample.inputs)
-    traced = Judge(graph, Limits(), ranges([wanted])).compare(found, wanted)
-    return traced.first_layer or layer_of(graph, graph.outputs[0])
+def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:
+    """The first layer that differs from the reference, else from numpy."""
+    graph = judge.graph
+    found = net.run_recorded(inputs)
+    for run in (known.run, lambda given: interpret(graph, given)):
+        wanted = _values(graph, run(inputs), _compared(graph, per_layer=True))
+        exact = replace(judge, ranges=ranges(graph, [wanted]))
+        layer = exact.compare(found, wanted).first_layer
+        if layer is not None and layer != layer_of(graph, graph.outputs[0]):
+            return layer
+    return layer_of(graph, graph.outputs[0])

@@ -19,6 +19,8 @@ FLOAT_TOLERANCE = 1e-5
 HYBRID_TOLERANCE = 0.03
 # share of elements of an inexact integer reference that may be a step away
 UNEQUAL_SHARE = 0.001
+# results of these operators are in 0..1 or -1..1
+_SPANS = {"softmax": 1.0, "logistic": 1.0, "tanh": 2.0}
 
 Values = Mapping[str, Array]
 
@@ -121,8 +123,10 @@ def distance(have: Array, want: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.where(np.isnan(far), np.inf, far)
 
 
-def ranges(values: Iterable[Values]) -> dict[str, float]:
-    """Of every float tensor over all value sets; never 0."""
+def ranges(graph: Graph, values: Iterable[Values]) -> dict[str, float]:
+    """Of every float tensor over all value sets; never 0. What is a share of a
+    whole by its meaning has at least its own range, however little of it was seen.
+    """
     lows: dict[str, float] = {}
     highs: dict[str, float] = {}
     for one in values:
@@ -130,8 +134,14 @@ def ranges(values: Iterable[Values]) -> dict[str, float]:
             if value.dtype == np.float32 and value.size:
                 lows[name] = min(lows.get(name, np.inf), float(value.min()))
                 highs[name] = max(highs.get(name, -np.inf), float(value.max()))
-    spans = {name: highs[name] - lows[name] for name in lows}
-    return {n: span or max(abs(highs[n]), 1e-30) for n, span in spans.items()}
+    makers = graph.producers()
+    spans = {}
+    for name, low in lows.items():
+        maker = makers.get(name)
+        least = _SPANS.get(maker.op, 0.0) if maker is not None else 0.0
+        span = max(highs[name] - low, least)
+        spans[name] = span or max(abs(highs[name]), 1e-30)
+    return spans
 
 
 def layer_of(graph: Graph, tensor: str) -> str:

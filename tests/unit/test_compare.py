@@ -33,7 +33,9 @@ def graph() -> Graph:
 def tally(limits: Limits, name: str, have: list[float], want: list[float]) -> Tally:
     kind = np.int8 if name == "x" else np.float32
     a, b = np.array(have, kind), np.array(want, kind)
-    return Judge(graph(), limits, ranges([{name: b}])).compare({name: a}, {name: b})
+    model = graph()
+    judge = Judge(model, limits, ranges(model, [{name: b}]))
+    return judge.compare({name: a}, {name: b})
 
 
 def test_integers_must_be_equal() -> None:
@@ -65,6 +67,15 @@ def test_floats_by_the_range_of_the_tensor(error: float, bad: int) -> None:
     made = tally(Limits(), "y", [0.0 + error, 10.0], [0.0, 10.0])
     assert made.mismatches == bad
     assert made.first_layer == ("relu" if bad else None)
+
+
+def test_the_range_of_a_probability_is_1() -> None:
+    tensors = {n: Tensor(n, (2,), DType.FLOAT32) for n in ("x", "y")}
+    node = Node("softmax", "soft", ("x",), ("y",), {"axis": 0, "beta": 1.0})
+    soft = Graph("s", "s.onnx", (node,), tensors, ("x",), ("y",))
+    value = np.array([0.5, 0.5001], np.float32)
+    assert ranges(soft, [{"x": value, "y": value}])["y"] == 1.0
+    assert ranges(soft, [{"x": value}])["x"] == pytest.approx(1e-4, rel=0.01)
 
 
 def test_not_a_number_is_a_mismatch_and_valid_json() -> None:
