@@ -358,12 +358,7 @@ class _Large:
             wide: tuple[Expr, Expr] = (const(0), self.kernel_w)
             if self.layer.window.padded:
                 wide = self._inside(x0, self.kernel_w, self.pixels.width, "x")
-            inside = (tall[1] - tall[0]) * (wide[1] - wide[0])
-            cells = inside
-            if self.layer.average:
-                inside = cells = k.let("cells", inside)
-            if self.layer.counted and self.layer.window.padded:
-                cells = k.let("all_cells", self.kernel_h * self.kernel_w)
+            inside, cells = self._counts(tall, wide)
             with k.loop("base", channels, 0, BLOCK) as base:
                 count = k.let("count", minimum(channels - base, BLOCK))
                 with k.loop("j", count) as j:
@@ -373,6 +368,22 @@ class _Large:
                 with k.loop("j", count) as j:
                     value = self.reduction.end(load(self.totals, j), cells)
                     k.store(y, at + j, value)
+
+    def _counts(
+        self, tall: tuple[Expr, Expr], wide: tuple[Expr, Expr]
+    ) -> tuple[Expr, Expr]:
+        """Cells of a window on the image, and those that its average counts."""
+        k, layer = self.k, self.layer
+        inside = (tall[1] - tall[0]) * (wide[1] - wide[0])
+        divided = layer.average and (layer.rule is None or layer.varies)
+        if layer.counted and layer.window.padded:
+            cells = self.kernel_h * self.kernel_w
+            if layer.rule is not None:
+                inside = k.let("inside", inside)
+            return inside, k.let("cells", cells) if divided else cells
+        if divided or layer.rule is not None:
+            inside = k.let("cells", inside)
+        return inside, inside
 
     def _cells(
         self,

@@ -38,26 +38,26 @@ from pybuild.targets.target import Target
 _MOST = 2**31 - 1
 
 
-def _normalise() -> tuple[tuple[tuple[Var, Expr], ...], Var, Expr]:
-    """total > 0 shifted left until bit 30 is set, in steps of a power of two."""
+_TOTAL = Var("total", INT32)
+
+
+def _spare_bits() -> Intrin:
+    """How far total > 0 can go left until bit 30 is set, by halving the search."""
     lets: list[tuple[Var, Expr]] = []
-    value, count = Var("total", INT32), const(0)
-    shifts: Expr = count
+    value, shifts = _TOTAL, i32(0)
     for bits in (16, 8, 4, 2, 1):
         step = Var(f"step{bits}", INT32)
         small = value < (1 << (31 - bits))
         lets.append((step, select(small, const(bits), const(0))))
-        moved = Var(f"total{bits}", INT32)
-        lets.append((moved, value << step))
-        value = moved
         shifts = shifts + step
-    return tuple(lets), value, shifts
+        if bits > 1:
+            moved = Var(f"total{bits}", INT32)
+            lets.append((moved, value << step))
+            value = moved
+    return Intrin("crt_spare_bits", (_TOTAL,), shifts, tuple(lets))
 
 
-_LETS, _HALF, _SHIFTS = _normalise()
-_TOTAL, _T = Var("total", INT32), Var("t0", INT32)
-# bits that NORMAL moved `total`; the leading zeros of total, less the sign bit
-SPARE_BITS = Intrin("crt_spare_bits", (_TOTAL,), _SHIFTS, _LETS)
+SPARE_BITS = _spare_bits()
 
 
 def _newton() -> tuple[tuple[Var, Expr], ...]:
