@@ -5,6 +5,7 @@ Every verb is a function in verbs.py; knows nothing of how a model is built.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -27,14 +28,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        code, facts = VERBS[args.verb](args)
-    except BuildError as error:
-        code, facts = error.exit_code, _failed(error.problems)
-    except OSError as error:
-        code, facts = BuildError.exit_code, _failed([_of_file(error)])
+        code, facts = _run(args)
+        if args.json:
+            print(json.dumps(facts, indent=2))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader has gone: nothing more to say, and nothing at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    return _print_json(code, facts) if args.json else code
+    return code
+
+
+def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """The verb's exit code and facts; every problem is on stderr."""
+    try:
+        return VERBS[args.verb](args)
+    except BuildError as error:
+        return error.exit_code, _failed(error.problems)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return BuildError.exit_code, _failed([_of_file(error)])
 
 
 def _failed(problems: Sequence[Problem]) -> dict[str, Any]:
@@ -48,12 +64,3 @@ def _failed(problems: Sequence[Problem]) -> dict[str, Any]:
 def _of_file(error: OSError) -> Problem:
     what = (error.strerror or str(error)).lower()
     return Problem(str(error.filename or ""), what)
-
-
-def _print_json(code: int, facts: dict[str, Any]) -> int:
-    try:
-        print(json.dumps(facts, indent=2), flush=True)
-    except BrokenPipeError:
-        # the reader has gone: nothing more to say, and nothing at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code

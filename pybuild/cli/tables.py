@@ -26,13 +26,16 @@ def table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -
     from rich.table import Table
 
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    made = Table(title=title, box=box.SIMPLE, title_justify="left", title_style="bold")
+    made = Table(box=box.SIMPLE, show_edge=False)
     for heading, side in columns:
         justify: Literal["left", "right"] = "right" if side == "right" else "left"
         made.add_column(heading, justify=justify, overflow="fold")
     for row in rows:
         made.add_row(*row)
-    Console(width=width, highlight=False, markup=False).print(made)
+    console = Console(width=width, highlight=False, markup=False)
+    if title:
+        console.print(title, style="bold", soft_wrap=True)
+    console.print(made)
 
 
 def short(name: str) -> str:
@@ -59,7 +62,7 @@ def show_report(report: Report) -> None:
 
 def _show_layers(layers: Sequence[Layer]) -> None:
     columns = [("layer", "left"), ("operator", "left")]
-    columns += [("multiply-accumulates", "right"), ("output bytes", "right")]
+    columns += [("MACs", "right"), ("out bytes", "right")]
     rows = [(short(x.name), x.op, f"{x.macs:,}", f"{x.out_bytes:,}") for x in layers]
     table("", columns, rows)
 
@@ -89,7 +92,7 @@ def show_check(result: CheckResult) -> None:
 
 def show_bench(result: BenchResult) -> None:
     columns = [("layer", "left"), ("operator", "left")]
-    columns += [("multiply-accumulates", "right"), ("microseconds", "right")]
+    columns += [("MACs", "right"), ("microseconds", "right")]
     rows = [
         (short(x.name), x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}")
         for x in result.layers

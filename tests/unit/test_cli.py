@@ -207,3 +207,19 @@ def test_bench(capsys: Capture) -> None:
     assert all(list(x) == ["name", "op", "macs", "seconds"] for x in facts["layers"])
     assert facts["seconds"]["min"] > 0
     assert all(x["seconds"] > 0 for x in facts["layers"])
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f"{sys.executable} -m pybuild.cli inspect {INT8} --json"
+    done = subprocess.run(
+        ["sh", "-c", f"{command} | true"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("here")
+    out = str(tmp_path / "file" / "out")
+    code, facts, err = crt(capsys, "build", INT8, "-o", out)
+    assert code == 2
+    assert err == f"{facts['error'][0]['where']}: not a directory\n"
