@@ -1,0 +1,176 @@
+"""A Graph while it is being imported: what is known so far, by ONNX name.
+
+A uint8 tensor of the file is int8 here, its zero point 128 lower; only the boundary
+is uint8. Must not know any ONNX operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.op import Op
+from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.ops import OPERATORS
+
+# more than this is a broken file, not a model for a microcontroller
+MOST_BYTES = 1 << 31
+
+
+class Draft:
+    """Tensors, constants and nodes, all by the names of the file.
+
+    values    what is known at build time; becomes a constant when an operator reads it
+    quants    scales that the file gives to tensors where they are read
+    sources   dequantised constant -> the integers that it comes from
+    unsigned  int8 tensors that are uint8 in the file
+    inner     uint8 input -> its int8 twin
+    """
+
+    def __init__(self, source: str, reserved: Collection[str]) -> None:
+        self.source = source
+        self.reserved = set(reserved)
+        self.values: dict[str, Array] = {}
+        self.quants: dict[str, Quant] = {}
+        self.sources: dict[str, str] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, Array] = {}
+        self.nodes: list[Node] = []
+        self.unsigned: set[str] = set()
+        self.inner: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self._view = Graph("", source, (), self.tensors, (), (), self.constants)
+
+    def fresh(self, text: str) -> str:
+        """A name like `text` that nothing else has."""
+        name, count = text, 1
+        while name in self.tensors or name in self.reserved or name in self.values:
+            count += 1
+            name = f"{text}.{count}"
+        return name
+
+    def known(self, name: str) -> Array | None:
+        """The value of a tensor, if it is known at build time."""
+        return self.values.get(name)
+
+    def has(self, name: str) -> bool:
+        return name in self.tensors or name in self.values
+
+    def tensor(self, name: str) -> Tensor:
+        """The type of a tensor; a known value becomes a constant of the graph.
+
+        Errors  BuildError for an element type that we do not have
+        """
+        if name not in self.tensors:
+            self._store(name, self.values[name], self.quants.get(name))
+        return self.tensors[name]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor or of a known value."""
+        value = self.values.get(name)
+        return value.shape if value is not None else self.tensors[name].shape
+
+    def constant(self, text: str, value: Array, quant: Quant | None = None) -> str:
+        """A new constant, named like `text`."""
+        name = self.fresh(text)
+        self._store(name, value, quant)
+        return name
+
+    def _store(self, name: str, value: Array, quant: Quant | None) -> None:
+        try:
+            dtype = DType.of(value)
+        except ValueError:
+            what = f"'{name}' is {value.dtype.name}, which is not supported"
+            raise BuildError("", what, "export the model in float32 or int8") from None
+        if dtype is DType.UINT8:
+            value, dtype = signed(value), DType.INT8
+        self.tensors[name] = Tensor(name, value.shape, dtype, quant)
+        self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
+
+    def emit(
+        self,
+        op: str,
+        name: str,
+        inputs: Sequence[str],
+        output: str,
+        attrs: Mapping[str, Attr] | None = None,
+        *,
+        shape: tuple[int, ...] = (),
+        dtype: DType = DType.FLOAT32,
+        quant: Quant | None = None,
+    ) -> str:
+        """Adds a node; its output's type is what the operator infers.
+
+        shape, dtype, quant   of the output, for operators that are told them
+        Errors  BuildError where the operator refuses
+        """
+        for read in inputs:
+            if read:
+                self.tensor(read)
+        if output in self.tensors or output in self.values:
+            raise BuildError("", f"the tensor '{output}' is defined again")
+        node = Node(op, name, tuple(inputs), (output,), dict(attrs or {}))
+        self.tensors[output] = Tensor(output, shape, dtype, quant)
+        try:
+            made_shape, made = OPERATORS[op].infer(node, self._view)[0]
+        except Exception:
+            del self.tensors[output]
+            raise
+        if quant is None and made is not DType.FLOAT32:
+            quant = self.tensors[inputs[0]].quant
+        tensor = Tensor(output, made_shape, made, quant)
+        self.tensors[output] = tensor
+        if tensor.bytes > MOST_BYTES:
+            raise BuildError("", f"'{output}' would have {tensor.bytes} bytes")
+        self.nodes.append(node)
+        return output
+
+    def arranged(
+        self, op: Op, name: str, perm: tuple[int, ...], shape: tuple[int, ...], what: str
+    ) -> str:
+        """Weights with their axes moved, then in `shape`; their scales follow.
+
+        shape   drops only last axes of size 1
+        Errors  BuildError if they are not known at build time
+        """
+        whole = self.sources.get(name, name)
+        value = self.constants.get(whole)
+        if value is None:
+            value = self.values.get(whole)
+        if value is None:
+            hint = "only constant weights are supported; fold them at export"
+            raise op.invalid(f"its {what} '{name}' is computed by the model", hint)
+        if len(perm) != value.ndim:
+            raise op.invalid(f"its {what} has shape {list(value.shape)}")
+        moved = np.ascontiguousarray(value.transpose(perm)).reshape(shape)
+        if whole == name:
+            return self.constant(f"{name}.moved", moved)
+        quant = self.tensors[whole].quant
+        if quant is not None and quant.axis is not None:
+            quant = replace(quant, axis=perm.index(quant.axis))
+        integers = self.constant(f"{whole}.moved", moved, quant)
+        output = self.fresh(f"{name}.moved")
+        self.emit("dequantize", output, [integers], output, {"simulated": True})
+        self.sources[output] = integers
+        return output
+
+    def renamed(self, old: str, new: str) -> None:
+        """Gives a tensor that nodes make another name."""
+        self.tensors[new] = replace(self.tensors.pop(old), name=new)
+
+        def names(found: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(new if name == old else name for name in found)
+
+        self.nodes = [
+            replace(n, inputs=names(n.inputs), outputs=names(n.outputs))
+            for n in self.nodes
+        ]
+
+
+def signed(value: Array) -> Array:
+    """uint8 as int8, each 128 lower."""
+    return (value.astype(np.int16) - 128).astype(np.int8)

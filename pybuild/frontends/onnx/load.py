@@ -1,0 +1,204 @@
+"""The ONNX frontend: one table of operators, and the way from a file to a Graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import PurePath
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx import dense, eltwise, quant, shape, spatial
+from pybuild.frontends.onnx.draft import Draft
+from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
+from pybuild.frontends.onnx.op import MICROSOFT, Op, OnnxModel
+from pybuild.frontends.onnx.read import read
+from pybuild.graph import Graph, Quant, Tensor
+
+Handler = Callable[[Draft, Op], None]
+
+_STANDARD: dict[str, Handler] = {
+    "Add": eltwise.same,
+    "AveragePool": spatial.pool,
+    "BatchNormalization": eltwise.batch_norm,
+    "Cast": eltwise.cast,
+    "Clip": eltwise.clip,
+    "Concat": shape.concat,
+    "Conv": spatial.conv,
+    "DequantizeLinear": quant.dequantize_linear,
+    "Div": eltwise.div,
+    "Dropout": shape.identity,
+    "Flatten": shape.flatten,
+    "Gemm": dense.gemm,
+    "GlobalAveragePool": spatial.global_average,
+    "GlobalMaxPool": spatial.global_max,
+    "Identity": shape.identity,
+    "LeakyRelu": eltwise.leaky_relu,
+    "MatMul": dense.matmul,
+    "MaxPool": spatial.pool,
+    "Mul": eltwise.same,
+    "Pad": shape.pad,
+    "QLinearConv": quant.qlinear_conv,
+    "QLinearMatMul": quant.qlinear_matmul,
+    "QuantizeLinear": quant.quantize_linear,
+    "ReduceMean": eltwise.reduce_mean,
+    "Relu": eltwise.relu,
+    "Reshape": shape.reshape,
+    "Sigmoid": eltwise.same,
+    "Slice": shape.slice_,
+    "Softmax": eltwise.softmax,
+    "Split": shape.split,
+    "Squeeze": shape.squeeze,
+    "Sub": eltwise.same,
+    "Tanh": eltwise.same,
+    "Transpose": shape.transpose,
+    "Unsqueeze": shape.unsqueeze,
+}
+_MICROSOFT: dict[str, Handler] = {
+    "DequantizeLinear": quant.dequantize_linear,
+    "QGemm": quant.qgemm,
+    "QLinearAdd": quant.qlinear_binary,
+    "QLinearAveragePool": quant.qlinear_unary,
+    "QLinearConcat": quant.qlinear_concat,
+    "QLinearGlobalAveragePool": quant.qlinear_unary,
+    "QLinearLeakyRelu": quant.qlinear_unary,
+    "QLinearMul": quant.qlinear_binary,
+    "QLinearReduceMean": quant.qlinear_unary,
+    "QLinearSigmoid": quant.qlinear_unary,
+    "QLinearSoftmax": quant.qlinear_unary,
+    "QuantizeLinear": quant.quantize_linear,
+}
+OPERATORS: dict[tuple[str, str], Handler] = {
+    **{("", kind): handler for kind, handler in _STANDARD.items()},
+    **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
+}
+
+# what handlers raise on attributes and shapes that make no sense
+_BAD = (
+    ValueError, TypeError, KeyError, IndexError, ArithmeticError, AssertionError,
+    MemoryError, RecursionError, StopIteration, AttributeError,
+)  # fmt: skip
+
+
+def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
+    """The graph of an ONNX file.
+
+    input_dims  values of dynamic dimensions, by their name
+    Errors      BuildError with every finding
+    """
+    known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
+    model = read(path, data, input_dims, known)
+    draft = Draft(path, _names(model))
+    draft.values.update(model.constants)
+    quant.declared_quants(draft, model.ops)
+    _add_inputs(draft, model)
+    for op in model.ops:
+        _import(draft, op)
+    if draft.problems:
+        raise BuildError.of(draft.problems)
+    _finish_outputs(draft, model)
+    if draft.problems:
+        raise BuildError.of(draft.problems)
+    name = re.sub(r"\W", "_", PurePath(path).stem)
+    return Graph(
+        name=name,
+        source=path,
+        nodes=tuple(draft.nodes),
+        tensors=_used(draft, model),
+        inputs=tuple(i.name for i in model.inputs),
+        outputs=tuple(o.name for o in model.outputs),
+        constants=draft.constants,
+    )
+
+
+def _names(model: OnnxModel) -> set[str]:
+    boundary = (*model.inputs, *model.outputs)
+    return {v.name for v in boundary} | {
+        name for op in model.ops for name in (*op.inputs, *op.outputs)
+    }
+
+
+def _add_inputs(draft: Draft, model: OnnxModel) -> None:
+    """Input tensors; a uint8 one is also made int8."""
+    for value in model.inputs:
+        dtype = DType(value.dtype)
+        found = draft.quants.get(value.name)
+        tensor = Tensor(value.name, value.shape, dtype, found)
+        if tensor.bytes > 1 << 31:
+            what = f"input '{value.name}' has {tensor.bytes} bytes"
+            draft.problems.append(Problem(draft.source, what))
+        draft.tensors[value.name] = tensor
+        if dtype is DType.UINT8:
+            _add_unsigned_input(draft, tensor)
+
+
+def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
+    inner = tensor.quant or Quant((1.0,), (-128,))
+    outer = replace(inner, zero_point=tuple(z + 128 for z in inner.zero_point))
+    draft.tensors[tensor.name] = replace(tensor, quant=outer)
+    name = draft.fresh(f"{tensor.name}.int8")
+    draft.emit(
+        "quantize", name, [tensor.name], name, dtype=DType.INT8, quant=inner
+    )
+    draft.inner[tensor.name] = name
+    draft.unsigned.add(name)
+
+
+def _import(draft: Draft, op: Op) -> None:
+    """One node; what is wrong with it is noted, and what reads it left out."""
+    op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
+    if any(name and not draft.has(name) for name in op.inputs):
+        return
+    try:
+        if fold(draft, op):
+            return
+        handler = OPERATORS.get((op.domain, op.kind))
+        if handler is None:
+            what = "can only be computed from constants"
+            raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
+        handler(draft, op)
+        _note_unsigned(draft, op)
+    except BuildError as error:
+        draft.problems += [
+            replace(p, where=op.where) for p in error.problems
+        ]
+    except _BAD as error:
+        what = f"its attributes or inputs are not valid ({type(error).__name__})"
+        draft.problems.append(Problem(op.where, what))
+
+
+def _note_unsigned(draft: Draft, op: Op) -> None:
+    if op.kind in quant.KEEPING and op.input(0) in draft.unsigned:
+        draft.unsigned |= set(op.outputs)
+
+
+def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
+    """Every output exists, and a uint8 one is uint8 again."""
+    for value in model.outputs:
+        if not draft.has(value.name):
+            what = f"output '{value.name}' is never computed"
+            draft.problems.append(Problem(draft.source, what))
+            continue
+        tensor = draft.tensor(value.name)
+        if value.name in draft.constants or value.dtype != "uint8":
+            continue
+        if tensor.dtype is not DType.INT8:
+            continue
+        inner = tensor.quant or Quant((1.0,), (-128,))
+        name = draft.fresh(f"{value.name}.int8")
+        draft.renamed(value.name, name)
+        outer = replace(inner, zero_point=tuple(z + 128 for z in inner.zero_point))
+        draft.emit(
+            "quantize", value.name, [name], value.name, dtype=DType.UINT8, quant=outer
+        )
+
+
+def _used(draft: Draft, model: OnnxModel) -> dict[str, Tensor]:
+    """The tensors that something reads or makes; drops unread constants."""
+    names = {v.name for v in (*model.inputs, *model.outputs)}
+    for node in draft.nodes:
+        names |= {n for n in (*node.inputs, *node.outputs) if n}
+    for name in set(draft.constants) - names:
+        del draft.constants[name]
+    return {name: t for name, t in draft.tensors.items() if name in names}

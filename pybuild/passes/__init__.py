@@ -1,0 +1,80 @@
+"""Graph to Graph: the passes, in the order in which they run.
+
+Each is a pure function in its own file, keeps the names of inputs and outputs, and
+keeps the model's results: bit for bit for integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pybuild.graph import Graph, verify
+from pybuild.passes.activation import fuse_activation
+from pybuild.passes.batch_norm import fuse_batch_norm
+from pybuild.passes.dead import remove_dead
+from pybuild.passes.fold import fold_constants
+from pybuild.passes.layout import set_layout
+from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.noop import remove_noops
+from pybuild.passes.pad import fuse_pad
+from pybuild.passes.qdq import integer_arithmetic
+from pybuild.passes.reshape import merge_reshapes, sink_reshapes
+from pybuild.passes.transposes import fold_transposes
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """What the user chose.
+
+    rounding  litert | tflm | single | onnx
+    layout    input or output name -> nhwc | nchw
+    """
+
+    rounding: str = "litert"
+    layout: Mapping[str, str] = field(default_factory=dict)
+
+
+Pass = Callable[[Graph, PassOptions], Graph]
+
+
+def _plain(pure: Callable[[Graph], Graph]) -> Pass:
+    return lambda graph, options: pure(graph)
+
+
+PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("remove_dead", _plain(remove_dead)),
+    ("fold_constants", _plain(fold_constants)),
+    ("remove_noops", _plain(remove_noops)),
+    ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
+    ("fold_transposes", _plain(fold_transposes)),
+    ("merge_reshapes", _plain(merge_reshapes)),
+    ("sink_reshapes", _plain(sink_reshapes)),
+    ("fuse_pad", _plain(fuse_pad)),
+    ("fuse_batch_norm", _plain(fuse_batch_norm)),
+    ("fuse_activation", _plain(fuse_activation)),
+    ("remove_dead", _plain(remove_dead)),
+    ("integer_arithmetic", _plain(integer_arithmetic)),
+    ("fold_constants", _plain(fold_constants)),
+    ("merge_reshapes", _plain(merge_reshapes)),
+    ("remove_noops", _plain(remove_noops)),
+    ("fuse_batch_norm", _plain(fuse_batch_norm)),
+    ("fuse_pad", _plain(fuse_pad)),
+    ("fuse_activation", _plain(fuse_activation)),
+    ("remove_noops", _plain(remove_noops)),
+    ("remove_dead", _plain(remove_dead)),
+    ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("own_outputs", _plain(own_outputs)),
+)
+
+
+def run(graph: Graph, options: PassOptions) -> Graph:
+    """All passes, each result verified.
+
+    Errors  BuildError for a graph or an option that makes no sense
+    """
+    verify(graph)
+    for _, one in PIPELINE:
+        graph = one(graph, options)
+        verify(graph)
+    return graph

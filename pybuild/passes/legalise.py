@@ -1,0 +1,59 @@
+"""Last: every node says how it rounds, and outputs are tensors of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.passes.edit import Edit
+
+_BYTES = (DType.INT8, DType.UINT8)
+_ROUNDING = (
+    "conv2d", "depthwise_conv2d", "dense", "add", "sub", "mul", "avg_pool2d", "mean",
+    "softmax", "logistic", "tanh", "leaky_relu", "clip", "quantize",
+)  # fmt: skip
+_RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "even"}
+
+
+def set_rounding(graph: Graph, option: str) -> Graph:
+    """The attribute `rounding` of every quantised node, from the build option."""
+    return replace(
+        graph,
+        nodes=tuple(
+            node.with_attrs(rounding=rule_of(node, graph, option))
+            if node.op in _ROUNDING and graph.tensor(node.output).dtype in _BYTES
+            else node
+            for node in graph.nodes
+        ),
+    )
+
+
+def rule_of(node: Node, graph: Graph, option: str) -> str:
+    """LiteRT's reference kernels round a dense layer with one scale once, by float."""
+    if option == "litert" and node.op == "dense":
+        quant = graph.tensor(node.inputs[1]).quant
+        if quant is not None and len(quant.scale) == 1:
+            return "away"
+    return _RULES[option]
+
+
+def own_outputs(graph: Graph) -> Graph:
+    """An output that is an input, a constant or another output is copied."""
+    edit = Edit(graph)
+    for node in graph.nodes:
+        edit.keep(node)
+    made = {name for node in graph.nodes for name in node.outputs}
+    outputs: list[str] = []
+    for name in graph.outputs:
+        if name in made and name not in outputs:
+            outputs.append(name)
+            continue
+        tensor = graph.tensor(name)
+        new = edit.fresh(f"{name}.copy")
+        node = Node("copy", f"{name}.copy", (name,), (new,))
+        outputs.append(
+            edit.emit(node, quant=tensor.quant, dtype=tensor.dtype, shape=tensor.shape)
+        )
+    edit.old = replace(graph, outputs=tuple(outputs))
+    return edit.done()

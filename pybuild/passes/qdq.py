@@ -1,0 +1,285 @@
+"""QDQ to integers: float operators between dequantize and quantize become int8.
+
+Only pairs that the file means as integers (attribute `simulated`, from the ONNX
+frontend); what is left stays float between its dequantize and quantize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.ops.conv import conv_parameters
+from pybuild.ops.interpret import operator_of
+from pybuild.passes.edit import Edit
+
+# commute with quantisation: the integers move, or the largest is chosen
+MOVEMENT = ("reshape", "transpose", "slice", "max_pool2d", "pad", "concat", "copy")
+WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
+COMPUTED = (
+    "add", "sub", "mul", "avg_pool2d", "mean", "softmax", "logistic", "tanh",
+    "leaky_relu", "clip",
+)  # fmt: skip
+
+
+@dataclass
+class _Sweep:
+    """State of the one pass over the nodes.
+
+    integers  float tensor -> the int8 tensor that it is the dequantize of
+    wanted    float tensor -> the quantisation that all its readers ask for
+    floats    float tensors that were needed after all
+    taken     outputs of quantize nodes that other nodes now make
+    """
+
+    graph: Graph
+    edit: Edit
+    users: Mapping[str, Sequence[Node]]
+    integers: dict[str, str]
+    wanted: dict[str, Quant]
+    floats: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+
+
+def integer_arithmetic(graph: Graph) -> Graph:
+    """The graph with every operator in int8 that stands between int8 tensors.
+
+    Errors  none: what does not fit stays in float32
+    """
+    users = graph.consumers()
+    sweep = _Sweep(graph, Edit(graph), users, {}, _wanted(graph, users))
+    for node in graph.nodes:
+        if not _taken(sweep, node):
+            _keep(sweep, node)
+    for name in graph.outputs:
+        _float(sweep, name)
+    nodes = [_plain(node) for node in sweep.edit.nodes]
+    return sweep.edit.done(nodes)
+
+
+def _plain(node: Node) -> Node:
+    return replace(node, attrs={k: v for k, v in node.attrs.items() if k != "simulated"})
+
+
+def _taken(sweep: _Sweep, node: Node) -> bool:
+    simulated = bool(node.attrs.get("simulated"))
+    match node.op:
+        case "dequantize" if simulated:
+            return _note(sweep, node)
+        case "quantize" if simulated:
+            return _quantize(sweep, node)
+        case op if op in MOVEMENT:
+            return _move(sweep, node)
+        case op if op in WEIGHTED:
+            return _layer(sweep, node)
+        case op if op in COMPUTED:
+            return _compute(sweep, node)
+    return False
+
+
+def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Quant]:
+    """Of each tensor that only quantize nodes read, through movement: their one
+    quantisation.
+    """
+    found: dict[str, Quant] = {}
+    for node in reversed(graph.nodes):
+        for name in node.outputs:
+            asked = {_asked(graph, user, found) for user in users[name]}
+            if len(asked) == 1 and name not in graph.outputs:
+                quant = asked.pop()
+                if quant is not None:
+                    found[name] = quant
+    return found
+
+
+def _asked(graph: Graph, user: Node, found: Mapping[str, Quant]) -> Quant | None:
+    if user.op == "quantize" and user.attrs.get("simulated"):
+        return graph.tensor(user.output).quant
+    if user.op in MOVEMENT:
+        return found.get(user.output)
+    return None
+
+
+def _keep(sweep: _Sweep, node: Node) -> None:
+    for name in node.inputs:
+        _float(sweep, name)
+    sweep.edit.keep(node)
+
+
+def _float(sweep: _Sweep, name: str) -> None:
+    """The float tensor itself, dequantised once if it is only known as integers."""
+    source = sweep.integers.get(name)
+    if source is not None and name not in sweep.floats:
+        sweep.floats.add(name)
+        sweep.edit.nodes.append(Node("dequantize", name, (source,), (name,)))
+
+
+def _note(sweep: _Sweep, node: Node) -> bool:
+    sweep.integers[node.output] = sweep.edit.name(node.inputs[0])
+    return True
+
+
+def _int8(sweep: _Sweep, name: str) -> Tensor | None:
+    """The int8 tensor behind a float one, with one scale for all of it."""
+    source = sweep.integers.get(name)
+    if source is None:
+        return None
+    tensor = sweep.edit.tensors[source]
+    whole = tensor.quant is not None and len(tensor.quant.scale) == 1
+    return tensor if whole and tensor.dtype is DType.INT8 else None
+
+
+def _quantize(sweep: _Sweep, node: Node) -> bool:
+    """Of integers: nothing where they have that scale, else a requantisation."""
+    x = _int8(sweep, node.inputs[0])
+    if x is None:
+        return False
+    y = sweep.edit.tensors[node.output]
+    if x.name == node.output:
+        return True
+    if x.quant == y.quant and node.output not in sweep.graph.outputs:
+        sweep.edit.alias(node.output, x.name)
+        return True
+    op = "copy" if x.quant == y.quant else "quantize"
+    sweep.edit.nodes.append(Node(op, node.name, (x.name,), node.outputs))
+    return True
+
+
+def _target(sweep: _Sweep, name: str, quant: Quant) -> str:
+    """What the integers of a float tensor are called: as its quantize calls them."""
+    for user in sweep.users[name]:
+        output = user.output
+        same = user.op == "quantize" and sweep.graph.tensor(output).quant == quant
+        if same and output not in sweep.taken:
+            sweep.taken.add(output)
+            return output
+    return sweep.edit.fresh(f"{name}.int8")
+
+
+def _emit(sweep: _Sweep, node: Node, inputs: Sequence[str], quant: Quant) -> bool:
+    """Emits the int8 form of a node; False if the operator refuses."""
+    output = node.output
+    target = _target(sweep, output, quant)
+    made = replace(node, inputs=tuple(inputs), outputs=(target,))
+    shape = sweep.edit.tensors[output].shape
+    try:
+        sweep.edit.emit(made, shape=shape, quant=quant, dtype=DType.INT8)
+        if node.op in WEIGHTED:
+            conv_parameters(made.with_attrs(rounding="even"), sweep.edit.view())
+    except BuildError:
+        if sweep.edit.nodes[-1:] == [made]:
+            sweep.edit.nodes.pop()
+        return False
+    sweep.integers[output] = target
+    return True
+
+
+def _move(sweep: _Sweep, node: Node) -> bool:
+    tensors = [_int8(sweep, name) for name in node.inputs]
+    found = [t for t in tensors if t is not None]
+    if not found or len(found) < len(tensors):
+        return False
+    quant = found[0].quant
+    assert quant is not None
+    if node.op == "concat":
+        quant = _concat_quant(sweep, node, found)
+        if quant is None:
+            return False
+    if node.op == "pad" and not _exact_pad(node, found[0]):
+        return False
+    inputs = [_requantised(sweep, t, quant) for t in found]
+    return _emit(sweep, node, inputs, quant)
+
+
+def _concat_quant(sweep: _Sweep, node: Node, found: Sequence[Tensor]) -> Quant | None:
+    """The scale of all inputs, or the one that the output is quantised with."""
+    quants = {t.quant for t in found}
+    return quants.pop() if len(quants) == 1 else sweep.wanted.get(node.output)
+
+
+def _requantised(sweep: _Sweep, tensor: Tensor, quant: Quant) -> str:
+    if tensor.quant == quant:
+        return tensor.name
+    name = sweep.edit.fresh(f"{tensor.name}.requantised")
+    node = Node("quantize", name, (tensor.name,), (name,))
+    return sweep.edit.emit(node, quant=quant, dtype=DType.INT8)
+
+
+def _exact_pad(node: Node, tensor: Tensor) -> bool:
+    """The padding's value is one of the integers."""
+    steps = float(node.attrs.get("value", 0.0)) / tensor.scale
+    whole = round(steps) + tensor.zero_point if np.isfinite(steps) else 1000
+    return abs(steps - round(steps)) < 1e-4 and -128 <= whole <= 127
+
+
+def _compute(sweep: _Sweep, node: Node) -> bool:
+    quant = sweep.wanted.get(node.output)
+    tensors = [_int8(sweep, name) for name in node.inputs]
+    found = [t for t in tensors if t is not None]
+    if quant is None or len(found) < len(tensors):
+        return False
+    return _emit(sweep, node, [t.name for t in found], quant)
+
+
+def _layer(sweep: _Sweep, node: Node) -> bool:
+    """conv2d, depthwise_conv2d, dense on int8 weights; the bias becomes int32."""
+    quant, x = sweep.wanted.get(node.output), _int8(sweep, node.inputs[0])
+    weights = sweep.integers.get(node.inputs[1], "")
+    if quant is None or x is None or weights not in sweep.edit.constants:
+        return False
+    w = sweep.edit.tensors[weights]
+    if w.dtype is not DType.INT8 or w.quant is None or any(w.quant.zero_point):
+        return False
+    inputs = [x.name, weights]
+    if len(node.inputs) > 2 and node.inputs[2]:
+        bias = _bias(sweep, node.inputs[2], x, w.quant)
+        if bias is None:
+            return False
+        inputs.append(bias)
+    return _emit(sweep, node, inputs, quant)
+
+
+def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
+    """int32 of scale x * weights: as the file has it, or rounded from its numbers."""
+    scale = tuple(x.scale * s for s in weights.scale)
+    quant = Quant(scale, (0,), 0 if len(scale) > 1 else None)
+    edit = sweep.edit
+    source = sweep.integers.get(name, "")
+    if source in edit.constants:
+        tensor, value = edit.tensors[source], edit.constants[source]
+        if tensor.dtype is DType.INT32 and _same_scale(tensor.quant, scale):
+            return source
+        real = _numbers(sweep, tensor)
+    elif name in edit.constants and edit.constants[name].dtype == np.float32:
+        value = edit.constants[name]
+        real = value.astype(np.float64)
+    else:
+        return None
+    whole = np.rint(real / np.asarray(scale))
+    if bool((np.abs(whole) > 2**31 - 1).any()):
+        return None
+    return edit.constant(f"{name}.int32", whole.astype(np.int32), quant)
+
+
+def _same_scale(quant: Quant | None, scale: tuple[float, ...]) -> bool:
+    if quant is None or any(quant.zero_point):
+        return False
+    return bool(np.allclose(quant.scale, scale, rtol=1e-5, atol=0))
+
+
+def _numbers(sweep: _Sweep, tensor: Tensor) -> npt.NDArray[np.float64]:
+    """What a dequantize of a constant makes."""
+    output = "number"
+    node = Node("dequantize", output, (tensor.name,), (output,))
+    view = sweep.edit.view()
+    value = sweep.edit.constants[tensor.name]
+    made: npt.NDArray[np.float64] = (
+        operator_of(node, view).reference(node, view, [value])[0].astype(np.float64)
+    )
+    return made

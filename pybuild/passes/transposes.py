@@ -1,0 +1,282 @@
+"""Transposes away: they sink through the graph, meet others, and cancel.
+
+One sweep in order. A transpose is not computed but noted (views.py); operators that
+can work in any order of axes do so, the others ask for the tensor as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.graph import Graph, Node
+from pybuild.passes.edit import Edit, renamed, used
+from pybuild.passes.views import (
+    View,
+    Views,
+    composed,
+    inverse,
+    moves_nothing,
+)
+
+Sweep = Callable[[Views, Node], bool]
+
+
+def fold_transposes(graph: Graph) -> Graph:
+    """The same graph with as few transposes as sinking leaves.
+
+    A transpose that moves no bytes becomes a reshape; a flatten before a dense layer
+    reorders its weights.
+    """
+    edit = Edit(graph)
+    views = Views(edit)
+    for node in graph.nodes:
+        rule = _RULES.get(node.op)
+        if node.op == "dequantize" and node.inputs[0] in graph.constants:
+            rule = None
+        if rule is None or not rule(views, node):
+            _keep(views, node)
+    for name in graph.outputs:
+        _finish(views, name)
+    return _plain_names(edit.done())
+
+
+def _keep(views: Views, node: Node) -> None:
+    """The node on its inputs as they were."""
+    inputs = tuple(views.read(name) for name in node.inputs)
+    views.edit.nodes.append(replace(node, inputs=inputs))
+
+
+def _finish(views: Views, name: str) -> None:
+    """An output of the model is computed under its own name."""
+    made = any(name in node.outputs for node in views.edit.nodes)
+    view = views.of(name)
+    if made or name in views.edit.old.inputs or name in views.edit.constants:
+        return
+    if view.plain:
+        tensor = views.edit.tensors[view.base]
+        node = Node("copy", name, (view.base,), (name,))
+        views.edit.emit(node, quant=tensor.quant, dtype=tensor.dtype)
+    else:
+        views.compute(view, name)
+
+
+def _on_base(
+    views: Views, node: Node, inputs: tuple[str, ...], perm: tuple[int, ...],
+    shape: tuple[int, ...] | None = None,
+) -> bool:  # fmt: skip
+    """Computes the node on bases; its output is a view by `perm` of what that makes."""
+    old = views.edit.tensors[node.output]
+    base = views.fresh(node.output)
+    made = replace(node, inputs=inputs, outputs=(base,))
+    views.edit.emit(made, quant=old.quant, dtype=old.dtype)
+    views.put(node.output, View(base, perm, shape))
+    return True
+
+
+# ---- one rule per kind of operator; False where it has nothing to do ----------------
+
+
+def _transpose(views: Views, node: Node) -> bool:
+    view, perm = views.of(node.inputs[0]), tuple(node.attrs["perm"])
+    if view.shape is not None:
+        name = views.read(node.inputs[0])
+        view = View(name, tuple(range(len(perm))))
+    views.put(node.output, View(view.base, composed(view.perm, perm)))
+    return True
+
+
+def _reshape(views: Views, node: Node) -> bool:
+    view = views.of(node.inputs[0])
+    if view.plain:
+        return False
+    base, target = views.edit.tensors[view.base], views.edit.tensors[node.output]
+    if moves_nothing(base.shape, view.perm):
+        made = replace(node, inputs=(view.base,))
+        views.edit.emit(
+            made, shape=target.shape, quant=target.quant, dtype=target.dtype
+        )
+        return True
+    views.put(node.output, replace(view, shape=target.shape))
+    return True
+
+
+def _unary(views: Views, node: Node) -> bool:
+    view = views.of(node.inputs[0])
+    if view.plain:
+        return False
+    return _on_base(views, node, (view.base,), view.perm, view.shape)
+
+
+def _many(views: Views, node: Node) -> bool:
+    """add, sub, mul, concat: all operands in the order of the first that has one."""
+    out = views.edit.tensors[node.output]
+    found = [views.of(name) for name in node.inputs]
+    constant = [name in views.edit.constants for name in node.inputs]
+    ordered = [
+        view
+        for view, known in zip(found, constant, strict=True)
+        if not known and not view.plain and view.shape is None
+        and len(view.perm) == len(out.shape)
+    ]  # fmt: skip
+    if not ordered:
+        return False
+    perm = ordered[0].perm
+    inputs = tuple(_in_order(views, name, perm) for name in node.inputs)
+    if node.op == "concat":
+        node = node.with_attrs(axis=perm[int(node.attrs["axis"])])
+    return _on_base(views, node, inputs, perm)
+
+
+def _in_order(views: Views, name: str, perm: tuple[int, ...]) -> str:
+    """A tensor t such that transpose(t, perm) is the tensor called `name`."""
+    edit = views.edit
+    view, back = views.of(name), inverse(perm)
+    if view.shape is None and view.perm == perm:
+        return view.base
+    shape = edit.tensors[name].shape
+    wide = (1,) * (len(perm) - len(shape)) + shape
+    if name in edit.constants:
+        value = edit.constants[name]
+        if value.size == 1:
+            return name
+        moved = np.ascontiguousarray(value.reshape(wide).transpose(back))
+        return edit.constant(f"{name}.nhwc", moved, edit.tensors[name].quant)
+    if len(shape) == len(perm) and view.shape is None:
+        moved_view = View(view.base, composed(view.perm, back))
+        if moved_view.plain:
+            return view.base
+        return views.compute(moved_view, views.fresh(name))
+    at = views.read(name)
+    if wide != shape:
+        at = views.compute(
+            View(at, tuple(range(len(shape))), wide), edit.fresh(f"{name}.wide")
+        )
+    return views.compute(View(at, back), views.fresh(name))
+
+
+def _pad(views: Views, node: Node) -> bool:
+    return _per_axis(views, node, ("pads",))
+
+
+def _slice(views: Views, node: Node) -> bool:
+    return _per_axis(views, node, ("begin", "end", "strides"))
+
+
+def _per_axis(views: Views, node: Node, keys: tuple[str, ...]) -> bool:
+    """Attributes with one entry per axis move with the axes."""
+    view = views.of(node.inputs[0])
+    if view.plain or view.shape is not None:
+        return False
+    back = inverse(view.perm)
+    attrs = {key: tuple(node.attrs[key][axis] for axis in back) for key in keys}
+    return _on_base(views, node.with_attrs(**attrs), (view.base,), view.perm)
+
+
+def _softmax(views: Views, node: Node) -> bool:
+    view = views.of(node.inputs[0])
+    if view.plain or view.shape is not None:
+        return False
+    made = node.with_attrs(axis=view.perm[int(node.attrs["axis"])])
+    return _on_base(views, made, (view.base,), view.perm)
+
+
+def _mean(views: Views, node: Node) -> bool:
+    view = views.of(node.inputs[0])
+    if view.plain or view.shape is not None:
+        return False
+    gone = {view.perm[axis] for axis in node.attrs["axes"]}
+    perm = view.perm
+    if not node.attrs["keepdims"]:
+        left = [axis for axis in range(len(perm)) if axis not in gone]
+        perm = tuple(left.index(axis) for axis in perm if axis not in gone)
+    made = node.with_attrs(axes=tuple(sorted(gone)))
+    if View(view.base, perm).plain:
+        old = views.edit.tensors[node.output]
+        made = replace(made, inputs=(view.base,))
+        views.edit.emit(made, quant=old.quant, dtype=old.dtype)
+        return True
+    return _on_base(views, made, (view.base,), perm)
+
+
+def _dense(views: Views, node: Node) -> bool:
+    """A dense layer on a flattened view: its weights in the order of the base."""
+    edit = views.edit
+    view = views.of(node.inputs[0])
+    if view.shape is None or len(view.shape) != 2 or view.perm[0] != 0:
+        return False
+    base = edit.tensors[view.base]
+    if base.shape[0] != view.shape[0]:
+        return False
+    weights = _reordered(edit, node.inputs[1], base.shape, view.perm)
+    if weights is None:
+        return False
+    flat = edit.fresh(f"{node.inputs[0]}.nhwc")
+    edit.emit(
+        Node("reshape", flat, (view.base,), (flat,)),
+        shape=view.shape, quant=base.quant, dtype=base.dtype,
+    )  # fmt: skip
+    edit.nodes.append(replace(node, inputs=(flat, weights, *node.inputs[2:])))
+    return True
+
+
+def _reordered(
+    edit: Edit, name: str, base: tuple[int, ...], perm: tuple[int, ...]
+) -> str | None:
+    """Weights [O,K], K in the order of transpose(base, perm); made that of base."""
+    source = next((n for n in edit.nodes if name in n.outputs), None)
+    whole = name
+    if source is not None and source.op == "dequantize":
+        whole = source.inputs[0]
+    value, tensor = edit.constants.get(whole), edit.tensors[whole]
+    if value is None or (tensor.quant is not None and tensor.quant.axis == 1):
+        return None
+    outs = value.shape[0]
+    shape = tuple(base[axis] for axis in perm[1:])
+    if math.prod(shape) != value.shape[1]:
+        return None
+    cells = value.reshape(outs, *shape).transpose(inverse(perm))
+    moved = np.ascontiguousarray(cells).reshape(value.shape)
+    made = edit.constant(f"{whole}.nhwc", moved, tensor.quant)
+    if source is None or whole == name:
+        return made
+    output = edit.fresh(f"{name}.nhwc")
+    return edit.emit(replace(source, inputs=(made,), outputs=(output,)))
+
+
+_RULES: dict[str, Sweep] = {
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "clip": _unary,
+    "logistic": _unary,
+    "tanh": _unary,
+    "leaky_relu": _unary,
+    "copy": _unary,
+    "quantize": _unary,
+    "dequantize": _unary,
+    "add": _many,
+    "sub": _many,
+    "mul": _many,
+    "concat": _many,
+    "pad": _pad,
+    "slice": _slice,
+    "softmax": _softmax,
+    "mean": _mean,
+    "dense": _dense,
+}
+
+
+def _plain_names(graph: Graph) -> Graph:
+    """A base takes the name of the tensor that it stands for, where that is free."""
+    graph = used(graph)
+    names: dict[str, str] = {}
+    made = {name for node in graph.nodes for name in node.outputs}
+    for name in sorted(made):
+        plain = name.partition(".nhwc")[0]
+        free = plain not in graph.tensors and plain not in names.values()
+        if ".nhwc" in name and free and name not in graph.outputs:
+            names[name] = plain
+    return renamed(graph, names)

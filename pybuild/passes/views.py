@@ -1,0 +1,98 @@
+"""Tensors that are other tensors with their axes moved: views, not yet computed.
+
+Used by the pass `transposes`; knows no operator but transpose and reshape.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pybuild.graph import Node
+from pybuild.passes.edit import Edit
+
+Perm = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """transpose(base, perm), then reshaped to `shape` unless that is None."""
+
+    base: str
+    perm: Perm
+    shape: tuple[int, ...] | None = None
+
+    @property
+    def plain(self) -> bool:
+        """The view is its base."""
+        return self.shape is None and self.perm == tuple(range(len(self.perm)))
+
+
+def inverse(perm: Perm) -> Perm:
+    """The perm that undoes `perm`."""
+    found = [0] * len(perm)
+    for axis, source in enumerate(perm):
+        found[source] = axis
+    return tuple(found)
+
+
+def composed(first: Perm, second: Perm) -> Perm:
+    """The perm that is `first`, then `second`."""
+    return tuple(first[axis] for axis in second)
+
+
+def moves_nothing(shape: tuple[int, ...], perm: Perm) -> bool:
+    """Only axes of size 1 change places: the bytes stay where they are."""
+    kept = [axis for axis in perm if shape[axis] != 1]
+    return kept == sorted(kept)
+
+
+class Views:
+    """What every tensor of the old graph is in terms of the tensors of the new one."""
+
+    def __init__(self, edit: Edit) -> None:
+        self.edit = edit
+        self._views: dict[str, View] = {}
+        self._made: dict[str, str] = {}
+
+    def of(self, name: str) -> View:
+        """The view that an old tensor is; itself where nothing else is known."""
+        rank = len(self.edit.tensors[name].shape)
+        return self._views.get(name, View(name, tuple(range(rank))))
+
+    def put(self, name: str, view: View) -> None:
+        self._views[name] = view
+
+    def fresh(self, text: str) -> str:
+        """A name for the base of a tensor called `text`."""
+        return self.edit.fresh(text if text.endswith(".nhwc") else f"{text}.nhwc")
+
+    def read(self, name: str) -> str:
+        """The tensor itself, computed from its base if need be (once)."""
+        if not name:
+            return name
+        view = self.of(name)
+        if view.plain:
+            return view.base
+        if name not in self._made:
+            self._made[name] = self.compute(view, name)
+        return self._made[name]
+
+    def compute(self, view: View, output: str, name: str = "") -> str:
+        """Emits what makes a view a tensor called `output`."""
+        edit = self.edit
+        base = edit.tensors[view.base]
+        shape = tuple(base.shape[axis] for axis in view.perm)
+        at = view.base
+        name = name or output
+        if not moves_nothing(base.shape, view.perm):
+            last = view.shape is None
+            made = output if last else edit.fresh(f"{output}.order")
+            node = Node("transpose", name, (at,), (made,), {"perm": view.perm})
+            at = edit.emit(node, quant=base.quant, dtype=base.dtype)
+            if last:
+                return at
+        target = shape if view.shape is None else view.shape
+        assert math.prod(target) == math.prod(shape), output
+        node = Node("reshape", name, (at,), (output,))
+        return edit.emit(node, shape=target, quant=base.quant, dtype=base.dtype)
