@@ -1,228 +1,100 @@
 """Loop IR: the one language kernels are written in, printed as C99 and LLVM IR.
 
-Eleven expressions, six statements, explicit integer widths. Integer arithmetic
-never overflows: the kernel's author proves it, UBSan checks it.
+Six statements over the expressions of expr.py, which this file hands on.
 Knows nothing of operators, graphs or targets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
-from pybuild.dtype import DType
-
-INT8, INT16, INT32, INT64 = DType.INT8, DType.INT16, DType.INT32, DType.INT64
-FLOAT32, BOOL = DType.FLOAT32, DType.BOOL
-
-COMPARISONS = ("<", "<=", "==", "!=")
-ARITHMETIC = ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "min", "max")
-
-
-@dataclass(frozen=True)
-class PointerType:
-    """A pointer to elements of one type; kernels store only through writable ones."""
-
-    elem: DType
-    writable: bool = False
-
-
-Type = DType | PointerType
-Operand = Union["Expr", int, float]
-
-
-class Expr:
-    """An expression; Python's operators build larger ones, folding constants."""
-
-    type: Type
-
-    def __add__(self, other: Operand) -> Expr:
-        return binary("+", self, other)
-
-    def __radd__(self, other: Operand) -> Expr:
-        return binary("+", self, other)
-
-    def __sub__(self, other: Operand) -> Expr:
-        return binary("-", self, other)
-
-    def __rsub__(self, other: Operand) -> Expr:
-        return binary("-", _typed(other, self), self)
-
-    def __mul__(self, other: Operand) -> Expr:
-        return binary("*", self, other)
-
-    def __rmul__(self, other: Operand) -> Expr:
-        return binary("*", self, other)
-
-    def __truediv__(self, other: Operand) -> Expr:
-        return binary("/", self, other)
-
-    def __floordiv__(self, other: Operand) -> Expr:
-        return binary("/", self, other)
-
-    def __mod__(self, other: Operand) -> Expr:
-        return binary("%", self, other)
-
-    def __and__(self, other: Operand) -> Expr:
-        return binary("&", self, other)
-
-    def __or__(self, other: Operand) -> Expr:
-        return binary("|", self, other)
-
-    def __xor__(self, other: Operand) -> Expr:
-        return binary("^", self, other)
-
-    def __lshift__(self, other: Operand) -> Expr:
-        return binary("<<", self, other)
-
-    def __rshift__(self, other: Operand) -> Expr:
-        return binary(">>", self, other)
-
-    def __lt__(self, other: Operand) -> Expr:
-        return binary("<", self, other)
-
-    def __le__(self, other: Operand) -> Expr:
-        return binary("<=", self, other)
-
-    def __gt__(self, other: Operand) -> Expr:
-        return binary("<", _typed(other, self), self)
-
-    def __ge__(self, other: Operand) -> Expr:
-        return binary("<=", _typed(other, self), self)
-
-
-@dataclass(frozen=True)
-class Const(Expr):
-    """A literal."""
-
-    value: int | float
-    type: DType
-
-
-@dataclass(frozen=True)
-class Var(Expr):
-    """A named value, introduced by Let or For, or a local array (as a pointer)."""
-
-    name: str
-    type: Type
-
-
-@dataclass(frozen=True)
-class Load(Expr):
-    """pointer[index]"""
-
-    pointer: Expr
-    index: Expr
-
-    @property
-    def type(self) -> DType:  # type: ignore[override]
-        return pointer_type(self.pointer).elem
-
-
-@dataclass(frozen=True)
-class Row(Expr):
-    """The kernel's pointer number `index`, seen as elements of one type."""
-
-    index: Expr
-    type: PointerType
-
-
-@dataclass(frozen=True)
-class Offset(Expr):
-    """pointer + index elements"""
-
-    pointer: Expr
-    index: Expr
-
-    @property
-    def type(self) -> PointerType:  # type: ignore[override]
-        return pointer_type(self.pointer)
-
-
-@dataclass(frozen=True)
-class Binary(Expr):
-    """a op b, both of one type; / and % truncate; >> keeps the sign."""
-
-    op: str
-    a: Expr
-    b: Expr
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return BOOL if self.op in COMPARISONS else self.a.type
-
-
-@dataclass(frozen=True)
-class Select(Expr):
-    """condition ? a : b"""
-
-    condition: Expr
-    a: Expr
-    b: Expr
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return self.a.type
-
-
-@dataclass(frozen=True)
-class Cast(Expr):
-    """The value in another type; float to integer truncates and must be in range."""
-
-    value: Expr
-    type: DType
-
-
-@dataclass(frozen=True)
-class Bitcast(Expr):
-    """The same bits in another type of the same size."""
-
-    value: Expr
-    type: DType
-
-
-@dataclass(frozen=True)
-class Fma(Expr):
-    """a * b + c, rounded once."""
-
-    a: Expr
-    b: Expr
-    c: Expr
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return self.a.type
-
-
-@dataclass(frozen=True)
-class Intrin:
-    """A small named function: its meaning, and its spelling where a machine has one.
-
-    meaning  the result, over `params` and the names in `lets`, in order
-    c        expression with {0}, {1}, ...; None: an inline function is printed
-    """
-
-    name: str
-    params: tuple[Var, ...]
-    result: Expr
-    lets: tuple[tuple[Var, Expr], ...] = ()
-    c: str | None = None
-
-    def __call__(self, *args: Operand) -> Call:
-        typed = tuple(_typed(a, p) for a, p in zip(args, self.params, strict=True))
-        return Call(self, typed)
-
-
-@dataclass(frozen=True)
-class Call(Expr):
-    """An Intrin applied to arguments."""
-
-    intrin: Intrin
-    args: tuple[Expr, ...]
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return self.intrin.result.type
+from pybuild.expr import (
+    BOOL,
+    COMPARISONS,
+    FLOAT32,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Binary,
+    Bitcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Fma,
+    Intrin,
+    Load,
+    Offset,
+    Operand,
+    PointerType,
+    Row,
+    Select,
+    Type,
+    Var,
+    binary,
+    cast,
+    children,
+    const,
+    equal,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    offset,
+    pointer_type,
+    scalar_type,
+    select,
+)
+
+__all__ = [
+    "BOOL",
+    "COMPARISONS",
+    "FLOAT32",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "Assign",
+    "Binary",
+    "Bitcast",
+    "Call",
+    "Cast",
+    "Comment",
+    "Const",
+    "Expr",
+    "Fma",
+    "For",
+    "Func",
+    "If",
+    "Intrin",
+    "Let",
+    "Load",
+    "Offset",
+    "Operand",
+    "PointerType",
+    "Row",
+    "Select",
+    "Stmt",
+    "Store",
+    "Type",
+    "Var",
+    "binary",
+    "cast",
+    "children",
+    "const",
+    "equal",
+    "i32",
+    "i64",
+    "load",
+    "maximum",
+    "minimum",
+    "offset",
+    "pointer_type",
+    "scalar_type",
+    "select",
+]
 
 
 @dataclass(frozen=True)
@@ -295,163 +167,3 @@ class Func:
     arrays: tuple[tuple[Var, int], ...]
     body: tuple[Stmt, ...]
     in_place: bool = False
-
-
-def pointer_type(expr: Expr) -> PointerType:
-    """The type of an expression that must be a pointer."""
-    assert isinstance(expr.type, PointerType), expr
-    return expr.type
-
-
-def scalar_type(expr: Expr) -> DType:
-    """The type of an expression that must not be a pointer."""
-    assert isinstance(expr.type, DType), expr
-    return expr.type
-
-
-def const(value: int | float, dtype: DType = INT32) -> Const:
-    return Const(float(value) if dtype.is_float else int(value), dtype)
-
-
-def _typed(value: Operand, like: Expr) -> Expr:
-    if isinstance(value, Expr):
-        return value
-    return const(value, scalar_type(like))
-
-
-def binary(op: str, left: Operand, right: Operand) -> Expr:
-    """a op b; integer constants are folded, neutral elements dropped."""
-    a = left if isinstance(left, Expr) else _typed(left, _expr(right))
-    b = _typed(right, a)
-    if a.type != b.type and not (op in COMPARISONS and _both_pointers(a, b)):
-        raise TypeError(f"{a.type} {op} {b.type}")
-    if isinstance(a, Const) and isinstance(b, Const) and isinstance(a.value, int):
-        return _fold(op, a, b)
-    if isinstance(b, Const) and isinstance(b.value, int):
-        if b.value == 0 and op in ("+", "-", "<<", ">>", "|", "^"):
-            return a
-        if b.value == 1 and op in ("*", "/"):
-            return a
-        if b.value == 0 and op == "*":
-            return b
-    if isinstance(a, Const) and isinstance(a.value, int):
-        if (a.value == 0 and op == "+") or (a.value == 1 and op == "*"):
-            return b
-        if a.value == 0 and op == "*":
-            return a
-        if op in ("+", "*"):
-            a, b = b, a
-    return _gather(op, a, b) or Binary(op, a, b)
-
-
-def _gather(op: str, a: Expr, b: Expr) -> Expr | None:
-    """(x + 1) + 2 as x + 3, for integers."""
-    if not (isinstance(a, Binary) and isinstance(a.b, Const) and isinstance(b, Const)):
-        return None
-    signs = {"+": 1, "-": -1}
-    if op not in signs or a.op not in signs or not isinstance(b.value, int):
-        return None
-    total = signs[a.op] * int(a.b.value) + signs[op] * b.value
-    return binary("+", a.a, total) if total >= 0 else binary("-", a.a, -total)
-
-
-def _expr(value: Operand) -> Expr:
-    if not isinstance(value, Expr):
-        raise TypeError("one operand must be an expression")
-    return value
-
-
-def _both_pointers(a: Expr, b: Expr) -> bool:
-    return isinstance(a.type, PointerType) and isinstance(b.type, PointerType)
-
-
-def _fold(op: str, a: Const, b: Const) -> Const:
-    x, y = int(a.value), int(b.value)
-    if op in COMPARISONS:
-        value = {"<": x < y, "<=": x <= y, "==": x == y, "!=": x != y}[op]
-        return Const(int(value), BOOL)
-    folded = {
-        "+": lambda: x + y,
-        "-": lambda: x - y,
-        "*": lambda: x * y,
-        "/": lambda: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
-        "%": lambda: (abs(x) % abs(y)) * (-1 if x < 0 else 1),
-        "&": lambda: x & y,
-        "|": lambda: x | y,
-        "^": lambda: x ^ y,
-        "<<": lambda: x << y,
-        ">>": lambda: x >> y,
-        "min": lambda: min(x, y),
-        "max": lambda: max(x, y),
-    }[op]()
-    return Const(folded, a.type)
-
-
-def cast(value: Operand, dtype: DType) -> Expr:
-    """`value` in another type; a constant or a value of that type costs nothing."""
-    if not isinstance(value, Expr):
-        return const(value, dtype)
-    if value.type == dtype:
-        return value
-    if isinstance(value, Const) and not dtype.is_float:
-        return const(value.value, dtype)
-    return Cast(value, dtype)
-
-
-def i32(value: Operand) -> Expr:
-    return cast(value, INT32)
-
-
-def i64(value: Operand) -> Expr:
-    return cast(value, INT64)
-
-
-def load(pointer: Expr, index: Operand = 0) -> Expr:
-    return Load(pointer, index if isinstance(index, Expr) else const(index))
-
-
-def offset(pointer: Expr, index: Operand) -> Expr:
-    where = index if isinstance(index, Expr) else const(index)
-    if isinstance(where, Const) and where.value == 0:
-        return pointer
-    return Offset(pointer, where)
-
-
-def select(condition: Expr, a: Operand, b: Operand) -> Expr:
-    if isinstance(condition, Const):
-        chosen, other = (a, b) if condition.value else (b, a)
-        return chosen if isinstance(chosen, Expr) else _typed(chosen, _expr(other))
-    left = a if isinstance(a, Expr) else _typed(a, _expr(b))
-    return Select(condition, left, _typed(b, left))
-
-
-def minimum(a: Operand, b: Operand) -> Expr:
-    return binary("min", a, b)
-
-
-def maximum(a: Operand, b: Operand) -> Expr:
-    return binary("max", a, b)
-
-
-def equal(a: Expr, b: Operand) -> Expr:
-    return binary("==", a, b)
-
-
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one."""
-    match expr:
-        case Load(pointer, index) | Offset(pointer, index):
-            return (pointer, index)
-        case Row(index):
-            return (index,)
-        case Binary(_, a, b):
-            return (a, b)
-        case Select(condition, a, b):
-            return (condition, a, b)
-        case Fma(a, b, c):
-            return (a, b, c)
-        case Cast(value) | Bitcast(value):
-            return (value,)
-        case Call(_, args):
-            return args
-    return ()

@@ -15,16 +15,17 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # pybuild: file or folder -> floor; the same tree as docs/design.md section 2
 FLOORS = {
     "errors": 0, "dtype": 0,
-    "graph": 1, "loop": 1, "loop_verify": 1, "install": 1, "targets": 1,
+    "graph": 1, "expr": 1, "loop": 1, "loop_verify": 1, "install": 1, "targets": 1,
     "ops": 2,
     "frontends": 3,
     "passes": 4,
     "kernels": 5,
     "plan": 6,
     "emit": 7,
-    "build": 8,
-    "package": 9, "run": 9,
-    "cli": 10,
+    "package": 8,
+    "run": 9,
+    "build": 10,
+    "cli": 11,
 }  # fmt: skip
 C_FLOORS = {
     "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "intrin": 0,
