@@ -15,6 +15,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.operands import Operands, offer
 from pybuild.kernels.requant import CLAMP, Requant, check_reach, packed, requant, scaler
 from pybuild.kernels.taps import bind, outside_pixel
 from pybuild.kernels.weights import window_rows
@@ -131,24 +132,12 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     layer = _layer(node, graph, window, rows)
     k = (_Unrolled if layer.unrolled else _Large)(layer).write()
     cost = y.size * (3 * kernel_h * kernel_w + 20)
-    if layer.rows is not None:
-        source, out, images, bands = whole(x), whole(y), 1, 1
-    else:
-        source, out = window_rows(node, graph, kernel_h, layer.fill), by_rows(y)
-        images, bands = y.shape[:2]
-    return [
-        Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=(out,),
-            inputs=(source,),
-            constants=_tables(layer),
-            images=images,
-            bands=bands,
-            cost=cost,
-            align=y.dtype.bytes,
-        )
-    ]
+    operands = Operands(whole(y), (whole(x),), (), (1,))
+    if rows is None:
+        source = window_rows(node, graph, kernel_h, layer.fill)
+        operands = Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
+    tables = _tables(layer)
+    return [offer(k, operands, tables=tables, cost=cost, align=y.dtype.bytes)]
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:
@@ -183,21 +172,19 @@ def _rule(made: PoolParameters, count: int | None = None) -> Requant:
     )
 
 
-def _tables(layer: Layer) -> tuple[Packed, ...]:
-    """Constants in the kernel's order: the finish, then the pixel outside."""
-    return (*_finish_tables(layer), *_outside(layer))
-
-
 def _finish_tables(layer: Layer) -> tuple[Packed, ...]:
     if layer.is_float:
         return layer.limits.tables()
     return packed(layer.rule) if layer.rule is not None else ()
 
 
-def _outside(layer: Layer) -> tuple[Packed, ...]:
-    if not layer.unrolled:
-        return ()
-    return outside_pixel(layer.window, layer.fill, FLOAT32 if layer.is_float else INT8)
+def _tables(layer: Layer) -> tuple[Packed, ...]:
+    """Constants in the kernel's order: the finish, then the pixel outside."""
+    tables = _finish_tables(layer)
+    if layer.unrolled:
+        elem = FLOAT32 if layer.is_float else INT8
+        tables += outside_pixel(layer.window, layer.fill, elem)
+    return tables
 
 
 @dataclass(frozen=True)

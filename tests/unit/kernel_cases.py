@@ -267,7 +267,8 @@ def _float_arithmetic() -> Iterator[Case]:
 
 def _float_windows() -> Iterator[Case]:
     for x, kernel, times, pads in (
-        ((2, 5, 7, 3), (3, 3), 1, (1, 1, 1, 1)), ((1, 6, 6, 5), (3, 2), 4, (0, 1, 0, 0)),
+        ((2, 5, 7, 3), (3, 3), 1, (1, 1, 1, 1)),
+        ((1, 6, 6, 5), (3, 2), 4, (0, 1, 0, 0)),
         ((1, 8, 8, 17), (6, 5), 1, (3, 2, 2, 2)),
     ):  # fmt: skip
         weights = tensor((*kernel, x[3] * times), FLOAT32)

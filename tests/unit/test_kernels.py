@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
+from pybuild.errors import BuildError
 from pybuild.kernels.table import candidates
-from tests.unit.kernel_bench import Job, run_c, run_llvm
-from tests.unit.kernel_cases import Case, float_cases, int8_cases
+from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
+from tests.unit.kernel_cases import FLOAT32, Case, case, float_cases, int8_cases, tensor
 
 # float32: of the largest value that the operator made, and of each value
 RANGE, EACH = 1e-6, 3e-6
@@ -31,16 +32,15 @@ def _floats() -> tuple[Case, ...]:
 def _jobs(cases: Sequence[Case], optimise: str) -> list[tuple[Case, Job]]:
     """Every candidate of every case, also in place of each input it may take."""
     jobs = []
-    for case in cases:
-        for offer in candidates(case.node, case.graph, optimise=optimise):
-            made = {"y": case.expected()}
-            jobs.append((case, Job(offer, case.arrays, made)))
-            computed = [n for n in case.node.inputs if n not in case.graph.constants]
+    for one in cases:
+        for offer in candidates(one.node, one.graph, optimise=optimise):
+            made = {"y": one.expected()}
+            jobs.append((one, Job(offer, one.arrays, made)))
+            computed = [n for n in one.node.inputs if n not in one.graph.constants]
             for position in offer.in_place:
-                if case.node.inputs[position] not in computed:
-                    continue
-                taken = computed.index(case.node.inputs[position])
-                jobs.append((case, Job(offer, case.arrays, made, taken)))
+                if one.node.inputs[position] in computed:
+                    taken = computed.index(one.node.inputs[position])
+                    jobs.append((one, Job(offer, one.arrays, made, taken)))
     return jobs
 
 
@@ -82,3 +82,35 @@ def test_c_equals_numpy(kind: str, compiler: str, tmp_path: Path) -> None:
         twins = run_llvm([job for _, job in jobs])
         for (_, job), c, llvm in zip(jobs, results, twins, strict=True):
             assert c["y"].tobytes() == llvm["y"].tobytes(), job.candidate.func.name
+
+
+@pytest.mark.parametrize("op", ["logistic", "tanh"])
+def test_functions_are_within_three_units_in_the_last_place(op: str) -> None:
+    near, far = np.linspace(-2, 2, 100_001), np.linspace(-84, 84, 100_001)
+    small = np.logspace(-30, -1, 1000)
+    x = np.concatenate([near, far, small, -small]).astype(np.float32)
+    real = x.astype(np.float64)
+    exact = np.tanh(real) if op == "tanh" else 1 / (1 + np.exp(-real))
+    unit = np.spacing(np.abs(exact).astype(np.float32))
+    assert (np.abs(_function(op, x) - exact) / unit).max() < 3
+
+
+@pytest.mark.parametrize("op", ["logistic", "tanh"])
+def test_functions_never_make_infinity_or_nan(op: str) -> None:
+    ends = [np.inf, 1e38, 89.0, 0.0, 1e-45, np.nan]
+    x = np.asarray([*ends, *(-end for end in ends)], np.float32)
+    y = _function(op, x)
+    assert np.isfinite(y).all() and (np.abs(y) <= 1).all()
+
+
+def _function(op: str, x: Array) -> Array:
+    made = case(op, (tensor(x.shape, FLOAT32),))
+    offer = candidates(made.node, made.graph)[0]
+    return run_candidate(offer, {"x0": x}, {"y": x})["y"]
+
+
+def test_scales_too_far_apart_are_refused() -> None:
+    wild = (tensor((3,), scale=1e6), tensor((3,), scale=1e6))
+    made = case("mul", wild, tensor((3,), scale=1e-6), rounding="double")
+    with pytest.raises(BuildError, match="scales of inputs and output are too far"):
+        candidates(made.node, made.graph)
