@@ -166,8 +166,11 @@ def check_weights(
 ) -> None:
     """Scales per tensor or per output channel; a bias that fits."""
     if w.dtype is DType.INT8:
-        assert w.quant is not None
+        assert w.quant is not None  # same_types has seen to it
         count = len(w.quant.scale)
+        if any(w.quant.zero_point):
+            hint = "quantise weights symmetrically"
+            raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
         if count > 1 and (count != channels or w.quant.axis != axis):
             what = f"{count} weight scales on axis {w.quant.axis}, {channels} outputs"
             raise invalid(node, graph, what)

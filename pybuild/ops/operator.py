@@ -73,7 +73,9 @@ def same_types(node: Node, graph: Graph, *tensors: Tensor) -> DType:
     if len(kinds) > 1:
         names = ", ".join(sorted(k.value for k in kinds))
         raise invalid(node, graph, f"mixes element types {names}")
-    return computable(node, graph, tensors[0])
+    for tensor in tensors:
+        computable(node, graph, tensor)
+    return tensors[0].dtype
 
 
 def computable(node: Node, graph: Graph, tensor: Tensor) -> DType:

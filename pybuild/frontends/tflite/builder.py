@@ -70,6 +70,14 @@ class Builder:
             raise BuildError(self.source, what, hint)
         return tensor
 
+    def computed(self, index: int, shape: tuple[int, ...]) -> Tensor:
+        """The tensor of an activation: it has one scale."""
+        tensor = self.typed(index, shape)
+        if tensor.quant is not None and tensor.quant.axis is not None:
+            what = f"'{tensor.name}' has a scale per channel"
+            raise BuildError(self.source, what, "only weights may have one")
+        return tensor
+
     def raw_constant(self, index: int) -> Array:
         """The value of a constant, whatever its type.
 
@@ -197,14 +205,22 @@ class Call:
 
     def constant(self, position: int) -> Array:
         """The value of an input that the file must hold."""
-        index = self.index(position)
-        if index in self.builder.known and not self.builder.is_constant(index):
-            name = self.builder.names[index]
-            raise self.error(f"input '{name}' must be a constant")
-        if not self.builder.is_constant(index):
-            name = self.builder.names[index]
+        index, builder = self.index(position), self.builder
+        name = builder.names[index]
+        if builder.is_constant(index):
+            return builder.raw_constant(index)
+        made = builder.known.get(index)
+        if made is None:
             raise self.error(f"reads '{name}' before it is computed")
-        return self.builder.raw_constant(index)
+        if made.name not in builder.constants:
+            raise self.error(f"input '{name}' must be a constant")
+        return builder.constants[made.name]
+
+    def held(self, position: int) -> tuple[Tensor, Array]:
+        """A constant with its type."""
+        value, index = self.constant(position), self.index(position)
+        made = self.builder.known.get(index)
+        return made or self.builder.typed(index, value.shape), value
 
     def integers(self, position: int) -> tuple[int, ...]:
         """A constant list of integers, such as axes."""
@@ -216,7 +232,7 @@ class Call:
 
     def output(self, shape: tuple[int, ...]) -> Tensor:
         """The tensor that this operator makes."""
-        return self.builder.typed(self.flat.outputs[0], shape)
+        return self.builder.computed(self.flat.outputs[0], shape)
 
     def declared(self) -> tuple[int, ...]:
         """The shape that the file gives its output."""

@@ -55,8 +55,7 @@ def _window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
 
 def _weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
     """Constant weights, dequantised where the activations are float32."""
-    value = call.constant(1)
-    tensor = call.builder.typed(call.index(1), value.shape)
+    tensor, value = call.held(1)
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
         return dequantised(call, tensor, value)
     return tensor, value
@@ -87,8 +86,7 @@ def _bias(call: Call, x: Tensor) -> str:
     """The name of a constant bias, "" where there is none."""
     if not call.has(2):
         return ""
-    value = call.constant(2)
-    tensor = call.builder.typed(call.index(2), value.shape)
+    tensor, value = call.held(2)
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
         tensor, value = dequantised(call, tensor, value)
     if value.ndim != 1:

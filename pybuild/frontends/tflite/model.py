@@ -89,7 +89,7 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
             builder.problems.append(Problem(builder.source, what))
             continue
         try:
-            tensor = builder.typed(index, _input_shape(builder, index, dims))
+            tensor = builder.computed(index, _input_shape(builder, index, dims))
             if builder.is_constant(index):
                 raise BuildError(builder.source, f"input '{tensor.name}' is a constant")
         except BuildError as error:

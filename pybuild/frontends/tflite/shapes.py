@@ -85,10 +85,9 @@ def pad(call: Call) -> None:
     pads = tuple((int(before), int(after)) for before, after in value)
     fill = 0.0
     if call.has(2):
-        constant = call.constant(2)
+        tensor, constant = call.held(2)
         if constant.size != 1:
             raise call.error(f"one padding value is needed, not {constant.size}")
-        tensor = call.builder.typed(call.index(2), constant.shape)
         fill = float(real(constant, tensor).reshape(()))
     call.emit("pad", (x.name,), {"pads": pads, "value": fill})
 

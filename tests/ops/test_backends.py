@@ -1,0 +1,80 @@
+"""Every operator case x back end: numpy against LLVM, C (gcc with sanitizers,
+clang with traps) and a Cortex-M4 in QEMU, integers exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybuild.install import crt_include, crt_sources
+from pybuild.ops.interpret import interpret
+from tests.ops.cases import ROUNDINGS, Case, cases
+from tests.ops.suite import Suite, model, write_suite
+from tests.toolchains import STRICT, require, run
+
+BOARD = Path(__file__).resolve().parents[1] / "boards"
+SEEDS = (0, 1, 2, 3, 4)
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    return write_suite(tmp_path_factory.mktemp("suite"), ROUNDINGS)
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_llvm(case: Case, rounding: str) -> None:
+    graph = case.graph(rounding)
+    if rounding != "litert" and not any("rounding" in n.attrs for n in graph.nodes):
+        return
+    library = model(case, rounding).build(None, name="case", rounding=rounding)
+    net = library.host("llvm")
+    for seed in SEEDS:
+        inputs = case.inputs(seed)
+        expected = interpret(library.plan.graph, inputs)
+        net.arena[:] = 0x55 + seed
+        for name, value in net.run_recorded(inputs).items():
+            if value.dtype == np.float32:
+                most = 1e-5 * max(1e-3, float(np.abs(expected[name]).max()))
+                np.testing.assert_allclose(value, expected[name], rtol=0, atol=most)
+            else:
+                np.testing.assert_array_equal(value, expected[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_c_with_sanitizers(suite: Suite, compiler: str, tmp_path: Path) -> None:
+    require(compiler)
+    flags = {
+        "gcc": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+        "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
+    }[compiler]
+    common = [*STRICT, "-O1", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
+    program = tmp_path / "suite"
+    include = [f"-I{crt_include()}", f"-I{suite.folder}"]
+    run([compiler, *common, *flags, *include, *suite.sources, *crt_sources(),
+         "-o", program])  # fmt: skip
+    assert run([program]).split() == [str(len(suite.names)), "passed,", "0", "failed"]
+
+
+@pytest.mark.slow
+def test_cortex_m4(suite: Suite, tmp_path: Path) -> None:
+    gcc = require("arm-none-eabi-gcc")
+    qemu = require("qemu-system-arm")
+    core = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
+    flags = [*STRICT, "-O2", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
+    flags += ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
+    link = ["--specs=rdimon.specs", "-nostartfiles", f"-T{BOARD / 'mps2.ld'}"]
+    image = tmp_path / "suite.elf"
+    include = [f"-I{crt_include()}", f"-I{suite.folder}"]
+    start = BOARD / "mps2_start.c"
+    run([gcc, *core, *flags, *include, start, *suite.sources, *crt_sources(), *link,
+         "-o", image])  # fmt: skip
+    said = run([
+        qemu, "-M", "mps2-an386", "-display", "none", "-monitor", "none",
+        "-serial", "null", "-semihosting-config", "enable=on,target=native",
+        "-kernel", image,
+    ])  # fmt: skip
+    assert said.split() == [str(len(suite.names)), "passed,", "0", "failed"]
