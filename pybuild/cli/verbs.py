@@ -157,8 +157,9 @@ def _raise_all(errors: list[BuildError]) -> None:
 
 def _in_the_way(place: Path, name: str) -> Iterator[BuildError]:
     """Why a tree must not be written: other files than an earlier build's are there."""
-    if place.exists() and not place.is_dir():
-        yield BuildError(str(place), "is a file", "give a folder")
+    nearest = next(p for p in (place, *place.absolute().parents) if p.exists())
+    if not nearest.is_dir():
+        yield BuildError(str(nearest), "is a file", "give a folder")
     elif place.exists() and any(place.iterdir()) and _built_before(place) != name:
         what = f"holds other files than an earlier build of '{name}'"
         yield BuildError(str(place), what, "another folder, or --force")

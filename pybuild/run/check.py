@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
@@ -63,7 +61,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class _Case:
-    """A sample with the reference's values, in our names, layouts and types."""
+    """A sample with the reference's values."""
 
     sample: Sample
     values: Values
@@ -191,21 +189,10 @@ def _values(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Arra
     values = {}
     for name in names:
         if name in found:
-            value, tensor = as_ours(found[name], graph, name), graph.tensor(name)
+            value, tensor = found[name], graph.tensor(name)
             if (value.shape, value.dtype) == (tensor.shape, tensor.dtype.numpy):
                 values[name] = value
     return values
-
-
-def as_ours(value: Array, graph: Graph, name: str) -> Array:
-    """A reference's value as our tensor holds it: channels last, int8 not uint8."""
-    tensor = graph.tensor(name)
-    if value.ndim >= 3 and value.shape != tensor.shape:
-        moved = np.moveaxis(value, 1, -1)
-        value = moved if moved.shape == tensor.shape else value
-    if value.dtype == np.uint8 and tensor.dtype.value == "int8":
-        return (value.astype(np.int16) - 128).astype(np.int8)
-    return value
 
 
 def _compare(

@@ -7,6 +7,7 @@ kernels or generated code.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ class Reference:
 
     name    with its version
     kind    litert, tflm, ort or numpy
-    run     inputs by name -> every tensor it can give, by the model's own names
+    run     inputs by name -> every tensor it can give, as the graph names and holds it
     exact   integers must be equal; else they are computed through floats
     hybrid  int8 weights with float activations quantised on the fly
     """
@@ -194,32 +195,75 @@ def _ort(path: Path, graph: Graph, optimise: bool = False) -> Reference:
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [o.name for o in net.get_outputs()]
+    last = channels_last(graph)
+    lost = flattened(graph, last)
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         fed = {
-            i.name: to_layout(inputs[i.name], i.shape)
-            for i in net.get_inputs()
-            if i.name in inputs
+            name: channels_first(value) if name in last else value
+            for name, value in inputs.items()
         }
-        return dict(zip(names, net.run(None, fed), strict=True))
+        found = zip(names, net.run(None, fed), strict=True)
+        return {n: as_ours(v, graph, n, last) for n, v in found if n not in lost}
 
     return Reference(f"ONNX Runtime {ort.__version__}", "ort", run, exact=False)
 
 
-def to_layout(value: Array, shape: list[int | str] | tuple[int, ...]) -> Array:
-    """The value as `shape` has it: channels moved to the front where that fits.
+# these read and make channels last; every other operator keeps its order of axes,
+# but for the two that are there to change it
+_SPATIAL = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
+_REORDER = ("reshape", "transpose")
 
-    Shapes  a dimension that is not an int fits any size
+
+def channels_last(graph: Graph) -> frozenset[str]:
+    """The tensors of an ONNX model that a build holds in another order than the file:
+    those of spatial operators, and what is computed from or into them axis by axis.
     """
+    found: set[str] = set()
+    grew = True
+    while grew:
+        before = len(found)
+        for node in (*graph.nodes, *reversed(graph.nodes)):
+            if node.op in _REORDER:
+                continue
+            count = 1 if node.op in _SPATIAL else len(node.inputs)
+            near = [n for n in (*node.inputs[:count], *node.outputs) if n]
+            near = [n for n in near if n not in graph.constants]
+            ranks = {len(graph.tensor(n).shape) for n in near}
+            alike = len(ranks) == 1 and min(ranks) >= 3
+            if node.op in _SPATIAL or (alike and found & set(near)):
+                found.update(near)
+        grew = len(found) > before
+    return frozenset(found)
 
-    def fits(found: tuple[int, ...]) -> bool:
-        return len(found) == len(shape) and all(
-            not isinstance(want, int) or want == have
-            for have, want in zip(found, shape, strict=True)
-        )
 
-    if value.ndim >= 3 and not fits(value.shape):
-        moved = np.moveaxis(value, -1, 1)
-        if fits(moved.shape):
-            return np.ascontiguousarray(moved)
+def flattened(graph: Graph, last: frozenset[str]) -> frozenset[str]:
+    """What a reshape made of channels-last values, in an order that the file has not;
+    the weights of the dense layer that reads them are in that order too.
+    """
+    found: set[str] = set()
+    for node in graph.nodes:
+        reads = next((n for n in node.inputs if n in last | found), "")
+        if not reads or node.op in ("dense", "transpose"):
+            continue
+        *outer, channels = graph.tensor(reads).shape
+        same = channels == 1 or math.prod(outer[1:]) == 1
+        if reads in found or (node.op == "reshape" and not same):
+            found.update(node.outputs)
+    return frozenset(found)
+
+
+def channels_first(value: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(value, -1, 1))
+
+
+def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
+    """A value of ONNX Runtime as our tensor holds it: int8, not uint8; channels last,
+    where `last` has it. Signals [N,C,L] are [N,L,1,C] inside.
+    """
+    tensor = graph.tensor(name)
+    if name in last and value.ndim >= 3 and value.size == tensor.size:
+        value = np.moveaxis(value, 1, -1).reshape(tensor.shape)
+    if value.dtype == np.uint8 and tensor.dtype.value == "int8":
+        return (value.astype(np.int16) - 128).astype(np.int8)
     return value

@@ -222,4 +222,5 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, capsys: Capture) -> No
     out = str(tmp_path / "file" / "out")
     code, facts, err = crt(capsys, "build", INT8, "-o", out)
     assert code == 2
-    assert err == f"{facts['error'][0]['where']}: not a directory\n"
+    assert err == f"{tmp_path / 'file'}: is a file. Hint: give a folder\n"
+    assert facts["error"][0]["what"] == "is a file"

@@ -9,9 +9,8 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Quant, Tensor
-from pybuild.run.check import as_ours
 from pybuild.run.compare import Judge, Limits, Tally, distance, ranges
-from pybuild.run.reference import to_layout
+from pybuild.run.reference import as_ours, channels_first, channels_last, flattened
 from pybuild.run.samples import KINDS, samples
 
 ACT = Quant((0.5,), (-3,))
@@ -111,10 +110,41 @@ def test_samples_reach_the_corners_and_repeat() -> None:
 
 
 def test_layouts_there_and_back() -> None:
-    ours = np.arange(32, dtype=np.uint8).reshape(1, 4, 4, 2)
-    theirs = to_layout(ours, [1, 2, 4, 4])
-    assert theirs.shape == (1, 2, 4, 4)
-    assert theirs[0, 1, 0, 0] == ours[0, 0, 0, 1]
-    back = as_ours(theirs, graph(), "x")
+    """Told by the operators, not by the shape: here all three sizes are equal."""
+    shape = (1, 4, 4, 4)
+    tensors = {n: Tensor(n, shape, DType.INT8, ACT) for n in "abcdw"}
+    nodes = (
+        Node("transpose", "t", ("a",), ("b",), {"perm": (0, 2, 3, 1)}),
+        Node("max_pool2d", "p", ("b",), ("c",)),
+        Node("clip", "r", ("c",), ("d",)),
+    )
+    model = Graph("n", "n.onnx", nodes, tensors, ("a",), ("d",))
+    last = channels_last(model)
+    assert last == {"b", "c", "d"}
+    ours = np.arange(64, dtype=np.uint8).reshape(shape)
+    theirs = channels_first(ours)
+    assert theirs[0, 1, 2, 3] == ours[0, 2, 3, 1]
+    back = as_ours(theirs, model, "d", last)
     assert back.dtype == np.int8
     assert np.array_equal(back, (ours.astype(int) - 128).astype(np.int8))
+    kept = as_ours(theirs, model, "a", last).astype(int)
+    assert np.array_equal(kept + 128, theirs)
+
+
+def test_a_flatten_of_channels_last_is_in_no_order_of_the_file() -> None:
+    tensors = {
+        "a": Tensor("a", (1, 4, 4, 4), DType.FLOAT32),
+        "p": Tensor("p", (1, 4, 4, 4), DType.FLOAT32),
+        "f": Tensor("f", (1, 64), DType.FLOAT32),
+        "r": Tensor("r", (1, 64), DType.FLOAT32),
+        "w": Tensor("w", (5, 64), DType.FLOAT32),
+        "y": Tensor("y", (1, 5), DType.FLOAT32),
+    }
+    nodes = (
+        Node("max_pool2d", "pool", ("a",), ("p",)),
+        Node("reshape", "flat", ("p",), ("f",)),
+        Node("clip", "relu", ("f",), ("r",)),
+        Node("dense", "dense", ("r", "w", ""), ("y",)),
+    )
+    model = Graph("n", "n.onnx", nodes, tensors, ("a",), ("y",))
+    assert flattened(model, channels_last(model)) == {"f", "r"}
