@@ -180,7 +180,7 @@ def _wrapped(line: str, depth: int) -> list[str]:
 def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
     """A kernel as a C function; `comment` says what it is for."""
     lines = block_comment(comment) if comment else []
-    lines.append(f"{linkage}void {func.name}(void *const *p, const int32_t *a)")
+    lines += _wrapped(f"{linkage}void {func.name}(void *const *p, const int32_t *a)", 1)
     lines.append("{")
     if not func.args:
         lines.append("    (void)a;")

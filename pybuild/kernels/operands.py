@@ -22,6 +22,8 @@ from pybuild.kernels.candidate import (
 
 # a band of fewer elements is not worth a call
 SMALLEST_BAND = 16
+# crt counts images and bands in 16 bits
+MOST_BANDS = 65535
 _SHORT = {
     DType.BOOL: "s8", DType.INT8: "s8", DType.UINT8: "u8", DType.INT16: "s16",
     DType.INT32: "s32", DType.INT64: "s64", DType.FLOAT32: "f32",
@@ -69,7 +71,7 @@ def row_operands(node: Node, graph: Graph) -> Operands:
 def can_go_by_rows(node: Node, graph: Graph) -> bool:
     """Whether rows of the output [N,H,W,C] need rows of the inputs, one for one."""
     y = graph.tensor(node.output)
-    if len(y.shape) != 4 or y.shape[1] == 1:
+    if len(y.shape) != 4 or y.shape[1] == 1 or max(y.shape[:2]) > MOST_BANDS:
         return False
     if y.shape[2] * y.shape[3] < SMALLEST_BAND:
         return False

@@ -56,7 +56,8 @@ class Pixels:
 
     def row(self, k: Builder, ky: Operand) -> Var:
         """The row of pixels at that height of the window."""
-        return k.row("row", self.dilation_h * ky + 1, self.elem)
+        name = f"row{ky}" if isinstance(ky, int) else "row"
+        return k.row(name, self.dilation_h * ky + 1, self.elem)
 
     def start(self, ox: Expr) -> Expr:
         """The column of the window's first tap."""
@@ -69,11 +70,12 @@ class Pixels:
             return inside
         return select(margin < 0, self.outside, inside)
 
-    def margin(self, k: Builder, column: Expr) -> Expr | None:
+    def margin(self, k: Builder, column: Expr, mark: str = "") -> Expr | None:
         """Columns to the nearer end of the row; negative: outside."""
         if self.outside is None:
             return None
-        return k.let("margin", minimum(column, self.width - 1 - column))
+        nearer = minimum(column, self.width - 1 - column)
+        return k.let(f"margin{mark}", nearer)
 
     def all(self, k: Builder, rows: list[Var], ox: Expr) -> list[Var]:
         """Every pixel of the window of output pixel ox, row by row."""
@@ -82,7 +84,7 @@ class Pixels:
             k.let(f"column{kx}", x0 + self.dilation_w * kx)
             for kx in range(self.window.kernel_w)
         ]
-        margins = [self.margin(k, column) for column in columns]
+        margins = [self.margin(k, c, str(kx)) for kx, c in enumerate(columns)]
         return [
             k.let(f"x{ky}_{kx}", self.pixel(row, column, margins[kx]))
             for ky, row in enumerate(rows)

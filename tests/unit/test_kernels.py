@@ -11,6 +11,7 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.kernels import eltwise, reduce, shape
 from pybuild.kernels.table import candidates
 from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
 from tests.unit.kernel_cases import FLOAT32, Case, case, float_cases, int8_cases, tensor
@@ -107,6 +108,25 @@ def _function(op: str, x: Array) -> Array:
     made = case(op, (tensor(x.shape, FLOAT32),))
     offer = candidates(made.node, made.graph)[0]
     return run_candidate(offer, {"x0": x}, {"y": x})["y"]
+
+
+def test_axes_join_into_the_fewest_loops() -> None:
+    axis = shape.Axis
+    plain = shape.join([axis(4, 15, 15), axis(5, 3, 3), axis(3, 1, 1)])
+    assert plain == (axis(60, 1, 1),)
+    cut = shape.join([axis(4, 15, 6), axis(1, 9, 9), axis(6, 1, 1)])
+    assert cut == (axis(4, 15, 6), axis(6, 1, 1))
+    keys = [a.key for a in eltwise.join((2, 3, 4, 5), (2, 3, 1, 1), (2, 3, 4, 5))]
+    assert keys == ["e", "b"]
+    kinds = [(a.size, a.reduced) for a in reduce.join((1, 4, 5, 6), (1, 2))]
+    assert kinds == [(20, True), (6, False)]
+
+
+def test_tall_tensors_are_taken_whole() -> None:
+    for height, bands in ((65_535, 65_535), (65_536, 1)):
+        tall = tensor((1, height, 4, 4))
+        made = case("clip", (tall,), clamp=(0.0, None), rounding="double")
+        assert candidates(made.node, made.graph)[0].bands == bands
 
 
 def test_scales_too_far_apart_are_refused() -> None:
