@@ -10,10 +10,13 @@ from dataclasses import replace
 
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.passes.edit import Edit, only_reader
+from pybuild.passes.edit import Edit
 
 _UNARY = ("clip", "quantize", "logistic", "tanh", "leaky_relu")
 _BINARY = ("add", "sub", "mul")
+
+# tensor -> what it is a reshape of, and the node that will make it until it has
+_Sources = dict[str, tuple[str, Node | None]]
 
 
 def merge_reshapes(graph: Graph) -> Graph:
@@ -30,80 +33,64 @@ def merge_reshapes(graph: Graph) -> Graph:
 
 
 def sink_reshapes(graph: Graph) -> Graph:
-    """f(reshape(x)) becomes reshape(f(x)), where nothing else reads the reshape."""
+    """f(reshape(x)) becomes reshape(f(x)); a reshape is made where it is needed."""
     edit = Edit(graph)
-    users = graph.consumers()
-    # tensor -> the tensor that it is a reshape of, while the reshape is put off
-    put_off: dict[str, str] = {}
-    waiting: dict[str, Node] = {}
+    sources: _Sources = {}
     for node in graph.nodes:
-        single = node.op == "reshape" and only_reader(graph, users, node.output)
-        if single and _sinks(users[node.output][0], node.output, graph):
-            put_off[node.output] = put_off.get(node.inputs[0], node.inputs[0])
-            waiting[node.output] = node
-            continue
-        if not _sunk(edit, node, put_off, waiting):
+        if node.op == "reshape" and node.output not in graph.outputs:
+            base = sources.get(node.inputs[0], (node.inputs[0], node))[0]
+            sources[node.output] = (base, replace(node, inputs=(base,)))
+        elif not _sunk(edit, node, sources):
             for name in node.inputs:
-                _place(edit, name, put_off, waiting)
+                _place(edit, name, sources)
             edit.keep(node)
+    for name in graph.outputs:
+        _place(edit, name, sources)
     return edit.done()
 
 
-def _place(
-    edit: Edit, name: str, put_off: dict[str, str], waiting: dict[str, Node]
-) -> None:
-    """Emits a reshape that was put off after all."""
-    if name in waiting:
-        edit.nodes.append(replace(waiting.pop(name), inputs=(put_off.pop(name),)))
+def _place(edit: Edit, name: str, sources: _Sources) -> None:
+    """Emits a reshape that was put off, once."""
+    base, node = sources.get(name, ("", None))
+    if node is not None:
+        edit.nodes.append(node)
+        sources[name] = (base, None)
 
 
-def _sinks(reader: Node, name: str, graph: Graph) -> bool:
-    return reader.op in _UNARY or (
-        reader.op in _BINARY and all(graph.tensor(n).shape for n in reader.inputs)
-    )
-
-
-def _sunk(
-    edit: Edit, node: Node, put_off: dict[str, str], waiting: dict[str, Node]
-) -> bool:
-    """Computes the node on what its inputs are reshapes of, then reshapes."""
-    froms = [put_off.get(name) for name in node.inputs]
-    if not any(froms) or node.op not in (*_UNARY, *_BINARY):
+def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
+    """Computes the node on what its inputs are reshapes of; its output is one."""
+    if node.op not in (*_UNARY, *_BINARY):
         return False
-    whole = next(edit.tensors[name] for name in froms if name)
+    bases = [sources[name][0] if name in sources else None for name in node.inputs]
+    wholes = [edit.tensors[base] for base in bases if base is not None]
     y = edit.tensors[node.output]
-    operands = [
-        source if source is not None else _fitting(edit, name, y, whole)
-        for name, source in zip(node.inputs, froms, strict=True)
-    ]
-    shapes = {edit.tensors[n].shape for n in froms if n}
-    if None in operands or len(shapes) > 1 or y.size != whole.size:
+    if len({t.shape for t in wholes}) != 1 or y.size != wholes[0].size:
         return False
+    operands = []
+    for name, base in zip(node.inputs, bases, strict=True):
+        at = base if base is not None else _fitting(edit, name, y, wholes[0])
+        if at is None:
+            return False
+        operands.append(at)
     inner = edit.fresh(f"{node.output}.rows")
-    inputs = tuple(name for name in operands if name is not None)
     try:
-        edit.emit(
-            replace(node, inputs=inputs, outputs=(inner,)), dtype=y.dtype, quant=y.quant
-        )
+        made = replace(node, inputs=tuple(operands), outputs=(inner,))
+        edit.emit(made, dtype=y.dtype, quant=y.quant)
     except BuildError:
         return False
-    for name in node.inputs:
-        waiting.pop(name, None)
-        put_off.pop(name, None)
-    edit.emit(
-        Node("reshape", f"{node.name}.shape", (inner,), node.outputs),
-        shape=y.shape, dtype=y.dtype, quant=y.quant,
-    )  # fmt: skip
+    after = Node("reshape", f"{node.name}.shape", (inner,), node.outputs)
+    sources[node.output] = (inner, after)
     return True
 
 
 def _fitting(edit: Edit, name: str, y: Tensor, whole: Tensor) -> str | None:
     """A constant that means the same along the last axis before the reshape."""
     value = edit.constants.get(name)
-    if value is None:
+    if value is None or not whole.shape:
         return None
-    last = y.shape[-1:] == whole.shape[-1:] and value.size == value.shape[-1]
-    if value.size == 1 or last:
-        flat = value.reshape(value.shape[-1:] if value.size > 1 else (1,))
-        return edit.constant(f"{name}.flat", flat, edit.tensors[name].quant)
+    last = y.shape[-1:] == whole.shape[-1:] == value.shape[-1:]
+    if value.size == 1 or (last and value.size == value.shape[-1]):
+        return edit.constant(
+            f"{name}.flat", value.reshape(-1), edit.tensors[name].quant
+        )
     return None

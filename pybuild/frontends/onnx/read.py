@@ -105,15 +105,14 @@ def _checked(
     source: str, model: ModelProto, known: Collection[tuple[str, str]]
 ) -> ModelProto:
     """The same model, valid, without functions, in an opset that we know."""
-    import onnx
-    from onnx import checker
+    from onnx import checker, inliner
 
     if not _plain_functions(model):
         raise BuildError(source, "its functions call each other in a circle")
     try:
         checker.check_model(model)
         if model.functions:
-            model = onnx.inliner.inline_local_functions(model)
+            model = inliner.inline_local_functions(model)
     except Exception as error:  # whatever the C++ of onnx throws
         unknown = [] if model.functions else _unknown(source, model, known)
         if unknown:
