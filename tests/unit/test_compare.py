@@ -16,7 +16,7 @@ from pybuild.run.samples import KINDS, samples
 ACT = Quant((0.5,), (-3,))
 
 
-def graph() -> Graph:
+def graph(outputs: tuple[str, ...] = ("x", "f", "y")) -> Graph:
     tensors = {
         "x": Tensor("x", (1, 4, 4, 2), DType.INT8, ACT),
         "f": Tensor("f", (1, 4, 4, 2), DType.FLOAT32),
@@ -26,7 +26,7 @@ def graph() -> Graph:
         Node("dequantize", "to_float", ("x",), ("f",)),
         Node("clip", "relu", ("f",), ("y",), {"clamp": (0.0, None)}),
     )
-    return Graph("g", "g.tflite", nodes, tensors, ("x",), ("y",))
+    return Graph("g", "g.tflite", nodes, tensors, ("x",), outputs)
 
 
 def tally(limits: Limits, name: str, have: list[float], want: list[float]) -> Tally:
@@ -52,6 +52,16 @@ def test_one_step_for_an_inexact_reference() -> None:
     assert (often.mismatches, often.unequal, often.good) == (0, 3, False)
     far = tally(Limits(steps=1), "x", [2.0, *want[1:]], want)
     assert (far.mismatches, far.good) == (1, False)
+
+
+def test_in_between_only_the_share_counts() -> None:
+    want = {"x": np.zeros(2000, np.int8)}
+    have = {"x": want["x"].copy()}
+    have["x"][:2] = 3
+    judge = Judge(graph(outputs=("y",)), Limits(steps=1), {})
+    assert judge.compare(have, want).good
+    have["x"][:3] = 3
+    assert not judge.compare(have, want).good
 
 
 def test_a_dequantised_output_counts_in_steps() -> None:
