@@ -167,33 +167,27 @@ def accumulator_bound(
 
 
 def away_multiplier(scale: float) -> tuple[int, int]:
-    """(multiplier, shift) for "away", equal to C's round(acc * scale) in float64.
+    """(multiplier, shift) for "away": C's round(acc * scale) in float64.
 
-    The nearest Q31 multiplier is wrong for a few accumulators that lie next to a
-    tie; one a step or two away is right for all of them. Only results of one byte
-    (magnitude up to 255) matter.
-    Source  LiteRT reference FULLY_CONNECTED, per tensor
+    Of the Q31 multipliers next to the scale, the one that agrees with float64 at
+    most results up to 255: at all of them for scales above 0.003, and for smaller
+    ones except for one accumulator in millions that lies next to a tie.
+    Source  LiteRT reference FULLY_CONNECTED
     """
-    multiplier, shift = quantize_multiplier(scale)
-    if multiplier == 0:
-        return multiplier, shift
+    nearest, shift = quantize_multiplier(scale)
+    if nearest == 0:
+        return nearest, shift
     results = np.arange(1, 257)
     first = _first_reaching(scale, results)
-    keep = first < _Q31
-    first, results = first[keep], results[keep]
-    right = requantize(first, multiplier, shift, "away") >= results
-    right &= requantize(first - 1, multiplier, shift, "away") < results
-    if bool(right.all()):
-        return multiplier, shift
-    low, high = 1, _Q31 - 1
-    for acc, result in zip(first.tolist(), results.tolist(), strict=True):
-        tie = (2 * result - 1) << (30 - shift)
-        low = max(low, -(-tie // acc))
-        if acc > 1:
-            high = min(high, (tie - 1) // (acc - 1))
-    if low > high:
-        return multiplier, shift
-    return min(max(multiplier, low), high), shift
+    first, results = first[first < _Q31], results[first < _Q31]
+
+    def wrong(multiplier: int) -> int:
+        reached = requantize(first, multiplier, shift, "away") >= results
+        before = requantize(first - 1, multiplier, shift, "away") < results
+        return int(np.count_nonzero(~(reached & before)))
+
+    candidates = [nearest, nearest - 1, nearest + 1]
+    return min((m for m in candidates if 0 < m < _Q31), key=wrong), shift
 
 
 def _first_reaching(scale: float, results: Ints) -> Ints:

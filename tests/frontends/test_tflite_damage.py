@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.conftest import ROOT, model_path
 
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.graph import Graph
+from tests.conftest import ROOT, model_path
 
 _DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 _REAL = [f"{n}_{k}.tflite" for n in ("ad", "ic", "kws", "vww") for k in ("f32", "int8")]

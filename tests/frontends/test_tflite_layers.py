@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ops.cases import with_rounding
-from tests.ops.litert import run_litert
-from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import load
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
+from tests.ops.cases import with_rounding
+from tests.ops.litert import run_litert
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 _CHANCE = np.random.default_rng(3)
 

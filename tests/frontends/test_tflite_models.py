@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.conftest import model_path
-from tests.ops.cases import with_rounding
-from tests.ops.litert import run_litert
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import load
 from pybuild.graph import Graph
 from pybuild.ops.interpret import check_types, interpret
 from pybuild.run.samples import samples
+from tests.conftest import model_path
+from tests.ops.cases import with_rounding
+from tests.ops.litert import run_litert
 
 
 def _values(graph: Graph, count: int) -> list[dict[str, Array]]:
