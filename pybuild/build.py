@@ -245,5 +245,8 @@ def _prefix(name: str | None, path: str) -> str:
         return f"{made}_model" if is_keyword(made) else made
     if identifier(name) != name or is_keyword(name):
         what = f"'{name}' cannot be the name of C functions"
-        raise BuildError("--name", what, f"for example '{identifier(name)}'")
+        example = identifier(name)
+        if is_keyword(example):
+            example += "_model"
+        raise BuildError("--name", what, f"for example '{example}'")
     return name

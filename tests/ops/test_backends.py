@@ -23,13 +23,13 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     return write_suite(tmp_path_factory.mktemp("suite"), ROUNDINGS)
 
 
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("rounding", ["litert", "onnx"])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_llvm(case: Case, rounding: str) -> None:
     graph = case.graph(rounding)
     if rounding != "litert" and not any("rounding" in n.attrs for n in graph.nodes):
         return
-    library = model(case, rounding).build(None, name="case", rounding=rounding)
+    library = model(case, rounding).build(None, name="layer", rounding=rounding)
     net = library.host("llvm")
     for seed in SEEDS:
         inputs = case.inputs(seed)
