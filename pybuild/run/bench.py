@@ -19,7 +19,7 @@ from pybuild.package.report import Layer, layer
 from pybuild.run.samples import sample
 
 if TYPE_CHECKING:
-    from pybuild.run.library import Library
+    from pybuild.run.built import Library
 
 WARM_UP_SECONDS = 0.05
 

@@ -27,7 +27,7 @@ from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import Inputs, Sample, sample, samples
 
 if TYPE_CHECKING:
-    from pybuild.run.library import Library
+    from pybuild.run.built import Library
     from pybuild.run.native import Net
 
 BACKENDS = ("c", "llvm")
