@@ -16,7 +16,7 @@ from pybuild.ops.operator import (
     rounding,
     value,
 )
-from pybuild.ops.quant import quantized
+from pybuild.ops.quant import dequantized, quantized
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:
@@ -52,16 +52,9 @@ def infer_dequantize(node: Node, graph: Graph) -> Types:
 
 def dequantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """x = scale * (q - zero_point), one float32 product."""
-    q, tensor = value(values, 0), operand(node, graph, 0)
+    tensor = operand(node, graph, 0)
     assert tensor.quant is not None
-    shape = [1] * q.ndim
-    if tensor.quant.axis is not None and len(tensor.quant.scale) > 1:
-        shape[tensor.quant.axis] = -1
-    scale = np.asarray(tensor.quant.scale, np.float32).reshape(shape)
-    zero = np.asarray(tensor.quant.zero_point, np.int64)
-    zero = zero.reshape(shape if zero.size > 1 else [1] * q.ndim)
-    real = scale * (q.astype(np.int64) - zero).astype(np.float32)
-    return (real.reshape(q.shape),)
+    return (dequantized(value(values, 0), tensor.quant),)
 
 
 def infer_copy(node: Node, graph: Graph) -> Types:

@@ -124,19 +124,3 @@ def clamped(node: Node, y: Numbers) -> Numbers:
 def nothing(node: Node, graph: Graph) -> int:
     """The cost of what does not multiply and add."""
     return 0
-
-
-def real(array: Array, tensor: Tensor) -> npt.NDArray[np.float64]:
-    """The real numbers that a value stands for, in float64."""
-    x = array.astype(np.float64)
-    if tensor.quant is None:
-        return x
-    shape = [1] * array.ndim
-    axis = tensor.quant.axis
-    if axis is not None and len(tensor.quant.scale) > 1:
-        shape[axis] = -1
-    scale = np.reshape(tensor.quant.scale, shape)
-    zero = tensor.quant.zero_point
-    zeros = np.reshape(zero, shape if len(zero) > 1 else [1] * array.ndim)
-    result: npt.NDArray[np.float64] = (x - zeros) * scale
-    return result.reshape(array.shape)

@@ -51,10 +51,16 @@ class PoolParameters:
 
 
 def pool_parameters(node: Node, graph: Graph) -> PoolParameters:
-    """Every integer of an int8 avg_pool2d or max_pool2d."""
+    """Every integer of an int8 avg_pool2d or max_pool2d.
+
+    Errors  BuildError for a max_pool2d whose x and y are quantised differently
+    """
     x, y = operand(node, graph, 0), graph.tensor(node.output)
     for tensor in (x, y):
         whole_quant(node, graph, tensor)
+    if node.op == "max_pool2d" and not same_quant(x, y):
+        what = "input and output have different scales"
+        raise invalid(node, graph, what, "quantise them alike")
     low, high = quantized_clamp(clamp_of(node), y)
     rule, include = rounding(node), bool(node.attrs.get("count_include_pad", False))
     include = include and any(node.attrs.get("pads", (0, 0, 0, 0)))
@@ -70,7 +76,7 @@ def pool_parameters(node: Node, graph: Graph) -> PoolParameters:
 
 def same_quant(x: Tensor, y: Tensor) -> bool:
     """The same integers mean the same numbers (LiteRT allows scales 1e-6 apart)."""
-    near = abs(x.scale - y.scale) <= max(1e-6 * x.scale, 0.0)
+    near = abs(x.scale - y.scale) <= 1e-6 * x.scale
     return near and x.zero_point == y.zero_point
 
 
@@ -123,17 +129,11 @@ def _counts(node: Node, graph: Graph, x: Numbers) -> Numbers:
 
 
 def max_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning; int8 exact.
-
-    Errors  BuildError if x and y are quantised differently
-    """
+    """Numpy meaning; int8 exact."""
     x, y = value(values, 0), graph.tensor(node.output)
     if y.dtype is DType.FLOAT32:
         cells = taps(node, graph, x, node.attrs["kernel"], -np.inf)
         return (clamped(node, cells.max((3, 4))),)
-    if not same_quant(operand(node, graph, 0), y):
-        what = "input and output have different scales"
-        raise invalid(node, graph, what, "quantise them alike")
     made = pool_parameters(node, graph)
     most = taps(node, graph, x, node.attrs["kernel"], y.dtype.low).max((3, 4))
     return (saturated(most, y.dtype, made.low, made.high),)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Tensor
+from pybuild.graph import Quant, Tensor
 from pybuild.ops.operator import Ints
 
 ROUNDINGS = ("double", "away", "single", "even")
@@ -98,25 +98,49 @@ def saturated(q: Array, dtype: DType, low: int | None = None,
     return kept
 
 
+def _spread(values: tuple[float, ...], quant: Quant, rank: int) -> Array:
+    """Scales or zero points in a shape that broadcasts along their axis."""
+    if len(values) == 1 or quant.axis is None:
+        return np.asarray(values[0])
+    shape = [1] * rank
+    shape[quant.axis] = len(values)
+    return np.asarray(values).reshape(shape)
+
+
 def quantized(x: Array, tensor: Tensor, rounding: str) -> Array:
-    """Float32 values as a tensor's integers; axis scales for per-channel tensors.
+    """Float32 values as a tensor's integers.
 
     Source  "even": ONNX QuantizeLinear; else LiteRT AffineQuantize (ties away)
     """
-    assert tensor.quant is not None, tensor.name
-    shape = [1] * x.ndim
-    if tensor.quant.axis is not None and len(tensor.quant.scale) > 1:
-        shape[tensor.quant.axis] = -1
-    else:
-        shape = []
-    scale = np.asarray(tensor.quant.scale, np.float32).reshape(shape)
-    zero = np.asarray(tensor.quant.zero_point, np.float64)
-    zero = zero.reshape(shape if zero.size > 1 else [])
+    quant = tensor.quant
+    assert quant is not None, tensor.name
+    scale = _spread(quant.scale, quant, x.ndim).astype(np.float32)
+    zero = _spread(quant.zero_point, quant, x.ndim).astype(np.float64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         steps = np.asarray(x, np.float32) / scale
-    whole = np.rint(steps) if rounding == "even" else rounded_away(steps)
+        whole = np.rint(steps) if rounding == "even" else rounded_away(steps)
     shifted = np.nan_to_num(whole.astype(np.float64), nan=0.0) + zero
     return saturated(shifted, tensor.dtype)
+
+
+def dequantized(q: Array, quant: Quant) -> npt.NDArray[np.float32]:
+    """scale * (q - zero_point), one float32 product.
+
+    Source  LiteRT DEQUANTIZE, ONNX DequantizeLinear
+    """
+    zero = _spread(quant.zero_point, quant, q.ndim).astype(np.int64)
+    scale = _spread(quant.scale, quant, q.ndim).astype(np.float32)
+    return np.asarray(scale * (q.astype(np.int64) - zero).astype(np.float32))
+
+
+def real(array: Array, tensor: Tensor) -> npt.NDArray[np.float64]:
+    """The real numbers that a value stands for, in float64."""
+    x, quant = array.astype(np.float64), tensor.quant
+    if quant is None:
+        return x
+    zero = _spread(quant.zero_point, quant, x.ndim).astype(np.float64)
+    scale = _spread(quant.scale, quant, x.ndim).astype(np.float64)
+    return np.asarray((x - zero) * scale, np.float64)
 
 
 def quantized_clamp(

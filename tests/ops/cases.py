@@ -37,7 +37,7 @@ from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import interpret
-from pybuild.ops.operator import real
+from pybuild.ops.quant import real
 
 FOLDER = Path(__file__).resolve().parent
 ROUNDINGS = ("litert", "tflm", "single", "onnx")

@@ -12,8 +12,7 @@ from pybuild.graph import Graph, Tensor
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.eltwise import add_parameters
 from pybuild.ops.interpret import interpret
-from pybuild.ops.operator import real
-from pybuild.ops.quant import accumulator_bound
+from pybuild.ops.quant import accumulator_bound, real
 from pybuild.ops.softmax import softmax_parameters
 from tests.ops.cases import ROUNDINGS, Case, cases
 

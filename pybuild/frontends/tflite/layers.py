@@ -12,6 +12,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.builder import Call
 from pybuild.graph import Attr, Quant, Tensor
+from pybuild.ops.quant import dequantized as to_real
 from pybuild.ops.quant import quantized
 
 _CLAMPS = {0: None, 1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
@@ -62,23 +63,13 @@ def _weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
 
 
 def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
-    """A constant as float32, computed now.
-
-    Source  LiteRT DEQUANTIZE: scale * (q - zero_point) in float32
-    """
+    """A constant as float32, computed now."""
     if value.dtype == np.float16:
         real = value.astype(np.float32)
     elif tensor.quant is None:
         raise call.error(f"'{tensor.name}' is {tensor.dtype.value} without a scale")
     else:
-        quant, shape = tensor.quant, [1] * value.ndim
-        if quant.axis is not None:
-            shape[quant.axis] = -1
-        zero = np.asarray(quant.zero_point, np.int64)
-        zero = zero.reshape(shape if zero.size > 1 else [])
-        scale = np.asarray(quant.scale, np.float32)
-        scale = scale.reshape(shape if scale.size > 1 else [])
-        real = scale * (value.astype(np.int64) - zero).astype(np.float32)
+        real = to_real(value, tensor.quant)
     return Tensor(tensor.name, value.shape, DType.FLOAT32), real
 
 

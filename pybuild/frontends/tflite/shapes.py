@@ -7,7 +7,7 @@ import numpy as np
 from pybuild.frontends.tflite.builder import Call
 from pybuild.frontends.tflite.layers import fused
 from pybuild.graph import Tensor
-from pybuild.ops.operator import real
+from pybuild.ops.quant import real
 
 
 def _reshape(call: Call, x: Tensor, shape: tuple[int, ...]) -> None:
