@@ -13,6 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.names import Names, identifier, is_keyword
+from pybuild.errors import BuildError
 from pybuild.graph import Tensor
 from pybuild.kernels.candidate import RowAccess
 from pybuild.loop import Func
@@ -24,6 +25,7 @@ DTYPES = {
     DType.INT32: 5, DType.INT64: 6, DType.FLOAT32: 7,
 }  # fmt: skip
 CONSUMED = 1
+_MOST = 0xFFFF
 T = TypeVar("T")
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
 OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 4, 32, 44
@@ -206,6 +208,7 @@ class _Maker:
 
     def _step(self, step: Step) -> StepRow:
         candidate = step.candidate
+        self._must_count(step)
         comment = describe(step, self.plan)
         kernel = self._kernel(candidate.func, comment)
         layer = self.data_names.of(step.node.name)
@@ -239,6 +242,15 @@ class _Maker:
             ),
             comment=comment,
         )
+
+    def _must_count(self, step: Step) -> None:
+        """Rows, bands and windows are 16-bit numbers in the tables."""
+        c = step.candidate
+        rows = [n for a in (*c.outputs, *c.inputs) for n in (a.rows, a.window)]
+        if max(c.images, c.bands, *rows) > _MOST:
+            what = f"more than {_MOST} rows or images do not fit the step table"
+            where = self.plan.graph.where(step.node)
+            raise BuildError(where, what, "split the input, or swap its height and width")
 
     def _kernel(self, func: Func, user: str) -> str:
         """The name under which this code is emitted; the same code only once."""

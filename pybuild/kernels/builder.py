@@ -40,7 +40,7 @@ class Builder:
         self._args: list[Var] = []
         self._arrays: list[tuple[Var, int]] = []
         self._blocks: list[list[Stmt]] = [[]]
-        self._names: list[set[str]] = [set()]
+        self._names: list[set[str]] = [{"p", "a"}]  # the C parameters
 
     def arg(self, name: str, value: int) -> Expr:
         """An integer of the layer; specialise.py can make it a constant."""
