@@ -132,13 +132,9 @@ def _cuts(call: Call, x: Tensor) -> tuple[list[_Cut], list[int | None], set[int]
     (None: a new one); and the input axes that are dropped.
     """
     spec = list(zip(call.integers(1), call.integers(2), call.integers(3), strict=False))
-    masks = {
-        name: call.option(f"{name}Mask")
-        for name in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")
-    }
 
     def masked(name: str, i: int) -> bool:
-        return bool(masks[name] >> i & 1)
+        return bool(call.option(f"{name}Mask") >> i & 1)
 
     new = sum(masked("NewAxis", i) for i in range(len(spec)))
     skipped = sum(masked("Ellipsis", i) for i in range(len(spec)))
@@ -148,27 +144,32 @@ def _cuts(call: Call, x: Tensor) -> tuple[list[_Cut], list[int | None], set[int]
     cuts: list[_Cut] = []
     shape: list[int | None] = []
     drop: set[int] = set()
-    for i, (begin, end, stride) in enumerate(spec):
+    for i, cut in enumerate(spec):
         if masked("Ellipsis", i):
             _whole_axes(x, cuts, shape, rest)
         elif masked("NewAxis", i):
             shape.append(None)
         else:
-            axis = len(cuts)
+            shape.append(len(cuts))
+            dim = x.shape[len(cuts)]
             if masked("ShrinkAxis", i):
-                drop.add(axis)
-                stride, end = 1, begin + 1 if begin != -1 else x.shape[axis]
-            elif stride == 0:
-                raise call.error("a stride of 0 makes no sense")
-            open_begin = masked("Begin", i) and axis not in drop
-            open_end = masked("End", i) and axis not in drop
-            span = slice(
-                None if open_begin else begin, None if open_end else end, stride
-            )
-            cuts.append(span.indices(x.shape[axis]))
-            shape.append(axis)
+                drop.add(len(cuts))
+                at = range(dim)[cut[0] : cut[0] + 1 or None]
+                cuts.append((at.start, at.stop, 1))
+            else:
+                opened = masked("Begin", i), masked("End", i)
+                cuts.append(_cut(call, dim, cut, opened))
     _whole_axes(x, cuts, shape, len(x.shape) - len(cuts))
     return cuts, shape, drop
+
+
+def _cut(call: Call, dim: int, cut: _Cut, opened: tuple[bool, bool]) -> _Cut:
+    """One slice of an axis, its ends normalised as Python does."""
+    begin, end, stride = cut
+    if stride == 0:
+        raise call.error("a stride of 0 makes no sense")
+    span = slice(None if opened[0] else begin, None if opened[1] else end, stride)
+    return span.indices(dim)
 
 
 def _whole_axes(
