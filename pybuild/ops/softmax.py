@@ -84,11 +84,13 @@ def softmax_parameters(node: Node, graph: Graph) -> SoftmaxParameters:
         bits = 30 - max(1, count).bit_length()
         steps = np.exp(-np.arange(256) * (beta * x.scale)) * 2.0**bits
         table = tuple(int(v) for v in np.rint(steps))
-        inverse = round(2.0**16 / y.scale)
-        if inverse >= 1 << 31:
+        # as many bits of 1/scale as int32 holds
+        places = 30 - max(0, math.ceil(-math.log2(y.scale)))
+        if places < 1:
             raise invalid(node, graph, f"the output scale {y.scale:g} is too small")
+        inverse = round(2.0**places / y.scale)
         return SoftmaxParameters(
-            "even", table, inverse << bits, 16 + bits, y.zero_point, low, high
+            "even", table, inverse << bits, places + bits, y.zero_point, low, high
         )
     if y.zero_point != low or abs(y.scale * 256 - 1) > 1e-3:
         what = f"the output has scale {y.scale:g} and zero point {y.zero_point}"
