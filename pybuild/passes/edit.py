@@ -9,7 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
-from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 
 
@@ -88,13 +88,13 @@ class Edit:
         """The new graph, without tensors that nothing reads or makes."""
         if nodes is not None:
             self.nodes = list(nodes)
-        nodes = tuple(self.nodes)
-        outputs = self.old.outputs
         return used(
             replace(
-                self.old, nodes=nodes, tensors=self.tensors, constants=self.constants,
-                outputs=outputs,
-            )  # fmt: skip
+                self.old,
+                nodes=tuple(self.nodes),
+                tensors=self.tensors,
+                constants=self.constants,
+            )
         )
 
 
@@ -130,8 +130,3 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 def only_reader(graph: Graph, users: Mapping[str, Sequence[Node]], name: str) -> bool:
     """One node reads the tensor once, and it is no output of the model."""
     return len(users[name]) == 1 and name not in graph.outputs
-
-
-def moved(node: Node, **changes: Attr) -> Node:
-    """The node with other inputs, outputs or attributes."""
-    return replace(node, **changes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pybuild.graph import Graph
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import used
@@ -22,6 +24,7 @@ def fold_constants(graph: Graph) -> Graph:
             nodes.append(node)
             continue
         reads = [constants[name] if name else None for name in node.inputs]
-        made = operator_of(node, graph).reference(node, graph, reads)
+        with np.errstate(all="ignore"):
+            made = operator_of(node, graph).reference(node, graph, reads)
         constants.update(zip(node.outputs, made, strict=True))
     return used(replace(graph, nodes=tuple(nodes), constants=constants))

@@ -41,7 +41,9 @@ def _check(graph: Graph, name: str, want: str) -> Iterable[Problem]:
         hint = f"one of {', '.join(names)}"
         yield Problem("--layout", f"the model has no input or output '{name}'", hint)
     elif want not in LAYOUTS:
-        yield Problem("--layout", f"'{want}' is unknown", f"one of {', '.join(LAYOUTS)}")
+        yield Problem(
+            "--layout", f"'{want}' is unknown", f"one of {', '.join(LAYOUTS)}"
+        )
     elif len(graph.tensor(name).shape) < 3:
         shape = list(graph.tensor(name).shape)
         yield Problem("--layout", f"'{name}' of shape {shape} has no channels to move")
@@ -113,9 +115,7 @@ def _output(graph: Graph, name: str, want: str) -> Graph:
     return replace(graph, nodes=tuple(nodes), tensors=tensors)
 
 
-def _both(
-    graph: Graph, tensor: Tensor, perm: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
+def _both(graph: Graph, tensor: Tensor, perm: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The tensor as the file has it, under a new name; and as the boundary has it."""
     name = f"{tensor.name}.inner"
     while name in graph.tensors:

@@ -30,11 +30,9 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 
 
 def rule_of(node: Node, graph: Graph, option: str) -> str:
-    """LiteRT's reference kernels round a dense layer with one scale once, by float."""
+    """LiteRT's reference kernels round a dense layer once, by float."""
     if option == "litert" and node.op == "dense":
-        quant = graph.tensor(node.inputs[1]).quant
-        if quant is not None and len(quant.scale) == 1:
-            return "away"
+        return "away"
     return _RULES[option]
 
 

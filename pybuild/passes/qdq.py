@@ -64,7 +64,9 @@ def integer_arithmetic(graph: Graph) -> Graph:
 
 
 def _plain(node: Node) -> Node:
-    return replace(node, attrs={k: v for k, v in node.attrs.items() if k != "simulated"})
+    return replace(
+        node, attrs={k: v for k, v in node.attrs.items() if k != "simulated"}
+    )
 
 
 def _taken(sweep: _Sweep, node: Node) -> bool:

@@ -25,7 +25,9 @@ IMAGE = (1, 3, 7, 6)
 
 # name: (operator, input shape, attributes, constants after x, opset)
 UNARY: dict[str, tuple[str, tuple[int, ...], dict[str, Any], list[Any], int]] = {
-    "conv": ("Conv", IMAGE, {"pads": [1, 0, 2, 1], "strides": [2, 1]}, [*W.values()], 13),
+    "conv": (
+        "Conv", IMAGE, {"pads": [1, 0, 2, 1], "strides": [2, 1]}, [*W.values()], 13,
+    ),
     "conv_no_bias": ("Conv", IMAGE, {}, [W["w"]], 13),
     "conv_dilated": ("Conv", IMAGE, {"dilations": [2, 2]}, [*W.values()], 13),
     "conv_upper": (
@@ -217,7 +219,15 @@ def test_a_1d_network_has_no_inner_transposes() -> None:
     constants["last"] = ints(2)
     graph = assert_equal(model(nodes, inputs, ["y"], constants), inputs)
     ops = [node.op for node in graph.nodes if node.op != "reshape"]
-    assert ops == ["transpose", "conv2d", "conv2d", "add", "max_pool2d", "mean", "dense"]
+    assert ops == [
+        "transpose",
+        "conv2d",
+        "conv2d",
+        "add",
+        "max_pool2d",
+        "mean",
+        "dense",
+    ]
 
 
 def test_functions_are_inlined() -> None:

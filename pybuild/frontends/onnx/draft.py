@@ -130,7 +130,12 @@ class Draft:
         return output
 
     def arranged(
-        self, op: Op, name: str, perm: tuple[int, ...], shape: tuple[int, ...], what: str
+        self,
+        op: Op,
+        name: str,
+        perm: tuple[int, ...],
+        shape: tuple[int, ...],
+        what: str,
     ) -> str:
         """Weights with their axes moved, then in `shape`; their scales follow.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft import Draft
@@ -82,7 +83,7 @@ def batch_norm(draft: Draft, op: Op) -> None:
     draft.emit("add", op.name, [product, names[1]], op.output)
 
 
-def _vector(draft: Draft, op: Op, index: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _vector(draft: Draft, op: Op, index: int) -> npt.NDArray[np.float64]:
     value = draft.known(op.input(index))
     if value is None:
         raise op.invalid(f"its input '{op.input(index)}' is computed by the model")

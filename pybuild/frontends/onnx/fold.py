@@ -51,7 +51,9 @@ def _slice(op: Op, values: Sequence[Any]) -> Any:
     else:
         starts, ends = (tuple(v.reshape(-1).tolist()) for v in values[1:3])
         more = [*values[3:], None, None]
-        axes = range(len(starts)) if more[0] is None else more[0].reshape(-1).tolist()
+        axes = tuple(range(len(starts)))
+        if more[0] is not None:
+            axes = tuple(more[0].reshape(-1).tolist())
         steps = (1,) * len(starts) if more[1] is None else more[1].reshape(-1).tolist()
     cuts = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):

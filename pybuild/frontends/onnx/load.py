@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
+import numpy as np
+
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx import dense, eltwise, quant, shape, spatial
 from pybuild.frontends.onnx.draft import Draft
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
-from pybuild.frontends.onnx.op import MICROSOFT, Op, OnnxModel
+from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.read import read
 from pybuild.graph import Graph, Quant, Tensor
 
@@ -138,9 +140,7 @@ def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
     outer = replace(inner, zero_point=tuple(z + 128 for z in inner.zero_point))
     draft.tensors[tensor.name] = replace(tensor, quant=outer)
     name = draft.fresh(f"{tensor.name}.int8")
-    draft.emit(
-        "quantize", name, [tensor.name], name, dtype=DType.INT8, quant=inner
-    )
+    draft.emit("quantize", name, [tensor.name], name, dtype=DType.INT8, quant=inner)
     draft.inner[tensor.name] = name
     draft.unsigned.add(name)
 
@@ -157,12 +157,11 @@ def _import(draft: Draft, op: Op) -> None:
         if handler is None:
             what = "can only be computed from constants"
             raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
-        handler(draft, op)
+        with np.errstate(all="ignore"):
+            handler(draft, op)
         _note_unsigned(draft, op)
     except BuildError as error:
-        draft.problems += [
-            replace(p, where=op.where) for p in error.problems
-        ]
+        draft.problems += [replace(p, where=op.where) for p in error.problems]
     except _BAD as error:
         what = f"its attributes or inputs are not valid ({type(error).__name__})"
         draft.problems.append(Problem(op.where, what))

@@ -22,10 +22,13 @@ from pybuild.ops.quant import quantized
 Handler = Callable[[Draft, Op], None]
 
 # these keep the scale of their first input
-KEEPING = frozenset(
-    "MaxPool Reshape Flatten Squeeze Unsqueeze Transpose Slice Identity Concat Pad Split"
-    " GlobalMaxPool Dropout".split()
-)
+KEEPING = (
+    "MaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice",
+    "Identity", "Concat", "Pad", "Split", "GlobalMaxPool", "Dropout",
+)  # fmt: skip
+_TWO_OPERANDS = (
+    "QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul",
+)  # fmt: skip
 
 
 def quant_of(
@@ -39,17 +42,18 @@ def quant_of(
     if scales is None or (zero and zeros is None):
         hint = "quantise statically: scales and zero points must be constants"
         raise op.invalid("its scale is computed by the model", hint)
-    if not scales.size or not np.all(np.isfinite(scales) & (scales > 0)):
-        raise op.invalid("a scale is not a positive number")
     if scales.dtype != np.float32 or op.integer("block_size", 0):
         raise op.invalid("only float32 scales per tensor or channel are supported")
+    numbers = row(scales)
+    if not numbers or not all(0 < number < np.inf for number in numbers):
+        raise op.invalid("a scale is not a positive number")
     kind = "uint8" if zeros is None else zeros.dtype.name
     points = (0,) if zeros is None else tuple(int(z) for z in zeros.reshape(-1))
     if kind == "uint8":
         points = tuple(z - 128 for z in points)
     if len(set(points)) == 1:
         points = points[:1]
-    return Quant(row(scales), points, axis if scales.size > 1 else None), kind
+    return Quant(numbers, points, axis if scales.size > 1 else None), kind
 
 
 def _axis(draft: Draft, op: Op, x: str, scale: str) -> int | None:
@@ -134,7 +138,9 @@ def dequantize(
     draft.emit("dequantize", op.name, [name], output, {"simulated": True})
 
 
-def _real(draft: Draft, op: Op, inputs: Sequence[int], channel: int | None = None) -> str:
+def _real(
+    draft: Draft, op: Op, inputs: Sequence[int], channel: int | None = None
+) -> str:
     """Input x, its scale, its zero point, at these places; as a float tensor."""
     x, scale, zero = (op.input(i) for i in inputs)
     quant, kind = quant_of(draft, op, scale, zero, channel)
@@ -226,9 +232,7 @@ def qlinear_concat(draft: Draft, op: Op) -> None:
     from pybuild.frontends.onnx.shape import concat
 
     count = (len(op.inputs) - 2) // 3
-    reals = [
-        _real(draft, op, (2 + 3 * i, 3 + 3 * i, 4 + 3 * i)) for i in range(count)
-    ]
+    reals = [_real(draft, op, (2 + 3 * i, 3 + 3 * i, 4 + 3 * i)) for i in range(count)]
     _wrapped(draft, op, concat, reals, (0, 1))
 
 
@@ -260,7 +264,7 @@ def _scaled_inputs(op: Op) -> list[tuple[str, str, str]]:
     """(tensor, scale, zero point) names of everything a node reads with a scale."""
     if op.kind == "DequantizeLinear":
         starts = [0]
-    elif op.kind in ("QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul"):
+    elif op.kind in _TWO_OPERANDS:
         starts = [0, 3]
     elif op.kind == "QLinearConcat":
         starts = list(range(2, len(op.inputs) - 2, 3))

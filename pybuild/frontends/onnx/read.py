@@ -12,11 +12,10 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.onnx.op import Boundary, Op, OnnxModel
+from pybuild.frontends.onnx.op import Boundary, OnnxModel, Op
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
-    from onnx import ValueInfoProto
+    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 OLDEST_OPSET = 7
 # older files are converted to this one; newer ones are read as they are
@@ -63,11 +62,10 @@ def _raise(problems: list[Problem]) -> None:
 
 def _parse(source: str, data: bytes) -> ModelProto:
     import onnx
-    from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.ModelProto.FromString(data)
-    except (DecodeError, ValueError, RuntimeError) as error:
+        model: ModelProto = onnx.load_model_from_string(data)
+    except Exception as error:  # whatever protobuf throws
         hint = "give a .onnx file, whole and unchanged"
         raise BuildError(source, "is not a valid ONNX file", hint) from error
     if not model.HasField("graph") or not model.opset_import:
@@ -90,7 +88,9 @@ def _tensors(graph: GraphProto, depth: int = 0) -> Iterator[TensorProto]:
 
 
 def _external(source: str, model: ModelProto) -> list[Problem]:
-    names = [t.name for t in _tensors(model.graph) if t.data_location or t.external_data]
+    names = [
+        t.name for t in _tensors(model.graph) if t.data_location or t.external_data
+    ]
     found = []
     if names:
         what = f"{len(names)} tensors are in other files ('{names[0]}', ...)"
@@ -289,9 +289,7 @@ def _plain(source: str, model: ModelProto) -> OnnxModel:
             what = f"its attributes are not valid: {_first_line(error)}"
             problems.append(Problem(_where(source, node), what))
     _raise(problems)
-    inputs = tuple(
-        _boundary(v) for v in model.graph.input if v.name not in constants
-    )
+    inputs = tuple(_boundary(v) for v in model.graph.input if v.name not in constants)
     outputs = tuple(_boundary(v) for v in model.graph.output)
     return OnnxModel(source, model.graph.name, tuple(ops), inputs, outputs, constants)
 

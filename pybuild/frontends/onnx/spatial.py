@@ -110,7 +110,9 @@ def to_rows(draft: Draft, op: Op, x: str) -> str:
     rows = draft.fresh(f"{x}.rows")
     n, c, length = shape
     dtype = draft.tensor(x).dtype
-    return draft.emit("reshape", rows, [name], rows, shape=(n, length, 1, c), dtype=dtype)
+    return draft.emit(
+        "reshape", rows, [name], rows, shape=(n, length, 1, c), dtype=dtype
+    )
 
 
 def from_rows(draft: Draft, op: Op, made: str, rank: int) -> None:
@@ -142,6 +144,8 @@ def conv(draft: Draft, op: Op) -> None:
         "strides": moves.strides, "dilations": moves.dilations, "pads": moves.pads,
     }  # fmt: skip
     spatial = tuple(range(2, rank))
+    perm: tuple[int, ...]
+    target: tuple[int, ...]
     if group > 1 and group == shape[1] and depth == 1 and outs % group == 0:
         kind, perm, target = "depthwise_conv2d", (*spatial, 0, 1), (*moves.kernel, outs)
     else:
