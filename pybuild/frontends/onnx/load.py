@@ -95,6 +95,8 @@ def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
     draft.values.update(model.constants)
     quant.declared_quants(draft, model.ops)
     _add_inputs(draft, model)
+    if draft.problems:
+        raise BuildError.of(draft.problems)
     for op in model.ops:
         _import(draft, op)
     if draft.problems:

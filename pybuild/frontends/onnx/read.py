@@ -5,6 +5,7 @@ Everything that can go wrong in a foreign file goes wrong here, as BuildError.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -172,14 +173,19 @@ def _infer(source: str, model: ModelProto) -> None:
             model, check_type=True, strict_mode=True, data_prop=True
         )
     except Exception as error:  # whatever the C++ of onnx throws
-        what = f"shapes or types do not fit: {_reason(error)}"
-        raise BuildError(source, what, "check it with onnx.shape_inference") from error
+        hint = "check it with onnx.shape_inference"
+        where, what = _blamed(source, str(error))
+        raise BuildError(where, what, hint) from error
 
 
-def _reason(error: Exception) -> str:
-    """The part of onnx's message that says what, without its C++ source line."""
-    line = _first_line(error)
-    return line.partition("[ShapeInferenceError] ")[2] or line
+def _blamed(source: str, text: str) -> tuple[str, str]:
+    """The node that shape inference names, and the last thing it says of it."""
+    found = re.search(r"op_type:\s*(\w+), node name: ([^)]*)\)", text)
+    lines = text.strip().splitlines() or ["no reason given"]
+    line = next((part for part in lines if "[" in part), lines[0])
+    reason = re.sub(r".*\[\w*Error\] |^Inference error\(s\): ", "", line).rstrip(". ")
+    where = f"{source}: node '{found[2]}' ({found[1]})" if found else source
+    return where, f"shapes or types do not fit: {reason}"
 
 
 def _is_constant_input(model: ModelProto) -> set[str]:
