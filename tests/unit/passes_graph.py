@@ -14,6 +14,9 @@ from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import check_types, interpret
 
 F = np.float32
+Q = Quant((0.05,), (3,))
+RELU, RELU6 = (0.0, None), (0.0, 6.0)
+ONES = {"strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0)}
 
 
 class Small:
@@ -122,3 +125,9 @@ def ops(graph: Graph) -> list[str]:
 def rounded(graph: Graph, rule: str) -> Graph:
     nodes = tuple(node.with_attrs(rounding=rule) for node in graph.nodes)
     return replace(graph, nodes=nodes)
+
+
+def conv(g: Small, x: str, out: str, channels: int = 2, **attrs: object) -> str:
+    w = g.weights(f"{out}_w", 3, 1, 1, channels)
+    b = g.weights(f"{out}_b", 3)
+    return g.node("conv2d", f"{x} {w} {b}", out, **{**ONES, "groups": 1, **attrs})
