@@ -1,0 +1,253 @@
+"""What issue 2 promises of real networks: equal to the interpreters, within the RAM,
+clean C. Needs the folder of models; knows no kernel."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.run.abi import CrtError
+from pybuild.run.check import check
+from pybuild.run.samples import samples
+from tests.conftest import model_path
+from tests.real_models import (
+    ARENAS,
+    BACKENDS,
+    FILES,
+    FLOATS,
+    HYBRID,
+    NETWORKS,
+    TFLITE,
+    kind_of_reference,
+    stem,
+    twice_rounded,
+    worst_distance,
+)
+from tests.toolchains import STRICT, links, require, require_module, run
+
+SAMPLES = {"kws": 20, "vww": 5, "ic": 5, "ad": 20}
+FLOAT_TOLERANCE = 1e-5
+HYBRID_TOLERANCE = 0.03
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+REPORT_KEYS = {"name", "ram", "flash", "macs", "inputs", "outputs", "layers"}
+PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
+
+
+@functools.cache
+def built(path: Path, **options: str) -> pybuild.Library:
+    return pybuild.load(path).build(**options)
+
+
+def interpreted(name: str) -> Path:
+    """The path of a model whose interpreter is here."""
+    path = model_path(name)
+    require_module(PACKAGES[kind_of_reference(path)])
+    return path
+
+
+# ---- the same values ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_int8_tensor_equals_litert(network: str) -> None:
+    require("gcc")
+    path = interpreted(f"{network}_int8.tflite")
+    library, count = built(path), SAMPLES[network]
+    seen = check(path, library, BACKENDS, "litert", count, per_layer=True)
+    assert seen.ok and seen.samples == count
+    assert seen.tensors == len(library.plan.graph.nodes)
+    for tally in seen.backends.values():
+        assert (tally.mismatches, tally.unequal, tally.max_abs) == (0, 0, 0.0)
+        assert tally.elements > 400 * count
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_float_outputs_are_near(name: str) -> None:
+    require("gcc")
+    path = interpreted(name)
+    for backend in BACKENDS:
+        far = worst_distance(built(path), path, backend, 5)
+        assert far.relative <= FLOAT_TOLERANCE, backend
+
+
+def test_the_hybrid_file_is_near_both_ways() -> None:
+    """To its float twin closely; to LiteRT, which quantises activations on the fly,
+    within 0.03 of the range of its output, a probability."""
+    require("gcc")
+    require_module("ai_edge_litert")
+    library = built(interpreted(HYBRID))
+    twin = interpreted("kws_f32.onnx")
+    for backend in BACKENDS:
+        far = worst_distance(library, twin, backend, 20)
+        assert far.relative <= FLOAT_TOLERANCE, backend
+        far = worst_distance(library, model_path(HYBRID), backend, 20)
+        assert 0 < far.absolute <= HYBRID_TOLERANCE, backend
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_qdq_outputs_equal_onnx_runtime(network: str) -> None:
+    """At most one step, 99.9 % equal; of few outputs, that is all of them."""
+    require("gcc")
+    path = interpreted(f"{network}_qdq.onnx")
+    count = 100 if network != "vww" else 50
+    seen = check(path, built(path), BACKENDS, "ort", count)
+    assert seen.ok
+    for tally in seen.backends.values():
+        assert tally.mismatches == 0
+        assert tally.unequal <= 0.001 * tally.elements
+        assert tally.elements >= 2 * count
+
+
+def test_tflm_rounds_twice() -> None:
+    """Equal to TensorFlow Lite Micro's arithmetic, where LiteRT's is different."""
+    path = model_path("ad_int8.tflite")
+    library = built(path, rounding="tflm")
+    (name,) = library.plan.graph.inputs
+    net, single = library.host(), built(path).host()
+    different = 0
+    for given in samples(library.plan.graph, 20):
+        net.run(**given.inputs)
+        single.run(**given.inputs)
+        want = twice_rounded(path, given.inputs[name])
+        np.testing.assert_array_equal(net.get_output(0), want)
+        different += int((single.get_output(0) != want).sum())
+    assert different > 100
+
+
+# ---- memory -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_arenas_reach_their_bound(network: str) -> None:
+    ram = built(model_path(f"{network}_int8.tflite")).report.ram
+    assert ram.arena == ram.lower_bound == ARENAS[network]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_instances_are_small_and_reports_complete(name: str) -> None:
+    report = built(model_path(name)).report
+    bindable = len(report.inputs) + len(report.outputs) + 1
+    assert report.ram.instance <= 64 + 4 * bindable
+    assert report.ram.arena >= report.ram.lower_bound > 0
+    plain = json.loads(json.dumps(report.to_json()))
+    assert set(plain) >= REPORT_KEYS
+    assert set(plain["ram"]) >= {"arena", "instance", "lower_bound"}
+    assert set(plain["flash"]) >= {"weights", "tables"}
+    assert plain["macs"] == sum(layer["macs"] for layer in plain["layers"]) > 0
+    for layer in plain["layers"]:
+        assert set(layer) >= {"name", "op", "macs", "out_bytes"}
+
+
+@pytest.mark.parametrize("name", TFLITE)
+def test_a_second_run_is_never_a_wrong_answer(name: str) -> None:
+    """Used up, and said so; or a kept input, and the same answer."""
+    path = model_path(name)
+    given = next(iter(samples(built(path).plan.graph, 1))).inputs
+    net = built(path).host()
+    net.run(**given)
+    first = net.get_output(0)
+    with pytest.raises(CrtError) as caught:
+        net.run()
+    assert caught.type.__name__ == "CRT_ERR_INPUT_CONSUMED"
+    kept = built(path, input="keep").host()
+    kept.run(**given)
+    kept.run()
+    np.testing.assert_array_equal(kept.get_output(0), first)
+
+
+# ---- the generated C ----------------------------------------------------------
+
+
+@functools.cache
+def tree(path: Path, folder: Path) -> Path:
+    """The files that `crt build` leaves, self-test and example included."""
+    pybuild.load(path).build(folder / path.name)
+    return folder / path.name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trees")
+
+
+def strict(root: Path) -> list[str]:
+    includes = [f"-I{root}", f"-I{root / 'crt' / 'include'}"]
+    return [*STRICT, "-ffp-contract=off", "-DCRT_WITH_SELFTEST", *includes]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", FILES)
+def test_generated_c_is_clean(name: str, compiler: str, folder: Path) -> None:
+    require(compiler)
+    root = tree(model_path(name), folder)
+    sources = sorted(root.rglob("*.c"))
+    assert len(sources) >= 5
+    run([compiler, *strict(root), "-O0", "-fsyntax-only", *sources])
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_struct_is_no_larger_than_reported(network: str, folder: Path) -> None:
+    """The header's own check, with a compiler whose pointers have 32 bits."""
+    gcc = require("arm-none-eabi-gcc")
+    path = model_path(f"{network}_int8.tflite")
+    root = tree(path, folder)
+    name, bytes_ = stem(path.name), built(path).report.ram.instance
+    source = root.parent / f"{name}_size.c"
+    source.write_text(
+        f'#include "{name}.h"\n'
+        f"char small[sizeof(struct {name}) <= {bytes_} ? 1 : -1];\n"
+    )
+    run([gcc, "-mcpu=cortex-m4", *strict(root), "-fsyntax-only", source])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_self_test_is_clean_under_sanitizers(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
+    gcc = require("gcc")
+    assert links(gcc, SANITIZE, tmp_path), "gcc has no sanitizer run time"
+    root = tree(model_path(name), folder)
+    program = tmp_path / "program"
+    sources = sorted(root.rglob("*.c"))
+    run([gcc, *strict(root), *SANITIZE, "-O1", *sources, "-o", program])
+    assert "self-test: no error" in run([program])
+
+
+BUILD = """
+import sys
+import pybuild
+pybuild.load(sys.argv[1]).build(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("name", ["kws_int8.tflite", "ad_qdq.onnx"])
+def test_same_bytes_from_another_place(name: str, tmp_path: Path) -> None:
+    """Another path to the model and the tree, locale, hash seed and process."""
+    path = model_path(name)
+    (tmp_path / "elsewhere").mkdir()
+    copy = tmp_path / "elsewhere" / name
+    copy.write_bytes(path.read_bytes())
+    for seed, source, locale in (("1", path, "C"), ("77", copy, "C.UTF-8")):
+        _build_apart(source, tmp_path / seed, PYTHONHASHSEED=seed, LC_ALL=locale)
+    files = sorted(p for p in (tmp_path / "1").rglob("*") if p.is_file())
+    assert len(files) > 12
+    for file in files:
+        other = tmp_path / "77" / file.relative_to(tmp_path / "1")
+        assert file.read_bytes() == other.read_bytes(), file.name
+
+
+def _build_apart(model: Path, out: Path, **settings: str) -> None:
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root), **settings}
+    command = [sys.executable, "-c", BUILD, str(model), str(out)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
