@@ -10,7 +10,22 @@ import numpy as np
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Packed
 from pybuild.kernels.requant import Requant, packed, scaler
-from pybuild.loop import FLOAT32, Expr, Operand, i32, load, maximum, minimum
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT32,
+    Bitcast,
+    Expr,
+    Intrin,
+    Operand,
+    PointerType,
+    Var,
+    cast,
+    i32,
+    load,
+    maximum,
+    minimum,
+)
 
 
 class BoundFinish(Protocol):
@@ -46,6 +61,64 @@ class Int8Finish:
 
     def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
         return scaler(k, self.rule, pointer)
+
+
+@dataclass(frozen=True)
+class ScaledFinish:
+    """clamp(round(float32(acc) * scale) + zero point), ties to even, in float32.
+
+    Source  ONNX Runtime QLinearConv; IEEE single precision on every target
+    """
+
+    scales: tuple[float, ...]
+    low: int
+    high: int
+    zero_point: int
+
+    @property
+    def key(self) -> str:
+        return "channel_scaled" if len(set(self.scales)) > 1 else "tensor_scaled"
+
+    def tables(self) -> tuple[Packed, ...]:
+        scales = self.scales if len(set(self.scales)) > 1 else self.scales[:1]
+        return (Packed("scales", np.asarray(scales, np.float32)),)
+
+    def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+        scales: Expr = k.row("scales", i32(pointer), FLOAT32)
+        if len(set(self.scales)) == 1:
+            scales = k.let("scale", load(scales))
+        low = k.let("low", cast(k.arg("lowest", self.low - self.zero_point), FLOAT32))
+        high = k.let("high", cast(k.arg("most", self.high - self.zero_point), FLOAT32))
+        return _Scaled(scales, low, high, k.arg("y_zero", self.zero_point))
+
+
+_ACC = Var("acc", INT32)
+_FACTOR, _LOW, _HIGH = (Var(n, FLOAT32) for n in ("scale", "low", "high"))
+_VALUE = Var("value", FLOAT32)
+# 1.5 * 2^23: adding it leaves the integer, rounded to even, in the lowest bits
+_MAGIC, _MAGIC_BITS = 12582912.0, 0x4B400000
+SCALE_ROUND = Intrin(
+    "crt_scale_round",
+    (_ACC, _FACTOR, _LOW, _HIGH),
+    Bitcast(_VALUE + _MAGIC, INT32) - _MAGIC_BITS,
+    ((_VALUE, minimum(maximum(cast(_ACC, FLOAT32) * _FACTOR, _LOW), _HIGH)),),
+)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    scales: Expr
+    low: Expr
+    high: Expr
+    zero_point: Expr
+
+    def apply(self, acc: Expr, channel: Operand) -> Expr:
+        scale = self.scales
+        if isinstance(scale.type, PointerType):
+            scale = load(scale, channel)
+        return cast(
+            SCALE_ROUND(acc, scale, self.low, self.high) + self.zero_point, INT8
+        )
 
 
 @dataclass(frozen=True)

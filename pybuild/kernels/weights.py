@@ -8,7 +8,7 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import RowAccess
-from pybuild.kernels.finish import Int8Finish
+from pybuild.kernels.finish import Int8Finish, ScaledFinish
 from pybuild.kernels.requant import Ints, requant
 from pybuild.ops.conv import ConvParameters
 
@@ -51,8 +51,10 @@ def folded_bias(
     return folded.astype(np.int32)
 
 
-def int8_finish(made: ConvParameters) -> Int8Finish:
+def int8_finish(made: ConvParameters) -> Int8Finish | ScaledFinish:
     """The end of an int8 layer."""
+    if made.rounding == "even":
+        return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
     limits = (made.low, made.high)
     mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
     return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero))

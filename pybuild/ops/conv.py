@@ -43,14 +43,18 @@ _INT32 = 1 << 31
 class ConvParameters:
     """y = clamp(requantize(sum((x - x_zero) * w) + bias) + y_zero), per channel.
 
+    rounding              "double" | "away" | "single": requantize() is quant's;
+                          "even": round((float32)acc * scale) in float32, ties to
+                          even, as ONNX Runtime has it
     multipliers, shifts   of quant.requantize, one per output channel, or one
-    rounding              "double" | "away" | "single" | "even"
+    scales                of "even" only, float32 values, as many
     low, high             clamp of y, in its integers
     """
 
     rounding: str
     multipliers: tuple[int, ...]
     shifts: tuple[int, ...]
+    scales: tuple[float, ...]
     x_zero: int
     y_zero: int
     low: int
@@ -73,14 +77,22 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
     if any(w.quant.zero_point):
         hint = "quantise weights symmetrically"
         raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
-    scales = [x.scale * s / y.scale for s in w.quant.scale]
+    scales = [_scale(x.scale, s, y.scale, rounding(node)) for s in w.quant.scale]
     low, high = quantized_clamp(clamp_of(node), y)
     mults, shifts = multipliers(scales, rounding(node))
     made = ConvParameters(
-        rounding(node), mults, shifts, x.zero_point, y.zero_point, low, high
-    )
+        rounding(node), mults, shifts, tuple(scales), x.zero_point, y.zero_point,
+        low, high,
+    )  # fmt: skip
     _must_fit(node, graph, made)
     return made
+
+
+def _scale(x: float, w: float, y: float, rule: str) -> float:
+    """The real multiplier; "even": in float32, as ONNX Runtime has it."""
+    if rule != "even":
+        return x * w / y
+    return float(np.float32(x) * np.float32(w) / np.float32(y))
 
 
 def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
@@ -104,7 +116,12 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
 
 def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:
     """From accumulators (channel last) to int8."""
-    y = requantize(acc, made.multipliers, made.shifts, made.rounding) + made.y_zero
+    if made.rounding == "even":
+        y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))
+        y = y.astype(np.int64) + made.y_zero
+    else:
+        y = requantize(acc, made.multipliers, made.shifts, made.rounding)
+        y = y + made.y_zero
     return saturated(y, graph.tensor(node.output).dtype, made.low, made.high)
 
 
