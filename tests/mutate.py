@@ -81,8 +81,8 @@ MUTATIONS = (
     Mutation(
         "a use count",
         "pybuild/plan/order.py",
-        "left[name] -= 1\n                if left[name] == 0:",
-        "left[name] -= 2\n                if left[name] <= 0:",
+        "now -= _bytes(graph, name)\n    return peak",
+        "now -= 0\n    return peak",
         "tests/unit/test_plan.py",
     ),
     Mutation(
@@ -123,28 +123,34 @@ MUTATIONS = (
 )
 
 
-def survives(mutation: Mutation) -> bool:
-    """Whether every test still passes with the mutation in place."""
+def passes(tests: str, mutation: Mutation | None = None) -> bool:
+    """Whether the tests pass in a copy of the tree, mutated or as it is."""
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
         tree = Path(temporary) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        file = tree / mutation.file
-        text = file.read_text()
-        if text.count(mutation.old) != 1:
-            raise SystemExit(f"{mutation.name}: its place in {mutation.file} is gone")
-        file.write_text(text.replace(mutation.old, mutation.new))
+        if mutation is not None:
+            _apply(mutation, tree / mutation.file)
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [*command, *mutation.tests.split()], cwd=tree, capture_output=True
-        )
+        done = subprocess.run([*command, *tests.split()], cwd=tree, capture_output=True)
         return done.returncode == 0
+
+
+def _apply(mutation: Mutation, file: Path) -> None:
+    text = file.read_text()
+    if text.count(mutation.old) != 1:
+        raise SystemExit(f"{mutation.name}: its place in {mutation.file} is gone")
+    file.write_text(text.replace(mutation.old, mutation.new))
 
 
 def main(names: list[str]) -> int:
     chosen = [m for m in MUTATIONS if not names or m.name in names]
+    watching = sorted({test for m in chosen for test in m.tests.split()})
+    if not passes(" ".join(watching)):
+        print("the tests fail without a mutation: nothing can be said")
+        return 1
     left = 0
     for mutation in chosen:
-        alive = survives(mutation)
+        alive = passes(mutation.tests, mutation)
         left += alive
         print(f"{'SURVIVED' if alive else 'caught  '}  {mutation.name}", flush=True)
     print(f"{len(chosen) - left} passed, {left} failed")

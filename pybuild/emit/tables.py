@@ -250,7 +250,9 @@ class _Maker:
         if max(c.images, c.bands, *rows) > _MOST:
             what = f"more than {_MOST} rows or images do not fit the step table"
             where = self.plan.graph.where(step.node)
-            raise BuildError(where, what, "split the input, or swap its height and width")
+            raise BuildError(
+                where, what, "split the input, or swap its height and width"
+            )
 
     def _kernel(self, func: Func, user: str) -> str:
         """The name under which this code is emitted; the same code only once."""

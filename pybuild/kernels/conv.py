@@ -36,7 +36,6 @@ from pybuild.loop import (
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
-
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
 

@@ -215,9 +215,7 @@ def _add(made: AddParameters, where: str) -> tuple[_Maker, str]:
     def make(k: Builder) -> Arithmetic:
         a, b = (term.bind(k) for term in terms)
         finish = scaler(k, rule, 0)
-        return Arithmetic(
-            a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0)
-        )
+        return Arithmetic(a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0))
 
     kinds = "_".join(term.key for term in terms if term.half)
     return make, f"{kinds}_{rule.key}".lstrip("_")

@@ -122,9 +122,7 @@ class _Writer:
         y = self.k.row("y", 0, self.elem, writable=True)
         self._kept(self.kept, self.k.row("x", source, self.elem), y)
 
-    def _kept(
-        self, axes: Sequence[tuple[Expr, Expr, Expr]], x: Expr, y: Expr
-    ) -> None:
+    def _kept(self, axes: Sequence[tuple[Expr, Expr, Expr]], x: Expr, y: Expr) -> None:
         k = self.k
         if not axes:
             if self.side_by_side is None:

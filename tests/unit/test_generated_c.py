@@ -49,7 +49,9 @@ def test_clean_and_sanitized(
     sources = sorted((tmp_path / "t").rglob("*.c"))
     include = [f"-I{tmp_path / 't'}", f"-I{tmp_path / 't/crt/include'}"]
     program = tmp_path / "program"
-    shell(compiler, *CLEAN, *SANITIZE[compiler], "-O1", *include, *sources, "-o", program)
+    shell(
+        compiler, *CLEAN, *SANITIZE[compiler], "-O1", *include, *sources, "-o", program
+    )
     assert "tiny: self-test: no error" in shell(program)
 
 
