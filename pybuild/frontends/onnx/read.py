@@ -45,6 +45,7 @@ def read(
     Errors  BuildError with every finding
     """
     model = _parse(source, data)
+    _text_only(source, model)
     _raise(_external(source, model))
     model = _checked(source, model, known)
     _raise(
@@ -75,6 +76,22 @@ def _parse(source: str, data: bytes) -> ModelProto:
     if not model.graph.node:
         raise BuildError(source, "the model has no operators", "there is nothing to do")
     return model
+
+
+def _text_only(source: str, model: ModelProto) -> None:
+    """A name that is not UTF-8 comes out of protobuf as bytes.
+
+    Errors  BuildError
+    """
+    graph = model.graph
+    values = (*graph.input, *graph.output, *graph.initializer, *graph.value_info)
+    names = [value.name for value in values]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    if not all(isinstance(name, str) for name in names):
+        hint = "give a .onnx file, whole and unchanged"
+        raise BuildError(source, "is not a valid ONNX file: a name is no text", hint)
 
 
 def _tensors(graph: GraphProto, depth: int = 0) -> Iterator[TensorProto]:
