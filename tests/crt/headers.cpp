@@ -1,17 +1,23 @@
 // Every header of crt in C++, twice each, and the calls as C++ sees them.
 #include "crt/abi.h"
 #include "crt/config.h"
+#include "crt/crc.h"
 #include "crt/error.h"
 #include "crt/graph.h"
+#include "crt/params.h"
 #include "crt/port.h"
 #include "crt/types.h"
+#include "crt/unpack.h"
 
 #include "crt/abi.h"
 #include "crt/config.h"
+#include "crt/crc.h"
 #include "crt/error.h"
 #include "crt/graph.h"
+#include "crt/params.h"
 #include "crt/port.h"
 #include "crt/types.h"
+#include "crt/unpack.h"
 
 int main()
 {

@@ -1,19 +1,9 @@
 /* Every call of crt/graph.h, right and wrong, on the model of model.h. Prints
  * each failed line; exit code 1 if there was one. */
+#include "expect.h"
 #include "model.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static int failures;
-
-#define EXPECT(x)                                                              \
-    do {                                                                       \
-        if (!(x)) {                                                            \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #x);                     \
-            failures++;                                                        \
-        }                                                                      \
-    } while (0)
 
 static union {
     int8_t bytes[ARENA_BYTES];

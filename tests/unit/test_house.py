@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FLOORS = {
     "errors": 0, "dtype": 0,
     "graph": 1, "expr": 1, "loop": 1, "loop_verify": 1, "install": 1, "targets": 1,
+    "params": 1,
     "ops": 2,
     "frontends": 3,
     "passes": 4,
@@ -29,6 +30,7 @@ FLOORS = {
 }  # fmt: skip
 C_FLOORS = {
     "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "intrin": 0,
+    "crc": 0,
     "graph": 1, "params": 1,
     "device": 2, "unpack": 2,
     "frame": 3, "rpc": 3,

@@ -22,7 +22,13 @@ extern "C" {
     X(CRT_ERR_STOPPED, -10, "the hook stopped the run")                        \
     X(CRT_ERR_STAGE, -11, "stages must run in order, from 0")                  \
     X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")  \
-    X(CRT_ERR_SELFTEST, -13, "the self-test gave another answer")
+    X(CRT_ERR_SELFTEST, -13, "the self-test gave another answer")              \
+    X(CRT_ERR_MAGIC, -20, "not a parameter image")                             \
+    X(CRT_ERR_VERSION, -21, "parameter image of another version")              \
+    X(CRT_ERR_CHECKSUM, -22, "parameter image is damaged: wrong checksum")     \
+    X(CRT_ERR_FORMAT, -23, "parameter image is cut or inconsistent")           \
+    X(CRT_ERR_CODEC, -24, "parameter is packed by a codec that is not here")   \
+    X(CRT_ERR_UNPACK, -25, "packed parameter is damaged")
 
 #define CRT_ERROR_VALUE(name, value, text) name = (value),
 enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };

@@ -1,0 +1,264 @@
+/* params.c: verifies a parameter image once; after that its own numbers are
+ * trusted. The rules, in this order, are those of docs/formats.md.
+ * Knows no model and no way to unpack. */
+#include "crt/params.h"
+#include "crt/crc.h"
+
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#error "payloads are little-endian and used in place: not for this target"
+#endif
+#endif
+
+enum {
+    HEADER_BYTES = 40,
+    ENTRY_BYTES = 40,
+    CRC_FROM = 8, /* the checksum is of all that follows it */
+    MIN_ALIGN = 4,
+    MAX_ALIGN = 32768
+};
+
+/* ---- little-endian fields, wherever they lie ---------------------------- */
+
+static uint32_t get16(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+}
+
+static uint32_t get32(const uint8_t *at)
+{
+    return get16(at) | get16(at + 2) << 16;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+    return get32(at) | (uint64_t)get32(at + 4) << 32;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+static const uint8_t *entry_of(const uint8_t *image, uint32_t index)
+{
+    return image + HEADER_BYTES + (size_t)index * ENTRY_BYTES;
+}
+
+static void read_entry(const uint8_t *image, uint32_t index,
+                       struct crt_param *param)
+{
+    const uint8_t *entry = entry_of(image, index);
+
+    param->name = (const char *)image + get32(entry);
+    param->dtype = entry[6];
+    param->rank = entry[7];
+    param->dims = (const int32_t *)(const void *)(image + get32(entry + 8));
+    param->layout = get32(entry + 12);
+    param->codec = (uint16_t)get16(entry + 16);
+    param->data = image + get32(entry + 20);
+    param->stored = get32(entry + 24);
+    param->bytes = get32(entry + 28);
+    param->content = get64(entry + 32);
+}
+
+/* Bytes of one element; 0 for what is no type. */
+static uint32_t element_bytes(uint32_t dtype)
+{
+    switch (dtype) {
+    case CRT_BOOL:
+    case CRT_INT8:
+    case CRT_UINT8:
+        return 1;
+    case CRT_INT16:
+        return 2;
+    case CRT_INT32:
+    case CRT_FLOAT32:
+        return 4;
+    case CRT_INT64:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static int compare(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    return (uint8_t)*a - (uint8_t)*b;
+}
+
+/* ---- the check ----------------------------------------------------------- */
+
+/* What is known of an image while it is checked. */
+struct check {
+    const uint8_t *image;
+    uint32_t total; /* bytes */
+    uint32_t first; /* that an entry may point to: the end of the table */
+    uint32_t align;
+    uint32_t count;
+};
+
+static int holds(const struct check *c, uint32_t at, uint32_t bytes)
+{
+    return at >= c->first && at <= c->total && bytes <= c->total - at;
+}
+
+static int check_header(struct check *c, const uint8_t *image, size_t bytes)
+{
+    if (bytes < HEADER_BYTES || image[0] != 'C' || image[1] != 'R' ||
+        image[2] != 'T' || image[3] != 'P')
+        return CRT_ERR_MAGIC;
+    if (get16(image + 8) != CRT_PARAMS_VERSION)
+        return CRT_ERR_VERSION;
+    c->image = image;
+    c->align = get16(image + 10);
+    c->total = get32(image + 12);
+    c->count = get32(image + 16);
+    if (c->total < HEADER_BYTES || c->total > bytes)
+        return CRT_ERR_FORMAT;
+    if (crt_crc32(0, image + CRC_FROM, c->total - CRC_FROM) != get32(image + 4))
+        return CRT_ERR_CHECKSUM;
+    if (get32(image + 20) != 0 || c->align < MIN_ALIGN ||
+        c->align > MAX_ALIGN || (c->align & (c->align - 1u)) != 0)
+        return CRT_ERR_FORMAT;
+    if (c->count > (c->total - HEADER_BYTES) / ENTRY_BYTES)
+        return CRT_ERR_FORMAT;
+    c->first = HEADER_BYTES + ENTRY_BYTES * c->count;
+    return ((uintptr_t)image & (c->align - 1u)) == 0 ? CRT_OK : CRT_ERR_ALIGN;
+}
+
+/* A name of the length that it says, after the name of the entry before. */
+static int check_name(const struct check *c, uint32_t index)
+{
+    const uint8_t *entry = entry_of(c->image, index);
+    uint32_t at = get32(entry);
+    uint32_t length = get16(entry + 4);
+    const char *before = "";
+    const char *name;
+    uint32_t i = 0;
+
+    if (!holds(c, at, length + 1u))
+        return CRT_ERR_FORMAT;
+    name = (const char *)c->image + at;
+    while (i < length && name[i] != '\0')
+        i++;
+    if (i != length || name[length] != '\0')
+        return CRT_ERR_FORMAT;
+    if (index > 0)
+        before = (const char *)c->image + get32(entry - ENTRY_BYTES);
+    return compare(before, name) < 0 ? CRT_OK : CRT_ERR_FORMAT;
+}
+
+/* Bytes of a row-major tensor; more than 32 bits hold if they would not, or
+ * if a dimension is negative. */
+static uint64_t size_of(const uint8_t *dims, uint32_t rank, uint32_t element)
+{
+    uint64_t size = element;
+    uint32_t i;
+
+    for (i = 0; i < rank; i++) {
+        uint32_t dim = get32(dims + 4u * i);
+
+        if (dim > INT32_MAX)
+            return UINT64_MAX;
+        if (dim == 0)
+            size = 0;
+        else if (size <= UINT32_MAX)
+            size *= dim;
+    }
+    return size;
+}
+
+static int check_entry(const struct check *c, uint32_t index)
+{
+    const uint8_t *entry = entry_of(c->image, index);
+    uint32_t element = element_bytes(entry[6]);
+    uint32_t rank = entry[7];
+    uint32_t dims = get32(entry + 8);
+    uint32_t data = get32(entry + 20);
+    uint32_t stored = get32(entry + 24);
+    uint32_t bytes = get32(entry + 28);
+    uint64_t size;
+
+    if (element == 0 || get16(entry + 18) != 0)
+        return CRT_ERR_FORMAT;
+    if (dims % 4u != 0 || !holds(c, dims, 4u * rank))
+        return CRT_ERR_FORMAT;
+    if (data % c->align != 0 || !holds(c, data, stored))
+        return CRT_ERR_FORMAT;
+    if (get16(entry + 16) == CRT_CODEC_NONE && stored != bytes)
+        return CRT_ERR_FORMAT;
+    size = size_of(c->image + dims, rank, element);
+    if (size == UINT64_MAX || (get32(entry + 12) == 0 && size != bytes))
+        return CRT_ERR_FORMAT;
+    return CRT_OK;
+}
+
+/* ---- what callers see ---------------------------------------------------- */
+
+int crt_params_verify(struct crt_params *p, const void *image, size_t bytes)
+{
+    struct check c;
+    uint32_t i;
+    int error;
+
+    if (p == NULL)
+        return CRT_ERR_NULL;
+    p->image = NULL;
+    p->count = 0;
+    p->plan = 0;
+    p->content = 0;
+    if (image == NULL)
+        return CRT_ERR_NULL;
+    error = check_header(&c, (const uint8_t *)image, bytes);
+    if (error != CRT_OK)
+        return error;
+    for (i = 0; i < c.count; i++) {
+        error = check_name(&c, i);
+        if (error == CRT_OK)
+            error = check_entry(&c, i);
+        if (error != CRT_OK)
+            return error;
+    }
+    p->image = c.image;
+    p->count = c.count;
+    p->plan = get64(c.image + 24);
+    p->content = get64(c.image + 32);
+    return CRT_OK;
+}
+
+int crt_params_find(const struct crt_params *p, const char *name)
+{
+    uint32_t low = 0;
+    uint32_t high;
+
+    if (p == NULL || name == NULL)
+        return CRT_ERR_NULL;
+    high = p->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2u;
+        const char *there =
+            (const char *)p->image + get32(entry_of(p->image, middle));
+        int order = compare(name, there);
+
+        if (order == 0)
+            return (int)middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1u;
+    }
+    return CRT_ERR_NAME;
+}
+
+int crt_params_get(const struct crt_params *p, uint32_t index,
+                   struct crt_param *param)
+{
+    if (p == NULL || param == NULL)
+        return CRT_ERR_NULL;
+    if (index >= p->count)
+        return CRT_ERR_INDEX;
+    read_entry(p->image, index, param);
+    return CRT_OK;
+}

@@ -1,0 +1,4 @@
+"""Weights in files: TVM's parameter blob, our image, the codecs of its payloads.
+
+Knows no graph and no plan.
+"""
