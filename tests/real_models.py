@@ -15,6 +15,7 @@ import tflite
 
 import pybuild
 from pybuild.dtype import Array
+from pybuild.run.compare import step_of
 from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import samples
 
@@ -75,6 +76,46 @@ def _outputs(
     given = zip(graph.inputs, inputs.values(), strict=True)
     found = known.run({n: v.reshape(graph.tensor(n).shape) for n, v in given})
     return (found[name] for name in graph.outputs)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Of a QDQ model's outputs against ONNX Runtime; most: the furthest, in steps."""
+
+    elements: int
+    unequal: int
+    most: int
+
+
+def steps_from_onnx_runtime(
+    library: pybuild.Library, path: Path, backend: str, count: int
+) -> Steps:
+    """ONNX Runtime as it runs by default, its convolutions fused to integer kernels.
+
+    Only its integer softmax is kept out, by making the float one an output: it is
+    steps away from the standard's result for many inputs.
+    """
+    import onnx
+    import onnxruntime as ort
+
+    model = onnx.load(path)
+    floats = [node.output[0] for node in model.graph.node if node.op_type == "Softmax"]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in floats)
+    options = ort.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, 1
+    known = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    (name,) = library.plan.graph.outputs
+    net, step = library.host(backend), step_of(library.plan.graph, name)
+    far = []
+    for given in samples(library.plan.graph, count):
+        net.run(**given.inputs)
+        want = known.run([name], dict(given.inputs))[0]
+        far.append(np.rint(np.abs(net.get_output(0) - want) / step))
+    net.close()
+    all_ = np.stack(far)
+    return Steps(all_.size, int(np.count_nonzero(all_)), int(all_.max()))
 
 
 # ---- TensorFlow Lite Micro's dense layers, from the file alone ----------------
