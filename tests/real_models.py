@@ -88,19 +88,24 @@ class Steps:
 
 
 def steps_from_onnx_runtime(
-    library: pybuild.Library, path: Path, backend: str, count: int
+    library: pybuild.Library,
+    path: Path,
+    backend: str,
+    count: int,
+    integer_softmax: bool = False,
 ) -> Steps:
     """ONNX Runtime as it runs by default, its convolutions fused to integer kernels.
 
-    Only its integer softmax is kept out, by making the float one an output: it is
-    steps away from the standard's result for many inputs.
+    integer_softmax  else it is kept out, by making the float one an output: it is
+                     steps away from the standard's result for many inputs
     """
     import onnx
     import onnxruntime as ort
 
     model = onnx.load(path)
     floats = [node.output[0] for node in model.graph.node if node.op_type == "Softmax"]
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in floats)
+    if not integer_softmax:
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in floats)
     options = ort.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, 1
     known = ort.InferenceSession(
