@@ -1,0 +1,116 @@
+"""Whether the storage ids of a document can hold what they must, for as long as needed.
+
+An input keeps its memory to itself; a result is not written over before its last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pybuild.errors import Problem
+from pybuild.frontends.graphjson.document import Document, Item
+
+_FOREVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A value in memory: from the node that makes it to the last that reads it.
+
+    root  the entry that first had the value: views share one
+    """
+
+    entry: int
+    node: int
+    last: int
+    root: int
+
+
+def storage_problems(document: Document) -> list[Problem]:
+    """Every two values that are in one memory at one time, or of two kinds."""
+    uses = _uses(document)
+    by_storage: dict[int, list[_Use]] = {}
+    for use in uses:
+        number = document.entries[use.entry].storage
+        by_storage.setdefault(number, []).append(use)
+    return [
+        Problem(document.where(document.items[later.node]), what)
+        for number, sharers in by_storage.items()
+        for later, what in _conflicts(document, number, sharers)
+    ]
+
+
+def _uses(document: Document) -> list[_Use]:
+    """One of each entry, in order; a view lives as long as what it shows."""
+    roots = _roots(document)
+    last: dict[int, int] = {}
+    for index, item in enumerate(document.items):
+        for entry in range(item.first, item.first + item.outputs):
+            last[roots[entry]] = max(last.get(roots[entry], -1), index)
+        for reference in item.inputs:
+            last[roots[document.entry_of(reference)]] = index
+    for reference in document.heads:
+        last[roots[document.entry_of(reference)]] = _FOREVER
+    for node in document.inputs:
+        last[document.items[node].first] = _FOREVER
+    return [
+        _Use(entry, index, last[roots[entry]], roots[entry])
+        for index, item in enumerate(document.items)
+        for entry in range(item.first, item.first + item.outputs)
+    ]
+
+
+def _roots(document: Document) -> Mapping[int, int]:
+    """Entry -> the entry whose value it has in the same memory."""
+    roots: dict[int, int] = {}
+    for item in document.items:
+        for entry in range(item.first, item.first + item.outputs):
+            roots[entry] = entry
+        if _is_shared_view(document, item):
+            roots[item.first] = roots[document.entry_of(item.inputs[0])]
+    return roots
+
+
+def _is_shared_view(document: Document, item: Item) -> bool:
+    if not (item.is_view and len(item.inputs) == 1 and item.outputs == 1):
+        return False
+    shown = document.entries[document.entry_of(item.inputs[0])]
+    return shown.storage == document.entries[item.first].storage
+
+
+def _conflicts(
+    document: Document, number: int, sharers: list[_Use]
+) -> Iterator[tuple[_Use, str]]:
+    """For each value what is wrong with its being in this memory."""
+    busy: list[_Use] = []  # not yet read for the last time
+    first = document.entries[sharers[0].entry]
+    for use in sharers:
+        entry = document.entries[use.entry]
+        shares = f"shares storage {number} with '{_name(document, sharers[0])}'"
+        if entry.device != first.device:
+            yield use, f"{shares}, on device {entry.device} and {first.device}"
+        elif entry.scope != first.scope:
+            yield use, f"{shares}, in scope '{entry.scope}' and '{first.scope}'"
+        busy = [other for other in busy if other.last >= use.node]
+        for other in busy:
+            if other.root != use.root:
+                yield use, _overwrites(document, number, other)
+                break
+        if document.items[use.node].is_input and use is not sharers[0]:
+            yield use, f"is an input, but {shares}"
+        busy.append(use)
+
+
+def _overwrites(document: Document, number: int, other: _Use) -> str:
+    what = f"writes over '{_name(document, other)}' (storage {number})"
+    item = document.items[other.node]
+    if item.is_input:
+        return f"{what}, an input"
+    if other.last == _FOREVER:
+        return f"{what}, an output"
+    return f"{what}, which '{document.items[other.last].name}' reads"
+
+
+def _name(document: Document, use: _Use) -> str:
+    return document.items[use.node].name

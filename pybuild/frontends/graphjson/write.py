@@ -1,0 +1,133 @@
+"""Graph -> graph JSON and parameter blob; what graph executors read, and all we know.
+
+The operators go to the attributes of the nodes, where other readers pass over them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.graphjson.graph import OWN
+from pybuild.frontends.graphjson.read import FACTS, FACTS_VERSION
+from pybuild.frontends.graphjson.values import encode, quant_facts
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.params.blob import write_blob
+
+
+def dump(graph: Graph) -> tuple[str, bytes]:
+    """The JSON text and the parameter blob of a graph; every value its own storage.
+
+    Errors  BuildError for attributes that no text can hold
+    """
+    sources = _sources(graph)
+    nodes: list[dict[str, Any]] = [_input(name) for name in sources]
+    entries = {name: (index, 0) for index, name in enumerate(sources)}
+    tensors = [graph.tensor(name) for name in sources]
+    found: list[Problem] = []
+    for node in graph.nodes:
+        for output, name in enumerate(node.outputs):
+            entries[name] = (len(nodes), output)
+            tensors.append(graph.tensor(name))
+        nodes.append(_operator(graph, node, entries, found))
+    if found:
+        raise BuildError.of(found)
+    rows = [0]
+    for item in nodes:
+        rows.append(rows[-1] + int(item.get("attrs", {}).get("num_outputs", "1")))
+    top = {
+        "nodes": nodes,
+        "arg_nodes": list(range(len(sources))),
+        "heads": [[*entries[name], 0] for name in graph.outputs],
+        "attrs": _lists(tensors, _devices(graph, sources)),
+        "node_row_ptr": rows,
+        "metadata": {FACTS: _facts(graph, sources)},  # last: others stop reading here
+    }
+    return _text(top), write_blob(graph.constants, graph.source)
+
+
+def _sources(graph: Graph) -> list[str]:
+    """Inputs, then constants in the order in which nodes first read them."""
+    read = [name for node in graph.nodes for name in node.inputs]
+    constants = [name for name in read if name in graph.constants]
+    constants += sorted(graph.constants)
+    return list(dict.fromkeys([*graph.inputs, *constants]))
+
+
+def _input(name: str) -> dict[str, Any]:
+    return {"op": "null", "name": name, "inputs": []}
+
+
+def _operator(
+    graph: Graph,
+    node: Node,
+    entries: dict[str, tuple[int, int]],
+    found: list[Problem],
+) -> dict[str, Any]:
+    reads = [name for name in node.inputs if name]
+    attrs = {
+        "func_name": node.op,
+        "num_inputs": str(len(reads)),
+        "num_outputs": str(len(node.outputs)),
+        "flatten_data": "0",
+        "op": node.op,
+        "outputs": _json(list(node.outputs)),
+    }
+    quants = [quant_facts(graph.tensor(name).quant) for name in node.outputs]
+    if any(quants):
+        attrs["quant"] = _json(quants)
+    absent = [place for place, name in enumerate(node.inputs) if not name]
+    if absent:
+        attrs["absent"] = _json(absent)
+    for key in sorted(node.attrs):
+        try:
+            attrs[key] = encode(node.attrs[key])
+        except TypeError as error:
+            what = f"the attribute '{key}' is a {error}, which has no text"
+            found.append(Problem(graph.where(node), what))
+        if key in OWN:
+            what = f"the attribute '{key}' has a name that the format uses"
+            found.append(Problem(graph.where(node), what))
+    inputs = [[*entries[name], 0] for name in reads]
+    return {"op": "tvm_op", "name": node.name, "inputs": inputs, "attrs": attrs}
+
+
+def _devices(graph: Graph, sources: list[str]) -> list[int]:
+    """The device of each entry; an input is where it is first read."""
+    readers = graph.consumers()
+    found = [readers[name][0].device if readers[name] else 0 for name in sources]
+    return found + [node.device for node in graph.nodes for _ in node.outputs]
+
+
+def _lists(tensors: list[Tensor], devices: list[int]) -> dict[str, Any]:
+    lists: dict[str, Any] = {
+        "dltype": ["list_str", [t.dtype.value for t in tensors]],
+        "storage_id": ["list_int", list(range(len(tensors)))],
+        "shape": ["list_shape", [list(t.shape) for t in tensors]],
+    }
+    if any(devices):
+        lists["device_index"] = ["list_int", devices]
+    return lists
+
+
+def _facts(graph: Graph, sources: list[str]) -> dict[str, Any]:
+    quants = {name: quant_facts(graph.tensor(name).quant) for name in sources}
+    return {
+        "version": FACTS_VERSION,
+        "name": graph.name,
+        "quant": {name: facts for name, facts in quants.items() if facts},
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _text(top: dict[str, Any]) -> str:
+    """One node a line, so that two files can be compared."""
+    nodes = ",\n    ".join(_json(node) for node in top["nodes"])
+    rest = {key: value for key, value in top.items() if key != "nodes"}
+    lines = [f'  "nodes": [\n    {nodes}\n  ]' if nodes else '  "nodes": []']
+    lines += [f'  "{key}": {_json(value)}' for key, value in rest.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
