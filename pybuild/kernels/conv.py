@@ -21,7 +21,7 @@ from pybuild.kernels.weights import (
     int8_finish,
     window_rows,
 )
-from pybuild.kernels.window import Bound, Window
+from pybuild.kernels.window import Bound, Window, convolution_window
 from pybuild.loop import (
     FLOAT32,
     INT8,
@@ -219,19 +219,7 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """
     x, w = graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])
     y = graph.tensor(node.output)
-    window = Window(
-        width=x.shape[2],
-        out_width=y.shape[2],
-        channels=x.shape[3],
-        out_channels=y.shape[3],
-        kernel_h=w.shape[1],
-        kernel_w=w.shape[2],
-        stride_w=node.attrs.get("strides", (1, 1))[1],
-        dilation_h=node.attrs.get("dilations", (1, 1))[0],
-        dilation_w=node.attrs.get("dilations", (1, 1))[1],
-        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
-        groups=node.attrs.get("groups", 1),
-    )
+    window = convolution_window(node, x, y, (w.shape[1], w.shape[2]))
     layer, tables = weighted(node, graph, window, target)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))

@@ -15,7 +15,7 @@ from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.weights import constant, folded_bias, int8_finish, window_rows
-from pybuild.kernels.window import Window
+from pybuild.kernels.window import Window, convolution_window
 from pybuild.loop import (
     FLOAT32,
     INT8,
@@ -203,18 +203,7 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     """
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     weights = constant(node, graph, 1)
-    window = Window(
-        width=x.shape[2],
-        out_width=y.shape[2],
-        channels=x.shape[3],
-        out_channels=y.shape[3],
-        kernel_h=weights.shape[0],
-        kernel_w=weights.shape[1],
-        stride_w=node.attrs.get("strides", (1, 1))[1],
-        dilation_h=node.attrs.get("dilations", (1, 1))[0],
-        dilation_w=node.attrs.get("dilations", (1, 1))[1],
-        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
-    )
+    window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
     zero_bias = np.zeros(y.shape[3], np.float32 if y.dtype is FLOAT32 else np.int32)
     bias = constant(node, graph, 2, zero_bias)
     if y.dtype is FLOAT32:

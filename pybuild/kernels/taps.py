@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Packed
-from pybuild.kernels.window import Window
+from pybuild.kernels.window import Window, dilation_arguments
 from pybuild.loop import (
     Expr,
     Operand,
@@ -99,11 +99,11 @@ def bind(
 
     after  constants before the pixel of `outside_pixel`; None: it is not used
     """
-    zero, one = const(0), const(1)
-    padded, dilated = window.padded, window.dilated
+    zero = const(0)
+    padded = window.padded
     channels = k.arg("channels", window.channels)
     stride = k.arg("stride", window.stride_w)
-    dilation_h = k.arg("dilation_h", window.dilation_h) if dilated else one
+    dilation_h, dilation_w = dilation_arguments(k, window)
     rows = (kernel_h - 1) * dilation_h + 1
     outside: Var | None = None
     if padded and after is not None:
@@ -115,7 +115,7 @@ def bind(
         stride=stride,
         left=k.arg("left", window.left) if padded else zero,
         dilation_h=dilation_h,
-        dilation_w=k.arg("dilation_w", window.dilation_w) if dilated else one,
+        dilation_w=dilation_w,
         rows=rows,
         outside=outside,
         elem=elem,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.graph import Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.loop import Expr, const, maximum, minimum
 
@@ -63,6 +64,38 @@ class Window:
         return "_".join(p for p in parts if p)
 
 
+def convolution_window(
+    node: Node, x: Tensor, y: Tensor, kernel: tuple[int, int]
+) -> Window:
+    """The window of a convolution; a kernel of one tap a side has no dilation there.
+
+    Shapes  x [N,H,W,C]  y [N,OH,OW,O]  kernel (KH, KW)
+    """
+    dilation_h, dilation_w = node.attrs.get("dilations", (1, 1))
+    return Window(
+        width=x.shape[2],
+        out_width=y.shape[2],
+        channels=x.shape[3],
+        out_channels=y.shape[3],
+        kernel_h=kernel[0],
+        kernel_w=kernel[1],
+        stride_w=node.attrs.get("strides", (1, 1))[1],
+        dilation_h=dilation_h if kernel[0] > 1 else 1,
+        dilation_w=dilation_w if kernel[1] > 1 else 1,
+        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
+        groups=node.attrs.get("groups", 1),
+    )
+
+
+def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
+    """Rows and columns between taps; an argument only where it is not 1."""
+    one = const(1)
+    return (
+        k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else one,
+        k.arg("dilation_w", w.dilation_w) if w.dilation_w > 1 else one,
+    )
+
+
 class Bound:
     """A Window's integers inside a kernel: its arguments, or constants."""
 
@@ -75,8 +108,7 @@ class Bound:
         self.stride = k.arg("stride", w.stride_w) if strided else one
         self.kernel_h = one if w.pointwise else k.arg("kernel_h", w.kernel_h)
         self.kernel_w = one if w.pointwise else k.arg("kernel_w", w.kernel_w)
-        self.dilation_h = k.arg("dilation_h", w.dilation_h) if w.dilated else one
-        self.dilation_w = k.arg("dilation_w", w.dilation_w) if w.dilated else one
+        self.dilation_h, self.dilation_w = dilation_arguments(k, w)
         self.width = k.arg("width", w.width) if w.padded else const(w.width)
         self.left = k.arg("left", w.left) if w.padded else const(0)
         self.rows = (self.kernel_h - 1) * self.dilation_h + 1
