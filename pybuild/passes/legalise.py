@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.passes.edit import Edit
+from pybuild.passes.edit import Edit, renamed
 
 _BYTES = (DType.INT8, DType.UINT8)
 _ROUNDING = (
@@ -37,21 +37,27 @@ def rule_of(node: Node, graph: Graph, option: str) -> str:
 
 
 def own_outputs(graph: Graph) -> Graph:
-    """An output that is an input, a constant or another output is copied."""
+    """An output that is an input, a constant or another output is copied.
+
+    A constant gives its name to the output that is copied from it.
+    """
     edit = Edit(graph)
-    for node in graph.nodes:
+    taken = graph.constants.keys() & graph.outputs
+    sources = {name: edit.fresh(f"{name}.value") for name in sorted(taken)}
+    edit = Edit(renamed(graph, sources))
+    for node in edit.old.nodes:
         edit.keep(node)
     made = {name for node in graph.nodes for name in node.outputs}
     outputs: list[str] = []
     for name in graph.outputs:
-        if name in made and name not in outputs:
-            outputs.append(name)
-            continue
-        tensor = graph.tensor(name)
-        new = edit.fresh(f"{name}.copy")
-        node = Node("copy", f"{name}.copy", (name,), (new,))
-        outputs.append(
-            edit.emit(node, quant=tensor.quant, dtype=tensor.dtype, shape=tensor.shape)
-        )
-    edit.old = replace(graph, outputs=tuple(outputs))
+        new = name
+        if name in outputs or name not in made:
+            source = sources.get(name, name)
+            new = name if name in sources and name not in outputs else ""
+            new = new or edit.fresh(f"{name}.copy")
+            x = edit.tensors[source]
+            node = Node("copy", new, (source,), (new,))
+            edit.emit(node, quant=x.quant, dtype=x.dtype, shape=x.shape)
+        outputs.append(new)
+    edit.old = replace(edit.old, outputs=tuple(outputs))
     return edit.done()
