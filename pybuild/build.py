@@ -13,7 +13,7 @@ from pybuild import __version__, passes
 from pybuild.emit.c import block_comment
 from pybuild.emit.header import header_file
 from pybuild.emit.model_c import model_file, weights_file
-from pybuild.emit.names import identifier, is_keyword
+from pybuild.emit.names import identifier, is_prefix
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables, make_tables
 from pybuild.errors import BuildError, Problem
@@ -240,13 +240,9 @@ def _one_of(known: tuple[str, ...]) -> str:
 
 def _prefix(name: str | None, path: str) -> str:
     """The prefix of all C names: the user's choice, or the file's name."""
-    if name is None:
-        made = identifier(Path(path).stem)
-        return f"{made}_model" if is_keyword(made) else made
-    if identifier(name) != name or is_keyword(name):
+    made = identifier(Path(path).stem if name is None else name)
+    good = made if is_prefix(made) else f"my_{made}"
+    if name is not None and name != good:
         what = f"'{name}' cannot be the name of C functions"
-        example = identifier(name)
-        if is_keyword(example):
-            example += "_model"
-        raise BuildError("--name", what, f"for example '{example}'")
-    return name
+        raise BuildError("--name", what, f"for example '{good}'")
+    return good

@@ -176,7 +176,7 @@ def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
 def _functions(tables: Tables) -> list[str]:
     name = tables.name
     lines = [
-        f"static struct crt_graph *graph_of(struct {name} *m)",
+        *_fold(f"static struct crt_graph *{name}_graph(struct {name} *m)"),
         "{",
         "    return m == NULL ? NULL : &m->graph;",
         "}",
@@ -191,14 +191,14 @@ def _functions(tables: Tables) -> list[str]:
         "",
         f"int {name}_reset(struct {name} *m)",
         "{",
-        "    return crt_graph_reset(graph_of(m));",
+        f"    return crt_graph_reset({name}_graph(m));",
         "}",
         "",
         f"int {name}_run(struct {name} *m)",
         "{",
         f"    void *pointers[{tables.pointer_count}];",
         "",
-        "    return crt_graph_run(graph_of(m), pointers);",
+        f"    return crt_graph_run({name}_graph(m), pointers);",
         "}",
         "",
     ]
@@ -218,12 +218,12 @@ def _input_functions(row: TensorRow, index: int, name: str) -> list[str]:
     me = f"struct {name} *m"
     lines = _body(
         f"{kind} *{name}_{row.symbol}({me})",
-        f"return crt_graph_input(graph_of(m), {index});",
+        f"return crt_graph_input({name}_graph(m), {index});",
     )
     for verb in ("set", "bind"):
         lines += _body(
             f"int {name}_{verb}_{row.symbol}({me}, const {kind} *data)",
-            f"return crt_graph_{verb}_input(graph_of(m), {index}, data, {size}u);",
+            f"return crt_graph_{verb}_input({name}_graph(m), {index}, data, {size}u);",
         )
     return lines
 
@@ -236,5 +236,5 @@ def _output_functions(row: TensorRow, index: int, name: str) -> list[str]:
     )
     return lines + _body(
         f"int {name}_bind_{row.symbol}(struct {name} *m, {kind} *data)",
-        f"return crt_graph_bind_output(graph_of(m), {index}, data, {size}u);",
+        f"return crt_graph_bind_output({name}_graph(m), {index}, data, {size}u);",
     )

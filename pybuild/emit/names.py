@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern "
@@ -16,6 +17,11 @@ _WORDS = (
     "xor_eq main errno null"
 )
 _KEYWORDS = frozenset(_WORDS.split())
+_HEADERS = (
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math "
+    "setjmp signal stdarg stdbool stddef stdint stdio stdlib string tgmath time "
+    "wchar wctype"
+)
 LONGEST = 40
 
 
@@ -34,24 +40,35 @@ def is_keyword(text: str) -> bool:
     return text in _KEYWORDS
 
 
+def is_prefix(text: str) -> bool:
+    """Whether a model may be called so: its header and its functions clash with
+    nothing of C or crt."""
+    reserved = is_keyword(text) or text in _HEADERS.split()
+    return not reserved and text != "crt" and not text.startswith("crt_")
+
+
 class Names:
     """Gives each text its own identifier, the same one every time.
 
     taken  identifiers that nothing may get
     """
 
-    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._known: dict[str, str] = {}
 
     def of(self, text: str) -> str:
-        """The identifier of a name: short, unique among those given before."""
+        """The identifier of a text: short, unique among those given before."""
         if text not in self._known:
-            clean = identifier(text)[:LONGEST].rstrip("_")
-            name, count = clean, 1
-            while name in self._taken:
-                count += 1
-                name = f"{clean}_{count}"
-            self._taken.add(name)
-            self._known[text] = name
+            self._known[text] = self.fresh(text)
         return self._known[text]
+
+    def fresh(self, text: str) -> str:
+        """Another identifier every time."""
+        clean = identifier(text)[:LONGEST].rstrip("_")
+        name, count = clean, 1
+        while name in self._taken:
+            count += 1
+            name = f"{clean}_{count}"
+        self._taken.add(name)
+        return name

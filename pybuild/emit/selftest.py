@@ -20,14 +20,15 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
     parts = [banner, f'#include "{name}.h"', "", "#ifdef CRT_WITH_SELFTEST", ""]
     for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
         for index, row in enumerate(rows):
-            parts += _vector(row, f"{name}_{role}_{index}", values[row.tensor.name])
+            symbol = f"{name}_selftest_{role}_{index}"
+            parts += _vector(row, symbol, values[row.tensor.name])
     parts += _compare(tables)
     parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
     for index in range(len(tables.inputs)):
-        size = f"(uint32_t)sizeof {name}_input_{index}"
+        size = f"(uint32_t)sizeof {name}_selftest_input_{index}"
         parts += [
             f"    error = crt_graph_set_input(&m->graph, {index},",
-            f"        {name}_input_{index}, {size});",
+            f"        {name}_selftest_input_{index}, {size});",
             "    if (error != CRT_OK)",
             "        return error;",
         ]
@@ -81,7 +82,7 @@ def _compare(tables: Tables) -> list[str]:
 
 
 def _check(row: TensorRow, name: str, index: int, value: Array) -> list[str]:
-    have, want = f"{name}_{row.symbol}(m)", f"{name}_output_{index}"
+    have, want = f"{name}_{row.symbol}(m)", f"{name}_selftest_output_{index}"
     if row.tensor.dtype is DType.FLOAT32:
         largest = float(np.abs(value).max()) if value.size else 0.0
         most = f"{max(largest, 1e-6) * FLOAT_TOLERANCE:.3e}f"

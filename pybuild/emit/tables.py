@@ -135,8 +135,10 @@ class Tables:
 _RESERVED = (
     "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
     "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
-    "operands", "constants", "tensors", "regions",
+    "operands", "constants", "tensors", "regions", "check_int", "check_float",
+    "check_size",
 )  # fmt: skip
+_NUMBERED = ("dims", "selftest_input", "selftest_output")
 
 
 def make_tables(plan: Plan, name: str) -> Tables:
@@ -148,8 +150,10 @@ class _Maker:
     def __init__(self, plan: Plan, name: str) -> None:
         self.plan = plan
         self.name = name
-        self.io_symbols = set(_RESERVED)
-        self.data_names = Names()
+        ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
+        self.io_symbols = {f"{word}_{i}" for word in _NUMBERED for i in ends}
+        self.io_symbols |= set(_RESERVED)
+        self.layer_names = Names()
         self.kernels: dict[str, tuple[Func, list[str]]] = {}
         self.constants: dict[tuple[str, bytes], Constant] = {}
         self.args: _Runs[int] = _Runs()
@@ -164,6 +168,7 @@ class _Maker:
         graph = self.plan.graph
         inputs = tuple(self._tensor(n, True) for n in graph.inputs)
         outputs = tuple(self._tensor(n, False) for n in graph.outputs)
+        self.constant_names = Names(self.io_symbols)
         self._pad_rows()
         steps = tuple(self._step(step) for step in self.plan.steps)
         kernels = tuple(
@@ -211,7 +216,7 @@ class _Maker:
         self._must_count(step)
         comment = describe(step, self.plan)
         kernel = self._kernel(candidate.func, comment)
-        layer = self.data_names.of(step.node.name)
+        layer = self.layer_names.of(step.node.name)
         packed = [
             self._constant(
                 f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}"
@@ -271,7 +276,7 @@ class _Maker:
         data = np.ascontiguousarray(array)
         key = (data.dtype.name, data.tobytes())
         if key not in self.constants:
-            symbol = f"{self.name}_{self.data_names.of(name)}"
+            symbol = f"{self.name}_{self.constant_names.fresh(name)}"
             self.constants[key] = Constant(symbol, data, comment)
         return self.constants[key].symbol
 

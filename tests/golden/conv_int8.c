@@ -214,7 +214,7 @@ const struct crt_model conv_int8_model = {
     3, 3, 1, 1, 1, 8, 16, 0
 };
 
-static struct crt_graph *graph_of(struct conv_int8 *m)
+static struct crt_graph *conv_int8_graph(struct conv_int8 *m)
 {
     return m == NULL ? NULL : &m->graph;
 }
@@ -229,29 +229,29 @@ int conv_int8_init(struct conv_int8 *m, const struct conv_int8_memory *memory)
 
 int conv_int8_reset(struct conv_int8 *m)
 {
-    return crt_graph_reset(graph_of(m));
+    return crt_graph_reset(conv_int8_graph(m));
 }
 
 int conv_int8_run(struct conv_int8 *m)
 {
     void *pointers[8];
 
-    return crt_graph_run(graph_of(m), pointers);
+    return crt_graph_run(conv_int8_graph(m), pointers);
 }
 
 int8_t *conv_int8_image(struct conv_int8 *m)
 {
-    return crt_graph_input(graph_of(m), 0);
+    return crt_graph_input(conv_int8_graph(m), 0);
 }
 
 int conv_int8_set_image(struct conv_int8 *m, const int8_t *data)
 {
-    return crt_graph_set_input(graph_of(m), 0, data, 40u);
+    return crt_graph_set_input(conv_int8_graph(m), 0, data, 40u);
 }
 
 int conv_int8_bind_image(struct conv_int8 *m, const int8_t *data)
 {
-    return crt_graph_bind_input(graph_of(m), 0, data, 40u);
+    return crt_graph_bind_input(conv_int8_graph(m), 0, data, 40u);
 }
 
 const int8_t *conv_int8_sum(const struct conv_int8 *m)
@@ -261,5 +261,5 @@ const int8_t *conv_int8_sum(const struct conv_int8 *m)
 
 int conv_int8_bind_sum(struct conv_int8 *m, int8_t *data)
 {
-    return crt_graph_bind_output(graph_of(m), 0, data, 80u);
+    return crt_graph_bind_output(conv_int8_graph(m), 0, data, 80u);
 }

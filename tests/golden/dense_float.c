@@ -81,7 +81,7 @@ const struct crt_model dense_float_model = {
     1, 1, 1, 1, 1, 4, 16, 0
 };
 
-static struct crt_graph *graph_of(struct dense_float *m)
+static struct crt_graph *dense_float_graph(struct dense_float *m)
 {
     return m == NULL ? NULL : &m->graph;
 }
@@ -96,29 +96,29 @@ int dense_float_init(struct dense_float *m, const struct dense_float_memory *mem
 
 int dense_float_reset(struct dense_float *m)
 {
-    return crt_graph_reset(graph_of(m));
+    return crt_graph_reset(dense_float_graph(m));
 }
 
 int dense_float_run(struct dense_float *m)
 {
     void *pointers[4];
 
-    return crt_graph_run(graph_of(m), pointers);
+    return crt_graph_run(dense_float_graph(m), pointers);
 }
 
 float *dense_float_image(struct dense_float *m)
 {
-    return crt_graph_input(graph_of(m), 0);
+    return crt_graph_input(dense_float_graph(m), 0);
 }
 
 int dense_float_set_image(struct dense_float *m, const float *data)
 {
-    return crt_graph_set_input(graph_of(m), 0, data, 24u);
+    return crt_graph_set_input(dense_float_graph(m), 0, data, 24u);
 }
 
 int dense_float_bind_image(struct dense_float *m, const float *data)
 {
-    return crt_graph_bind_input(graph_of(m), 0, data, 24u);
+    return crt_graph_bind_input(dense_float_graph(m), 0, data, 24u);
 }
 
 const float *dense_float_scores(const struct dense_float *m)
@@ -128,5 +128,5 @@ const float *dense_float_scores(const struct dense_float *m)
 
 int dense_float_bind_scores(struct dense_float *m, float *data)
 {
-    return crt_graph_bind_output(graph_of(m), 0, data, 12u);
+    return crt_graph_bind_output(dense_float_graph(m), 0, data, 12u);
 }

@@ -484,7 +484,7 @@ const struct crt_model whole_int8_model = {
     6, 6, 1, 1, 1, 9, 16, 0
 };
 
-static struct crt_graph *graph_of(struct whole_int8 *m)
+static struct crt_graph *whole_int8_graph(struct whole_int8 *m)
 {
     return m == NULL ? NULL : &m->graph;
 }
@@ -499,29 +499,29 @@ int whole_int8_init(struct whole_int8 *m, const struct whole_int8_memory *memory
 
 int whole_int8_reset(struct whole_int8 *m)
 {
-    return crt_graph_reset(graph_of(m));
+    return crt_graph_reset(whole_int8_graph(m));
 }
 
 int whole_int8_run(struct whole_int8 *m)
 {
     void *pointers[9];
 
-    return crt_graph_run(graph_of(m), pointers);
+    return crt_graph_run(whole_int8_graph(m), pointers);
 }
 
 int8_t *whole_int8_image(struct whole_int8 *m)
 {
-    return crt_graph_input(graph_of(m), 0);
+    return crt_graph_input(whole_int8_graph(m), 0);
 }
 
 int whole_int8_set_image(struct whole_int8 *m, const int8_t *data)
 {
-    return crt_graph_set_input(graph_of(m), 0, data, 192u);
+    return crt_graph_set_input(whole_int8_graph(m), 0, data, 192u);
 }
 
 int whole_int8_bind_image(struct whole_int8 *m, const int8_t *data)
 {
-    return crt_graph_bind_input(graph_of(m), 0, data, 192u);
+    return crt_graph_bind_input(whole_int8_graph(m), 0, data, 192u);
 }
 
 const int8_t *whole_int8_scores(const struct whole_int8 *m)
@@ -531,5 +531,5 @@ const int8_t *whole_int8_scores(const struct whole_int8 *m)
 
 int whole_int8_bind_scores(struct whole_int8 *m, int8_t *data)
 {
-    return crt_graph_bind_output(graph_of(m), 0, data, 5u);
+    return crt_graph_bind_output(whole_int8_graph(m), 0, data, 5u);
 }
