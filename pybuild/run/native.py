@@ -169,7 +169,7 @@ class Net:
         return self.plan.graph.tensor(name)
 
     def _tensors(
-        self, record: dict[int, Array], inputs: Mapping[str, Any]
+        self, record: Mapping[int, Array], inputs: Mapping[str, Any]
     ) -> dict[str, Array]:
         """What the steps wrote, and the views that no step had to write."""
         graph = self.plan.graph
