@@ -1,0 +1,110 @@
+"""Names in the generated C: whatever tensors, layers and files are called, it compiles
+and the names stay recognisable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.build import Library
+from pybuild.emit.names import Names, identifier, is_prefix
+from pybuild.errors import BuildError
+from tests.frontends.onnx_models import expected, model
+from tests.toolchains import require
+from tests.unit.test_generated_c import CLEAN, shell
+
+X = np.array([-1.5, 0.25, 2.0], np.float32)
+
+
+def chain(folder: Path, names: list[str], file: str = "chain") -> Library:
+    """Relu, tanh, relu, tanh ...: the first name is the input, all others outputs."""
+    nodes = [
+        (("Relu", "Tanh")[i % 2], [names[i]], [names[i + 1]], {})
+        for i in range(len(names) - 1)
+    ]
+    path = folder / f"{file}.onnx"
+    path.write_bytes(model(nodes, {names[0]: X}, names[1:]))
+    return pybuild.load(path).build(folder / file)
+
+
+def symbols(library: Library) -> list[str]:
+    return [r.symbol for r in (*library.tables.inputs, *library.tables.outputs)]
+
+
+def assert_clean(library: Library, folder: Path) -> None:
+    """Compiles as C and, the header, as C++."""
+    require("g++")
+    tree = folder / library.name
+    includes = [f"-I{tree}", f"-I{tree / 'crt' / 'include'}"]
+    shell("gcc", *CLEAN, "-fsyntax-only", *includes, *sorted(tree.glob("*.c")))
+    header = tree / f"{library.name}.h"
+    shell("g++", "-std=c++11", "-Werror", "-fsyntax-only", *includes, header)
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["x.a", "x/a", "x a", "X_A"], ["x_a", "x_a_2", "x_a_3", "x_a_4"]),
+        (["int", "class", "while"], ["int_in", "class_out", "while_out"]),
+        (["init", "run", "memory"], ["init_2", "run_2", "memory_2"]),
+        (["x", "set_x", "bind_x", "x_2"], ["x", "set_x_2", "bind_x_2", "x_2_2"]),
+        (["für", "Ω", "日本", "1st"], ["f_r", "t", "t_2", "t_1st"]),
+        (["input_0", "output_0", "dims_0"], ["input_0", "output_0", "dims_0_2"]),
+        (["check_int", "selftest_input_0"], ["check_int_2", "selftest_input_0_2"]),
+    ],
+    ids=lambda found: "-".join(found[:2]),
+)
+def test_tensors(names: list[str], wanted: list[str], tmp_path: Path) -> None:
+    library = chain(tmp_path, names)
+    assert symbols(library) == wanted
+    assert_clean(library, tmp_path)
+    data = (tmp_path / "chain.onnx").read_bytes()
+    net = library.host()
+    net.run(**{names[0]: X})
+    for name, value in expected(data, {names[0]: X}).items():
+        np.testing.assert_allclose(net.get_output(name), value, rtol=1e-5)
+
+
+def test_a_very_long_name(tmp_path: Path) -> None:
+    name = "StatefulPartitionedCall/" * 20
+    library = chain(tmp_path, ["x", name + "a", name + "b"])
+    assert len(set(symbols(library))) == 3
+    assert_clean(library, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "prefix"),
+    [
+        ("string", "my_string"),
+        ("crt", "my_crt"),
+        ("crt_graph", "my_crt_graph"),
+        ("int", "my_int"),
+        ("graph", "graph"),
+        ("2nd try-out", "t_2nd_try_out"),
+    ],
+)
+def test_files(file: str, prefix: str, tmp_path: Path) -> None:
+    """A header string.h would hide that of C; crt_graph is a type of crt."""
+    library = chain(tmp_path, ["x", "of"], file)
+    assert library.name == prefix
+    (tmp_path / file).rename(tmp_path / prefix)
+    assert_clean(library, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["string", "crt", "while", "a-b", "Kws", ""])
+def test_a_given_name_that_cannot_be(name: str, tmp_path: Path) -> None:
+    chain(tmp_path, ["x", "y"])
+    with pytest.raises(BuildError) as error:
+        pybuild.load(tmp_path / "chain.onnx").build(tmp_path / "out", name=name)
+    hint = error.value.problems[0].hint
+    assert is_prefix(hint.split("'")[1])
+    assert not (tmp_path / "out").exists()
+
+
+def test_of_gives_the_same_and_fresh_another() -> None:
+    names = Names(["a"])
+    assert [names.of("a"), names.of("a"), names.fresh("a")] == ["a_2", "a_2", "a_3"]
+    assert identifier("__Add-1__") == "add_1"
