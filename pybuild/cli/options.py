@@ -7,6 +7,7 @@ import re
 from typing import NoReturn
 
 from pybuild import __version__
+from pybuild.cli import params
 
 USAGE = 64
 
@@ -68,6 +69,8 @@ def parser() -> argparse.ArgumentParser:
     )
     _check_options(check)
     _bench_options(bench)
+    text = "pack, list, verify and convert parameter files"
+    params.add_parsers(verbs.add_parser("params", help=text, description=text))
     return top
 
 

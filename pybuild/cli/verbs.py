@@ -13,6 +13,7 @@ from typing import Any
 
 import pybuild
 from pybuild.cli import tables
+from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.errors import BuildError, Problem
 from pybuild.package.tree import write_tree
@@ -126,6 +127,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "build": build,
     "check": check,
     "bench": bench,
+    "params": params,
 }
 
 

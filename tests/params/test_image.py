@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
-from pybuild.params.codecs import CODECS, LZ4, codec_name
+from pybuild.params.codecs import CODECS, LZ4, Codec, codec_name
 from pybuild.params.image import Parameter
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import plain, write_image
@@ -38,8 +38,8 @@ def test_bytes_are_those_of_the_page() -> None:
 
 @pytest.mark.parametrize("codec", [None, CODECS[LZ4]])
 @pytest.mark.parametrize("align", [4, 16, 4096])
-def test_round_trip(codec: object, align: int) -> None:
-    image = read_image(write_image(plain(arrays()), codec, align))  # type: ignore[arg-type]
+def test_round_trip(codec: Codec | None, align: int) -> None:
+    image = read_image(write_image(plain(arrays()), codec, align))
     assert [e.name for e in image.entries] == sorted(arrays(), key=str.encode)
     assert all(same(image.value(n), v) for n, v in arrays().items())
     assert all(e.at % align == 0 for e in image.entries)
@@ -48,7 +48,7 @@ def test_round_trip(codec: object, align: int) -> None:
 
 
 @given(ARRAYS)
-def test_round_trip_of_any(given_arrays: dict[str, np.ndarray]) -> None:  # type: ignore[type-arg]
+def test_round_trip_of_any(given_arrays: dict[str, Array]) -> None:
     fits = {d.value for d in DType}
     kept = {
         n: v

@@ -1,0 +1,180 @@
+"""`crt params`: packs, lists, verifies and converts parameter files.
+
+Knows no model: parameters are named arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybuild.errors import BuildError
+
+if TYPE_CHECKING:
+    from pybuild.params.image import Entry
+
+Outcome = tuple[int, dict[str, Any]]
+COMPRESSIONS = ("none", "lz4")
+_FILES = "a .params (TVM's blob), .crtp (image) or .npz file"
+
+
+def add_parsers(verb: argparse.ArgumentParser) -> None:
+    """The actions below `crt params`; the chosen one is in `action`."""
+    actions = verb.add_subparsers(dest="action", required=True, metavar="ACTION")
+    pack = _action(actions, "pack", "arrays into an image that is used in place")
+    listed = _action(actions, "list", "what a file holds, and what packing saves")
+    verify = _action(actions, "verify", "check everything; exit 2 if damaged")
+    convert = _action(actions, "convert", "between blob, image and .npz by suffix")
+    for action in (pack, listed, verify, convert):
+        action.add_argument("file", metavar="FILE", help=_FILES)
+        action.add_argument("--json", action="store_true", help="one JSON object")
+    for action in (pack, convert):
+        add = action.add_argument
+        add("-o", "--out", required=True, metavar="FILE", help="what to write")
+        add("--compress", choices=COMPRESSIONS, default="none", help="in an image")
+        add("--align", type=int, default=16, metavar="N", help="bytes, in an image")
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text
+    )
+    return made
+
+
+def params(args: argparse.Namespace) -> Outcome:
+    """One action on one file.
+
+    Errors  BuildError for damaged files, and what a format cannot hold
+    """
+    return 0, ACTIONS[args.action](args, Path(args.file).read_bytes())
+
+
+def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
+    if Path(args.out).suffix.lower() != ".crtp":
+        hint = "crt params convert writes the other kinds"
+        raise BuildError(args.out, "is no name of an image (.crtp)", hint)
+    return _convert(args, data)
+
+
+def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
+    from pybuild.params.codecs import codec_called
+    from pybuild.params.files import read_arrays, write_arrays
+
+    arrays = read_arrays(data, Path(args.file).name)
+    codec = codec_called(args.compress)
+    made = write_arrays(arrays, args.out, codec, args.align)
+    partial = Path(f"{args.out}.part")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.write_bytes(made)
+    os.replace(partial, args.out)
+    facts = _facts(Path(args.out).name, made)
+    if not args.json:
+        _show(facts)
+        print(f"wrote {args.out}")
+    return facts
+
+
+def _list(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
+    facts = _facts(Path(args.file).name, data)
+    if not args.json:
+        _show(facts)
+    return facts
+
+
+def _verify(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
+    from pybuild.params.files import kind_of, read_arrays
+    from pybuild.params.image_read import read_image
+
+    name = Path(args.file).name
+    kind = kind_of(data, name)
+    if kind == "image":
+        image = read_image(data, name)
+        image.parameters()
+        count = len(image.entries)
+    else:
+        count = len(read_arrays(data, name))
+    if not args.json:
+        print(f"{name}: {count} parameters, nothing wrong ({kind})")
+    return {"file": name, "kind": kind, "count": count}
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace, bytes], dict[str, Any]]] = {
+    "pack": _pack,
+    "list": _list,
+    "verify": _verify,
+    "convert": _convert,
+}
+
+
+def _facts(name: str, data: bytes) -> dict[str, Any]:
+    """A file as --json shows it."""
+    from pybuild.params.files import kind_of, read_arrays
+    from pybuild.params.image_read import read_image
+
+    kind = kind_of(data, name)
+    facts: dict[str, Any] = {"file": name, "kind": kind, "bytes": len(data)}
+    if kind == "image":
+        image = read_image(data, name)
+        facts |= {"align": image.align, "plan": f"{image.plan:016x}"}
+        facts |= {"content": f"{image.content:016x}"}
+        return facts | {"parameters": [_entry_facts(e) for e in image.entries]}
+    arrays = read_arrays(data, name)
+    return facts | {
+        "parameters": [
+            {
+                "name": n,
+                "dtype": a.dtype.name,
+                "shape": list(a.shape),
+                "bytes": a.nbytes,
+            }
+            for n, a in arrays.items()
+        ]
+    }
+
+
+def _entry_facts(entry: Entry) -> dict[str, Any]:
+    from pybuild.params.codecs import codec_name
+
+    return {
+        "name": entry.name,
+        "dtype": entry.dtype.value,
+        "shape": list(entry.shape),
+        "bytes": entry.bytes,
+        "stored": entry.stored,
+        "codec": codec_name(entry.codec),
+        "layout": entry.layout,
+        "at": entry.at,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from pybuild.cli.tables import short, table
+
+    columns = [("parameter", "left"), ("type", "left"), ("bytes", "right")]
+    packed = facts["kind"] == "image"
+    if packed:
+        columns += [("stored", "right"), ("saved", "right")]
+    rows = []
+    for p in facts["parameters"]:
+        dims = ",".join(map(str, p["shape"]))
+        row = [short(p["name"]), f"{p['dtype']}[{dims}]", f"{p['bytes']:,}"]
+        if packed:
+            codec = "" if p["codec"] == "none" else f" {p['codec']}"
+            row += [f"{p['stored']:,}{codec}", _saved(p["bytes"], p["stored"])]
+        rows.append(row)
+    table(f"{facts['file']}: {facts['kind']}", columns, rows)
+    total = sum(p["bytes"] for p in facts["parameters"])
+    text = f"{len(rows)} parameters, {total:,} bytes"
+    if packed:
+        stored = sum(p["stored"] for p in facts["parameters"])
+        text += f", {stored:,} stored ({_saved(total, stored)} saved)"
+        text += f", aligned to {facts['align']}"
+    print(f"{text}; file {facts['bytes']:,}")
+
+
+def _saved(size: int, stored: int) -> str:
+    return f"{100 * (size - stored) / size:.1f} %" if size else "-"
