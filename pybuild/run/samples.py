@@ -62,10 +62,9 @@ def _value(graph: Graph, tensor: Tensor, kind: str, rng: np.random.Generator) ->
             real = np.full(tensor.shape, float(zero))
         case _:
             real = low + _PATTERNS[kind](tensor.shape, rng) * (high - low)
-    if tensor.dtype.is_float:
-        return real.astype(np.float32)
-    whole: Array = np.clip(np.rint(real), low, high).astype(tensor.dtype.numpy)
-    return whole
+    if not tensor.dtype.is_float:
+        real = np.clip(np.rint(real), low, high)
+    return np.asarray(real, tensor.dtype.numpy)  # numpy makes scalars of rank 0
 
 
 def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:

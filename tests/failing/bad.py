@@ -114,6 +114,17 @@ def no_operators(folder: Path) -> Path:
     return _onnx(folder / "none.onnx", [], [("x", FLOAT, [4])], [("x", FLOAT, [4])])
 
 
+def no_outputs(folder: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    return _onnx(folder / "none.onnx", nodes, [("x", FLOAT, [4])], [])
+
+
+def empty_input(folder: Path) -> Path:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    values = [("x", FLOAT, [0, 4])], [("y", FLOAT, [0, 4])]
+    return _onnx(folder / "zero.onnx", nodes, *values)
+
+
 def relu(folder: Path) -> Path:
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
     values = [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])]
@@ -147,6 +158,8 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         dynamic,
         double,
         no_operators,
+        no_outputs,
+        empty_input,
         relu,
         digits,
         matmul_of_two_inputs,

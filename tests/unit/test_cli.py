@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 from pybuild.cli import main
 from pybuild.cli.options import size
+from tests.frontends import onnx_models
 
 ROOT = Path(__file__).resolve().parents[2]
 INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
@@ -224,3 +227,22 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, capsys: Capture) -> No
     assert code == 2
     assert err == f"{tmp_path / 'file'}: is a file. Hint: give a folder\n"
     assert facts["error"][0]["what"] == "is a file"
+
+
+def test_an_open_dimension_and_a_layout_from_the_command_line(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    nodes = [("Conv", ["x", "w"], ["y"], {})]
+    given = {"x": np.zeros((1, 3, 4, 5), np.float32)}
+    weights = {"w": np.ones((2, 3, 1, 1), np.float32)}
+    whole = onnx.load_from_string(onnx_models.model(nodes, given, ["y"], weights))
+    for value in (*whole.graph.input, *whole.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    path = tmp_path / "open.onnx"
+    path.write_bytes(whole.SerializeToString())
+    words = ["inspect", str(path), "--input-dim", "batch=2", "--layout", "x=nhwc"]
+    code, facts, err = crt(capsys, *words)
+    assert (code, err) == (0, "")
+    assert facts["inputs"][0]["shape"] == [2, 4, 5, 3]
+    assert facts["outputs"][0]["shape"] == [2, 2, 4, 5]
+    assert facts["macs"] == 2 * 4 * 5 * 3 * 2

@@ -11,7 +11,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.run.compare import Judge, Limits, Tally, distance, ranges
 from pybuild.run.reference import as_ours, channels_first, channels_last, flattened
-from pybuild.run.samples import KINDS, samples
+from pybuild.run.samples import KINDS, VARIED, sample, samples
 
 ACT = Quant((0.5,), (-3,))
 
@@ -158,3 +158,16 @@ def test_a_flatten_of_channels_last_is_in_no_order_of_the_file() -> None:
     )
     model = Graph("n", "n.onnx", nodes, tensors, ("a",), ("y",))
     assert flattened(model, channels_last(model)) == {"f", "r"}
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS, *VARIED}))
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.INT8])
+def test_a_sample_of_rank_0_is_an_array(kind: str, dtype: DType) -> None:
+    """Reference interpreters refuse numpy's scalars."""
+    quant = Quant((0.1,), (3,)) if dtype is DType.INT8 else None
+    graph = Graph(
+        "one", "one", (), {"x": Tensor("x", (), dtype, quant)}, ("x",), (), {}
+    )
+    value = sample(graph, kind, (0, 0)).inputs["x"]
+    assert isinstance(value, np.ndarray)
+    assert (value.shape, value.dtype) == ((), dtype.numpy)

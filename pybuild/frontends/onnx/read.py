@@ -75,6 +75,8 @@ def _parse(source: str, data: bytes) -> ModelProto:
         raise BuildError(source, "is not a valid ONNX file: it has no graph", hint)
     if not model.graph.node:
         raise BuildError(source, "the model has no operators", "there is nothing to do")
+    if not model.graph.output:
+        raise BuildError(source, "the model has no outputs", "there is nothing to do")
     return model
 
 
@@ -233,6 +235,10 @@ def _fix_dims(
                 used.add(key)
                 _set_everywhere(model, dim.dim_param, input_dims[key])
                 dim.dim_value = input_dims[key]
+                continue
+            if dim.HasField("dim_value"):
+                what = f"dimension {axis} of input '{value.name}' is {dim.dim_value}"
+                problems.append(Problem(source, what, "export it with at least 1"))
                 continue
             name = dim.dim_param or f"{value.name}.{axis}"
             what = f"input '{value.name}' has a dynamic dimension '{name}'"
