@@ -1,24 +1,7 @@
 """One-operator graphs from tests/ops/*.toml, for every back end to be tried on.
 
-A TOML table is one case for each of its `types`:
-
-    [[case]]
-    name  = "..."                    of the case; its file names the family
-    op    = "conv2d"                 operator of the Graph IR
-    types = ["int8", "float32"]      of activations (default: both)
-    x     = [[1, 8, 8, 3]]           shape of each input
-    w     = [8, 3, 3, 3]             shape of constant weights; with `bias = false`
-                                     without a bias; `per_tensor = true`: one scale;
-                                     `w_scale = [low, high]` of the scales
-    const = [4]                      shape of a constant second operand
-    y     = [1, 192]                 output shape, where it is not inferred (reshape)
-    x_quant, y_quant = [scale, zero_point]    (x_quant: or a list of them)
-    y_type = "uint8"                 output type where it differs from the input's
-    litert = false                   the format cannot say it
-    [case.attrs]                     attributes; "-" in a clamp: no bound
-
-Everything not given is drawn from a generator seeded by the case's name. Knows no
-back end.
+Everything a table does not give is drawn from a generator seeded by the case's name.
+Knows no back end.
 """
 
 from __future__ import annotations
@@ -46,6 +29,23 @@ _KEEPS_SCALE = (
     "max_pool2d", "pad", "concat", "reshape", "transpose", "slice", "copy",
 )  # fmt: skip
 _FIXED = {"softmax": (1 / 256, -128), "logistic": (1 / 256, -128), "tanh": (1 / 128, 0)}
+
+# A TOML table is one case for each of its `types`:
+#
+#     [[case]]
+#     name  = "..."                    of the case; its file names the family
+#     op    = "conv2d"                 operator of the Graph IR
+#     types = ["int8", "float32"]      of activations (default: both)
+#     x     = [[1, 8, 8, 3]]           shape of each input
+#     w     = [8, 3, 3, 3]             shape of constant weights; with `bias = false`
+#                                      without a bias; `per_tensor = true`: one scale;
+#                                      `w_scale = [low, high]` of the scales
+#     const = [4]                      shape of a constant second operand
+#     y     = [1, 192]                 output shape, where it is not inferred (reshape)
+#     x_quant, y_quant = [scale, zero_point]    (x_quant: or a list of them)
+#     y_type = "uint8"                 output type where it differs from the input's
+#     litert = false                   the format cannot say it
+#     [case.attrs]                     attributes; "-" in a clamp: no bound
 
 
 @dataclass(frozen=True, eq=False)
