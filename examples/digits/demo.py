@@ -107,7 +107,7 @@ def main() -> int:
         right = int((said == labels).sum())
         share = f"{right / len(labels):.1%}"
         print(f"back end {backend:4}: {right} of {len(labels)} held-out digits", end="")
-        print(f" right ({share})")
+        print(f" right (accuracy {share})")
     print()
     pictures(images, labels, said)
     compile_example(OUT)
