@@ -190,7 +190,7 @@ class Library:
 
 
 def load(path: str | Path, input_dims: Mapping[str, int] | None = None) -> Model:
-    """Reads a .tflite or .onnx file.
+    """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
     input_dims  values of the dimensions that the file leaves open, by name
     Errors      BuildError with every finding
@@ -212,7 +212,14 @@ def load(path: str | Path, input_dims: Mapping[str, int] | None = None) -> Model
         from pybuild.frontends import onnx
 
         return Model(where, onnx.load(short, data, dims), "onnx", digest)
-    raise BuildError(short, f"files '{suffix}' are not read", "give .tflite or .onnx")
+    if suffix == ".json":
+        from pybuild.frontends import graphjson
+
+        beside = Path(where).with_suffix(".params")
+        params = beside.read_bytes() if beside.is_file() else None
+        return Model(where, graphjson.load(short, data, params), "litert", digest)
+    hint = "give .tflite, .onnx or graph .json"
+    raise BuildError(short, f"files '{suffix}' are not read", hint)
 
 
 def _offers(graph: Graph, target: str) -> None:

@@ -121,8 +121,8 @@ def _step(s: StepRow, index: int, name: str) -> list[str]:
     comment = [f"    {line}" for line in block_comment(f"{index}: {s.comment}")]
     lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
     counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
-    row = f"    {{{s.kernel}, {lists} {name}_operands + {s.operands}, {counts}}},"
-    return [*comment, *_fold(row)]
+    where = _fold(f"     {lists} {name}_operands + {s.operands},")
+    return [*comment, f"    {{{s.kernel},", *where, f"     {counts}}},"]
 
 
 def _model(tables: Tables) -> list[str]:

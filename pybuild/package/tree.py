@@ -6,6 +6,7 @@ Everything is made in memory first; nothing is written when something fails.
 from __future__ import annotations
 
 import os
+import re
 import string
 import tempfile
 from collections.abc import Mapping
@@ -16,16 +17,14 @@ from pybuild.install import crt_headers, crt_sources
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
+_NEEDED = ("error", "graph")
 _PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
 
 
 def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     """Path in the tree -> text; `generated`: the model's own C files and report."""
     files = dict(generated)
-    for path in crt_headers():
-        files[f"crt/include/crt/{path.name}"] = path.read_text()
-    for path in crt_sources():
-        files[f"crt/src/{path.name}"] = path.read_text()
+    files |= _runtime()
     sources = [n for n in sorted(files) if n.endswith(".c")]
     values = {
         "name": tables.name,
@@ -43,6 +42,23 @@ def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     ):
         text = (_TEMPLATES / template).read_text()
         files[target] = _At(text).substitute(values)
+    return files
+
+
+def _runtime() -> dict[str, str]:
+    """The part of crt that a model needs: its sources and what they include."""
+    texts = {path.name: path.read_text() for path in crt_headers()}
+    files = {
+        f"crt/src/{path.name}": path.read_text()
+        for path in crt_sources()
+        if path.stem in _NEEDED
+    }
+    waiting = ['#include "crt/intrin.h"', *files.values()]
+    while waiting:
+        for name in re.findall(r'#include "crt/(\w+\.h)"', waiting.pop()):
+            if f"crt/include/crt/{name}" not in files:
+                files[f"crt/include/crt/{name}"] = texts[name]
+                waiting.append(texts[name])
     return files
 
 

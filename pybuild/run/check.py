@@ -85,7 +85,9 @@ def check(
     """
     path = Path(model_path)
     graph = library.plan.graph
-    known = reference(ref, path, graph, library.report.rounding)
+    rounding = library.report.rounding
+    known = reference(ref, path, graph, rounding, per_layer)
+    full = reference(ref, path, graph, rounding) if known.kind == "ort" else known
     per_layer = per_layer and not known.hybrid
     cases, notes = _cases(graph, known, samples, seed, per_layer)
     nets, missing = _nets(library, backends)
@@ -94,7 +96,7 @@ def check(
     try:
         for index, case in enumerate(cases):
             for name, net in nets.items():
-                trace = None if tallies[name].mismatches else known
+                trace = None if tallies[name].mismatches else full
                 seen = _compare(judge, net, case, per_layer, trace)
                 tallies[name] += seen
             progress(index + 1, len(cases))
@@ -105,7 +107,7 @@ def check(
         model=path.name,
         reference=known.name,
         samples=len(cases),
-        rounding=library.report.rounding,
+        rounding=rounding,
         per_layer=per_layer,
         tensors=len(cases[0].values) if cases else 0,
         tolerance=str(judge.limits),

@@ -47,11 +47,16 @@ class Reference:
 
 
 def reference(
-    kind: str, path: str | Path, graph: Graph, rounding: str = "litert"
+    kind: str,
+    path: str | Path,
+    graph: Graph,
+    rounding: str = "litert",
+    every: bool = True,
 ) -> Reference:
     """The interpreter `kind` for the model file at `path`.
 
     graph   the final graph of the build: for names, shapes and the numpy meaning
+    every   intermediates too; without, ONNX Runtime can fuse more integer kernels
     Errors  BuildError where the package is missing or reads other files
     """
     path = Path(path)
@@ -62,7 +67,7 @@ def reference(
         case "litert":
             return _litert(path, graph)
         case "ort":
-            return _ort(path, graph)
+            return _ort(path, graph, every)
         case "tflm":
             twice = _rounded(graph, "double")
             name = "numpy model of TensorFlow Lite Micro (rounds twice)"
@@ -170,7 +175,7 @@ def _is_hybrid(net: Any) -> bool:
     return False
 
 
-def _ort(path: Path, graph: Graph) -> Reference:
+def _ort(path: Path, graph: Graph, every: bool) -> Reference:
     """ONNX Runtime on the CPU with its integer kernels, as it runs by default.
 
     Only its integer softmax is kept out, which is a step off the standard's result for
@@ -182,7 +187,7 @@ def _ort(path: Path, graph: Graph) -> Reference:
     model = onnx.load_model_from_string(path.read_bytes())
     given = {o.name for o in model.graph.output}
     for node in model.graph.node:
-        wanted = [n for n in node.output if n in graph.tensors]
+        wanted = [n for n in node.output if every and n in graph.tensors]
         if node.op_type == "Softmax":
             wanted.append(node.output[0])
         for name in wanted:

@@ -179,14 +179,17 @@ static const struct crt_operand conv_int8_operands[] = {
 
 static const struct crt_step conv_int8_steps[] = {
     /* 0: conv2d [1,5,4,2] -> [1,5,4,4], layer 'first' */
-    {conv2d_s8_padded_channel_double_4, conv_int8_args + 0, conv_int8_constants
-    + 0, conv_int8_operands + 0, 1, 5, 1, 1, 4, 0},
+    {conv2d_s8_padded_channel_double_4,
+     conv_int8_args + 0, conv_int8_constants + 0, conv_int8_operands + 0,
+     1, 5, 1, 1, 4, 0},
     /* 1: conv2d [1,5,4,4] -> [1,5,4,4], layer 'second' */
-    {conv2d_s8_padded_channel_double_4, conv_int8_args + 12,
-    conv_int8_constants + 4, conv_int8_operands + 2, 1, 5, 1, 1, 4, 0},
+    {conv2d_s8_padded_channel_double_4,
+     conv_int8_args + 12, conv_int8_constants + 4, conv_int8_operands + 2,
+     1, 5, 1, 1, 4, 0},
     /* 2: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
-    {add_s8_e_ahalf_bhalf_tensor_double, conv_int8_args + 24,
-    conv_int8_constants + 8, conv_int8_operands + 4, 1, 5, 1, 2, 0, 0},
+    {add_s8_e_ahalf_bhalf_tensor_double,
+     conv_int8_args + 24, conv_int8_constants + 8, conv_int8_operands + 4,
+     1, 5, 1, 2, 0, 0},
 };
 
 static const struct crt_stage conv_int8_stages[] = {

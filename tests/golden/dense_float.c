@@ -55,8 +55,9 @@ static const struct crt_operand dense_float_operands[] = {
 
 static const struct crt_step dense_float_steps[] = {
     /* 0: dense [1,6] -> [1,3], layer 'scores' */
-    {conv2d_f32_pointwise_1, dense_float_args + 0, dense_float_constants + 0,
-    dense_float_operands + 0, 1, 1, 1, 1, 2, 0},
+    {conv2d_f32_pointwise_1,
+     dense_float_args + 0, dense_float_constants + 0, dense_float_operands + 0,
+     1, 1, 1, 1, 2, 0},
 };
 
 static const struct crt_stage dense_float_stages[] = {

@@ -436,23 +436,29 @@ static const struct crt_operand whole_int8_operands[] = {
 
 static const struct crt_step whole_int8_steps[] = {
     /* 0: conv2d [1,8,8,3] -> [1,4,4,8], layer 'stem' */
-    {conv2d_s8_padded_channel_double_4, whole_int8_args + 0,
-    whole_int8_constants + 0, whole_int8_operands + 0, 1, 4, 1, 1, 4, 0},
+    {conv2d_s8_padded_channel_double_4,
+     whole_int8_args + 0, whole_int8_constants + 0, whole_int8_operands + 0,
+     1, 4, 1, 1, 4, 0},
     /* 1: depthwise_conv2d [1,4,4,8] -> [1,4,4,8], layer 'depth' */
-    {depthwise_s8_3x3_padded_channel_double, whole_int8_args + 12,
-    whole_int8_constants + 4, whole_int8_operands + 2, 1, 4, 1, 1, 5, 0},
+    {depthwise_s8_3x3_padded_channel_double,
+     whole_int8_args + 12, whole_int8_constants + 4, whole_int8_operands + 2,
+     1, 4, 1, 1, 5, 0},
     /* 2: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8], layer 'residual' */
-    {add_s8_e_ahalf_bhalf_tensor_double, whole_int8_args + 20,
-    whole_int8_constants + 9, whole_int8_operands + 4, 1, 4, 1, 2, 0, 0},
+    {add_s8_e_ahalf_bhalf_tensor_double,
+     whole_int8_args + 20, whole_int8_constants + 9, whole_int8_operands + 4,
+     1, 4, 1, 2, 0, 0},
     /* 3: max_pool2d [1,4,4,8] -> [1,2,2,8], layer 'pool' */
-    {max_pool_s8_2x2, whole_int8_args + 28, whole_int8_constants + 9,
-    whole_int8_operands + 7, 1, 2, 1, 1, 0, 0},
+    {max_pool_s8_2x2,
+     whole_int8_args + 28, whole_int8_constants + 9, whole_int8_operands + 7,
+     1, 2, 1, 1, 0, 0},
     /* 4: dense [1,32] -> [1,5], layer 'logits' */
-    {conv2d_s8_pointwise_channel_away_4_1, whole_int8_args + 33,
-    whole_int8_constants + 9, whole_int8_operands + 9, 1, 1, 1, 1, 4, 0},
+    {conv2d_s8_pointwise_channel_away_4_1,
+     whole_int8_args + 33, whole_int8_constants + 9, whole_int8_operands + 9,
+     1, 1, 1, 1, 4, 0},
     /* 5: softmax [1,5] -> [1,5], layer 'scores' */
-    {softmax_s8_double, whole_int8_args + 39, whole_int8_constants + 13,
-    whole_int8_operands + 11, 1, 1, 1, 1, 1, 0},
+    {softmax_s8_double,
+     whole_int8_args + 39, whole_int8_constants + 13, whole_int8_operands + 11,
+     1, 1, 1, 1, 1, 0},
 };
 
 static const struct crt_stage whole_int8_stages[] = {
