@@ -15,7 +15,6 @@ INT8, INT16, INT32, INT64 = DType.INT8, DType.INT16, DType.INT32, DType.INT64
 FLOAT32, BOOL = DType.FLOAT32, DType.BOOL
 
 COMPARISONS = ("<", "<=", "==", "!=")
-ARITHMETIC = ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -178,19 +177,6 @@ class Bitcast(Expr):
 
     value: Expr
     type: DType
-
-
-@dataclass(frozen=True)
-class Fma(Expr):
-    """a * b + c, rounded once."""
-
-    a: Expr
-    b: Expr
-    c: Expr
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return self.a.type
 
 
 @dataclass(frozen=True)
@@ -375,8 +361,6 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (a, b)
         case Select(condition, a, b):
             return (condition, a, b)
-        case Fma(a, b, c):
-            return (a, b, c)
         case Cast(value) | Bitcast(value):
             return (value,)
         case Call(_, args):

@@ -17,7 +17,6 @@ from pybuild.loop import (
     Comment,
     Const,
     Expr,
-    Fma,
     For,
     Func,
     If,
@@ -87,8 +86,6 @@ def _print(expr: Expr) -> tuple[str, int]:
             assert isinstance(value.type, DType)
             text = f"crt_{value.type.value}_as_{dtype.value}({expression(value)})"
             return text, _ATOM
-        case Fma(a, b, c):
-            return f"fmaf({expression(a)}, {expression(b)}, {expression(c)})", _ATOM
         case Call(intrin, args):
             texts = [expression(arg) for arg in args]
             if intrin.c is not None:

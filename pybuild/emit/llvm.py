@@ -20,7 +20,6 @@ from pybuild.loop import (
     Comment,
     Const,
     Expr,
-    Fma,
     For,
     Func,
     If,
@@ -138,7 +137,6 @@ def declarations() -> str:
         for op in ("smin", "smax")
         for k in kinds
     ]
-    lines.append("declare float @llvm.fma.f32(float, float, float)")
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]
@@ -263,10 +261,6 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             text = _expr(printer, value, scope)
             word = llvm_type(value.type)
             return printer.emit(f"bitcast {word} {text} to {llvm_type(dtype)}")
-        case Fma(a, b, c):
-            x, y, z = (_expr(printer, e, scope) for e in (a, b, c))
-            args = f"float {x}, float {y}, float {z}"
-            return printer.emit(f"call float @llvm.fma.f32({args})")
         case Call(intrin, args):
             values = [_expr(printer, arg, scope) for arg in args]
             inner: _Scope = {

@@ -14,7 +14,6 @@ from pybuild.loop import (
     Cast,
     Comment,
     Expr,
-    Fma,
     For,
     If,
     Let,
@@ -84,8 +83,6 @@ def _expr(expr: Expr, known: _Known) -> Expr:
             return cast(_expr(value, known), dtype)
         case Bitcast(value, dtype):
             return Bitcast(_expr(value, known), dtype)
-        case Fma(a, b, c):
-            return Fma(*(_expr(e, known) for e in (a, b, c)))
         case Call(intrin, args):
             return Call(intrin, tuple(_expr(a, known) for a in args))
     return expr

@@ -11,33 +11,26 @@ from pybuild.errors import BuildError
 class Target:
     """A processor as kernels and the planner see it.
 
-    triple, cpu, features  as LLVM spells them; "" for any machine
-    pointer_bytes          of the target's ABI
     int8_blocks, float_blocks  sums that its registers hold at once, largest first
     """
 
     name: str
-    triple: str = ""
-    cpu: str = ""
-    features: str = ""
-    pointer_bytes: int = 4
     int8_blocks: tuple[int, ...] = (4, 1)
     float_blocks: tuple[int, ...] = (8, 1)
 
 
+# cores with 13 integer and 32 single-precision registers are all alike here
+_CORES = (
+    "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55",
+    "rv32imc",
+)  # fmt: skip
 TARGETS = {
     target.name: target
     for target in (
         Target("generic"),
         # vector registers: sums of 16 neighbouring channels side by side
-        Target("host", "", "", "", 8, (16, 4, 1), (16, 8, 1)),
-        Target("cortex-m0", "thumbv6m-unknown-none-eabi", "cortex-m0"),
-        Target("cortex-m3", "thumbv7m-unknown-none-eabi", "cortex-m3"),
-        Target("cortex-m4", "thumbv7em-unknown-none-eabihf", "cortex-m4"),
-        Target("cortex-m7", "thumbv7em-unknown-none-eabihf", "cortex-m7"),
-        Target("cortex-m33", "thumbv8m.main-unknown-none-eabihf", "cortex-m33"),
-        Target("cortex-m55", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55"),
-        Target("rv32imc", "riscv32-unknown-none-elf", "generic-rv32", "+m,+c"),
+        Target("host", (16, 4, 1), (16, 8, 1)),
+        *map(Target, _CORES),
     )
 }
 
