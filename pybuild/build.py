@@ -17,7 +17,8 @@ from pybuild.emit.names import identifier, is_prefix
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables, make_tables
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Node
+from pybuild.graph import Graph
+from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.table import candidates
 from pybuild.package.report import Copy, Flash, Ram, Report, boundary, layers, promise
 from pybuild.package.tree import tree_files, write_tree
@@ -89,11 +90,10 @@ class Model:
         _require(optimise, ("size", "balanced", "speed"), "--optimise")
         prefix = _prefix(name, self.path)
         graph = replace(self.lower(rounding, layout), name=prefix)
-        _offers(graph, target)
-        choose = functools.partial(
-            candidates, target=target_named(target), optimise=optimise
+        offers = _offers(graph, target, optimise)
+        plan = make_plan(
+            graph, lambda node, _: offers[node.output], input == "keep", ram_limit
         )
-        plan = make_plan(graph, choose, input == "keep", ram_limit)
         library = Library(
             self, plan, make_tables(plan, prefix), rounding or self.rounding
         )
@@ -222,18 +222,24 @@ def load(path: str | Path, input_dims: Mapping[str, int] | None = None) -> Model
     raise BuildError(short, f"files '{suffix}' are not read", hint)
 
 
-def _offers(graph: Graph, target: str) -> None:
-    """Asks every node for its kernels, to find all problems at once."""
+def _offers(
+    graph: Graph, target: str, optimise: str = "balanced"
+) -> dict[str, list[Candidate]]:
+    """Every node's kernels by its first output.
+
+    Errors  BuildError with the problems of all nodes
+    """
+    offers: dict[str, list[Candidate]] = {}
     found: list[Problem] = []
     known = target_named(target)
-    node: Node
     for node in graph.nodes:
         try:
-            candidates(node, graph, target=known)
+            offers[node.output] = candidates(node, graph, known, optimise)
         except BuildError as error:
             found += error.problems
     if found:
         raise BuildError.of(found)
+    return offers
 
 
 def _require(value: str, known: tuple[str, ...], option: str) -> None:

@@ -1,6 +1,6 @@
 """Loop IR: the one language kernels are written in, printed as C99 and LLVM IR.
 
-Six statements over the expressions of expr.py, which this file hands on.
+Five statements over the expressions of expr.py, which this file hands on.
 Knows nothing of operators, graphs or targets.
 """
 
@@ -60,7 +60,6 @@ __all__ = [
     "Bitcast",
     "Call",
     "Cast",
-    "Comment",
     "Const",
     "Expr",
     "For",
@@ -140,14 +139,7 @@ class If:
     otherwise: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True)
-class Comment:
-    """A line for the reader of the C."""
-
-    text: str
-
-
-Stmt = Let | Assign | Store | For | If | Comment
+Stmt = Let | Assign | Store | For | If
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from pybuild.loop import (
     INT32,
     Assign,
     Call,
-    Comment,
     Expr,
     For,
     Func,
@@ -74,8 +73,6 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             _expr(condition, scope)
             _block(body, scope)
             _block(otherwise, scope)
-        case Comment():
-            pass
 
 
 def _declare(var: Var, scope: dict[str, Var]) -> None:

@@ -14,7 +14,6 @@ from pybuild.loop import (
     Bitcast,
     Call,
     Cast,
-    Comment,
     Const,
     Expr,
     For,
@@ -147,8 +146,6 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
             if otherwise:
                 lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1)]
             return [*lines, f"{pad}}}"]
-        case Comment(text):
-            return [f"{pad}/* {text} */"]
 
 
 def _assign(var: Var, value: Expr, depth: int) -> list[str]:

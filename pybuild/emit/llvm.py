@@ -17,7 +17,6 @@ from pybuild.loop import (
     Bitcast,
     Call,
     Cast,
-    Comment,
     Const,
     Expr,
     For,
@@ -181,8 +180,6 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
             _for(printer, stmt, scope)
         case If():
             _if(printer, stmt, scope)
-        case Comment():
-            pass
 
 
 def _for(printer: _Printer, loop: For, scope: _Scope) -> None:

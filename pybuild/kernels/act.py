@@ -89,4 +89,4 @@ def _float(node: Node, graph: Graph) -> Candidate:
     count = y.size // (operands.images * operands.bands)
     element_loop(k, y, y, count, form)
     cost = _COST.get(node.op, 6) * y.size
-    return offer(k, operands, tables=tables, in_place=(0,), cost=cost, align=4)
+    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)

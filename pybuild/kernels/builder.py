@@ -12,7 +12,6 @@ from pybuild.dtype import DType
 from pybuild.loop import (
     INT32,
     Assign,
-    Comment,
     Const,
     Expr,
     For,
@@ -75,9 +74,6 @@ class Builder:
 
     def store(self, pointer: Expr, index: Operand, value: Expr) -> None:
         self._blocks[-1].append(Store(pointer, i32(index), value))
-
-    def comment(self, text: str) -> None:
-        self._blocks[-1].append(Comment(text))
 
     @contextmanager
     def loop(

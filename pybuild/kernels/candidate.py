@@ -5,7 +5,7 @@ Knows no addresses: rows and bytes only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pybuild.dtype import Array
 from pybuild.graph import Tensor
@@ -57,7 +57,6 @@ class Candidate:
     scratch: int = 0
     in_place: tuple[int, ...] = ()
     cost: int = 0
-    align: int = field(default=1)
 
 
 def whole(tensor: Tensor) -> RowAccess:

@@ -17,8 +17,7 @@ from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.weights import (
     constant,
-    folded_bias,
-    int8_finish,
+    ending,
     window_rows,
 )
 from pybuild.kernels.window import Bound, Window, convolution_window
@@ -33,7 +32,6 @@ from pybuild.loop import (
     load,
     offset,
 )
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 # blocks of at least so many output channels have their weights interleaved
@@ -232,15 +230,10 @@ def weighted(
     """The layer of a node with weights and bias, and its tables in order."""
     weights = constant(node, graph, 1)
     kernels = weights.reshape(weights.shape[0], -1)
-    if graph.tensor(node.output).dtype is FLOAT32:
-        low, high = node.attrs.get("clamp") or (None, None)
-        layer = Layer(window, FloatClamp(low, high), target.float_blocks)
-        bias = constant(node, graph, 2, np.zeros(len(kernels), np.float32))
-    else:
-        made = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(made), target.int8_blocks, made.x_zero)
-        bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
-        bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    finish, bias, x_zero = ending(node, graph, kernels)
+    is_float = isinstance(finish, FloatClamp)
+    sizes = target.float_blocks if is_float else target.int8_blocks
+    layer = Layer(window, finish, sizes, x_zero)
     tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
     return layer, tables
 

@@ -92,7 +92,7 @@ def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 
     element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
     tables = (_scale(y),)
-    return [offer(k, operands, tables=tables, cost=20 * y.size, align=4)]
+    return [offer(k, operands, tables=tables, cost=20 * y.size)]
 
 
 def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -109,7 +109,7 @@ def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         return cast(wide(value) - wide(zero), FLOAT32) * scale
 
     element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
-    return [offer(k, operands, tables=(_scale(x),), cost=8 * y.size, align=4)]
+    return [offer(k, operands, tables=(_scale(x),), cost=8 * y.size)]
 
 
 def _scale(tensor: Tensor) -> Packed:

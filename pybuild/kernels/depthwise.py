@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.taps import UNROLLED, bind, outside_pixel
-from pybuild.kernels.weights import constant, folded_bias, int8_finish, window_rows
+from pybuild.kernels.weights import constant, ending, window_rows
 from pybuild.kernels.window import Window, convolution_window
 from pybuild.loop import (
     FLOAT32,
@@ -28,8 +26,6 @@ from pybuild.loop import (
     minimum,
     offset,
 )
-from pybuild.ops.conv import conv_parameters
-from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
 
 BLOCK = 16  # channels that the kernel for large windows accumulates together
@@ -204,15 +200,9 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     weights = constant(node, graph, 1)
     window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
-    zero_bias = np.zeros(y.shape[3], np.float32 if y.dtype is FLOAT32 else np.int32)
-    bias = constant(node, graph, 2, zero_bias)
-    if y.dtype is FLOAT32:
-        layer = Layer(window, FloatClamp(*clamp_of(node)))
-    else:
-        made = conv_parameters(node, graph)
-        layer = Layer(window, int8_finish(made), made.x_zero)
-        kernels = weights.reshape(-1, y.shape[3]).T
-        bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    kernels = weights.reshape(-1, y.shape[3]).T
+    finish, bias, x_zero = ending(node, graph, kernels)
+    layer = Layer(window, finish, x_zero)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     return [_offer(layer, by_rows(y), source, tables, y)]
@@ -236,5 +226,4 @@ def _offer(
         images=y.shape[0],
         bands=y.shape[1],
         cost=y.size * (3 * taps + 20),
-        align=y.dtype.bytes,
     )

@@ -103,9 +103,7 @@ def _offer(
         if name not in graph.constants and graph.tensor(name).bytes == y.bytes
     )
     cost = y.size * (6 if y.dtype is FLOAT32 else 30)
-    return offer(
-        k, operands, tables=tables, in_place=over, cost=cost, align=y.dtype.bytes
-    )
+    return offer(k, operands, tables=tables, in_place=over, cost=cost)
 
 
 def _loops(

@@ -104,7 +104,6 @@ def offer(
     tables: Sequence[Packed] = (),
     in_place: tuple[int, ...] = (),
     cost: int = 0,
-    align: int = 1,
 ) -> Candidate:
     """The candidate of a finished builder; `tables` follow the node's constants."""
     return Candidate(
@@ -117,7 +116,6 @@ def offer(
         bands=operands.bands,
         in_place=in_place,
         cost=cost,
-        align=align,
     )
 
 

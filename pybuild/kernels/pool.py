@@ -137,7 +137,7 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         source = window_rows(node, graph, kernel_h, layer.fill)
         operands = Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
     tables = _tables(layer)
-    return [offer(k, operands, tables=tables, cost=cost, align=y.dtype.bytes)]
+    return [offer(k, operands, tables=tables, cost=cost)]
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:

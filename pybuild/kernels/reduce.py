@@ -85,7 +85,7 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         bound = scaler(k, rule, 0)
         finish = lambda total: bound.apply(total, 0)  # noqa: E731
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
-    return [offer(k, operands, cost=4 * x.size + 20 * y.size, align=y.dtype.bytes)]
+    return [offer(k, operands, cost=4 * x.size + 20 * y.size)]
 
 
 class _Writer:

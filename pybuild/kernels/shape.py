@@ -115,7 +115,7 @@ def _moved(
     if name == "slice":
         x = k.let("first", offset(x, k.arg("begin", begin)))
     copy_axes(k, joined, x, to)
-    return offer(k, operands, cost=_COST * y.size, align=elem.bytes)
+    return offer(k, operands, cost=_COST * y.size)
 
 
 def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -175,7 +175,7 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         copy_axes(k, part, x, to, f"{index}_")
         if index + 1 < len(parts):
             to = k.let("next", offset(to, k.arg(f"chunk{index}", chunk)))
-    return [offer(k, operands, cost=_COST * y.size, align=elem.bytes)]
+    return [offer(k, operands, cost=_COST * y.size)]
 
 
 def pad(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -236,4 +236,4 @@ def _pad_kernel(
         k.store(to, i, border)
     inner = k.let("inner", offset(to, k.arg("begin", begin)))
     copy_axes(k, axes, x, inner)
-    return offer(k, operands, tables=tables, cost=_COST * y.size, align=elem.bytes)
+    return offer(k, operands, tables=tables, cost=_COST * y.size)

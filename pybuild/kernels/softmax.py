@@ -169,7 +169,7 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
 
     _lines(k, node, graph, operands, body)
     cost = 40 * graph.tensor(node.output).size
-    return offer(k, operands, tables=tables, in_place=(0,), cost=cost, align=4)
+    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
 
 
 def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
@@ -200,7 +200,7 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     _lines(k, node, graph, operands, body)
     tables = (Packed("exponentials", np.asarray(made.table, np.int32)),)
     cost = 40 * graph.tensor(node.output).size
-    return offer(k, operands, tables=tables, in_place=(0,), cost=cost, align=1)
+    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
 
 
 @dataclass(frozen=True)

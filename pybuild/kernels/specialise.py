@@ -12,7 +12,6 @@ from pybuild.loop import (
     Bitcast,
     Call,
     Cast,
-    Comment,
     Expr,
     For,
     If,
@@ -61,8 +60,6 @@ def _stmt(stmt: Stmt, known: _Known) -> Stmt:
         case If(condition, body, otherwise):
             test = _expr(condition, known)
             return If(test, _block(body, known), _block(otherwise, known))
-        case Comment():
-            return stmt
 
 
 def _expr(expr: Expr, known: _Known) -> Expr:

@@ -8,9 +8,10 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import RowAccess
-from pybuild.kernels.finish import Int8Finish, ScaledFinish
+from pybuild.kernels.finish import Finish, FloatClamp, Int8Finish, ScaledFinish
 from pybuild.kernels.requant import Ints, requant
-from pybuild.ops.conv import ConvParameters
+from pybuild.ops.conv import ConvParameters, conv_parameters
+from pybuild.ops.operator import clamp_of
 
 _MOST = 2**31 - 1
 
@@ -49,6 +50,22 @@ def folded_bias(
             graph.where(node), what, "split the layer, or use smaller weights"
         )
     return folded.astype(np.int32)
+
+
+def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:
+    """(finish, bias as its kernel adds it, input zero point) of a layer.
+
+    Shapes  kernels [O, ...], one row of weights per output channel
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    outputs = len(kernels)
+    if graph.tensor(node.output).dtype is DType.FLOAT32:
+        bias = constant(node, graph, 2, np.zeros(outputs, np.float32))
+        return FloatClamp(*clamp_of(node)), bias, 0
+    made = conv_parameters(node, graph)
+    bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
+    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    return int8_finish(made), bias, made.x_zero
 
 
 def int8_finish(made: ConvParameters) -> Int8Finish | ScaledFinish:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
-from pybuild.cli import main
+from pybuild.cli import main, progress
 from pybuild.cli.options import size
 from tests.frontends import onnx_models
 
@@ -246,3 +247,20 @@ def test_an_open_dimension_and_a_layout_from_the_command_line(
     assert facts["inputs"][0]["shape"] == [2, 4, 5, 3]
     assert facts["outputs"][0]["shape"] == [2, 2, 4, 5]
     assert facts["macs"] == 2 * 4 * 5 * 3 * 2
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+def test_long_work_is_shown_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    terminal: bool,
+    shown: bool,
+) -> None:
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress.working("counting") as update:
+        update(1, 2)
+        time.sleep(0.5)
+        update(2, 2)
+    assert ("counting" in capsys.readouterr().err) is shown
