@@ -39,7 +39,7 @@ def model_file(tables: Tables, banner: str) -> str:
     ]
     parts += ["", *_intrinsics(tables)]
     parts += [function(func, users) for func, users in tables.kernels]
-    parts += [*_lists(tables), *_model(tables), *_functions(tables)]
+    parts += [*_lists(tables), *_model(tables), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -173,7 +173,8 @@ def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
     return _fold(f"{text} {flags}}},")
 
 
-def _functions(tables: Tables) -> list[str]:
+def functions(tables: Tables) -> list[str]:
+    """The functions of the header, over crt's: nothing of kernels or tables."""
     name = tables.name
     lines = [
         *_fold(f"static struct crt_graph *{name}_graph(struct {name} *m)"),
