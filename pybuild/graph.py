@@ -85,6 +85,8 @@ class Graph:
     name     of the model, as C will spell it
     source   file name, for messages
     constants  values of the tensors that are known, by tensor name
+    parameters  of these, the ones that users may replace, and the name under which
+                they know each: nothing may be concluded from their values
     """
 
     name: str
@@ -94,6 +96,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Array] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -101,6 +104,10 @@ class Graph:
     def where(self, node: Node) -> str:
         """The place of a node, for messages."""
         return f"{self.source}: node '{node.name}' ({node.op})"
+
+    def known(self, name: str) -> bool:
+        """Whether the value of a tensor is fixed for ever."""
+        return name in self.constants and name not in self.parameters
 
     def producers(self) -> dict[str, Node]:
         """Tensor name -> the node that makes it."""
@@ -122,13 +129,16 @@ class Graph:
             lines += [f"{role} {_type_text(self.tensors[name])}" for name in names]
         for node in self.nodes:
             attrs = " ".join(f"{k}={node.attrs[k]!r}" for k in sorted(node.attrs))
-            reads = ", ".join(
-                ("const " if n in self.constants else "") + (n or "-")
-                for n in node.inputs
-            )
+            reads = ", ".join(_role(n, self) + (n or "-") for n in node.inputs)
             makes = ", ".join(_type_text(self.tensors[n]) for n in node.outputs)
             lines.append(f"{makes} = {node.op}({reads}) {attrs}".rstrip())
         return "\n".join(lines) + "\n"
+
+
+def _role(name: str, graph: Graph) -> str:
+    if name in graph.parameters:
+        return "param "
+    return "const " if name in graph.constants else ""
 
 
 def _type_text(tensor: Tensor) -> str:
@@ -171,6 +181,8 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
             found.append(Problem(graph.source, f"output '{name}' is never computed"))
     for name in sorted(known - set(graph.tensors)):
         found.append(Problem(graph.source, f"tensor '{name}' has no type"))
+    for name in sorted(graph.parameters.keys() - graph.constants.keys()):
+        found.append(Problem(graph.source, f"parameter '{name}' has no value"))
     for name, value in graph.constants.items():
         tensor = graph.tensors.get(name)
         if tensor is None:

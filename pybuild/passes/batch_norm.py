@@ -46,7 +46,7 @@ def _open(node: Node, graph: Graph) -> bool:
         node.op in _LAYERS
         and graph.tensor(node.output).dtype is DType.FLOAT32
         and "clamp" not in node.attrs
-        and all(not name or name in graph.constants for name in node.inputs[1:])
+        and all(not name or graph.known(name) for name in node.inputs[1:])
     )
 
 
@@ -55,9 +55,9 @@ def _per_channel(node: Node, graph: Graph) -> tuple[str, Floats | None]:
     if node.op not in ("add", "sub", "mul") or "clamp" in node.attrs:
         return "", None
     a, b = node.inputs
-    if a in graph.constants and node.op != "sub":
+    if graph.known(a) and node.op != "sub":
         a, b = b, a
-    value = graph.constants.get(b)
+    value = graph.constants[b] if graph.known(b) else None
     x, y = graph.tensor(a), graph.tensor(node.output)
     if value is None or value.dtype != np.float32 or x.shape != y.shape:
         return "", None

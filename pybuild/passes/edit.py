@@ -21,6 +21,7 @@ class Edit:
         self.nodes: list[Node] = []
         self.tensors = dict(graph.tensors)
         self.constants = dict(graph.constants)
+        self.parameters = dict(graph.parameters)
         self._renamed: dict[str, str] = {}
 
     def name(self, name: str) -> str:
@@ -47,6 +48,20 @@ class Edit:
         self.tensors[name] = Tensor(name, value.shape, DType.of(value), quant)
         self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
         return name
+
+    def moved(self, name: str, suffix: str, value: Array) -> str:
+        """A constant with the elements of another, in another order or shape.
+
+        Of a parameter that is a parameter too.
+        """
+        made = self.constant(f"{name}.{suffix}", value, self.tensors[name].quant)
+        if name in self.parameters:
+            self.parameters[made] = self.parameters[name]
+        return made
+
+    def known(self, name: str) -> bool:
+        """Whether the value of a tensor is fixed for ever."""
+        return name in self.constants and name not in self.parameters
 
     def keep(self, node: Node) -> None:
         """The node as it is, reading what its inputs are called now."""
@@ -94,6 +109,7 @@ class Edit:
                 nodes=tuple(self.nodes),
                 tensors=self.tensors,
                 constants=self.constants,
+                parameters=self.parameters,
             )
         )
 
@@ -105,7 +121,8 @@ def used(graph: Graph) -> Graph:
         names |= {n for n in (*node.inputs, *node.outputs) if n}
     tensors = {name: t for name, t in graph.tensors.items() if name in names}
     constants = {name: v for name, v in graph.constants.items() if name in names}
-    return replace(graph, tensors=tensors, constants=constants)
+    parameters = {name: p for name, p in graph.parameters.items() if name in names}
+    return replace(graph, tensors=tensors, constants=constants, parameters=parameters)
 
 
 def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
@@ -124,7 +141,10 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
         for name, t in graph.tensors.items()
     }
     constants = {names.get(name, name): v for name, v in graph.constants.items()}
-    return replace(graph, nodes=nodes, tensors=tensors, constants=constants)
+    parameters = {names.get(name, name): p for name, p in graph.parameters.items()}
+    return replace(
+        graph, nodes=nodes, tensors=tensors, constants=constants, parameters=parameters
+    )
 
 
 def only_reader(graph: Graph, users: Mapping[str, Sequence[Node]], name: str) -> bool:

@@ -14,17 +14,22 @@ from pybuild.passes.edit import used
 def fold_constants(graph: Graph) -> Graph:
     """Nodes on constants become constants.
 
-    Not a dequantize that stands for integers: the pass `qdq` wants those.
+    Not a dequantize that stands for integers: the pass `qdq` wants those. Of a
+    parameter only what moves its elements: what comes out is a parameter again.
     """
-    constants = dict(graph.constants)
+    constants, parameters = dict(graph.constants), dict(graph.parameters)
     nodes = []
     for node in graph.nodes:
         known = all(not name or name in constants for name in node.inputs)
-        if not known or node.attrs.get("simulated"):
+        taken = [parameters[name] for name in node.inputs if name in parameters]
+        fixed = not taken or node.op in ("reshape", "transpose")
+        if not known or not fixed or node.attrs.get("simulated"):
             nodes.append(node)
             continue
         reads = [constants[name] if name else None for name in node.inputs]
         with np.errstate(all="ignore"):
             made = operator_of(node, graph).reference(node, graph, reads)
         constants.update(zip(node.outputs, made, strict=True))
-    return used(replace(graph, nodes=tuple(nodes), constants=constants))
+        parameters.update({name: taken[0] for name in node.outputs if taken})
+    made_graph = replace(graph, nodes=tuple(nodes), constants=constants)
+    return used(replace(made_graph, parameters=parameters))

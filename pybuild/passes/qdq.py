@@ -257,8 +257,10 @@ def _bias(sweep: _Sweep, name: str, x: Tensor, weights: Quant) -> str | None:
         tensor, value = edit.tensors[source], edit.constants[source]
         if tensor.dtype is DType.INT32 and _same_scale(tensor.quant, scale):
             return source
+        if not edit.known(source):
+            return None
         real = _numbers(sweep, tensor)
-    elif name in edit.constants and edit.constants[name].dtype == np.float32:
+    elif edit.known(name) and edit.constants[name].dtype == np.float32:
         value = edit.constants[name]
         real = value.astype(np.float64)
     else:

@@ -90,7 +90,5 @@ def _fitting(edit: Edit, name: str, y: Tensor, whole: Tensor) -> str | None:
         return None
     last = y.shape[-1:] == whole.shape[-1:] == value.shape[-1:]
     if value.size == 1 or (last and value.size == value.shape[-1]):
-        return edit.constant(
-            f"{name}.flat", value.reshape(-1), edit.tensors[name].quant
-        )
+        return edit.moved(name, "flat", value.reshape(-1))
     return None

@@ -144,7 +144,7 @@ def _in_order(views: Views, name: str, perm: tuple[int, ...]) -> str:
         if value.size == 1:
             return name
         moved = np.ascontiguousarray(value.reshape(wide).transpose(back))
-        return edit.constant(f"{name}.nhwc", moved, edit.tensors[name].quant)
+        return edit.moved(name, "nhwc", moved)
     if len(shape) == len(perm) and view.shape is None:
         moved_view = View(view.base, composed(view.perm, back))
         if moved_view.plain:
@@ -240,7 +240,7 @@ def _reordered(
         return None
     cells = value.reshape(outs, *shape).transpose(inverse(perm))
     moved = np.ascontiguousarray(cells).reshape(value.shape)
-    made = edit.constant(f"{whole}.nhwc", moved, tensor.quant)
+    made = edit.moved(whole, "nhwc", moved)
     if source is None or whole == name:
         return made
     output = edit.fresh(f"{name}.nhwc")
