@@ -5,26 +5,31 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pybuild import __version__, passes
+from pybuild.dtype import Array
+from pybuild.emit.assemble import make_tables
 from pybuild.emit.c import block_comment
 from pybuild.emit.header import header_file
 from pybuild.emit.model_c import model_file, weights_file
 from pybuild.emit.names import identifier, is_prefix
 from pybuild.emit.selftest import selftest_file
-from pybuild.emit.tables import Tables, make_tables
+from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph
+from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.parameters import bound, with_values
 from pybuild.kernels.table import candidates
 from pybuild.package.report import Copy, Flash, Ram, Report, boundary, layers, promise
 from pybuild.package.tree import tree_files, write_tree
 from pybuild.plan.plan import Plan, make_plan
 from pybuild.run.native import Net
-from pybuild.targets.target import target_named
+from pybuild.run.weights import Weights, packed_image
+from pybuild.targets.target import Target, target_named
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 
@@ -61,6 +66,20 @@ class Model:
             self._lowered[key] = passes.run(self.graph, options)
         return self._lowered[key]
 
+    def with_parameters(self, params: str | Collection[str] | None) -> Model:
+        """The model with these constants replaceable; see build()."""
+        if params is None:
+            return self
+        constants = self.graph.constants
+        names: Collection[str] = () if params == "constant" else params
+        if params == "replaceable":
+            names = [n for n in constants if constants[n].ndim > 0]
+        elif isinstance(names, str):
+            names = (names,)
+        _all_known(names, constants, "--params")
+        graph = replace(self.graph, parameters={n: n for n in sorted(names)})
+        return replace(self, graph=graph, _lowered={})
+
     def problems(self) -> list[Problem]:
         """Everything that would stop a build, [] if nothing."""
         try:
@@ -80,23 +99,33 @@ class Model:
         optimise: str = "balanced",
         ram_limit: int | None = None,
         layout: Mapping[str, str] | None = None,
+        params: str | Collection[str] | None = None,
+        lazy: Collection[str] = (),
     ) -> Library:
         """Plans the model and, with `out`, writes the C tree there.
 
+        params  "constant", "replaceable", or names of weights that users may load,
+                share and replace; None: as the model says
+        lazy    inputs that get no memory until they are bound
         Units   ram_limit: bytes of arena
         Errors  BuildError, LimitError; then nothing is written
         """
         _require(input, ("reuse", "keep"), "--input")
         _require(optimise, ("size", "balanced", "speed"), "--optimise")
         prefix = _prefix(name, self.path)
-        graph = replace(self.lower(rounding, layout), name=prefix)
+        model = self.with_parameters(params)
+        graph = replace(model.lower(rounding, layout), name=prefix)
         offers = _offers(graph, target, optimise)
+        _all_known(lazy, graph.inputs, "--lazy")
         plan = make_plan(
-            graph, lambda node, _: offers[node.output], input == "keep", ram_limit
+            graph, lambda node, _: offers[node.output], input == "keep", ram_limit, lazy
         )
-        library = Library(
-            self, plan, make_tables(plan, prefix), rounding or self.rounding
-        )
+        options = {
+            "rounding": rounding, "input": input, "target": target, "lazy": lazy,
+            "optimise": optimise, "layout": layout,
+        }  # fmt: skip
+        tables = make_tables(plan, prefix)
+        library = Library(model, plan, tables, rounding or self.rounding, options)
         if out is not None:
             write_tree(Path(out), library.files())
         return library
@@ -110,6 +139,7 @@ class Library:
     plan: Plan
     tables: Tables
     rounding: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -172,6 +202,13 @@ class Library:
         backend  "llvm" (no compiler needed) or "c" (the generated C, compiled)
         Errors   BuildError where "c" finds no compiler
         """
+        net = self.instance(backend)
+        if self.plan.slots:
+            net.load_params(self.weights)
+        return net
+
+    def instance(self, backend: str = "llvm") -> Net:
+        """As host(), with no parameter bound."""
         _require(backend, ("llvm", "c"), "--backend")
         if backend == "llvm":
             from pybuild.run.jit import jit_net
@@ -180,6 +217,40 @@ class Library:
         from pybuild.run.cc import compiled_net
 
         return compiled_net(self.plan, self.name, self.sources())
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        """The parameters that the model came with, for any number of instances."""
+        return Weights(self.image())
+
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+        """A parameter image, arranged as this library's kernels read it.
+
+        values  new values of some of the user's parameters; others as the model has
+        Errors  BuildError for an unknown name, another type or shape, or values that
+                could overflow an accumulator
+        """
+        return packed_image(self.plan.slots.values(), self._packed(values or {}))
+
+    def _packed(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """The bytes of each slot, by its name."""
+        kept = {slot.name: slot.value for slot in self.plan.slots.values()}
+        plain = {slot.name for slot in self.plan.slots.values() if not slot.layout}
+        if not values:
+            return kept
+        graph = self.model.graph
+        _all_known(values, graph.parameters, "parameters")
+        _must_fit(graph, values)
+        if plain >= values.keys():
+            return kept | dict(values)
+        again = replace(self.model, graph=with_values(graph, values), _lowered={})
+        made = again.build(name=self.name, **self.options)
+        if [(s.node, s.candidate.func) for s in made.plan.steps] != [
+            (s.node, s.candidate.func) for s in self.plan.steps
+        ]:
+            what = "these values would make another program"
+            raise BuildError(graph.source, what, "build anew with them")
+        return {slot.name: slot.value for slot in made.plan.slots.values()}
 
     def _banner(self, file: str) -> str:
         source = Path(self.model.path).name
@@ -234,7 +305,9 @@ def _offers(
     known = target_named(target)
     for node in graph.nodes:
         try:
-            offers[node.output] = candidates(node, graph, known, optimise)
+            offers[node.output] = bound(
+                node, graph, functools.partial(_kernels, node, known, optimise)
+            )
         except BuildError as error:
             found += error.problems
     if found:
@@ -242,9 +315,38 @@ def _offers(
     return offers
 
 
+def _kernels(
+    node: Node, target: Target, optimise: str, graph: Graph
+) -> list[Candidate]:
+    return candidates(node, graph, target, optimise)
+
+
 def _require(value: str, known: tuple[str, ...], option: str) -> None:
     if value not in known:
         raise BuildError(option, f"'{value}' is not known", _one_of(known))
+
+
+def _all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
+    there = list(known)
+    found = [
+        Problem(option, f"there is no '{name}'", _one_of(tuple(there)))
+        for name in names
+        if name not in there
+    ]
+    if found:
+        raise BuildError.of(found)
+
+
+def _must_fit(graph: Graph, values: Mapping[str, Array]) -> None:
+    found = []
+    for name, value in values.items():
+        tensor = graph.tensor(name)
+        if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+            what = f"is {tensor.dtype.value}{list(tensor.shape)}, "
+            what += f"not {value.dtype.name}{list(value.shape)}"
+            found.append(Problem(f"{graph.source}: parameter '{name}'", what))
+    if found:
+        raise BuildError.of(found)
 
 
 def _one_of(known: tuple[str, ...]) -> str:

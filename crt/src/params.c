@@ -209,6 +209,7 @@ int crt_params_verify(struct crt_params *p, const void *image, size_t bytes)
     p->count = 0;
     p->plan = 0;
     p->content = 0;
+    p->users = 0;
     if (image == NULL)
         return CRT_ERR_NULL;
     error = check_header(&c, (const uint8_t *)image, bytes);

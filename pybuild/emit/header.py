@@ -17,7 +17,7 @@ def header_file(tables: Tables, banner: str) -> str:
         f"#ifndef {upper}_H",
         f"#define {upper}_H",
         "",
-        '#include "crt/graph.h"',
+        f'#include "crt/{"weights" if tables.parameters else "graph"}.h"',
         "",
         f"#if CRT_ABI != {ABI}",
         f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it"',
@@ -62,7 +62,7 @@ def _facts(row: TensorRow, prefix: str, role: str) -> list[str]:
 
 def _types(tables: Tables) -> list[str]:
     name, upper = tables.name, tables.name.upper()
-    bases = 1 + len(tables.inputs) + len(tables.outputs)
+    bases = tables.base_count
     words = max(1, -(-len(tables.inputs) // 32))
     text = f"""\
 /* The memory that an instance lives in, for {name}_init. */
@@ -105,6 +105,25 @@ int {name}_run(struct {name} *m);
  * Errors  CRT_ERR_SELFTEST: this build gives another answer */
 int {name}_selftest(struct {name} *m);
 #endif
+"""
+    lines = text.split("\n")
+    return [*lines, *_parameters(name)] if tables.parameters else lines
+
+
+def _parameters(name: str) -> list[str]:
+    text = f"""\
+/* Binds the parameters of an image that was verified (crt/params.h), where they
+ * lie: in flash, or in a file. Any number of instances may have the same.
+ *
+ * Owner   params is the caller's and must outlive m, or {name}_release_params
+ * Errors  CRT_ERR_LAYOUT: an image for another model; others of crt/weights.h */
+int {name}_load_params(struct {name} *m, struct crt_params *params);
+
+/* The parameters of another instance, which may be released first. */
+int {name}_share_params(struct {name} *m, const struct {name} *donor);
+
+/* Lets go of all parameters: before m is given up. */
+int {name}_release_params(struct {name} *m);
 """
     return text.split("\n")
 

@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
 from pybuild.emit.model_llvm import quantisation
-from pybuild.emit.tables import Constant, Operand, StepRow, Tables, TensorRow
+from pybuild.emit.tables import (
+    CONSUMED,
+    LAZY,
+    Constant,
+    Operand,
+    StepRow,
+    Tables,
+    TensorRow,
+)
 from pybuild.loop import Intrin, const
 from pybuild.loop_verify import intrins
 
@@ -89,7 +97,8 @@ def _lists(tables: Tables) -> list[str]:
             range(0, len(tables.args), 10)]  # fmt: skip
     lines = _table(f"int32_t {name}_args[]", (_no_least(a) for a in args))
     lines += _table(
-        f"void *const {name}_constants[]", (f"    {s}," for s in tables.constant_list)
+        f"void *const {name}_constants[]",
+        (f"    {s or 'NULL'}," for s in tables.constant_list),
     )
     lines += ["/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */"]
     lines += _table(
@@ -102,7 +111,7 @@ def _lists(tables: Tables) -> list[str]:
     )
     return lines + _table(
         f"struct crt_stage {name}_stages[]",
-        (f"    {{{i}, 1}}," for i in range(len(tables.steps))),
+        (f"    {{{i}, 1, {s.device}}}," for i, s in enumerate(tables.steps)),
     )
 
 
@@ -122,13 +131,13 @@ def _step(s: StepRow, index: int, name: str) -> list[str]:
     lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
     counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
     where = _fold(f"     {lists} {name}_operands + {s.operands},")
-    return [*comment, f"    {{{s.kernel},", *where, f"     {counts}}},"]
+    return [*comment, f"    {{{s.kernel or 'NULL'},", *where, f"     {counts}}},"]
 
 
 def _model(tables: Tables) -> list[str]:
     name = tables.name
     lines: list[str] = []
-    rows = (*tables.inputs, *tables.outputs)
+    rows = tables.tensors
     for index, row in enumerate(rows):
         dims = ", ".join(map(str, row.tensor.shape)) or "0"
         lines.append(f"static const int32_t {name}_dims_{index}[] = {{{dims}}};")
@@ -138,15 +147,26 @@ def _model(tables: Tables) -> list[str]:
         (line for i, row in enumerate(rows) for line in _tensor(row, i, name)),
     )
     lines += _table(f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"])
+    layouts, devices = "NULL", "NULL"
+    if tables.parameters:
+        layouts = f"{name}_layouts"
+        numbers = (f"    {row.layout}u," for row in tables.parameters)
+        lines += _table(f"uint32_t {layouts}[]", numbers)
+    if tables.device_count > 1:
+        devices = f"{name}_region_devices"
+        numbers = (f"    {device}," for _, device in tables.regions)
+        lines += _table(f"uint8_t {devices}[]", numbers)
     counts = (
         len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
-        1, tables.pointer_count, tables.region_align, 0,
+        len(tables.parameters), tables.pointer_count, tables.region_align,
+        len(tables.regions), tables.device_count,
     )  # fmt: skip
     return [
         *lines,
         f"const struct crt_model {name}_model = {{",
         f'    CRT_ABI, "{name}", {name}_stages, {name}_steps,',
-        f"    {name}_tensors, {name}_regions,",
+        f"    {name}_tensors, {layouts}, {name}_regions,",
+        f"    {devices}, NULL, NULL,",
         f"    {', '.join(map(str, counts))}",
         "};",
         "",
@@ -166,10 +186,13 @@ def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
     tensor = row.tensor
     scale, zero = quantisation(row)
     kind = f"CRT_{tensor.dtype.name}"
-    flags = "CRT_TENSOR_CONSUMED" if row.flags else "0"
+    flags = {0: "0", CONSUMED: "CRT_TENSOR_CONSUMED", LAZY: "CRT_TENSOR_LAZY"}[
+        row.flags
+    ]
     number = expression(const(scale, DType.FLOAT32))
     text = f"    {{{c_string(tensor.name)}, {name}_dims_{index}, {number}, {zero},"
-    text += f" {tensor.bytes}, {row.at}, {row.align}, 0, {kind}, {len(tensor.shape)},"
+    text += f" {tensor.bytes}, {row.at}, {row.align}, {row.region}, {kind},"
+    text += f" {len(tensor.shape)},"
     return _fold(f"{text} {flags}}},")
 
 
@@ -203,6 +226,8 @@ def functions(tables: Tables) -> list[str]:
         "}",
         "",
     ]
+    if tables.parameters:
+        lines += _parameter_functions(name)
     for index, row in enumerate(tables.inputs):
         lines += _input_functions(row, index, name)
     for index, row in enumerate(tables.outputs):
@@ -212,6 +237,23 @@ def functions(tables: Tables) -> list[str]:
 
 def _body(head: str, line: str) -> list[str]:
     return [*_fold(head), "{", *_fold(f"    {line}"), "}", ""]
+
+
+def _parameter_functions(name: str) -> list[str]:
+    me = f"struct {name} *m"
+    lines = _body(
+        f"int {name}_load_params({me}, struct crt_params *params)",
+        f"return crt_graph_load_params({name}_graph(m), params);",
+    )
+    lines += _body(
+        f"int {name}_share_params({me}, const struct {name} *donor)",
+        "return crt_graph_share_params("
+        f"{name}_graph(m), donor == NULL ? NULL : &donor->graph, NULL);",
+    )
+    return lines + _body(
+        f"int {name}_release_params({me})",
+        f"return crt_graph_release_params({name}_graph(m));",
+    )
 
 
 def _input_functions(row: TensorRow, index: int, name: str) -> list[str]:

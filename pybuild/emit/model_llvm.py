@@ -9,12 +9,12 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.llvm import declarations, function, literal
 from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 
-ABI = 1
+ABI = 2
 _OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
-_STAGE = "{ i16, i16 }"
+_STAGE = "{ i16, i8, i8 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
-_MODEL = "{ i32, ptr, ptr, ptr, ptr, ptr, " + ", ".join(["i16"] * 8) + " }"
+_MODEL = f"{{ i32, {', '.join(['ptr'] * 9)}, {', '.join(['i16'] * 7)}, i8, i8 }}"
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -79,7 +79,8 @@ def _lists(tables: Tables) -> list[str]:
     ]  # fmt: skip
     steps = [
         _struct([
-            ("ptr", f"@{s.kernel}"), ("ptr", _at(f"{name}_args", "i32", s.args)),
+            ("ptr", f"@{s.kernel}" if s.kernel else "null"),
+            ("ptr", _at(f"{name}_args", "i32", s.args)),
             ("ptr", _at(f"{name}_constants", "ptr", s.constants)),
             ("ptr", _at(f"{name}_operands", _OPERAND, s.operands)),
             ("i16", s.images), ("i16", s.bands),
@@ -87,14 +88,21 @@ def _lists(tables: Tables) -> list[str]:
         ])
         for s in tables.steps
     ]  # fmt: skip
-    stages = [_struct([("i16", i), ("i16", 1)]) for i in range(len(tables.steps))]
+    stages = [
+        _struct([("i16", i), ("i8", 1), ("i8", step.device)])
+        for i, step in enumerate(tables.steps)
+    ]
     return [
         _array(f"{name}_args", "i32", [str(a) for a in tables.args]),
-        _array(f"{name}_constants", "ptr", [f"@{s}" for s in tables.constant_list]),
+        _array(f"{name}_constants", "ptr", [_symbol(s) for s in tables.constant_list]),
         _array(f"{name}_operands", _OPERAND, operands),
         _array(f"{name}_steps", _STEP, steps),
         _array(f"{name}_stages", _STAGE, stages),
     ]
+
+
+def _symbol(name: str) -> str:
+    return f"@{name}" if name else "null"
 
 
 def _text(symbol: str, text: str) -> str:
@@ -106,21 +114,29 @@ def _text(symbol: str, text: str) -> str:
 def _model(tables: Tables) -> list[str]:
     name = tables.name
     lines, rows = [_text(f"{name}_name", name)], []
-    for index, row in enumerate((*tables.inputs, *tables.outputs)):
+    for index, row in enumerate(tables.tensors):
         lines.append(_text(f"{name}_tensor_{index}", row.tensor.name))
         dims = [str(d) for d in row.tensor.shape]
         lines.append(_array(f"{name}_dims_{index}", "i32", dims))
         rows.append(_tensor(row, name, index))
     lines.append(_array(f"{name}_tensors", _TENSOR, rows))
-    lines.append(_array(f"{name}_regions", "i32", [str(tables.arena_bytes)]))
+    layouts = [str(row.layout) for row in tables.parameters]
+    lines.append(_array(f"{name}_layouts", "i32", layouts))
+    lines.append(_array(f"{name}_regions", "i32", [str(b) for b, _ in tables.regions]))
+    devices = [str(device) for _, device in tables.regions]
+    lines.append(_array(f"{name}_region_devices", "i8", devices))
     fields: list[tuple[str, object]] = [("i32", ABI)]
-    parts = ("name", "stages", "steps", "tensors", "regions")
+    parts = (
+        "name", "stages", "steps", "tensors", "layouts", "regions", "region_devices",
+    )  # fmt: skip
     fields += [("ptr", f"@{name}_{part}") for part in parts]
+    fields += [("ptr", "null"), ("ptr", "null")]
     counts = (
         len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
-        1, tables.pointer_count, tables.region_align, 0,
+        len(tables.parameters), tables.pointer_count, tables.region_align,
     )  # fmt: skip
     fields += [("i16", count) for count in counts]
+    fields += [("i8", len(tables.regions)), ("i8", tables.device_count)]
     return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
 
 
@@ -130,7 +146,7 @@ def _tensor(row: TensorRow, name: str, index: int) -> str:
     return _struct([
         ("ptr", f"@{name}_tensor_{index}"), ("ptr", f"@{name}_dims_{index}"),
         ("float", literal(scale, DType.FLOAT32)), ("i32", zero),
-        ("i32", tensor.bytes), ("i32", row.at), ("i16", row.align), ("i8", 0),
+        ("i32", tensor.bytes), ("i32", row.at), ("i16", row.align), ("i8", row.region),
         ("i8", DTYPES[tensor.dtype]), ("i8", len(tensor.shape)), ("i8", row.flags),
     ])  # fmt: skip
 

@@ -31,10 +31,17 @@ class RowAccess:
 
 @dataclass(frozen=True)
 class Packed:
-    """A constant in the order its kernel reads it; `role` names it in the C."""
+    """A constant in the order its kernel reads it; `role` names it in the C.
+
+    parameters  the tensors that users may replace and that it is made of; () if none:
+                then it is in flash
+    layout      how it is made of them; 0: it is the one, as it is
+    """
 
     role: str
     array: Array
+    parameters: tuple[str, ...] = ()
+    layout: int = 0
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from pybuild.install import crt_headers, crt_sources
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
-_NEEDED = ("error", "graph")
+_NEEDED = ("array", "error", "graph", "run")
+_WITH_PARAMETERS = ("crc", "params", "unpack", "weights")
 _PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
 
 
 def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     """Path in the tree -> text; `generated`: the model's own C files and report."""
     files = dict(generated)
-    files |= _runtime()
+    files |= _runtime(bool(tables.parameters))
     sources = [n for n in sorted(files) if n.endswith(".c")]
     values = {
         "name": tables.name,
@@ -45,13 +46,14 @@ def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
-def _runtime() -> dict[str, str]:
+def _runtime(parameters: bool) -> dict[str, str]:
     """The part of crt that a model needs: its sources and what they include."""
+    needed = (*_NEEDED, *(_WITH_PARAMETERS if parameters else ()))
     texts = {path.name: path.read_text() for path in crt_headers()}
     files = {
         f"crt/src/{path.name}": path.read_text()
         for path in crt_sources()
-        if path.stem in _NEEDED
+        if path.stem in needed
     }
     waiting = ['#include "crt/intrin.h"', *files.values()]
     while waiting:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pybuild.errors import LimitError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
 from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.order import order_nodes
+from pybuild.plan.slots import Key, Slot, find_slots
 from pybuild.plan.storage import Block, Storage, Views, find_views, lifetimes
 
 ARENA_ALIGN = 16
@@ -46,6 +47,8 @@ class Plan:
     """Everything that code generation needs to know about memory.
 
     consumed  inputs whose home is used for something else during a run
+    slots     parameters as an instance binds them, by what tells them apart
+    lazy      inputs without memory: they are where the user binds them
     copied    nodes that only move bytes, which a view could not replace
     """
 
@@ -56,6 +59,8 @@ class Plan:
     lower_bound: int
     consumed: frozenset[str]
     peak: tuple[Block, ...]
+    slots: Mapping[Key, Slot] = field(default_factory=dict)
+    lazy: frozenset[str] = frozenset()
 
     @property
     def copied(self) -> tuple[Node, ...]:
@@ -68,9 +73,11 @@ def make_plan(
     candidates: Choose,
     keep_inputs: bool = False,
     ram_limit: int | None = None,
+    lazy: Collection[str] = (),
 ) -> Plan:
     """Chooses kernels and places every tensor.
 
+    lazy    inputs that get no memory until the user binds them
     Units   ram_limit in bytes of arena
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -81,7 +88,7 @@ def make_plan(
         for node in graph.nodes
         if node.output not in views.dropped
     ]
-    storage = lifetimes(graph, chosen, views, keep_inputs)
+    storage = lifetimes(graph, chosen, views, keep_inputs, lazy)
     layout = place(storage.blocks, BLOCK_ALIGN)
     peak = _peak(storage.blocks)
     if ram_limit is not None and layout.bytes > ram_limit:
@@ -99,6 +106,8 @@ def make_plan(
         lower_bound=layout.lower_bound,
         consumed=_consumed(graph, storage, views, layout),
         peak=peak,
+        slots=find_slots(graph, chosen),
+        lazy=frozenset(lazy),
     )
 
 
@@ -134,7 +143,11 @@ def _places(
     places = {}
     for name in graph.tensors:
         view = views.of(name)
-        if name in graph.constants or view.root not in storage.block_of:
+        if name in graph.constants:
+            continue
+        if view.root not in storage.block_of:
+            if view.root in graph.inputs:
+                places[name] = Place(view.root, view.at, view.at)
             continue
         home = at[storage.block_of[view.root]] + view.at
         buffer = named.get(view.root, "arena")
@@ -151,7 +164,9 @@ def _consumed(
     ]
     found = set()
     for name in graph.inputs:
-        owner = storage.block_of[views.of(name).root]
+        owner = storage.block_of.get(views.of(name).root)
+        if owner is None:
+            continue
         groups = [r for r, o in storage.block_of.items() if o == owner]
         mine = next(s for s in spans if s[2].name == owner)
         others = (s for s in spans if s[2] is not mine[2])

@@ -7,7 +7,7 @@ Knows no addresses: offsets here are inside a group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pybuild.graph import Graph, Node
@@ -144,9 +144,15 @@ def lifetimes(
     steps: Sequence[tuple[Node, Candidate]],
     views: Views,
     keep_inputs: bool,
+    lazy: Collection[str] = (),
 ) -> Storage:
-    """Liveness of every group over the steps, results in place where possible."""
+    """Liveness of every group over the steps, results in place where possible.
+
+    lazy  inputs that get no memory, and so have no block
+    """
     lives = _group_lives(graph, steps, views, keep_inputs)
+    for name in lazy:
+        del lives[name]
     block: dict[str, str] = {root: root for root in lives}
     for index, (node, candidate) in enumerate(steps):
         _try_in_place(graph, node, candidate, views, (lives, block, index))
@@ -207,11 +213,12 @@ def _try_in_place(
         name = node.inputs[position]
         if not name or name in graph.constants:
             continue
-        root = views.of(name).root
-        owner = block[root]
+        owner = block.get(views.of(name).root)
+        if owner is None:
+            continue
         life = lives[owner]
         others = {
-            block[views.of(n).root]
+            block.get(views.of(n).root)
             for n in node.inputs
             if n and n != name and n not in graph.constants
         }

@@ -13,7 +13,7 @@ import cffi
 
 from pybuild.install import crt_include
 
-_HEADERS = ("types.h", "abi.h", "graph.h")
+_HEADERS = ("types.h", "abi.h", "device.h", "graph.h", "params.h", "weights.h")
 
 
 class CrtError(Exception):

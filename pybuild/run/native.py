@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,12 @@ from pybuild.dtype import Array
 from pybuild.graph import Tensor
 from pybuild.ops import OPERATORS
 from pybuild.plan.plan import ARENA_ALIGN, Plan
-from pybuild.run.abi import check, ffi
+from pybuild.run.abi import CrtError, check, ffi
+from pybuild.run.weights import Weights
 
 Key = str | int
+# CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
+_NAMED = (-8, -9, -14)
 
 
 class Net:
@@ -40,6 +43,8 @@ class Net:
         graph = plan.graph
         self.inputs = tuple(graph.tensor(n) for n in graph.inputs)
         self._outputs = tuple(graph.tensor(n) for n in graph.outputs)
+        self.parameters = tuple(slot.tensor for slot in plan.slots.values())
+        self._sources: list[Weights] = []
         self._bound: dict[str, Array] = {}
         self._new_instance()
 
@@ -60,6 +65,7 @@ class Net:
         self._region.ptr = self._ffi.cast("void *", self.arena.ctypes.data)
         self._region.bytes = size
         count = model.region_count + model.input_count + model.output_count
+        count += 2 * model.parameter_count + (model.device_count > 1)
         self._base = new("void *[]", count)
         self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
         self._pointers = new("void *[]", max(int(model.pointer_count), 1))
@@ -121,7 +127,58 @@ class Net:
         """Sets the given inputs, then runs once."""
         for name, value in inputs.items():
             self.set_input(name, value)
-        check(self._lib.crt_graph_run(self._graph, self._pointers))
+        self._check(self._lib.crt_graph_run(self._graph, self._pointers))
+
+    def load_params(self, weights: Weights) -> None:
+        """Binds the parameters of an image where they lie; others stay."""
+        check(self._lib.crt_graph_load_params(self._graph, weights.struct))
+        self._sources.append(weights)
+
+    def share_params(self, donor: Net, names: Iterable[str] | None = None) -> None:
+        """Makes parameters, or those of these names, the donor's own.
+
+        Owner   the image stays in use when the donor is gone
+        Errors  KeyError for an unknown name, CRT_ERR_LAYOUT, CRT_ERR_CONTENT, ...
+        """
+        everything = [t.name for t in self.parameters]
+        for name in everything if names is None else names:
+            mine = self._index(name, self.parameters, "parameter")
+            theirs = donor._index(name, donor.parameters, "parameter")
+            check(
+                self._lib.crt_graph_share_parameter(
+                    self._graph, mine, donor._graph, theirs
+                )
+            )
+        self._sources += donor._sources
+
+    def release_params(self) -> None:
+        """Unbinds all parameters."""
+        check(self._lib.crt_graph_release_params(self._graph))
+        self._sources.clear()
+
+    def parameter_address(self, key: Key) -> int:
+        """Where runs read a parameter; 0: it is not bound."""
+        index = self._index(key, self.parameters, "parameter")
+        there = self._lib.crt_graph_parameter(self._graph, index)
+        return int(self._ffi.cast("uintptr_t", there))
+
+    def setup(self) -> None:
+        """Checks once that everything is bound.
+
+        Errors  CRT_ERR_UNBOUND naming it
+        """
+        self._check(self._lib.crt_graph_setup(self._graph))
+
+    def _check(self, code: int) -> None:
+        """As check; the message names what is missing."""
+        try:
+            check(code)
+        except CrtError as error:
+            missing = self._lib.crt_graph_missing(self._graph)
+            if error.code not in _NAMED or not missing:
+                raise
+            name = self._ffi.string(missing.name).decode()
+            raise type(error)(f"{error}: '{name}'") from None
 
     def reset(self) -> None:
         """Forgets inputs and results."""

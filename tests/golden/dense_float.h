@@ -6,8 +6,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 1
-#error "dense_float.h was made for CRT_ABI 1: regenerate it"
+#if CRT_ABI != 2
+#error "dense_float.h was made for CRT_ABI 2: regenerate it"
 #endif
 
 #ifdef __cplusplus
@@ -87,7 +87,7 @@ int dense_float_bind_scores(struct dense_float *m, float *data);
 typedef char dense_float_check_int[sizeof(int32_t) == 4 ? 1 : -1];
 typedef char dense_float_check_float[sizeof(float) == 4 ? 1 : -1];
 typedef char dense_float_check_size[
-    sizeof(void *) > 4 || sizeof(struct dense_float) <= 44 ? 1 : -1];
+    sizeof(void *) > 4 || sizeof(struct dense_float) <= 48 ? 1 : -1];
 
 #ifdef __cplusplus
 }

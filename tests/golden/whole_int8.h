@@ -6,8 +6,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 1
-#error "whole_int8.h was made for CRT_ABI 1: regenerate it"
+#if CRT_ABI != 2
+#error "whole_int8.h was made for CRT_ABI 2: regenerate it"
 #endif
 
 #ifdef __cplusplus
@@ -93,7 +93,7 @@ int whole_int8_bind_scores(struct whole_int8 *m, int8_t *data);
 typedef char whole_int8_check_int[sizeof(int32_t) == 4 ? 1 : -1];
 typedef char whole_int8_check_float[sizeof(float) == 4 ? 1 : -1];
 typedef char whole_int8_check_size[
-    sizeof(void *) > 4 || sizeof(struct whole_int8) <= 44 ? 1 : -1];
+    sizeof(void *) > 4 || sizeof(struct whole_int8) <= 48 ? 1 : -1];
 
 #ifdef __cplusplus
 }

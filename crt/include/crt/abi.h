@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 1
+#define CRT_ABI 2
 
 /* A kernel computes one band of output rows.
  *
@@ -35,7 +35,7 @@ struct crt_operand {
     uint32_t at;         /* bytes from the start of the buffer to row 0 */
     uint32_t row_bytes;  /* bytes from one row to the next */
     uint16_t buffer;     /* index into crt_graph.base: regions, then inputs,
-                          * then outputs */
+                          * outputs, parameters */
     uint16_t rows;       /* rows of one image */
     uint16_t ring;       /* rows kept in memory; equals rows: held whole */
     uint16_t window;     /* row pointers handed over per call */
@@ -43,11 +43,22 @@ struct crt_operand {
     int16_t pad;         /* rows of padding above row 0 */
 };
 
+/* What a step without a kernel does; args[0] of that step. */
+enum crt_task {
+    /* operand 0 = operand 1; args: from device, to device (one of them is 0,
+     * the CPU), bytes. May go on after the step. */
+    CRT_TASK_COPY = 1,
+    CRT_TASK_WAIT = 2,  /* until a device has done all; args: device */
+    CRT_TASK_UNPACK = 3 /* constant 0 to operand 0; args: from, to bytes */
+};
+
 /* One layer, or one fused group of layers: a kernel and all that it reads. */
 struct crt_step {
-    crt_kernel *kernel;
+    crt_kernel *kernel; /* NULL: a task of the runtime's own */
     const int32_t *args;
-    const void *const *constants;       /* `constant_count` pointers */
+    /* `constant_count` pointers; for each NULL the next operand after scratch
+     * says where it is: a parameter, or what a task has unpacked */
+    const void *const *constants;
     const struct crt_operand *operands; /* outputs, inputs, then scratch */
     uint16_t images;                    /* batch */
     uint16_t bands;                     /* calls per image */
@@ -57,13 +68,16 @@ struct crt_step {
     uint8_t scratch_count;
 };
 
-/* Consecutive steps that are advanced together. */
+/* Consecutive steps that are advanced together, on one device. */
 struct crt_stage {
     uint16_t first; /* index of the first step */
-    uint16_t count; /* steps */
+    uint8_t count;  /* steps */
+    uint8_t device; /* index into the device table; 0: the CPU */
 };
 
-/* A model input or output. */
+struct crt_accelerator; /* crt/device.h */
+
+/* A model input, output or parameter. */
 struct crt_tensor {
     const char *name;
     const int32_t *dims; /* `rank` of them, outermost first */
@@ -80,6 +94,14 @@ struct crt_tensor {
 
 /* The home of this input is used for something else during a run. */
 #define CRT_TENSOR_CONSUMED 1u
+/* This input or parameter has no home: it is where it is bound. */
+#define CRT_TENSOR_LAZY 2u
+
+/* Unpacks a constant.
+ *
+ * Errors  non-zero for damaged bytes; never reads or writes outside */
+typedef int crt_unpack(const void *from, uint32_t from_bytes, void *to,
+                       uint32_t to_bytes);
 
 /* A whole model, const, in flash. */
 struct crt_model {
@@ -87,17 +109,28 @@ struct crt_model {
     const char *name;
     const struct crt_stage *stages;
     const struct crt_step *steps;
-    const struct crt_tensor *tensors; /* inputs, then outputs */
+    const struct crt_tensor *tensors; /* inputs, outputs, then parameters */
+    const uint32_t *layouts;          /* of each parameter; 0: row-major */
     const uint32_t *region_bytes;     /* `region_count` of them */
+    const uint8_t *region_devices;    /* whose each region is; NULL: all CPU */
+    crt_unpack *unpack;               /* for CRT_TASK_UNPACK; NULL: has none */
+    const struct crt_accelerator
+        *accelerator; /* NULL: all is done by the CPU */
     uint16_t stage_count;
     uint16_t step_count;
     uint16_t input_count;
     uint16_t output_count;
-    uint16_t region_count;
+    uint16_t parameter_count;
     uint16_t pointer_count; /* length of `p` that the largest step needs */
     uint16_t region_align;  /* bytes, a power of 2; of every region */
-    uint16_t reserved;
+    uint8_t region_count;
+    uint8_t device_count; /* the CPU included */
 };
+
+/* Pointers that struct crt_graph.base needs: regions, inputs, outputs,
+ * parameters and where each is from, and the device table if there is one. */
+#define CRT_BASE_COUNT(regions, inputs, outputs, parameters, devices)          \
+    ((regions) + (inputs) + (outputs) + 2 * (parameters) + ((devices) > 1))
 
 #ifdef __cplusplus
 }

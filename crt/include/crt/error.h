@@ -23,12 +23,22 @@ extern "C" {
     X(CRT_ERR_STAGE, -11, "stages must run in order, from 0")                  \
     X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")  \
     X(CRT_ERR_SELFTEST, -13, "the self-test gave another answer")              \
+    X(CRT_ERR_UNBOUND, -14, "a lazy input or a parameter is not bound")        \
+    X(CRT_ERR_LAZY, -15, "a lazy input has no memory to copy to: bind it")     \
+    X(CRT_ERR_DTYPE, -16, "array is of another type than the tensor")          \
+    X(CRT_ERR_SHAPE, -17, "array is of another shape than the tensor")         \
+    X(CRT_ERR_STRIDES, -18, "array has gaps, or another order of elements")    \
+    X(CRT_ERR_DEVICE, -19, "devices are not set, or one has failed")           \
     X(CRT_ERR_MAGIC, -20, "not a parameter image")                             \
     X(CRT_ERR_VERSION, -21, "parameter image of another version")              \
     X(CRT_ERR_CHECKSUM, -22, "parameter image is damaged: wrong checksum")     \
     X(CRT_ERR_FORMAT, -23, "parameter image is cut or inconsistent")           \
     X(CRT_ERR_CODEC, -24, "parameter is packed by a codec that is not here")   \
-    X(CRT_ERR_UNPACK, -25, "packed parameter is damaged")
+    X(CRT_ERR_UNPACK, -25, "packed parameter is damaged")                      \
+    X(CRT_ERR_LAYOUT, -26, "parameter is arranged for another model")          \
+    X(CRT_ERR_CONTENT, -27, "parameter has another content")                   \
+    X(CRT_ERR_IN_USE, -28, "parameters are in use by an instance")             \
+    X(CRT_ERR_BUSY, -29, "another instance is running in the shared storage")
 
 #define CRT_ERROR_VALUE(name, value, text) name = (value),
 enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };

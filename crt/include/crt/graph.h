@@ -3,7 +3,7 @@
 #ifndef CRT_GRAPH_H
 #define CRT_GRAPH_H
 
-#include "crt/abi.h"
+#include "crt/device.h"
 #include "crt/error.h"
 
 #ifdef __cplusplus
@@ -19,7 +19,7 @@ extern "C" {
  *         pointer is returned. Pointers that are neither are trusted. */
 
 /* Objects made for this ABI refer to this symbol: another ABI does not link. */
-extern const uint32_t crt_abi_1;
+extern const uint32_t crt_abi_2;
 
 #ifndef CRT_NO_HOOK
 /* Called after each kernel call with the rows that it wrote.
@@ -32,21 +32,44 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
                      uint32_t count, const void *rows);
 #endif
 
+/* Memory that several instances use in turn: whichever is given an input, or
+ * starts a run, takes it over; the others then have lost their inputs and
+ * results. Zero it or leave it static; read nothing.
+ *
+ * Owner   the caller */
+struct crt_turn {
+    struct crt_graph *owner;
+    uint8_t running;
+};
+
+/* An array somewhere, for checked binding.
+ *
+ * Shapes  dims[rank], outermost first; strides[rank] */
+struct crt_array {
+    void *data;
+    const int32_t *dims;
+    const int32_t *strides; /* in elements; NULL: row-major without gaps */
+    uint8_t dtype;          /* enum crt_dtype */
+    uint8_t rank;
+};
+
 /* An instance. Zero it or leave it static; read only failed_step.
  *
  * Owner   the caller; what it points to too */
 struct crt_graph {
     const struct crt_model *model;
-    void **base;     /* per region, then per input, then per output */
+    void **base;     /* see CRT_BASE_COUNT */
     uint32_t *fresh; /* one bit per input: holds what a run may read */
 #ifndef CRT_NO_HOOK
     crt_hook *hook; /* NULL: none */
     void *hook_context;
 #endif
+    struct crt_turn *turn; /* NULL: the memory is this instance's alone */
     int16_t failed_step; /* where the hook stopped the last run; -1: nowhere */
     uint16_t stage;      /* that comes next; 0: no run is under way */
     uint8_t consumed;    /* a run has begun since init or reset */
     uint8_t valid;       /* outputs hold the last run's result */
+    uint8_t ready;       /* crt_graph_setup has found nothing missing */
 };
 
 /* Words that crt_graph.fresh needs for n inputs. */
@@ -54,14 +77,44 @@ struct crt_graph {
 
 /* Binds a model to memory; all inputs and outputs are at their homes.
  *
- * Shapes  base[region_count + input_count + output_count],
- *         fresh[CRT_FRESH_WORDS(input_count)], regions[count]
+ * Shapes  base[CRT_BASE_COUNT(...)], fresh[CRT_FRESH_WORDS(input_count)],
+ *         regions[count]
  * Owner   all of it stays the caller's, and must outlive g
  * Errors  CRT_ERR_NULL, CRT_ERR_ABI, CRT_ERR_REGION, CRT_ERR_ALIGN; g is then
  *         as never initialised */
 int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
                    void **base, uint32_t *fresh,
                    const struct crt_region *regions, uint32_t count);
+
+/* Gives an instance its devices; needed where device_count > 1.
+ *
+ * Shapes  devices[count], count = device_count of the model
+ * Owner   the caller; must outlive g
+ * Errors  CRT_ERR_NULL; CRT_ERR_DEVICE: another count, or the first is not the
+ *         CPU */
+int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
+                          uint32_t count);
+
+/* From here on g uses its regions in turn with every other instance that was
+ * given the same `turn`; init them all with the same memory, as large as the
+ * largest needs. Running while another is in the middle of a run is an error,
+ * and so is giving inputs then, from whatever thread.
+ *
+ * Owner   turn is the caller's and outlives g; NULL ends it
+ * Errors  CRT_ERR_NULL; later CRT_ERR_BUSY */
+int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
+
+/* Checks once, instead of at the next run, that all is bound.
+ *
+ * Errors  CRT_ERR_NULL, CRT_ERR_UNBOUND (crt_graph_missing tells which),
+ *         CRT_ERR_DEVICE */
+int crt_graph_setup(struct crt_graph *g);
+
+/* The lazy input or the parameter that is not bound, or the input that was not
+ * given, whichever a run would fail for; NULL: none.
+ *
+ * Owner   the model */
+const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);
 
 /* Forgets inputs that were set or borrowed, and all results; what is bound
  * stays bound. */
@@ -70,7 +123,8 @@ int crt_graph_reset(struct crt_graph *g);
 /* Copies an input in, to its home; ends a binding.
  *
  * Units   bytes: exactly crt_tensor.bytes
- * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE */
+ * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_LAZY,
+ *         CRT_ERR_BUSY, CRT_ERR_DEVICE */
 int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes);
 
@@ -83,11 +137,19 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
 int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
                          uint32_t bytes);
 
+/* As crt_graph_bind_input, of an array whose type, shape and strides are
+ * checked too.
+ *
+ * Errors  as there; CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_STRIDES */
+int crt_graph_bind_input_array(struct crt_graph *g, uint32_t index,
+                               const struct crt_array *array);
+
 /* The memory of an input, to be filled before the next run; counts as given.
  * Of a bound input, what was bound.
  *
  * Owner   g; write only until the next run
- * Errors  NULL for a wrong index */
+ * Errors  NULL for a wrong index, a lazy input that is not bound, an input on a
+ *         device, or memory that another instance is running in */
 void *crt_graph_input(struct crt_graph *g, uint32_t index);
 
 /* Lets runs write an output where the caller wants it. NULL: back home.
@@ -98,25 +160,40 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index);
 int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
                           uint32_t bytes);
 
+/* As crt_graph_bind_output, of an array that is checked.
+ *
+ * Errors  as there; CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_STRIDES */
+int crt_graph_bind_output_array(struct crt_graph *g, uint32_t index,
+                                const struct crt_array *array);
+
+/* Whether an array is what a tensor needs: type, shape, no gaps, alignment.
+ *
+ * Errors  CRT_ERR_NULL, CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_STRIDES,
+ *         CRT_ERR_ALIGN */
+int crt_array_check(const struct crt_array *array,
+                    const struct crt_tensor *tensor);
+
 /* The memory of an output: its home, or what was bound.
  *
  * Owner   g; holds a result from a good run until the next run, or until an
  *         input that shares its memory (CRT_TENSOR_CONSUMED) is given
- * Errors  NULL for a wrong index */
+ * Errors  NULL for a wrong index or an output on a device */
 const void *crt_graph_output(const struct crt_graph *g, uint32_t index);
 
 /* Copies an output out.
  *
  * Units   bytes: exactly crt_tensor.bytes
- * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_NO_OUTPUT */
+ * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_NO_OUTPUT,
+ *         CRT_ERR_DEVICE */
 int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
                          uint32_t bytes);
 
 /* Runs the model once.
  *
  * Shapes  pointers[model->pointer_count], scratch for this call
- * Errors  CRT_ERR_INPUT_MISSING and CRT_ERR_INPUT_CONSUMED before anything is
- *         touched; CRT_ERR_STOPPED (failed_step tells where) */
+ * Errors  CRT_ERR_UNBOUND, CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED and
+ *         CRT_ERR_BUSY before anything is touched; CRT_ERR_STOPPED,
+ *         CRT_ERR_UNPACK, CRT_ERR_DEVICE (failed_step tells where) */
 int crt_graph_run(struct crt_graph *g, void **pointers);
 
 /* Runs one stage, for timing; 0, 1, ... stage_count - 1 are one run.
@@ -134,6 +211,14 @@ const struct crt_tensor *crt_graph_input_info(const struct crt_graph *g,
                                               uint32_t index);
 const struct crt_tensor *crt_graph_output_info(const struct crt_graph *g,
                                                uint32_t index);
+
+/* Computes one step of a model: what a device does in its `launch`. No tasks,
+ * no hook.
+ *
+ * Shapes  base as of the instance; pointers[model->pointer_count]
+ * Thread  re-entrant for other memory */
+void crt_step_run(const struct crt_model *model, uint32_t step,
+                  void *const *base, void **pointers);
 
 #ifndef CRT_NO_HOOK
 /* Sets the hook, or takes it away (NULL). Its context is handed through. */

@@ -21,8 +21,8 @@ extern "C" {
  * Errors  every int return is 0 or a negative enum crt_error; p must have been
  *         through crt_params_verify, or be all zero: then it holds nothing */
 
-/* A verified image. Zero it or leave it static; read only count, plan and
- * content.
+/* A verified image. Zero it or leave it static; read only count, plan,
+ * content and users.
  *
  * Owner   the caller; the image too, which must outlive it */
 struct crt_params {
@@ -30,6 +30,7 @@ struct crt_params {
     uint32_t count;       /* parameters in it */
     uint64_t plan;        /* hash of the plan of its layouts; 0: of none */
     uint64_t content;     /* equal for equal parameters, packed or not */
+    uint32_t users;       /* parameters of instances that are bound to it */
 };
 
 /* How the payload of a parameter is packed. Values are for ever. */

@@ -1,0 +1,108 @@
+/* crt/slots.h: where an instance keeps what in crt_graph.base, for crt's own
+ * sources; firmware has no use for it. Knows nothing of running. */
+#ifndef CRT_SLOTS_H
+#define CRT_SLOTS_H
+
+#include "crt/graph.h"
+#include "crt/port.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Tensors are numbered: inputs, then outputs, then parameters. */
+static inline uint32_t crt_first_parameter(const struct crt_model *model)
+{
+    return (uint32_t)model->input_count + model->output_count;
+}
+
+static inline int crt_is_ready(const struct crt_graph *g)
+{
+    return g != NULL && g->model != NULL;
+}
+
+/* Where the base pointer of a tensor is kept. */
+static inline void **crt_slot(const struct crt_graph *g, uint32_t tensor)
+{
+    return &g->base[g->model->region_count + tensor];
+}
+
+/* Where it is kept which crt_params a parameter is from. */
+static inline void **crt_source(const struct crt_graph *g, uint32_t parameter)
+{
+    const struct crt_model *model = g->model;
+
+    return crt_slot(g, crt_first_parameter(model) + model->parameter_count +
+                           parameter);
+}
+
+/* Where the device table is kept; only if the model has devices. */
+static inline void **crt_devices(const struct crt_graph *g)
+{
+    return crt_source(g, g->model->parameter_count);
+}
+
+/* Whether the instance has its devices, if the model needs any. */
+static inline int crt_has_devices(const struct crt_graph *g)
+{
+    return g->model->accelerator == NULL || *crt_devices(g) != NULL;
+}
+
+/* Whether a tensor has its home in the memory of a device, not the CPU's. */
+static inline int crt_is_remote(const struct crt_graph *g,
+                                const struct crt_tensor *tensor)
+{
+    return g->model->accelerator != NULL &&
+           (tensor->flags & CRT_TENSOR_LAZY) == 0 &&
+           g->model->region_devices[tensor->region] != 0;
+}
+
+/* The memory that the plan has for a tensor; NULL: none. */
+static inline void *crt_home(const struct crt_graph *g,
+                             const struct crt_tensor *tensor)
+{
+    if ((tensor->flags & CRT_TENSOR_LAZY) != 0)
+        return NULL;
+    return (uint8_t *)g->base[tensor->region] + tensor->at;
+}
+
+static inline int crt_is_aligned(const void *ptr, uint32_t align)
+{
+    return ((uintptr_t)ptr & (align - 1u)) == 0;
+}
+
+static inline uint32_t crt_fresh_bit(uint32_t input)
+{
+    return (uint32_t)1 << (input % 32u);
+}
+
+/* Whether a run uses the memory of this input up. A bound one is only read. */
+static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
+{
+    const struct crt_tensor *tensor = &g->model->tensors[input];
+
+    return (tensor->flags & CRT_TENSOR_CONSUMED) != 0 &&
+           *crt_slot(g, input) == crt_home(g, tensor);
+}
+
+/* Makes the memory that instances share this one's, until crt_turn_end.
+ *
+ * Errors  CRT_ERR_BUSY */
+int crt_turn_take(struct crt_graph *g);
+
+void crt_turn_end(const struct crt_graph *g);
+
+/* Gives up a run that is under way between two stages. */
+void crt_stop(struct crt_graph *g);
+
+/* The index of a name among `count` tensors from `first` on.
+ *
+ * Errors  CRT_ERR_NAME */
+int crt_find_tensor(const struct crt_model *model, uint32_t first,
+                    uint32_t count, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,239 @@
+/* run.c: the runner of the step tables.
+ * Knows no operator: a step is a kernel and the rows that it reads and writes,
+ * or a task of the runtime's own. The const tables are trusted. */
+#include "crt/slots.h"
+
+/* Writes the window of row pointers of one operand to p; returns its end. */
+static void **window_of(void *const *base, void **p,
+                        const struct crt_operand *o, uint32_t image,
+                        uint32_t band)
+{
+    uint8_t *row0 = (uint8_t *)base[o->buffer] + o->at;
+    uint32_t first = o->stride == 0 ? 0 : image * o->rows;
+    uint32_t pad = (uint32_t)o->pad;
+    uint32_t row = band * o->stride - pad;
+    uint32_t end = row + o->window;
+
+    for (; row != end; row++) { /* rows above row 0 are huge numbers here */
+        if (row >= o->rows)
+            *p++ = (void *)o->pad_row;
+        else if (o->ring == o->rows)
+            *p++ = row0 + (size_t)(first + row) * o->row_bytes;
+        else
+            *p++ = row0 + (size_t)(row % o->ring) * o->row_bytes;
+    }
+    return p;
+}
+
+/* Computes one band of one step. */
+static void compute(const struct crt_step *step, void *const *base, void **p,
+                    uint32_t image, uint32_t band)
+{
+    const struct crt_operand *operand = step->operands;
+    const struct crt_operand *scratch;
+    const struct crt_operand *bound;
+    void **end = p;
+    uint32_t i;
+
+    for (i = 0; i < (uint32_t)step->output_count + step->input_count; i++)
+        end = window_of(base, end, operand++, image, band);
+    scratch = operand;
+    bound = operand + step->scratch_count;
+    for (i = 0; i < step->constant_count; i++) {
+        if (step->constants[i] != NULL)
+            *end++ = (void *)step->constants[i];
+        else
+            end = window_of(base, end, bound++, image, band);
+    }
+    for (i = 0; i < step->scratch_count; i++)
+        end = window_of(base, end, scratch++, image, band);
+    step->kernel(p, step->args);
+}
+
+void crt_step_run(const struct crt_model *model, uint32_t index,
+                  void *const *base, void **pointers)
+{
+    const struct crt_step *step = &model->steps[index];
+    uint32_t image;
+    uint32_t band;
+
+    for (image = 0; image < step->images; image++) {
+        for (band = 0; band < step->bands; band++)
+            compute(step, base, pointers, image, band);
+    }
+}
+
+#ifndef CRT_NO_HOOK
+/* Tells the hook of the rows that a step has just written. */
+static int report(struct crt_graph *g, void *const *p, uint32_t index,
+                  uint32_t image, uint32_t band)
+{
+    const struct crt_operand *out = g->model->steps[index].operands;
+    uint32_t row = band * out->stride;
+    uint32_t left = out->rows - row;
+    uint32_t count = out->window < left ? out->window : left;
+    uint32_t piece = out->ring == out->rows ? count : 1u;
+    uint32_t i;
+
+    for (i = 0; i < count; i += piece) {
+        if (g->hook(g->hook_context, index, image * out->rows + row + i, piece,
+                    p[i]) != 0)
+            return CRT_ERR_STOPPED;
+    }
+    return CRT_OK;
+}
+
+/* The same with the hook called after each band. */
+static int run_hooked(struct crt_graph *g, void **p, uint32_t index)
+{
+    const struct crt_step *step = &g->model->steps[index];
+    uint32_t image;
+    uint32_t band;
+    int error = CRT_OK;
+
+    for (image = 0; image < step->images; image++) {
+        for (band = 0; band < step->bands && error == CRT_OK; band++) {
+            compute(step, g->base, p, image, band);
+            error = report(g, p, index, image, band);
+        }
+    }
+    return error;
+}
+#endif
+
+/* The only task without a device. */
+static int unpack(const struct crt_graph *g, const struct crt_step *step)
+{
+    const struct crt_operand *o = step->operands;
+
+    if (g->model->unpack(step->constants[0], (uint32_t)step->args[1],
+                         (uint8_t *)g->base[o->buffer] + o->at,
+                         (uint32_t)step->args[2]) != 0)
+        return CRT_ERR_UNPACK;
+    return CRT_OK;
+}
+
+static int run_step(struct crt_graph *g, void **p, uint32_t index,
+                    uint32_t device)
+{
+    const struct crt_step *step = &g->model->steps[index];
+
+    if (step->kernel == NULL && step->args[0] == CRT_TASK_UNPACK)
+        return unpack(g, step);
+    if (step->kernel == NULL || device != 0)
+        return g->model->accelerator->step(g, index, device, p);
+#ifndef CRT_NO_HOOK
+    if (g->hook != NULL)
+        return run_hooked(g, p, index);
+#endif
+    crt_step_run(g->model, index, g->base, p);
+    return CRT_OK;
+}
+
+/* ---- runs -----------------------------------------------------------------
+ */
+
+static int check_inputs(const struct crt_graph *g)
+{
+    uint32_t i;
+
+    for (i = 0; i < g->model->input_count; i++) {
+        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)
+            return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
+    }
+    return CRT_OK;
+}
+
+/* Checks that all is bound and given; then inputs' memory is used up. The
+ * shared storage is this instance's until the run ends. */
+static int begin(struct crt_graph *g)
+{
+    uint32_t i;
+    int error = g->ready ? CRT_OK : crt_graph_setup(g);
+
+    crt_stop(g);
+    if (error == CRT_OK)
+        error = crt_turn_take(g);
+    if (error != CRT_OK)
+        return error;
+    error = check_inputs(g);
+    if (error != CRT_OK) {
+        crt_turn_end(g);
+        return error;
+    }
+    for (i = 0; i < g->model->input_count; i++) {
+        if (crt_is_consumable(g, i))
+            g->fresh[i / 32u] &= ~crt_fresh_bit(i);
+    }
+    g->consumed = 1;
+    g->valid = 0;
+    g->failed_step = -1;
+    return CRT_OK;
+}
+
+static int run_steps(struct crt_graph *g, void **p, const struct crt_stage *s)
+{
+    uint32_t i;
+    int error = CRT_OK;
+
+    for (i = s->first; i < (uint32_t)s->first + s->count; i++) {
+        error = run_step(g, p, i, s->device);
+        if (error != CRT_OK) {
+            g->failed_step = (int16_t)i;
+            break;
+        }
+    }
+    return error;
+}
+
+int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
+{
+    int error = CRT_OK;
+
+    if (!crt_is_ready(g) || pointers == NULL)
+        return CRT_ERR_NULL;
+    if (stage >= g->model->stage_count)
+        return CRT_ERR_INDEX;
+    if (stage == 0) {
+        error = begin(g);
+    } else if (stage != g->stage) {
+        crt_stop(g);
+        error = CRT_ERR_STAGE;
+    }
+    if (error != CRT_OK)
+        return error;
+    g->stage = 0;
+    error = run_steps(g, pointers, &g->model->stages[stage]);
+    if (error == CRT_OK && stage + 1u < g->model->stage_count) {
+        g->stage = (uint16_t)(stage + 1u);
+        return CRT_OK;
+    }
+    if (error == CRT_OK && g->model->accelerator != NULL)
+        error = g->model->accelerator->wait(g);
+    if (error == CRT_OK)
+        g->valid = 1;
+    crt_turn_end(g);
+    return error;
+}
+
+int crt_graph_run(struct crt_graph *g, void **pointers)
+{
+    uint32_t stage = 0;
+    int error;
+
+    do {
+        error = crt_graph_run_stage(g, pointers, stage++);
+    } while (error == CRT_OK && stage < g->model->stage_count);
+    return error;
+}
+
+#ifndef CRT_NO_HOOK
+int crt_graph_set_hook(struct crt_graph *g, crt_hook *hook, void *context)
+{
+    if (!crt_is_ready(g))
+        return CRT_ERR_NULL;
+    g->hook = hook;
+    g->hook_context = context;
+    return CRT_OK;
+}
+#endif

@@ -1,0 +1,294 @@
+"""Makes the step tables of a plan: rows, symbols, and each list only once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.emit.names import Names, identifier, is_keyword
+from pybuild.emit.tables import (
+    CONSUMED,
+    LAZY,
+    Constant,
+    Operand,
+    StepRow,
+    Tables,
+    TensorRow,
+)
+from pybuild.errors import BuildError
+from pybuild.kernels.candidate import Packed, RowAccess
+from pybuild.loop import Func
+from pybuild.plan.plan import Plan, Step
+from pybuild.plan.slots import Slot, key_of
+
+_MOST = 0xFFFF
+# what a pointer to a parameter's bytes must be a multiple of
+_SLOT_ALIGN = 4
+T = TypeVar("T")
+
+# Names of functions and types that a generated header defines itself
+_RESERVED = (
+    "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
+    "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
+    "operands", "constants", "tensors", "regions", "check_int", "check_float",
+    "check_size",
+)  # fmt: skip
+_NUMBERED = ("dims", "selftest_input", "selftest_output")
+
+
+def make_tables(plan: Plan, name: str) -> Tables:
+    """The tables of a plan; every symbol starts with `name`_."""
+    return _Maker(plan, name).make()
+
+
+class _Maker:
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.plan = plan
+        self.name = name
+        ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
+        self.io_symbols = {f"{word}_{i}" for word in _NUMBERED for i in ends}
+        self.io_symbols |= set(_RESERVED)
+        self.layer_names = Names()
+        self.kernels: dict[str, tuple[Func, list[str]]] = {}
+        self.constants: dict[tuple[str, bytes], Constant] = {}
+        self.args: _Runs[int] = _Runs()
+        self.constant_list: _Runs[str] = _Runs()
+        self.operands: list[Operand] = []
+        graph = plan.graph
+        self.slots = list(plan.slots.values())
+        self.buffers = {"arena": 0}
+        for index, tensor in enumerate((*graph.inputs, *graph.outputs)):
+            self.buffers.setdefault(tensor, index + 1)
+        first = 1 + len(graph.inputs) + len(graph.outputs)
+        self.slot_buffers = {s.name: first + i for i, s in enumerate(self.slots)}
+
+    def make(self) -> Tables:
+        graph = self.plan.graph
+        inputs = tuple(self._tensor(n, True) for n in graph.inputs)
+        outputs = tuple(self._tensor(n, False) for n in graph.outputs)
+        self.constant_names = Names(self.io_symbols)
+        self._pad_rows()
+        steps = tuple(self._step(step) for step in self.plan.steps)
+        kernels = tuple(
+            (func, "\n".join(users)) for func, users in self.kernels.values()
+        )
+        return Tables(
+            name=self.name,
+            kernels=kernels,
+            constants=tuple(sorted(self.constants.values(), key=_symbol)),
+            args=tuple(self.args.flat),
+            constant_list=tuple(self.constant_list.flat),
+            operands=tuple(self.operands),
+            steps=steps,
+            inputs=inputs,
+            outputs=outputs,
+            parameters=tuple(self._parameter(slot) for slot in self.slots),
+            regions=((self.plan.arena_bytes, 0),),
+            device_count=1,
+            pointer_count=max(map(pointer_count, self.plan.steps), default=1),
+        )
+
+    def _tensor(self, name: str, is_input: bool) -> TensorRow:
+        tensor = self.plan.graph.tensor(name)
+        flags = CONSUMED if is_input and name in self.plan.consumed else 0
+        if is_input and name in self.plan.lazy:
+            flags = LAZY
+        return TensorRow(
+            tensor=tensor,
+            symbol=self._io_symbol(name, is_input),
+            at=self.plan.places[name].home,
+            align=tensor.dtype.bytes,
+            flags=flags,
+        )
+
+    def _parameter(self, slot: Slot) -> TensorRow:
+        return TensorRow(
+            tensor=slot.tensor,
+            symbol="",
+            at=0,
+            align=max(_SLOT_ALIGN, slot.tensor.dtype.bytes),
+            flags=LAZY,
+            layout=slot.layout,
+        )
+
+    def _io_symbol(self, name: str, is_input: bool) -> str:
+        """A name whose accessors (NAME, set_NAME, bind_NAME) clash with no other."""
+        clean = identifier(name)
+        if is_keyword(clean):
+            clean += "_in" if is_input else "_out"
+        symbol, count = clean, 1
+        while self.io_symbols & set(accessors(symbol)):
+            count += 1
+            symbol = f"{clean}_{count}"
+        self.io_symbols |= set(accessors(symbol))
+        return symbol
+
+    def _step(self, step: Step) -> StepRow:
+        candidate = step.candidate
+        self._must_count(step)
+        comment = describe(step, self.plan)
+        kernel = self._kernel(candidate.func, comment)
+        layer = self.layer_names.of(step.node.name)
+        packed = [
+            ""
+            if c.parameters
+            else self._constant(
+                f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}"
+            )
+            for c in candidate.constants
+        ]
+        first = len(self.operands)
+        for access in (*candidate.outputs, *candidate.inputs):
+            self.operands.append(self._operand(access))
+        if candidate.scratch:
+            self.operands.append(
+                Operand(
+                    "", step.scratch_at, candidate.scratch, 0, 1, 1, 1, 0, 0, "scratch"
+                )
+            )
+        self.operands += [self._bound(c) for c in candidate.constants if c.parameters]
+        return StepRow(
+            kernel=kernel,
+            args=self.args.add(candidate.args),
+            constants=self.constant_list.add(packed),
+            operands=first,
+            images=candidate.images,
+            bands=candidate.bands,
+            counts=(
+                len(candidate.outputs),
+                len(candidate.inputs),
+                len(packed),
+                1 if candidate.scratch else 0,
+            ),
+            comment=comment,
+        )
+
+    def _bound(self, packed: Packed) -> Operand:
+        """A parameter, whole, wherever it is bound."""
+        slot = self.plan.slots[key_of(packed)]
+        buffer = self.slot_buffers[slot.name]
+        size = slot.value.nbytes
+        return Operand("", 0, size, buffer, 1, 1, 1, 0, 0, f"parameter {slot.name}")
+
+    def _must_count(self, step: Step) -> None:
+        """Rows, bands and windows are 16-bit numbers in the tables."""
+        c = step.candidate
+        rows = [n for a in (*c.outputs, *c.inputs) for n in (a.rows, a.window)]
+        if max(c.images, c.bands, *rows) > _MOST:
+            what = f"more than {_MOST} rows or images do not fit the step table"
+            where = self.plan.graph.where(step.node)
+            raise BuildError(
+                where, what, "split the input, or swap its height and width"
+            )
+
+    def _kernel(self, func: Func, user: str) -> str:
+        """The name under which this code is emitted; the same code only once."""
+        name, count = func.name, 1
+        while name in self.kernels:
+            known, users = self.kernels[name]
+            if replace(known, name=func.name) == func:
+                users.append(user)
+                return name
+            count += 1
+            name = f"{func.name}_{count}"
+        self.kernels[name] = (replace(func, name=name), [user])
+        return name
+
+    def _constant(self, name: str, array: Array, comment: str) -> str:
+        data = np.ascontiguousarray(array)
+        key = (data.dtype.name, data.tobytes())
+        if key not in self.constants:
+            symbol = f"{self.name}_{self.constant_names.fresh(name)}"
+            self.constants[key] = Constant(symbol, data, comment)
+        return self.constants[key].symbol
+
+    def _operand(self, access: RowAccess) -> Operand:
+        place = self.plan.places[access.tensor]
+        pad_row = ""
+        if access.pad_row is not None:
+            dtype = self.plan.graph.tensor(access.tensor).dtype
+            pad_row = self.pads[dtype, access.pad_row]
+        return Operand(
+            pad_row=pad_row,
+            at=place.at,
+            row_bytes=access.row_bytes,
+            buffer=self.buffers[place.buffer],
+            rows=access.rows,
+            ring=access.rows,
+            window=access.window,
+            stride=access.stride,
+            pad=access.pad,
+            comment=access.tensor,
+        )
+
+    def _pad_rows(self) -> None:
+        """One array for all rows of padding that begin alike."""
+        graph = self.plan.graph
+        rows = {
+            (graph.tensor(access.tensor).dtype, access.pad_row)
+            for step in self.plan.steps
+            for access in step.candidate.inputs
+            if access.pad_row is not None
+        }
+        self.pads: dict[tuple[DType, bytes], str] = {}
+        longest: list[tuple[DType, bytes, str]] = []
+        for dtype, row in sorted(rows, key=lambda r: (r[0].value, -len(r[1]), r[1])):
+            known = next(
+                (s for d, long, s in longest if d is dtype and long.startswith(row)),
+                None,
+            )
+            if known is None:
+                data = np.frombuffer(row, dtype.numpy)
+                known = self._constant(f"pad_{len(longest)}", data, "a row of padding")
+                longest.append((dtype, row, known))
+            self.pads[dtype, row] = known
+
+
+def _symbol(constant: Constant) -> str:
+    return constant.symbol
+
+
+class _Runs(Generic[T]):
+    """A flat list of runs, each kept once."""
+
+    def __init__(self) -> None:
+        self.flat: list[T] = []
+        self._known: dict[tuple[T, ...], int] = {}
+
+    def add(self, run: Sequence[T]) -> int:
+        """Index of the first element of `run`."""
+        key = tuple(run)
+        if key not in self._known:
+            self._known[key] = len(self.flat)
+            self.flat.extend(key)
+        return self._known[key]
+
+
+def accessors(symbol: str) -> tuple[str, str, str]:
+    """What follows NAME_ in the functions of an input or output."""
+    return symbol, f"set_{symbol}", f"bind_{symbol}"
+
+
+def pointer_count(step: Step) -> int:
+    """Length of `p` for one step."""
+    c = step.candidate
+    rows = sum(a.window for a in (*c.outputs, *c.inputs))
+    return rows + len(c.constants) + (1 if c.scratch else 0)
+
+
+def describe(step: Step, plan: Plan) -> str:
+    """Operator, shapes and source layer of a step, for readers of the C."""
+
+    def shape(name: str) -> str:
+        return f"[{','.join(map(str, plan.graph.tensor(name).shape))}]"
+
+    node = step.node
+    reads = " ".join(
+        shape(n) for n in node.inputs if n and n not in plan.graph.constants
+    )
+    makes = " ".join(shape(n) for n in node.outputs)
+    return f"{node.op} {reads} -> {makes}, layer '{node.name}'"

@@ -1,0 +1,86 @@
+"""Parameters as an instance binds them: one slot for each array that kernels read.
+
+A parameter that all its readers take in one arrangement has one slot, by its name;
+further arrangements are further slots. Knows no addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels.candidate import Candidate, Packed
+
+Key = tuple[tuple[str, ...], int]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An array that is bound at run time.
+
+    tensor   its name, and type and shape as it is stored
+    layout   0: row-major, as the user has it; else the number of an arrangement
+    sources  the user's parameters that it is made of
+    value    what the model came with
+    copy_of  the slot that already holds the parameter, in another arrangement; ""
+    """
+
+    tensor: Tensor
+    layout: int
+    sources: tuple[str, ...]
+    value: Array = field(compare=False, repr=False)
+    copy_of: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+
+def key_of(packed: Packed) -> Key:
+    """What slots are told apart by."""
+    return packed.parameters, packed.layout
+
+
+def find_slots(
+    graph: Graph, steps: Iterable[tuple[Node, Candidate]]
+) -> dict[Key, Slot]:
+    """The slots of all steps; the first use of a parameter has its name."""
+    slots: dict[Key, Slot] = {}
+    taken: dict[str, str] = {}
+    for node, candidate in steps:
+        for packed in candidate.constants:
+            key = key_of(packed)
+            if packed.parameters and key not in slots:
+                slots[key] = _slot(graph, node, packed, taken)
+    return slots
+
+
+def _slot(graph: Graph, node: Node, packed: Packed, taken: dict[str, str]) -> Slot:
+    sources = tuple(dict.fromkeys(graph.parameters[n] for n in packed.parameters))
+    plain = _own_name(graph, packed)
+    name, copy_of = plain, ""
+    if plain in taken:
+        copy_of = plain if taken[plain] == packed.role else ""
+        name = f"{plain} ({node.name})"
+    count = 1
+    while name in taken:
+        count += 1
+        name = f"{plain} ({node.name} {count})"
+    taken[name] = packed.role
+    shape = packed.array.shape
+    if packed.layout == 0:
+        shape = graph.tensor(packed.parameters[0]).shape
+    tensor = Tensor(name, shape, DType.of(packed.array))
+    return Slot(tensor, packed.layout, sources, packed.array, copy_of)
+
+
+def _own_name(graph: Graph, packed: Packed) -> str:
+    """The parameter that the array mostly is, or what is made of one beside it."""
+    array = packed.array
+    for name in packed.parameters:
+        value = graph.constants[name]
+        if value.size == array.size and value.dtype == array.dtype:
+            return graph.parameters[name]
+    return f"{graph.parameters[packed.parameters[0]]}.{packed.role}"

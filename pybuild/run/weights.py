@@ -1,0 +1,69 @@
+"""A parameter image on this machine: packed once, read by any number of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.install import host_library
+from pybuild.params.codecs import Codec
+from pybuild.params.image import Parameter
+from pybuild.params.image_write import write_image
+from pybuild.plan.slots import Slot
+from pybuild.run.abi import check, ffi
+
+_ALIGN = 64
+
+
+def packed_image(
+    slots: Iterable[Slot], values: Mapping[str, Array], codec: Codec | None = None
+) -> bytes:
+    """The image of these slots; `values` by the name of the slot, as it is stored."""
+    made = []
+    for slot in slots:
+        value = values[slot.name]
+        little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        tensor = slot.tensor
+        made.append(
+            Parameter(
+                tensor.name, tensor.dtype, tensor.shape, little.tobytes(), slot.layout
+            )
+        )
+    return write_image(made, codec)
+
+
+class Weights:
+    """A verified image in memory.
+
+    Owner   keep it as long as an instance uses it (`users`); instances do so too
+    Errors  CRT_ERR_FORMAT, CRT_ERR_CHECKSUM, ... for bytes that are no image
+    """
+
+    def __init__(self, image: bytes) -> None:
+        self._ffi = ffi()
+        self._lib = self._ffi.dlopen(str(host_library()))
+        memory = np.zeros(len(image) + _ALIGN, np.uint8)
+        shift = -memory.ctypes.data % _ALIGN
+        self.image = memory[shift : shift + len(image)]
+        self.image[:] = np.frombuffer(image, np.uint8)
+        self.struct: Any = self._ffi.new("struct crt_params *")
+        data = self._ffi.cast("const void *", self.image.ctypes.data)
+        check(self._lib.crt_params_verify(self.struct, data, len(image)))
+
+    @classmethod
+    def read(cls, path: Path) -> Weights:
+        """Those of an image file."""
+        return cls(path.read_bytes())
+
+    @property
+    def users(self) -> int:
+        """Parameters of instances that are bound to it."""
+        return int(self.struct.users)
+
+    def close(self) -> None:
+        """Errors  CRT_ERR_IN_USE while an instance uses it"""
+        check(self._lib.crt_params_close(self.struct))
