@@ -35,7 +35,7 @@ _RESERVED = (
     "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
     "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
     "operands", "constants", "tensors", "regions", "check_int", "check_float",
-    "check_size",
+    "check_size", "predict", "inputs", "outputs", "parameters",
 )  # fmt: skip
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pybuild.dtype import DType
 from pybuild.emit.c import block_comment, expression
 from pybuild.emit.model_llvm import ABI
+from pybuild.emit.stateless import declarations
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.loop import const
 
@@ -41,6 +42,7 @@ def header_file(tables: Tables, banner: str) -> str:
         lines += _input(row, name)
     for row in tables.outputs:
         lines += _output(row, name)
+    lines += declarations(tables)
     return "\n".join([*lines, *_checks(tables), *_end()])
 
 

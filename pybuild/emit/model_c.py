@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
 from pybuild.emit.model_llvm import quantisation
+from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
@@ -232,7 +233,7 @@ def functions(tables: Tables) -> list[str]:
         lines += _input_functions(row, index, name)
     for index, row in enumerate(tables.outputs):
         lines += _output_functions(row, index, name)
-    return lines
+    return lines + definition(tables)
 
 
 def _body(head: str, line: str) -> list[str]:

@@ -267,3 +267,23 @@ int conv_int8_bind_sum(struct conv_int8 *m, int8_t *data)
 {
     return crt_graph_bind_output(conv_int8_graph(m), 0, data, 80u);
 }
+
+int conv_int8_predict(void *arena, const struct conv_int8_inputs *inputs,
+    const struct conv_int8_outputs *outputs)
+{
+    struct conv_int8 m;
+    const struct conv_int8_memory memory = {{arena,
+        CONV_INT8_ARENA_BYTES}};
+    int error;
+
+    if (inputs == NULL || outputs == NULL)
+        return CRT_ERR_NULL;
+    error = conv_int8_init(&m, &memory);
+    if (error == CRT_OK)
+        error = conv_int8_bind_image(&m,
+            inputs->image);
+    if (error == CRT_OK)
+        error = conv_int8_bind_sum(&m,
+            outputs->sum);
+    return error == CRT_OK ? conv_int8_run(&m) : error;
+}

@@ -91,6 +91,29 @@ const int8_t *conv_int8_sum(const struct conv_int8 *m);
 /* ... written to data instead (NULL: back to its own memory). */
 int conv_int8_bind_sum(struct conv_int8 *m, int8_t *data);
 
+/* Where one run finds its inputs and puts its outputs. */
+struct conv_int8_inputs {
+    const int8_t *image;
+};
+
+struct conv_int8_outputs {
+    int8_t *sum;
+};
+
+/* Runs the model once in `arena`, without an instance: that is on the
+ * stack, and nothing is kept.
+ *
+ * Inputs are read and outputs written where they are, aligned as above; an
+ * output that is NULL is not wanted.
+ *
+ * Units   arena: CONV_INT8_ARENA_BYTES, aligned to CONV_INT8_ARENA_ALIGN
+ * Owner   all memory is the caller's, and free again afterwards
+ * Thread  any number at once, each with an arena and outputs of its own
+ * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL
+ */
+int conv_int8_predict(void *arena, const struct conv_int8_inputs *inputs,
+    const struct conv_int8_outputs *outputs);
+
 /* Checked when this is compiled: an array of -1 elements is an error. */
 typedef char conv_int8_check_int[sizeof(int32_t) == 4 ? 1 : -1];
 typedef char conv_int8_check_float[sizeof(float) == 4 ? 1 : -1];

@@ -132,3 +132,23 @@ int dense_float_bind_scores(struct dense_float *m, float *data)
 {
     return crt_graph_bind_output(dense_float_graph(m), 0, data, 12u);
 }
+
+int dense_float_predict(void *arena, const struct dense_float_inputs *inputs,
+    const struct dense_float_outputs *outputs)
+{
+    struct dense_float m;
+    const struct dense_float_memory memory = {{arena,
+        DENSE_FLOAT_ARENA_BYTES}};
+    int error;
+
+    if (inputs == NULL || outputs == NULL)
+        return CRT_ERR_NULL;
+    error = dense_float_init(&m, &memory);
+    if (error == CRT_OK)
+        error = dense_float_bind_image(&m,
+            inputs->image);
+    if (error == CRT_OK)
+        error = dense_float_bind_scores(&m,
+            outputs->scores);
+    return error == CRT_OK ? dense_float_run(&m) : error;
+}

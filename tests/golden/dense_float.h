@@ -83,6 +83,29 @@ const float *dense_float_scores(const struct dense_float *m);
 /* ... written to data instead (NULL: back to its own memory). */
 int dense_float_bind_scores(struct dense_float *m, float *data);
 
+/* Where one run finds its inputs and puts its outputs. */
+struct dense_float_inputs {
+    const float *image;
+};
+
+struct dense_float_outputs {
+    float *scores;
+};
+
+/* Runs the model once in `arena`, without an instance: that is on the
+ * stack, and nothing is kept.
+ *
+ * Inputs are read and outputs written where they are, aligned as above; an
+ * output that is NULL is not wanted.
+ *
+ * Units   arena: DENSE_FLOAT_ARENA_BYTES, aligned to DENSE_FLOAT_ARENA_ALIGN
+ * Owner   all memory is the caller's, and free again afterwards
+ * Thread  any number at once, each with an arena and outputs of its own
+ * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL
+ */
+int dense_float_predict(void *arena, const struct dense_float_inputs *inputs,
+    const struct dense_float_outputs *outputs);
+
 /* Checked when this is compiled: an array of -1 elements is an error. */
 typedef char dense_float_check_int[sizeof(int32_t) == 4 ? 1 : -1];
 typedef char dense_float_check_float[sizeof(float) == 4 ? 1 : -1];

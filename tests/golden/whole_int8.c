@@ -540,3 +540,23 @@ int whole_int8_bind_scores(struct whole_int8 *m, int8_t *data)
 {
     return crt_graph_bind_output(whole_int8_graph(m), 0, data, 5u);
 }
+
+int whole_int8_predict(void *arena, const struct whole_int8_inputs *inputs,
+    const struct whole_int8_outputs *outputs)
+{
+    struct whole_int8 m;
+    const struct whole_int8_memory memory = {{arena,
+        WHOLE_INT8_ARENA_BYTES}};
+    int error;
+
+    if (inputs == NULL || outputs == NULL)
+        return CRT_ERR_NULL;
+    error = whole_int8_init(&m, &memory);
+    if (error == CRT_OK)
+        error = whole_int8_bind_image(&m,
+            inputs->image);
+    if (error == CRT_OK)
+        error = whole_int8_bind_scores(&m,
+            outputs->scores);
+    return error == CRT_OK ? whole_int8_run(&m) : error;
+}
