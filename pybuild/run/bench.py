@@ -1,6 +1,6 @@
 """Times a build on this machine, whole and by layer, one thread.
 
-The only file that reads a clock. Knows nothing of plans or generated code.
+Knows nothing of plans or generated code.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.package.report import Layer, layer
+from pybuild.run.record import layer_seconds
 from pybuild.run.samples import sample
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def bench(
             name, rival = litert(Path(against), library.plan.graph, inputs)
             rivals.append(rival)
         times = _side_by_side(rivals, runs)
-        by_layer = net.layer_seconds(runs, inputs)
+        by_layer = layer_seconds(net, runs, inputs)
     finally:
         net.close()
     graph = library.plan.graph

@@ -5,90 +5,160 @@ numpy in, numpy out, through cffi; the interpreter lock is free while running.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
-from pybuild.ops import OPERATORS
+from pybuild.graph import Quant, Tensor
+from pybuild.params.image import DTYPES
 from pybuild.plan.plan import ARENA_ALIGN, Plan
-from pybuild.run.abi import CrtError, check, ffi
+from pybuild.run.abi import CrtError, check, errors, ffi
 from pybuild.run.weights import Weights
 
 Key = str | int
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
-_NAMED = (-8, -9, -14)
+_UNBOUND, _NO_OUTPUT = -14, -12
+_NAMED = (-8, -9, _UNBOUND)
+
+
+class UnknownName(KeyError, RuntimeError, AttributeError):
+    """No tensor of this name or number; the message lists those that there are.
+
+    All three kinds, as scripts for other executors catch one or another.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def aligned(size: int) -> Array:
+    """Zeros for a region of memory."""
+    memory = np.zeros(max(size, 1) + ARENA_ALIGN, np.uint8)
+    shift = -memory.ctypes.data % ARENA_ALIGN
+    return memory[shift : shift + max(size, 1)]
 
 
 class Net:
     """One instance of a model: set, run, get.
 
-    Owner   arena and bound arrays are kept alive by this object
+    plan    what was built, for recording; a function of it, if it is seldom asked for
+    Owner   memory and bound arrays are kept alive by this object
     Thread  one thread at a time; run() releases the interpreter lock
     Errors  KeyError listing the known names; ValueError for a wrong shape or type;
             pybuild.run.abi.CrtError subclasses from crt
     """
 
-    def __init__(self, plan: Plan, library: Path, model: int, keep: object) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: Plan | Callable[[], Plan], library: Path, model: int, keep: object
+    ) -> None:
+        self._plan = plan
         self._keep = keep
         self._ffi = ffi()
         self._lib = self._ffi.dlopen(str(library))
         self._model = self._ffi.cast("const struct crt_model *", model)
-        graph = plan.graph
-        self.inputs = tuple(graph.tensor(n) for n in graph.inputs)
-        self._outputs = tuple(graph.tensor(n) for n in graph.outputs)
-        self.parameters = tuple(slot.tensor for slot in plan.slots.values())
+        counts = self._model.input_count, self._model.output_count
+        self.inputs = self._described(0, counts[0])
+        self.results = self._described(counts[0], counts[1])
+        self.parameters = self._described(sum(counts), self._model.parameter_count)
         self._sources: list[Weights] = []
-        self._bound: dict[str, Array] = {}
+        self._turn: Any = None
+        self._bound: dict[int, Array] = {}
         self._new_instance()
+        self._run = self._lib.crt_graph_run
+        self._put = self._lib.crt_graph_set_input
 
     @classmethod
-    def load(cls, plan: Plan, library: Path, name: str, keep: object) -> Net:
+    def load(
+        cls, plan: Plan | Callable[[], Plan], library: Path, name: str, keep: object
+    ) -> Net:
         """A model compiled, with crt, into a shared library."""
         symbols = ctypes.CDLL(str(library))
         address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
         return cls(plan, library, address, (symbols, keep))
 
+    @property
+    def plan(self) -> Plan:
+        if not isinstance(self._plan, Plan):
+            self._plan = self._plan()
+        return self._plan
+
+    @property
+    def arena(self) -> Array:
+        """The memory that the plan lays out."""
+        return self.memory[0]
+
+    @property
+    def instance_bytes(self) -> int:
+        """Of everything else that an instance of this machine needs."""
+        sizeof, parts = self._ffi.sizeof, (self._base, self._fresh, self._pointers)
+        return int(sizeof("struct crt_graph") + sum(map(sizeof, parts)))
+
+    def _described(self, first: int, count: int) -> tuple[Tensor, ...]:
+        """Tensors as the tables have them."""
+        found = []
+        for there in self._model.tensors[first : first + count]:
+            name = self._ffi.string(there.name).decode() if there.name else ""
+            shape = tuple(there.dims[0 : there.rank]) if there.rank else ()
+            quant = Quant((there.scale,), (there.zero_point,)) if there.scale else None
+            found.append(Tensor(name, shape, DTYPES[there.dtype], quant))
+        return tuple(found)
+
     def _new_instance(self) -> None:
         new, model = self._ffi.new, self._model
-        size = max(self.plan.arena_bytes, 1)
-        self.arena = np.zeros(size + ARENA_ALIGN, np.uint8)
-        shift = -self.arena.ctypes.data % ARENA_ALIGN
-        self.arena = self.arena[shift : shift + size]
-        self._region = new("struct crt_region *")
-        self._region.ptr = self._ffi.cast("void *", self.arena.ctypes.data)
-        self._region.bytes = size
         count = model.region_count + model.input_count + model.output_count
         count += 2 * model.parameter_count + (model.device_count > 1)
         self._base = new("void *[]", count)
         self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
         self._pointers = new("void *[]", max(int(model.pointer_count), 1))
         self._graph = new("struct crt_graph *")
-        check(
-            self._lib.crt_graph_init(
-                self._graph, model, self._base, self._fresh, self._region, 1
-            )
-        )
+        self.use_memory([aligned(size) for size in self.region_bytes])
+
+    @property
+    def region_bytes(self) -> list[int]:
+        """What each region of memory must hold."""
+        return list(self._model.region_bytes[0 : self._model.region_count])
+
+    def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
+        """Moves the instance; inputs, results and bindings of them are forgotten.
+
+        memory  bytes of each region, aligned (see aligned()) and large enough
+        turn    `struct crt_turn *` of instances that use this memory in turn
+        """
+        regions = self._ffi.new("struct crt_region[]", len(memory))
+        for region, piece in zip(regions, memory, strict=True):
+            region.ptr = self._ffi.cast("void *", piece.ctypes.data)
+            region.bytes = piece.nbytes
+        weights = len(self.inputs) + len(self.results) + len(memory)
+        kept = list(self._base[weights : weights + 2 * len(self.parameters)])
+        if self._turn is not None:
+            check(self._lib.crt_graph_share_storage(self._graph, self._ffi.NULL))
+        given = (self._graph, self._model, self._base, self._fresh, regions)
+        check(self._lib.crt_graph_init(*given, len(memory)))
+        for index, pointer in enumerate(kept, weights):
+            self._base[index] = pointer
+        if turn is not None:
+            check(self._lib.crt_graph_share_storage(self._graph, turn))
+        self.memory, self._turn = tuple(memory), turn
+        self._bound.clear()
 
     def _index(self, key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
         if isinstance(key, int):
             if not 0 <= key < len(tensors):
-                raise KeyError(f"{role} {key}: there are {len(tensors)}")
+                raise UnknownName(f"{role} {key}: there are {len(tensors)}")
             return key
         for index, tensor in enumerate(tensors):
             if tensor.name == key:
                 return index
-        known = ", ".join(repr(t.name) for t in tensors)
-        raise KeyError(f"{role} '{key}' is not known; there is {known}")
+        known = ", ".join(repr(t.name) for t in tensors) or "none"
+        raise UnknownName(f"{role} '{key}' is not known; there is {known}")
 
     def _fitting(self, tensor: Tensor, value: Any) -> Array:
-        array = np.asarray(value)
+        array: Array = np.asarray(value)
         if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
             want = f"{tensor.dtype.value}{list(tensor.shape)}"
             have = f"{array.dtype.name}{list(array.shape)}"
@@ -100,34 +170,88 @@ class Net:
         index = self._index(key, self.inputs, "input")
         array = self._fitting(self.inputs[index], value)
         data = self._ffi.cast("const void *", array.ctypes.data)
-        check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
+        check(self._put(self._graph, index, data, array.nbytes))
+        self._bound.pop(index, None)
 
-    def bind_input(self, key: Key, array: Array) -> None:
-        """Lets runs read a contiguous array where it is, without a copy."""
+    def bind_input(self, key: Key, array: Array | None) -> None:
+        """Lets runs read a contiguous array where it is; None: back home."""
         index = self._index(key, self.inputs, "input")
-        self._fitting(self.inputs[index], array)
-        if not array.flags.c_contiguous:
-            raise ValueError(f"'{self.inputs[index].name}' must be contiguous")
-        data = self._ffi.cast("const void *", array.ctypes.data)
-        check(self._lib.crt_graph_bind_input(self._graph, index, data, array.nbytes))
-        self._bound[f"input {index}"] = array
+        place = self._place(self.inputs[index], array, False)
+        self._named(self._lib.crt_graph_bind_input(self._graph, index, *place), index)
+        self._keep_bound(index, array)
 
-    def bind_output(self, key: Key, array: Array) -> None:
+    def bind_output(self, key: Key, array: Array | None) -> None:
         """Lets runs write an output into a contiguous, writable array."""
-        index = self._index(key, self._outputs, "output")
-        self._fitting(self._outputs[index], array)
-        if not (array.flags.c_contiguous and array.flags.writeable):
-            name = self._outputs[index].name
-            raise ValueError(f"'{name}' must be contiguous and writable")
-        data = self._ffi.cast("void *", array.ctypes.data)
-        check(self._lib.crt_graph_bind_output(self._graph, index, data, array.nbytes))
-        self._bound[f"output {index}"] = array
+        index = self._index(key, self.results, "output")
+        place = self._place(self.results[index], array, True)
+        slot = len(self.inputs) + index
+        self._named(self._lib.crt_graph_bind_output(self._graph, index, *place), slot)
+        self._keep_bound(slot, array)
+
+    def bind_parameter(self, key: Key, array: Array | None) -> None:
+        """Lets runs read a parameter where it is, arranged as its layout says."""
+        index = self._index(key, self.parameters, "parameter")
+        place = self._place(self.parameters[index], array, False)
+        slot = len(self.inputs) + len(self.results) + index
+        code = self._lib.crt_graph_bind_parameter(self._graph, index, *place)
+        self._named(code, slot)
+        self._keep_bound(slot, array)
+
+    def _place(self, tensor: Tensor, array: Array | None, written: bool) -> Any:
+        """Address and bytes of an array that fits a tensor."""
+        if array is None:
+            return self._ffi.NULL, 0
+        self._fitting(tensor, array)
+        if not array.flags.c_contiguous:
+            raise ValueError(f"'{tensor.name}' must be contiguous")
+        if written and not array.flags.writeable:
+            raise ValueError(f"'{tensor.name}' must be writable")
+        return self._ffi.cast("void *", array.ctypes.data), array.nbytes
+
+    def _keep_bound(self, slot: int, array: Array | None) -> None:
+        self._bound.pop(slot, None)
+        if array is not None:
+            self._bound[slot] = array
+
+    def _named(self, code: int, slot: int) -> None:
+        """As check; the message names the tensor and the alignment that it needs."""
+        if code < 0:
+            there = self._model.tensors[slot]
+            name = self._ffi.string(there.name).decode() if there.name else slot
+            kind = errors()[code]
+            what = f"{kind.__name__}: {kind.__doc__}: '{name}'"
+            raise kind(f"{what}, a multiple of {there.align} bytes")
+
+    def borrow_input(self, key: Key) -> Array:
+        """The memory of an input, to be filled; counts as given."""
+        index = self._index(key, self.inputs, "input")
+        if not self._lib.crt_graph_input(self._graph, index):
+            kind = errors()[_UNBOUND]
+            name = self.inputs[index].name
+            raise kind(f"{kind.__name__}: {kind.__doc__}: '{name}'")
+        return self._view(index, self.inputs[index])
+
+    def borrow_output(self, key: Key) -> Array:
+        """The memory of an output of the last run; the next writes over it."""
+        index = self._index(key, self.results, "output")
+        if not self._graph.valid:
+            check(_NO_OUTPUT)
+        return self._view(len(self.inputs) + index, self.results[index])
+
+    def _view(self, slot: int, tensor: Tensor) -> Array:
+        if slot in self._bound:
+            return self._bound[slot]
+        there = self._model.tensors[slot]
+        piece: Array = self.memory[there.region][there.at : there.at + there.bytes]
+        return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
 
     def run(self, **inputs: Any) -> None:
         """Sets the given inputs, then runs once."""
         for name, value in inputs.items():
             self.set_input(name, value)
-        self._check(self._lib.crt_graph_run(self._graph, self._pointers))
+        code = self._run(self._graph, self._pointers)
+        if code:
+            self._check(code)
 
     def load_params(self, weights: Weights) -> None:
         """Binds the parameters of an image where they lie; others stay."""
@@ -186,8 +310,8 @@ class Net:
 
     def get_output(self, key: Key) -> Array:
         """A copy of an output of the last run."""
-        index = self._index(key, self._outputs, "output")
-        tensor = self._outputs[index]
+        index = self._index(key, self.results, "output")
+        tensor = self.results[index]
         array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
         data = self._ffi.cast("void *", array.ctypes.data)
         check(self._lib.crt_graph_get_output(self._graph, index, data, array.nbytes))
@@ -195,7 +319,7 @@ class Net:
 
     def outputs(self) -> dict[str, Array]:
         """Copies of all outputs by name."""
-        return {t.name: self.get_output(i) for i, t in enumerate(self._outputs)}
+        return {t.name: self.get_output(i) for i, t in enumerate(self.results)}
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         self.run(**inputs)
@@ -203,66 +327,33 @@ class Net:
 
     def run_recorded(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs once; every tensor of the plan, taken as its rows are written."""
-        record = {
-            index: np.zeros(self._tensor(step.node.output).bytes, np.uint8)
-            for index, step in enumerate(self.plan.steps)
-        }
+        from pybuild.run.record import recorded
 
-        def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
-            size = self.plan.steps[step].candidate.outputs[0].row_bytes
-            data = np.frombuffer(self._ffi.buffer(rows, count * size), np.uint8)
-            record[step][row * size : (row + count) * size] = data
-            return 0
+        return recorded(self, inputs)
 
+    @contextlib.contextmanager
+    def hooked(self, hook: Callable[[Any, int, int, int, Any], int]) -> Iterator[None]:
+        """Calls hook(context, step, first row, rows, address) for what steps write."""
         handle = self._ffi.callback("crt_hook", hook, error=1)
         check(self._lib.crt_graph_set_hook(self._graph, handle, self._ffi.NULL))
         try:
-            self.run(**inputs)
+            yield
         finally:
             self._lib.crt_graph_set_hook(self._graph, self._ffi.NULL, self._ffi.NULL)
-        return self._tensors(record, inputs)
 
-    def _tensor(self, name: str) -> Tensor:
-        return self.plan.graph.tensor(name)
+    @property
+    def stages(self) -> int:
+        """Of a run; so many calls of run_stage() are one."""
+        return int(self._model.stage_count)
 
-    def _tensors(
-        self, record: Mapping[int, Array], inputs: Mapping[str, Any]
-    ) -> dict[str, Array]:
-        """What the steps wrote, and the views that no step had to write."""
-        graph = self.plan.graph
-        values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
-        for index, step in enumerate(self.plan.steps):
-            tensor = self._tensor(step.node.output)
-            raw = record[index].view(tensor.dtype.numpy)
-            values[tensor.name] = raw.reshape(tensor.shape)
-        for node in graph.nodes:
-            if node.output not in values:
-                reads = [
-                    graph.constants.get(n, values.get(n)) if n else None
-                    for n in node.inputs
-                ]
-                made = OPERATORS[node.op].reference(node, graph, reads)
-                values.update(zip(node.outputs, made, strict=True))
-        return values
-
-    def layer_seconds(self, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
-        """Seconds of each step, for each of `runs` runs."""
-        clock = time.perf_counter
-        rows = []
-        for _ in range(runs):
-            for name, value in inputs.items():
-                self.set_input(name, value)
-            row = []
-            for stage in range(self._model.stage_count):
-                start = clock()
-                code = self._lib.crt_graph_run_stage(self._graph, self._pointers, stage)
-                row.append(clock() - start)
-                check(code)
-            rows.append(row)
-        return rows
+    def run_stage(self, stage: int) -> None:
+        """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
+        code = self._lib.crt_graph_run_stage(self._graph, self._pointers, stage)
+        if code:
+            self._check(code)
 
     def close(self) -> None:
         """Gives the memory back; the object is of no use afterwards."""
         self._bound.clear()
         self._keep = None
-        self._graph = self._base = self._region = None
+        self._graph = self._base = None

@@ -11,7 +11,8 @@ import pytest
 from pybuild.build import Library
 from pybuild.ops.interpret import interpret
 from pybuild.run.abi import CrtError, errors
-from pybuild.run.native import Net
+from pybuild.run.native import Net, aligned
+from pybuild.run.record import layer_seconds
 from tests.networks import classifier
 
 BACKENDS = ["llvm", "c"]
@@ -153,7 +154,7 @@ def test_instances_run_in_threads() -> None:
 
 
 def test_layers_are_timed_one_by_one(net: Net) -> None:
-    rows = net.layer_seconds(3, {"image": image("int8")})
+    rows = layer_seconds(net, 3, {"image": image("int8")})
     assert len(rows) == 3 and len(rows[0]) == len(net.plan.steps)
     assert all(second > 0 for row in rows for second in row)
 
@@ -161,3 +162,44 @@ def test_layers_are_timed_one_by_one(net: Net) -> None:
 def test_every_error_code_has_an_exception() -> None:
     names = {kind.__name__ for kind in errors().values()}
     assert {"CRT_ERR_NULL", "CRT_ERR_ALIGN", "CRT_ERR_INPUT_CONSUMED"} <= names
+
+
+def test_an_instance_can_be_moved_and_borrowed_from() -> None:
+    net = build(input="keep").host()
+    memory = [aligned(size) for size in net.region_bytes]
+    net.use_memory(memory)
+    with pytest.raises(CrtError, match="CRT_ERR_NO_OUTPUT"):
+        net.borrow_output("scores")
+    given = net.borrow_input("image")
+    given[:] = image("int8")
+    net.run()
+    scores = net.borrow_output("scores")
+    assert np.may_share_memory(given, memory[0])
+    assert np.may_share_memory(scores, memory[0])
+    expected = build().host()(image=image("int8"))["scores"]
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_a_binding_ends_with_none(net: Net) -> None:
+    given, scores = image("int8", 4), np.zeros((1, 5), np.int8)
+    net.bind_input("image", given)
+    net.bind_output("scores", scores)
+    net.run()
+    assert net.borrow_input("image") is given and net.borrow_output(0) is scores
+    net.bind_output("scores", None)
+    net.bind_input("image", None)
+    with pytest.raises(CrtError):
+        net.run()
+    net.run(image=given)
+    assert net.borrow_output(0) is not scores
+    np.testing.assert_array_equal(net.borrow_output(0), scores)
+
+
+def test_misaligned_memory_is_named() -> None:
+    net = build("float32", input="keep").host()
+    crooked = np.zeros(8 * 8 * 3 * 4 + 1, np.uint8)[1:].view(np.float32)
+    if crooked.ctypes.data % 4 == 0:
+        crooked = np.zeros(8 * 8 * 3 * 4 + 2, np.uint8)[2:].view(np.float32)
+    with pytest.raises(CrtError, match="'image', a multiple of") as caught:
+        net.bind_input("image", crooked.reshape(1, 8, 8, 3))
+    assert caught.type.__name__ == "CRT_ERR_ALIGN"

@@ -1,0 +1,74 @@
+"""What a run computes in between, and how long each stage takes.
+
+Rows are taken as they are written, so that memory may be used again at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ops import OPERATORS
+from pybuild.run.abi import ffi
+
+if TYPE_CHECKING:
+    from pybuild.run.native import Net
+
+
+def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Runs once; every tensor of the plan by its name, `inputs` as they were given."""
+    graph, buffer = net.plan.graph, ffi().buffer
+    record = {
+        index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
+        for index, step in enumerate(net.plan.steps)
+    }
+
+    def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
+        size = net.plan.steps[step].candidate.outputs[0].row_bytes
+        data = np.frombuffer(buffer(rows, count * size), np.uint8)
+        record[step][row * size : (row + count) * size] = data
+        return 0
+
+    with net.hooked(hook):
+        net.run(**inputs)
+    return _tensors(net, record, inputs)
+
+
+def _tensors(
+    net: Net, record: Mapping[int, Array], inputs: Mapping[str, Any]
+) -> dict[str, Array]:
+    """What the steps wrote, and the views that no step had to write."""
+    graph = net.plan.graph
+    values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
+    for index, raw in record.items():
+        tensor = graph.tensor(net.plan.steps[index].node.output)
+        values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+    for node in graph.nodes:
+        if node.output not in values:
+            reads = [
+                graph.constants.get(n, values.get(n)) if n else None
+                for n in node.inputs
+            ]
+            made = OPERATORS[node.op].reference(node, graph, reads)
+            values.update(zip(node.outputs, made, strict=True))
+    return values
+
+
+def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
+    """Seconds of each stage, for each of `runs` runs."""
+    clock = time.perf_counter
+    rows = []
+    for _ in range(runs):
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        row = []
+        for stage in range(net.stages):
+            start = clock()
+            net.run_stage(stage)
+            row.append(clock() - start)
+        rows.append(row)
+    return rows
