@@ -24,6 +24,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.parameters import bound, with_values
 from pybuild.kernels.table import candidates
+from pybuild.package.names import names_file
 from pybuild.package.report import Copy, Flash, Ram, Report, boundary, layers, promise
 from pybuild.package.tree import tree_files, write_tree
 from pybuild.plan.plan import Plan, make_plan
@@ -101,17 +102,20 @@ class Model:
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
         lazy: Collection[str] = (),
+        names: str = "full",
     ) -> Library:
         """Plans the model and, with `out`, writes the C tree there.
 
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
         lazy    inputs that get no memory until they are bound
+        names   "full", or "ids": no names in flash, tensors have numbers
         Units   ram_limit: bytes of arena
         Errors  BuildError, LimitError; then nothing is written
         """
         _require(input, ("reuse", "keep"), "--input")
         _require(optimise, ("size", "balanced", "speed"), "--optimise")
+        _require(names, ("full", "ids"), "--names")
         prefix = _prefix(name, self.path)
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout), name=prefix)
@@ -122,9 +126,9 @@ class Model:
         )
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
-            "optimise": optimise, "layout": layout,
+            "optimise": optimise, "layout": layout, "names": names,
         }  # fmt: skip
-        tables = make_tables(plan, prefix)
+        tables = replace(make_tables(plan, prefix), named=names == "full")
         library = Library(model, plan, tables, rounding or self.rounding, options)
         if out is not None:
             write_tree(Path(out), library.files())
@@ -187,12 +191,14 @@ class Library:
         values = interpret(graph, example_inputs(graph))
         file = f"{self.name}_selftest.c"
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
+        numbers = {} if self.tables.named else names_file(self.tables)
         return tree_files(
             self.tables,
             {
                 **self.sources(),
                 file: selftest_file(self.tables, values, self._banner(file)),
                 "report.json": report + "\n",
+                **numbers,
             },
         )
 
@@ -230,7 +236,9 @@ class Library:
         Errors  BuildError for an unknown name, another type or shape, or values that
                 could overflow an accumulator
         """
-        return packed_image(self.plan.slots.values(), self._packed(values or {}))
+        packed = self._packed(values or {})
+        slots = self.plan.slots.values()
+        return packed_image(slots, packed, named=self.tables.named)
 
     def _packed(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """The bytes of each slot, by its name."""

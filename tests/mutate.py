@@ -114,6 +114,20 @@ MUTATIONS = (
         "tests/crt",
     ),
     Mutation(
+        "the number of a parameter without a name",
+        "crt/src/weights.c",
+        "'0' + number % 10u",
+        "'0' + number % 9u",
+        "tests/unit/test_names_ids.py",
+    ),
+    Mutation(
+        "an input that predict binds",
+        "pybuild/emit/stateless.py",
+        "{role}->{row.symbol});",
+        "{role}->{rows[0].symbol});",
+        "tests/unit/test_stateless.py",
+    ),
+    Mutation(
         "the overflow proof",
         "pybuild/ops/conv.py",
         "if bool((reach >= _INT32).any()):",

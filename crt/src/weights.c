@@ -115,13 +115,29 @@ static int check_fit(const struct crt_graph *g, uint32_t index,
     return CRT_OK;
 }
 
-/* The parameter of an image with the name of g's; CRT_ERR_NAME: has none. */
+/* Writes a number before `end`; where it begins. */
+static const char *decimal(uint32_t number, char *end)
+{
+    *--end = '\0';
+    do {
+        *--end = (char)('0' + number % 10u);
+        number /= 10u;
+    } while (number != 0);
+    return end;
+}
+
+/* The parameter of an image with the name of g's, or its number where the model
+ * was built without names; CRT_ERR_NAME: has none. */
 static int look_up(const struct crt_graph *g, uint32_t index,
                    const struct crt_params *params, struct crt_param *found)
 {
+    char digits[11];
     const char *name = parameter_of(g, index)->name;
-    int at = name == NULL ? CRT_ERR_NAME : crt_params_find(params, name);
+    int at;
 
+    if (name == NULL)
+        name = decimal(index, digits + sizeof digits);
+    at = crt_params_find(params, name);
     return at < 0 ? at : crt_params_get(params, (uint32_t)at, found);
 }
 

@@ -98,6 +98,7 @@ def _build_options(verb: argparse.ArgumentParser) -> None:
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     add("--input", choices=("reuse", "keep"), default="reuse", help="inputs after run")
     add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
+    add("--names", choices=("full", "ids"), default="full", help="strings in flash")
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
     add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
 

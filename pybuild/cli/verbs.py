@@ -146,6 +146,7 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
             optimise=args.optimise,
             ram_limit=args.ram_limit,
             layout=dict(args.layout),
+            names=args.names,
         )
 
 

@@ -33,10 +33,9 @@ def header_file(tables: Tables, banner: str) -> str:
         f"#define {upper}_ARENA_ALIGN {tables.region_align}u",
         "",
     ]
-    for row in tables.inputs:
-        lines += _facts(row, f"{upper}_{row.symbol.upper()}", "input")
-    for row in tables.outputs:
-        lines += _facts(row, f"{upper}_{row.symbol.upper()}", "output")
+    for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
+        for index, row in enumerate(rows):
+            lines += _facts(row, f"{upper}_{row.symbol.upper()}", f"{role} {index}")
     lines += _types(tables)
     for row in tables.inputs:
         lines += _input(row, name)
@@ -49,7 +48,7 @@ def header_file(tables: Tables, banner: str) -> str:
 def _facts(row: TensorRow, prefix: str, role: str) -> list[str]:
     tensor = row.tensor
     shape = ",".join(map(str, tensor.shape))
-    text = f'{role} "{tensor.name}": {tensor.dtype.value} [{shape}]'
+    text = f'{role}, "{tensor.name}": {tensor.dtype.value} [{shape}]'
     quant = tensor.quant
     if quant:
         text += f"; real = {quant.scale[0]:.9g} * (q - {quant.zero_point[0]})"

@@ -145,9 +145,10 @@ def _model(tables: Tables) -> list[str]:
     lines.append("")
     lines += _table(
         f"struct crt_tensor {name}_tensors[]",
-        (line for i, row in enumerate(rows) for line in _tensor(row, i, name)),
+        (line for i, row in enumerate(rows) for line in _tensor(row, i, tables)),
     )
     lines += _table(f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"])
+    label = c_string(name) if tables.named else "NULL"
     layouts, devices = "NULL", "NULL"
     if tables.parameters:
         layouts = f"{name}_layouts"
@@ -165,7 +166,7 @@ def _model(tables: Tables) -> list[str]:
     return [
         *lines,
         f"const struct crt_model {name}_model = {{",
-        f'    CRT_ABI, "{name}", {name}_stages, {name}_steps,',
+        f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
         f"    {devices}, NULL, NULL,",
         f"    {', '.join(map(str, counts))}",
@@ -183,15 +184,16 @@ def c_string(text: str) -> str:
     return f'"{safe}"'
 
 
-def _tensor(row: TensorRow, index: int, name: str) -> list[str]:
+def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
     tensor = row.tensor
+    text = c_string(tensor.name) if tables.named else "NULL"
     scale, zero = quantisation(row)
     kind = f"CRT_{tensor.dtype.name}"
     flags = {0: "0", CONSUMED: "CRT_TENSOR_CONSUMED", LAZY: "CRT_TENSOR_LAZY"}[
         row.flags
     ]
     number = expression(const(scale, DType.FLOAT32))
-    text = f"    {{{c_string(tensor.name)}, {name}_dims_{index}, {number}, {zero},"
+    text = f"    {{{text}, {tables.name}_dims_{index}, {number}, {zero},"
     text += f" {tensor.bytes}, {row.at}, {row.align}, {row.region}, {kind},"
     text += f" {len(tensor.shape)},"
     return _fold(f"{text} {flags}}},")

@@ -113,12 +113,15 @@ def _text(symbol: str, text: str) -> str:
 
 def _model(tables: Tables) -> list[str]:
     name = tables.name
-    lines, rows = [_text(f"{name}_name", name)], []
+    lines, rows = [], []
+    if tables.named:
+        texts = [name, *(row.tensor.name for row in tables.tensors)]
+        symbols = [_name(tables), *(_name(tables, i) for i in range(len(texts) - 1))]
+        lines += [_text(s, t) for s, t in zip(symbols, texts, strict=True)]
     for index, row in enumerate(tables.tensors):
-        lines.append(_text(f"{name}_tensor_{index}", row.tensor.name))
         dims = [str(d) for d in row.tensor.shape]
         lines.append(_array(f"{name}_dims_{index}", "i32", dims))
-        rows.append(_tensor(row, name, index))
+        rows.append(_tensor(row, tables, index))
     lines.append(_array(f"{name}_tensors", _TENSOR, rows))
     layouts = [str(row.layout) for row in tables.parameters]
     lines.append(_array(f"{name}_layouts", "i32", layouts))
@@ -126,9 +129,8 @@ def _model(tables: Tables) -> list[str]:
     devices = [str(device) for _, device in tables.regions]
     lines.append(_array(f"{name}_region_devices", "i8", devices))
     fields: list[tuple[str, object]] = [("i32", ABI)]
-    parts = (
-        "name", "stages", "steps", "tensors", "layouts", "regions", "region_devices",
-    )  # fmt: skip
+    parts = ("stages", "steps", "tensors", "layouts", "regions", "region_devices")
+    fields.append(("ptr", _symbol(_name(tables))))
     fields += [("ptr", f"@{name}_{part}") for part in parts]
     fields += [("ptr", "null"), ("ptr", "null")]
     counts = (
@@ -140,11 +142,19 @@ def _model(tables: Tables) -> list[str]:
     return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
 
 
-def _tensor(row: TensorRow, name: str, index: int) -> str:
+def _name(tables: Tables, index: int | None = None) -> str:
+    """The symbol of the model's name, or a tensor's; "" without names."""
+    if not tables.named:
+        return ""
+    return f"{tables.name}_name" if index is None else f"{tables.name}_tensor_{index}"
+
+
+def _tensor(row: TensorRow, tables: Tables, index: int) -> str:
     tensor = row.tensor
     scale, zero = quantisation(row)
     return _struct([
-        ("ptr", f"@{name}_tensor_{index}"), ("ptr", f"@{name}_dims_{index}"),
+        ("ptr", _symbol(_name(tables, index))),
+        ("ptr", f"@{tables.name}_dims_{index}"),
         ("float", literal(scale, DType.FLOAT32)), ("i32", zero),
         ("i32", tensor.bytes), ("i32", row.at), ("i16", row.align), ("i8", row.region),
         ("i8", DTYPES[tensor.dtype]), ("i8", len(tensor.shape)), ("i8", row.flags),

@@ -90,6 +90,7 @@ class Tables:
     kernels  each once, with the comment that says who uses it
     constant_list  symbols; "" for what is bound at run time
     regions  (bytes, index of the device) of each piece of working memory
+    named    names are in flash; else tensors are known by their numbers only
     """
 
     name: str
@@ -105,6 +106,7 @@ class Tables:
     regions: tuple[tuple[int, int], ...]
     device_count: int
     pointer_count: int
+    named: bool = True
 
     @property
     def arena_bytes(self) -> int:
@@ -133,7 +135,8 @@ class Tables:
     def table_bytes(self) -> int:
         """Flash for everything else that is not code, on a 32-bit target."""
         rows = self.tensors
-        names = sum(len(row.tensor.name.encode()) + 1 for row in rows)
+        names = [self.name, *(row.tensor.name for row in rows)]
+        text = sum(len(name.encode()) + 1 for name in names) if self.named else 0
         dims = sum(4 * len(row.tensor.shape) for row in rows)
         return (
             4 * (len(self.args) + len(self.constant_list) + 1)
@@ -141,7 +144,7 @@ class Tables:
             + (STEP_BYTES + STAGE_BYTES) * len(self.steps)
             + TENSOR_BYTES * len(rows) + 4 * len(self.parameters)
             + 5 * len(self.regions) - 5
-            + MODEL_BYTES + names + dims + len(self.name) + 1
+            + MODEL_BYTES + text + dims
         )  # fmt: skip
 
     @property

@@ -101,12 +101,22 @@ class Net:
     def _described(self, first: int, count: int) -> tuple[Tensor, ...]:
         """Tensors as the tables have them."""
         found = []
-        for there in self._model.tensors[first : first + count]:
-            name = self._ffi.string(there.name).decode() if there.name else ""
+        for slot in range(first, first + count):
+            there = self._model.tensors[slot]
+            name = self._name(slot)
             shape = tuple(there.dims[0 : there.rank]) if there.rank else ()
             quant = Quant((there.scale,), (there.zero_point,)) if there.scale else None
             found.append(Tensor(name, shape, DTYPES[there.dtype], quant))
         return tuple(found)
+
+    def _name(self, slot: int) -> str:
+        """Of an input, output or parameter; of the plan where the model has none."""
+        there = self._model.tensors[slot].name
+        if there:
+            return str(self._ffi.string(there).decode())
+        graph = self.plan.graph
+        slots = (s.name for s in self.plan.slots.values())
+        return (*graph.inputs, *graph.outputs, *slots)[slot]
 
     def _new_instance(self) -> None:
         new, model = self._ffi.new, self._model
@@ -217,9 +227,8 @@ class Net:
         """As check; the message names the tensor and the alignment that it needs."""
         if code < 0:
             there = self._model.tensors[slot]
-            name = self._ffi.string(there.name).decode() if there.name else slot
             kind = errors()[code]
-            what = f"{kind.__name__}: {kind.__doc__}: '{name}'"
+            what = f"{kind.__name__}: {kind.__doc__}: '{self._name(slot)}'"
             raise kind(f"{what}, a multiple of {there.align} bytes")
 
     def borrow_input(self, key: Key) -> Array:
@@ -301,7 +310,7 @@ class Net:
             missing = self._lib.crt_graph_missing(self._graph)
             if error.code not in _NAMED or not missing:
                 raise
-            name = self._ffi.string(missing.name).decode()
+            name = self._name(missing - self._model.tensors)
             raise type(error)(f"{error}: '{name}'") from None
 
     def reset(self) -> None:

@@ -20,19 +20,23 @@ _ALIGN = 64
 
 
 def packed_image(
-    slots: Iterable[Slot], values: Mapping[str, Array], codec: Codec | None = None
+    slots: Iterable[Slot],
+    values: Mapping[str, Array],
+    codec: Codec | None = None,
+    named: bool = True,
 ) -> bytes:
-    """The image of these slots; `values` by the name of the slot, as it is stored."""
+    """The image of these slots; `values` by the name of the slot, as it is stored.
+
+    named  else for a model without names: slots are known by their numbers
+    """
     made = []
-    for slot in slots:
+    for index, slot in enumerate(slots):
         value = values[slot.name]
         little = value.astype(value.dtype.newbyteorder("<"), copy=False)
         tensor = slot.tensor
-        made.append(
-            Parameter(
-                tensor.name, tensor.dtype, tensor.shape, little.tobytes(), slot.layout
-            )
-        )
+        name = tensor.name if named else str(index)
+        data = little.tobytes()
+        made.append(Parameter(name, tensor.dtype, tensor.shape, data, slot.layout))
     return write_image(made, codec)
 
 

@@ -18,7 +18,7 @@ extern "C" {
 #define CONV_INT8_ARENA_BYTES 160u
 #define CONV_INT8_ARENA_ALIGN 16u
 
-/* input "image": int8 [1,5,4,2]; real = 0.0500000007 * (q - 3) */
+/* input 0, "image": int8 [1,5,4,2]; real = 0.0500000007 * (q - 3) */
 #define CONV_INT8_IMAGE_LEN 40u
 #define CONV_INT8_IMAGE_DIM0 1
 #define CONV_INT8_IMAGE_DIM1 5
@@ -28,7 +28,7 @@ extern "C" {
 #define CONV_INT8_IMAGE_ZERO_POINT (3)
 #define CONV_INT8_IMAGE_ALIGN 1u
 
-/* output "sum": int8 [1,5,4,4]; real = 0.0799999982 * (q - -5) */
+/* output 0, "sum": int8 [1,5,4,4]; real = 0.0799999982 * (q - -5) */
 #define CONV_INT8_SUM_LEN 80u
 #define CONV_INT8_SUM_DIM0 1
 #define CONV_INT8_SUM_DIM1 5

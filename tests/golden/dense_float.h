@@ -18,13 +18,13 @@ extern "C" {
 #define DENSE_FLOAT_ARENA_BYTES 36u
 #define DENSE_FLOAT_ARENA_ALIGN 16u
 
-/* input "image": float32 [1,6] */
+/* input 0, "image": float32 [1,6] */
 #define DENSE_FLOAT_IMAGE_LEN 6u
 #define DENSE_FLOAT_IMAGE_DIM0 1
 #define DENSE_FLOAT_IMAGE_DIM1 6
 #define DENSE_FLOAT_IMAGE_ALIGN 4u
 
-/* output "scores": float32 [1,3] */
+/* output 0, "scores": float32 [1,3] */
 #define DENSE_FLOAT_SCORES_LEN 3u
 #define DENSE_FLOAT_SCORES_DIM0 1
 #define DENSE_FLOAT_SCORES_DIM1 3

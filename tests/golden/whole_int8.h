@@ -18,7 +18,7 @@ extern "C" {
 #define WHOLE_INT8_ARENA_BYTES 320u
 #define WHOLE_INT8_ARENA_ALIGN 16u
 
-/* input "image": int8 [1,8,8,3]; real = 0.0500000007 * (q - 3) */
+/* input 0, "image": int8 [1,8,8,3]; real = 0.0500000007 * (q - 3) */
 #define WHOLE_INT8_IMAGE_LEN 192u
 #define WHOLE_INT8_IMAGE_DIM0 1
 #define WHOLE_INT8_IMAGE_DIM1 8
@@ -28,7 +28,7 @@ extern "C" {
 #define WHOLE_INT8_IMAGE_ZERO_POINT (3)
 #define WHOLE_INT8_IMAGE_ALIGN 1u
 
-/* output "scores": int8 [1,5]; real = 0.00390625 * (q - -128) */
+/* output 0, "scores": int8 [1,5]; real = 0.00390625 * (q - -128) */
 #define WHOLE_INT8_SCORES_LEN 5u
 #define WHOLE_INT8_SCORES_DIM0 1
 #define WHOLE_INT8_SCORES_DIM1 5

@@ -30,7 +30,8 @@ const struct crt_tensor *crt_graph_parameter_info(const struct crt_graph *g,
 const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
 
 /* Binds every parameter of the model that the image has; others stay as they
- * are, names that the model does not know are passed over.
+ * are, names that the model does not know are passed over. A model without
+ * names (--names ids) takes its parameters' numbers, "0", "1", ..., for names.
  *
  * Owner   params and its image are the caller's and must stay until released;
  *         params->users counts what is bound to it

@@ -1,0 +1,58 @@
+"""NAME.names.json: what the numbers of a model without names stand for, both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybuild.emit.tables import Tables
+from pybuild.errors import BuildError
+
+ROLES = ("inputs", "outputs", "parameters", "steps")
+
+
+def names_file(tables: Tables) -> dict[str, str]:
+    """File name -> text: for each role the names, in the order of their numbers."""
+    rows = {
+        "inputs": [row.tensor.name for row in tables.inputs],
+        "outputs": [row.tensor.name for row in tables.outputs],
+        "parameters": [row.tensor.name for row in tables.parameters],
+        "steps": [step.comment for step in tables.steps],
+    }
+    text = json.dumps({"model": tables.name, **rows}, indent=2, ensure_ascii=False)
+    return {f"{tables.name}.names.json": text + "\n"}
+
+
+@dataclass(frozen=True)
+class NameMap:
+    """Numbers to names and back.
+
+    Errors  KeyError for what is not there
+    """
+
+    model: str
+    names: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def read(cls, path: Path) -> NameMap:
+        """Errors  BuildError for another kind of file"""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            names = {role: tuple(map(str, found[role])) for role in ROLES}
+            return cls(str(found["model"]), names)
+        except (ValueError, KeyError, TypeError):
+            what = "is not a map of names"
+            raise BuildError(str(path), what, "`--names ids` writes it") from None
+
+    def name(self, role: str, number: int) -> str:
+        if not 0 <= number < len(self.names[role]):
+            raise KeyError(f"{role} {number}: there are {len(self.names[role])}")
+        return self.names[role][number]
+
+    def number(self, role: str, name: str) -> int:
+        if name not in self.names[role]:
+            known = ", ".join(repr(n) for n in self.names[role])
+            raise KeyError(f"{role} '{name}' is not known; there is {known}")
+        return self.names[role].index(name)
