@@ -18,7 +18,7 @@ INCLUDES = ("-I", INCLUDE, "-I", HERE)
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 TRAP = ("-g", "-fsanitize=undefined", "-fsanitize-trap=undefined")
 TEXT_LIMIT = 2048  # bytes, Cortex-M4 -Os, without memcpy; users are promised 2048
-PROGRAMS = ("test_graph.c", "test_params.c")
+PROGRAMS = ("test_graph.c", "test_params.c", "test_timing.c")
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 
 
