@@ -7,6 +7,7 @@ net = library.host()
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, LimitError
@@ -14,16 +15,28 @@ from pybuild.errors import BuildError, LimitError
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pybuild.build import Library, Model, load
+    from pybuild.entry import build, load
+    from pybuild.graph_builder import GraphBuilder
+    from pybuild.model import Library, Model
+    from pybuild.ops.functions import function, functions
 
-_LATE = ("Library", "Model", "load")
-__all__ = ["BuildError", "Library", "LimitError", "Model", "load"]
+# imported when first used: `import pybuild` is quick
+_LATE = {
+    "GraphBuilder": "graph_builder",
+    "Library": "model",
+    "Model": "model",
+    "build": "entry",
+    "function": "ops.functions",
+    "functions": "ops.functions",
+    "load": "entry",
+}
+__all__ = [
+    "BuildError", "GraphBuilder", "Library", "LimitError", "Model", "build",
+    "function", "functions", "load",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """What `build.py` gives, imported when first used: `import pybuild` is quick."""
     if name in _LATE:
-        from pybuild import build
-
-        return getattr(build, name)
+        return getattr(import_module(f"pybuild.{_LATE[name]}"), name)
     raise AttributeError(f"module 'pybuild' has no attribute '{name}'")

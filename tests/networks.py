@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.build import Model
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Quant, Tensor, verify
+from pybuild.model import Model
 
 
 class Network:

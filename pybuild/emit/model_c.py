@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
+from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
 from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
@@ -20,7 +21,8 @@ from pybuild.emit.tables import (
     Tables,
     TensorRow,
 )
-from pybuild.loop import Intrin, const
+from pybuild.kernels.external import External
+from pybuild.loop import Func, Intrin, const
 from pybuild.loop_verify import intrins
 
 _PER_LINE = {1: 12, 2: 8, 4: 6, 8: 3}
@@ -47,9 +49,15 @@ def model_file(tables: Tables, banner: str) -> str:
         line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")
     ]
     parts += ["", *_intrinsics(tables)]
-    parts += [function(func, users) for func, users in tables.kernels]
+    parts += [_kernel(func, users) for func, users in tables.kernels]
     parts += [*_lists(tables), *_model(tables), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _kernel(func: Func, users: str) -> str:
+    if isinstance(func, External):
+        return c_function(func, users)
+    return function(func, users)
 
 
 def _declaration(constant: Constant) -> str:

@@ -6,8 +6,11 @@ The twin of model_c.py: the same symbols, the same structs of crt/abi.h.
 from __future__ import annotations
 
 from pybuild.dtype import Array, DType
+from pybuild.emit.external import llvm_declarations, llvm_function
 from pybuild.emit.llvm import declarations, function, literal
 from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
+from pybuild.kernels.external import External
+from pybuild.loop import Func
 
 ABI = 2
 _OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
@@ -25,10 +28,17 @@ def module(tables: Tables, triple: str = "", layout: str = "") -> str:
     """
     head = [f'target triple = "{triple}"'] if triple else []
     head += [f'target datalayout = "{layout}"'] if layout else []
-    kernels = [function(func, "internal ") for func, _ in tables.kernels]
+    kernels = llvm_declarations(func for func, _ in tables.kernels)
+    kernels += [_kernel(func) for func, _ in tables.kernels]
     data = [_constant(c) for c in tables.constants]
     return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
                       declarations(), ""])  # fmt: skip
+
+
+def _kernel(func: Func) -> str:
+    if isinstance(func, External):
+        return llvm_function(func, "internal ")
+    return function(func, "internal ")
 
 
 def _constant(constant: Constant) -> str:

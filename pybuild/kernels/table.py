@@ -13,6 +13,7 @@ from pybuild.kernels import (
     dense,
     depthwise,
     eltwise,
+    external,
     pool,
     reduce,
     shape,
@@ -25,6 +26,7 @@ from pybuild.targets.target import TARGETS, Target
 KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "add": eltwise.eltwise,
     "avg_pool2d": pool.pool,
+    "call": external.call,
     "clip": act.unary,
     "concat": shape.concat,
     "conv2d": conv.conv2d,

@@ -11,6 +11,7 @@ from pybuild.ops import (
     convert,
     dense,
     eltwise,
+    function,
     pool,
     reduce,
     shape,
@@ -46,4 +47,5 @@ OPERATORS: dict[str, Operator] = {
     "quantize": Operator(convert.infer_quantize, convert.quantize, nothing),
     "dequantize": Operator(convert.infer_dequantize, convert.dequantize, nothing),
     "copy": Operator(convert.infer_copy, convert.copy, nothing),
+    function.CALL: Operator(function.infer, function.reference, nothing),
 }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pybuild.graph import Attr, Node
+from pybuild.ops.function import CALL, Function
 
 ROUNDINGS = ("double", "away", "single", "even")
 ANY_NUMBER = 1 << 30
@@ -75,6 +76,8 @@ _ROUNDING = Kind(
     lambda v: isinstance(v, str) and v in ROUNDINGS,
 )
 
+_FUNCTION = Kind("a function of a library", lambda v: isinstance(v, Function))
+
 _CLAMPED = {"clamp": _CLAMP}
 _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
 _CONV = {**_WINDOW, "dilations": _ints(2, 1)}
@@ -104,6 +107,7 @@ SIGNATURES: dict[str, Signature] = {
     "quantize": Signature(1, 1, {}, _SIMULATED),
     "dequantize": Signature(1, 1, {}, _SIMULATED),
     "copy": Signature(1, 1),
+    CALL: Signature(0, ANY_NUMBER, {"function": _FUNCTION, "flat": _FLAG}),
 }
 
 

@@ -69,15 +69,22 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("own_outputs", _plain(own_outputs)),
 )
 
+# where the file gives storage, which only fits the nodes that it has, in their order
+GIVEN_STORAGE: tuple[tuple[str, Pass], ...] = (
+    ("fold_constants", _plain(fold_constants)),
+    ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("own_outputs", _plain(own_outputs)),
+)
+
 
 def run(graph: Graph, options: PassOptions) -> Graph:
-    """All passes, each result verified.
+    """All passes, each result verified; few for a graph that gives storage.
 
     Errors  BuildError for a graph or an option that makes no sense
     """
     verify(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
-        for _, one in PIPELINE:
+        for _, one in GIVEN_STORAGE if graph.storage else PIPELINE:
             graph = one(graph, options)
             verify(graph)
     return graph

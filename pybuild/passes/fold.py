@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.graph import Graph
+from pybuild.ops.function import CALL
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import used
 
@@ -14,8 +15,9 @@ from pybuild.passes.edit import used
 def fold_constants(graph: Graph) -> Graph:
     """Nodes on constants become constants.
 
-    Not a dequantize that stands for integers: the pass `qdq` wants those. Of a
-    parameter only what moves its elements: what comes out is a parameter again.
+    Not a dequantize that stands for integers: the pass `qdq` wants those; nor a call
+    of a user's function, which may do more than compute. Of a parameter only what
+    moves its elements: what comes out is a parameter again.
     """
     constants, parameters = dict(graph.constants), dict(graph.parameters)
     nodes = []
@@ -23,7 +25,8 @@ def fold_constants(graph: Graph) -> Graph:
         known = all(not name or name in constants for name in node.inputs)
         taken = [parameters[name] for name in node.inputs if name in parameters]
         fixed = not taken or node.op in ("reshape", "transpose")
-        if not known or not fixed or node.attrs.get("simulated"):
+        stays = node.op == CALL or node.attrs.get("simulated")
+        if not known or not fixed or stays:
             nodes.append(node)
             continue
         reads = [constants[name] if name else None for name in node.inputs]

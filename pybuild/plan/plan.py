@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.errors import LimitError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
+from pybuild.plan.given import given_storage
 from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.order import order_nodes
 from pybuild.plan.slots import Key, Slot, find_slots
@@ -75,20 +76,22 @@ def make_plan(
     ram_limit: int | None = None,
     lazy: Collection[str] = (),
 ) -> Plan:
-    """Chooses kernels and places every tensor.
+    """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
     lazy    inputs that get no memory until the user binds them
     Units   ram_limit in bytes of arena
     Errors  LimitError naming the tensors alive at the peak
     """
-    graph = replace(graph, nodes=order_nodes(graph))
+    if not graph.storage:
+        graph = replace(graph, nodes=order_nodes(graph))
     views = find_views(graph)
     chosen = [
         (node, _best(candidates(node, graph)))
         for node in graph.nodes
         if node.output not in views.dropped
     ]
-    storage = lifetimes(graph, chosen, views, keep_inputs, lazy)
+    held = given_storage if graph.storage else lifetimes
+    storage = held(graph, chosen, views, keep_inputs, lazy)
     layout = place(storage.blocks, BLOCK_ALIGN)
     peak = _peak(storage.blocks)
     if ram_limit is not None and layout.bytes > ram_limit:

@@ -37,10 +37,16 @@ class Views:
 def find_views(graph: Graph) -> Views:
     """Reshapes, leading slices and leading concatenations as views.
 
-    An input and an output, or two outputs, never share a group: each can be
-    bound to the user's own memory.
+    Where the file gives storage, only reshapes whose output lies where their
+    input does. An input and an output, or two outputs, never share a group:
+    each can be bound to the user's own memory.
     """
     finder = _Finder(graph)
+    if graph.storage:
+        for node in graph.nodes:
+            if node.op == "reshape" and _lies_there(node, graph):
+                finder.alias(node, 0)
+        return Views(finder.flat(), frozenset(finder.dropped))
     for node in graph.nodes:
         match node.op:
             case "reshape":
@@ -53,6 +59,11 @@ def find_views(graph: Graph) -> Views:
         if node.op == "concat":
             finder.join(node)
     return Views(finder.flat(), frozenset(finder.dropped))
+
+
+def _lies_there(node: Node, graph: Graph) -> bool:
+    blocks = {graph.storage.get(n) for n in (node.inputs[0], node.output)}
+    return None in blocks or len(blocks) == 1
 
 
 @dataclass
@@ -156,16 +167,31 @@ def lifetimes(
     block: dict[str, str] = {root: root for root in lives}
     for index, (node, candidate) in enumerate(steps):
         _try_in_place(graph, node, candidate, views, (lives, block, index))
-    blocks = [
-        Block(root, life.bytes, life.first, life.last)
-        for root, life in lives.items()
-        if block[root] == root
+    blocks = [b for b in _blocks(lives) if block[b.name] == b.name]
+    return Storage((*blocks, *scratch(steps)), {root: block[root] for root in lives})
+
+
+def groups(
+    graph: Graph,
+    steps: Sequence[tuple[Node, Candidate]],
+    views: Views,
+    keep_inputs: bool,
+) -> list[Block]:
+    """Every group of views in memory of its own, named by its root."""
+    return _blocks(_group_lives(graph, steps, views, keep_inputs))
+
+
+def scratch(steps: Sequence[tuple[Node, Candidate]]) -> list[Block]:
+    """The working memory of each step that needs some."""
+    return [
+        Block(f"{node.output} (scratch)", candidate.scratch, index, index)
+        for index, (node, candidate) in enumerate(steps)
+        if candidate.scratch
     ]
-    for index, (node, candidate) in enumerate(steps):
-        if candidate.scratch:
-            name = f"{node.output} (scratch)"
-            blocks.append(Block(name, candidate.scratch, index, index))
-    return Storage(tuple(blocks), {root: block[root] for root in lives})
+
+
+def _blocks(lives: Mapping[str, _Life]) -> list[Block]:
+    return [Block(root, x.bytes, x.first, x.last) for root, x in lives.items()]
 
 
 def _group_lives(

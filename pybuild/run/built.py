@@ -1,4 +1,4 @@
-"""What check and bench need of a build; build.py's Library is one."""
+"""What check and bench need of a build; model.py's Library is one."""
 
 from __future__ import annotations
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from pybuild.emit.external import sources, symbols
 from pybuild.emit.model_llvm import module
 from pybuild.emit.tables import Tables
-from pybuild.install import host_library
+from pybuild.errors import BuildError
+from pybuild.install import host_compiler, host_library
 from pybuild.plan.plan import Plan
+from pybuild.run.cc import compile_shared
 from pybuild.run.native import Net
 
 
@@ -40,6 +48,42 @@ def _optimise(parsed: Any, machine: Any) -> None:
     builder.getModulePassManager().run(parsed, builder)
 
 
+@dataclass(frozen=True)
+class _UserFunctions:
+    """C functions of the user in memory; `keep` holds them there."""
+
+    addresses: Mapping[str, int]
+    keep: object = None
+
+
+def _user_functions(tables: Tables) -> _UserFunctions:
+    """Errors  BuildError without a compiler, or with its message"""
+    kernels = [func for func, _ in tables.kernels]
+    texts = sources(kernels, ())
+    if not texts:
+        return _UserFunctions({})
+    first = symbols(kernels)[0]
+    if not host_compiler():
+        hint = "pip install ziglang, or give loop= in place of symbol="
+        raise BuildError(f"function '{first}'", "there is no C compiler", hint)
+    folder = tempfile.TemporaryDirectory(prefix="crt-")
+    root = Path(folder.name)
+    for file, text in texts.items():
+        (root / file).write_text(text, encoding="utf-8")
+    library = root / "functions.so"
+    compile_shared([str(root / file) for file in texts], [root], library)
+    loaded = ctypes.CDLL(str(library))
+    found = {}
+    for symbol in symbols(kernels):
+        if not hasattr(loaded, symbol):
+            what = f"{', '.join(texts)} does not define it"
+            raise BuildError(f"function '{symbol}'", what)
+        found[symbol] = int(
+            ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p).value or 0
+        )
+    return _UserFunctions(found, (loaded, folder))
+
+
 class Jit:
     """A model in memory; `model` is the address of its struct crt_model.
 
@@ -53,6 +97,9 @@ class Jit:
         parsed.verify()
         _optimise(parsed, machine)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
+        self._functions = _user_functions(tables)
+        for symbol, address in self._functions.addresses.items():
+            self._engine.add_global_mapping(parsed.get_function(symbol), address)
         self._engine.finalize_object()
         self.model = int(self._engine.get_global_value_address(f"{tables.name}_model"))
 

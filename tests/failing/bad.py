@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.frontends.tvm_graphs import call, duplex, graph, null
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
 FLOAT = TensorProto.FLOAT
@@ -141,6 +144,23 @@ def matmul_of_two_inputs(folder: Path) -> Path:
     return _onnx(folder / "matmul.onnx", nodes, inputs, [("y", FLOAT, [2, 2])])
 
 
+def json_of_functions(folder: Path) -> Path:
+    path = folder / "duplex.json"
+    path.write_text(json.dumps(duplex()))
+    return path
+
+
+def json_storage(folder: Path) -> Path:
+    """Each kind of storage that cannot be."""
+    nodes = [null("x"), call("view", "__nop", [[0, 0]]), call("a", "__copy", [[0, 0]])]
+    nodes += [call("b", "__copy", [[2, 0]]), call("c", "__copy", [[3, 0]])]
+    top = graph(nodes, [0], [[4, 0]], [[4]] * 5, storage=[0, 5, 1, 1, 0])
+    top["attrs"]["device_index"] = ["list_int", [0, 0, 0, 0, 1]]
+    path = folder / "storage.json"
+    path.write_text(json.dumps(top))
+    return path
+
+
 MAKERS: dict[str, Callable[[Path], Path]] = {
     made.__name__: made
     for made in (
@@ -163,5 +183,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         relu,
         digits,
         matmul_of_two_inputs,
+        json_of_functions,
+        json_storage,
     )
 }

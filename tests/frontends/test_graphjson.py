@@ -20,6 +20,7 @@ from pybuild.ops.signatures import SIGNATURES
 from pybuild.params.codecs import CODECS, LZ4
 from pybuild.params.image_write import plain, write_image
 from tests.conftest import model_path
+from tests.frontends.tvm_graphs import call, duplex, null
 from tests.ops.cases import Case, cases
 
 MODELS = ("ad_int8.tflite", "ic_f32.tflite", "kws_int8.tflite", "vww_int8.tflite")
@@ -169,40 +170,6 @@ def test_attributes_without_a_text_are_named() -> None:
 # ---- graphs as TVM's own tests make them --------------------------------------
 
 
-def _call(name: str, function: str, inputs: list[list[int]]) -> dict[str, Any]:
-    attrs = {"func_name": function, "num_inputs": str(len(inputs))}
-    attrs |= {"num_outputs": "1", "flatten_data": "0"}
-    return {"op": "tvm_op", "name": name, "inputs": inputs, "attrs": attrs}
-
-
-def _null(name: str) -> dict[str, Any]:
-    return {"op": "null", "name": name, "inputs": []}
-
-
-def duplex() -> dict[str, Any]:
-    """A + B on one device, minus C on another, plus D on the first again."""
-    nodes = [
-        _null("A"), _null("B"), _call("add1", "elemwise_add", [[0, 0], [1, 0]]),
-        _call("copy1", "__copy", [[2, 0]]), _null("C"),
-        _call("sub", "elemwise_sub", [[3, 0], [4, 0]]),
-        _call("copy2", "__copy", [[5, 0]]), _null("D"),
-        _call("add2", "elemwise_add", [[6, 0], [7, 0]]),
-    ]  # fmt: skip
-    return {
-        "nodes": nodes,
-        "arg_nodes": [0, 1, 4, 7],
-        "node_row_ptr": list(range(10)),
-        "heads": [[8, 0, 0]],
-        "attrs": {
-            "dltype": ["list_str", ["float32"] * 9],
-            "storage_id": ["list_int", [4, 5, 0, 1, 6, 2, 0, 7, 3]],
-            "shape": ["list_shape", [[4]] * 9],
-            "device_index": ["list_int", [2, 2, 2, 1, 1, 1, 2, 2, 2]],
-            "dtype": ["list_int", [0] * 9],
-        },
-    }
-
-
 def text_of(top: dict[str, Any]) -> bytes:
     return json.dumps(top).encode()
 
@@ -220,9 +187,8 @@ def test_functions_are_listed() -> None:
         graphjson.load("duplex.json", text_of(duplex()), None)
     assert str(caught.value) == (
         "duplex.json: 3 nodes (add1, sub, add2) have no 'attrs.op' and call functions:"
-        " elemwise_add, elemwise_sub. Hint: this version of pybuild reads no function"
-        " libraries; write the file with pybuild, or add 'op' and the operator's"
-        " attributes to the nodes"
+        " elemwise_add, elemwise_sub. Hint: give functions= with a pybuild.function"
+        " for each, or add 'op' and its attributes to the nodes"
     )
 
 
@@ -244,11 +210,11 @@ def test_operators_added_by_hand() -> None:
 def test_reshapes_share_a_name_and_a_storage() -> None:
     """As TVM writes them: `reshape_nop` twice, in the memory of the input."""
     nop = [
-        _call("reshape_nop", "__nop", [[0, 0]]),
-        _call("reshape_nop", "__nop", [[1, 0]]),
+        call("reshape_nop", "__nop", [[0, 0]]),
+        call("reshape_nop", "__nop", [[1, 0]]),
     ]
     top = {
-        "nodes": [_null("x"), *nop],
+        "nodes": [null("x"), *nop],
         "arg_nodes": [0],
         "node_row_ptr": [0, 1, 2, 3],
         "heads": [[2, 0], [1, 0]],

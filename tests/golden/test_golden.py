@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybuild.build import Library
+from pybuild.model import Library
 from tests.golden.networks import FOLDER, files, libraries
 
 

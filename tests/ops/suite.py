@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybuild.build import Model
+from pybuild.model import Model
 from pybuild.package.tree import write_tree
 from tests.ops.cases import Case, cases
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybuild.build import Library
 from pybuild.install import crt_include, crt_sources
+from pybuild.model import Library
 from tests.networks import classifier
 from tests.toolchains import require
 

@@ -19,13 +19,13 @@ FLOORS = {
     "params": 1,
     "ops": 2,
     "frontends": 3,
-    "passes": 4,
+    "passes": 4, "graph_builder": 4,
     "kernels": 5,
     "plan": 6,
     "emit": 7,
     "package": 8,
     "run": 9,
-    "build": 10,
+    "model": 10, "entry": 10,
     "cli": 11,
 }  # fmt: skip
 C_FLOORS = {
@@ -105,14 +105,14 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _upward(source: Path) -> list[str]:
     own = _room(_name(source).removesuffix(".py").replace("/", "."))
-    own_floor = -1 if own in OUTSIDE else FLOORS.get(own, FLOORS["build"])
+    own_floor = -1 if own in OUTSIDE else FLOORS.get(own, FLOORS["model"])
     wrong = []
     for module in _imports(source):
         if module.split(".")[0] != "pybuild" or module == "pybuild.__version__":
             continue
         room = _room(module)
-        floor = FLOORS.get(room, FLOORS["build"])  # pybuild's own names, lazily
-        lazy = own == "__init__" and room == "build"
+        floor = FLOORS.get(room, FLOORS["model"])  # pybuild's own names, lazily
+        lazy = own == "__init__" and room == "model"
         beside = (ROOT / "pybuild" / f"{own}.py").is_file() and (
             ROOT / "pybuild" / f"{room}.py"
         ).is_file()

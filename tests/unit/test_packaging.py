@@ -117,7 +117,7 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
         }
         assert wanted <= set(names)
     assert "pybuild/_data/libcrt.so" in names
-    assert not [name for name in names if "_build" in name or "__pycache__" in name]
+    assert not [name for name in names if "_build/" in name or "__pycache__" in name]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ Knows no operator: a node is a function name with string attributes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from pybuild.dtype import DType
 
 COPY, NOP = "__copy", "__nop"
+# storage id of an entry that the planner may place
+FREE = -1
 
 # (node, output of it)
 Reference = tuple[int, int]
@@ -21,7 +24,7 @@ Reference = tuple[int, int]
 class Entry:
     """One output of one node.
 
-    storage  number of the memory block that it lies in
+    storage  number of the memory block that it lies in, or FREE
     device   index into the table of devices
     """
 
@@ -30,6 +33,10 @@ class Entry:
     storage: int
     device: int = 0
     scope: str = "global"
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.bytes
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,8 @@ class Document:
 
     inputs  nodes, in the order of the executor's inputs; weights among them
     lazy    names of the inputs that get no memory before they are bound
-    facts   what our writer adds: the model's name, quantisation of inputs
+    facts   what our writer adds: the model's name, quantisation of inputs, and
+            "storage": "free" where the ids are no plan but one for each entry
     """
 
     source: str
@@ -78,6 +86,12 @@ class Document:
     def where(self, item: Item) -> str:
         """The place of a node, for messages."""
         return place(self.source, item)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether its storage ids are to be honoured."""
+        given = any(entry.storage != FREE for entry in self.entries)
+        return given and self.facts.get("storage") != "free"
 
     def entry_of(self, reference: Reference) -> int:
         return self.items[reference[0]].first + reference[1]

@@ -6,53 +6,61 @@ Our own writer says it in attrs.op; knows no library of functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.graphjson.document import COPY, NOP, Document, Entry, Item
-from pybuild.frontends.graphjson.values import decode, parse_json, quant_of
-from pybuild.graph import Attr, Graph, Node, Quant, Tensor, verify
+from pybuild.frontends.graphjson.document import FREE, Document, Entry, Item
+from pybuild.frontends.graphjson.resolve import (
+    attrs_of,
+    decoded,
+    is_flat,
+    missing,
+    operator_of,
+)
+from pybuild.frontends.graphjson.values import parse_json, quant_of
+from pybuild.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
+from pybuild.ops.function import CALL
+from pybuild.ops.functions import Functions
 from pybuild.ops.interpret import check_types
 from pybuild.ops.signatures import SIGNATURES, misfits
 
-# attributes of a node that are not those of its operator
-OWN = (
-    "func_name", "num_inputs", "num_outputs", "flatten_data",
-    "op", "outputs", "quant", "absent",
-)  # fmt: skip
-# functions that every graph executor has
-_RESERVED = {NOP: "reshape", COPY: "copy"}
 _DO_NOT_FIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
 )  # fmt: skip
 
 
-def to_graph(document: Document, params: Mapping[str, Array]) -> Graph:
+def to_graph(
+    document: Document,
+    params: Mapping[str, Array],
+    library: Functions | None = None,
+) -> Graph:
     """The graph; inputs that `params` has are its constants, other names are left.
 
-    Errors  BuildError with every node that names no operator, and all that is wrong
+    library  the functions of nodes that name no operator
+    Errors   BuildError with every function that it has not, and all that is wrong
     """
-    found: list[Problem] = list(_missing_operators(document))
+    known = Functions() if library is None else library
+    found: list[Problem] = list(missing(document, known))
     names = _entry_names(document, found)
-    tensors = _tensors(document, names, found)
-    nodes = []
+    maker = _Nodes(document, known, names, _tensors(document, names, found), found)
     for item in document.items:
-        operator = operator_of(item)
-        if operator in OPERATORS and not item.is_input:
-            nodes.append(_node(document, item, operator, names, found))
+        if not item.is_input and operator_of(item, known) in OPERATORS:
+            maker.add(item)
     inputs = {document.items[n].name: document.items[n] for n in document.inputs}
     constants = {n: v for n, v in params.items() if n in inputs}
     graph = Graph(
         name=str(document.facts.get("name") or PurePath(document.source).stem),
         source=document.source,
-        nodes=tuple(nodes),
-        tensors=tensors,
+        nodes=tuple(maker.nodes),
+        tensors=maker.tensors,
         inputs=tuple(n for n in inputs if n not in constants),
         outputs=tuple(names[document.entry_of(head)] for head in document.heads),
         constants=constants,
+        parameters=_parameters(document, constants, found),
+        storage=_storage(document, names),
     )
     found += _parameter_problems(document, graph, inputs)
     found += [Problem(graph.where(n), what) for n in graph.nodes for what in misfits(n)]
@@ -65,36 +73,26 @@ def to_graph(document: Document, params: Mapping[str, Array]) -> Graph:
     return graph
 
 
-def operator_of(item: Item) -> str:
-    """The operator that a node names; "" for a function of somebody's library."""
-    return item.attrs.get("op", _RESERVED.get(item.function, ""))
+def _parameters(
+    document: Document, constants: Mapping[str, Array], found: list[Problem]
+) -> dict[str, str]:
+    """The constants that are parameters, and the name of each, as our writer says."""
+    said = document.facts.get("parameters", {})
+    if not isinstance(said, dict) or not all(
+        isinstance(name, str) and name for name in said.values()
+    ):
+        what = "'metadata.pybuild.parameters' is not an object of names"
+        found.append(Problem(document.source, what))
+        return {}
+    return {name: said[name] for name in said if name in constants}
 
 
-def _missing_operators(document: Document) -> Iterator[Problem]:
-    """One finding for all functions, and one for each operator that is not ours."""
-    items = [item for item in document.items if not item.is_input]
-    functions = sorted({item.function for item in items if not operator_of(item)})
-    if functions:
-        nodes = [item.name for item in items if not operator_of(item)]
-        what = f"{len(nodes)} nodes ({_some(nodes)}) have no 'attrs.op' and call "
-        what += f"functions: {_some(functions)}"
-        hint = "this version of pybuild reads no function libraries; write the file "
-        hint += "with pybuild, or add 'op' and the operator's attributes to the nodes"
-        yield Problem(document.source, what, hint)
-    for item in items:
-        name = operator_of(item)
-        if name and name not in OPERATORS:
-            known = f"one of {', '.join(sorted(OPERATORS))}"
-            what = f"the operator '{name}' does not exist"
-            yield Problem(document.where(item), what, known)
-        if item.attrs.get("flatten_data") == "1" and name:
-            what = "'attrs.flatten_data' is \"1\", but operators have shapes"
-            yield Problem(document.where(item), what, 'write "0"')
-
-
-def _some(names: list[str], most: int = 12) -> str:
-    more = [f"and {len(names) - most} more"] if len(names) > most else []
-    return ", ".join([*names[:most], *more])
+def _storage(document: Document, names: list[str]) -> dict[str, int]:
+    """The blocks of the tensors, {} where the file leaves them to the planner."""
+    if not document.is_planned:
+        return {}
+    pairs = zip(names, document.entries, strict=True)
+    return {name: e.storage for name, e in pairs if e.storage != FREE}
 
 
 # ---- tensors ------------------------------------------------------------------
@@ -129,7 +127,7 @@ def _output_names(
     text = item.attrs.get("outputs")
     if text is None:
         return ()
-    names = _decoded(document, item, "outputs", text, found)
+    names = decoded(document, item, "outputs", text, found)
     good = isinstance(names, tuple) and all(isinstance(n, str) for n in names)
     if not good or len(names) != item.outputs:
         what = f"'attrs.outputs' is not a list of {item.outputs} names"
@@ -189,48 +187,72 @@ def _quant(
 # ---- nodes --------------------------------------------------------------------
 
 
-def _node(
-    document: Document,
-    item: Item,
-    operator: str,
-    names: list[str],
-    found: list[Problem],
-) -> Node:
-    attrs: dict[str, Attr] = {}
-    if "op" in item.attrs:  # the reserved functions have no attributes of ours
-        for key in sorted(item.attrs.keys() - set(OWN)):
-            attrs[key] = _decoded(document, item, key, item.attrs[key], found)
-    reads = [names[document.entry_of(reference)] for reference in item.inputs]
-    absent = _decoded(document, item, "absent", item.attrs.get("absent", "[]"), found)
-    for place in _places(document, item, absent, found):
-        reads.insert(place, "")
-    outputs = tuple(names[item.first : item.first + item.outputs])
-    device = document.entries[item.first].device
-    return Node(operator, item.name, tuple(reads), outputs, attrs, device)
+@dataclass
+class _Nodes:
+    """The nodes so far, and the types of all tensors."""
 
+    document: Document
+    functions: Functions
+    names: list[str]
+    tensors: dict[str, Tensor]
+    found: list[Problem]
+    nodes: list[Node] = field(default_factory=list)
 
-def _places(
-    document: Document, item: Item, absent: Attr, found: list[Problem]
-) -> tuple[int, ...]:
-    """Where among the inputs of a node one is left out, in order."""
-    signature = SIGNATURES[operator_of(item)]
-    most = range(signature.least, min(signature.most, len(item.inputs) + 8))
-    good = isinstance(absent, tuple) and all(place in most for place in absent)
-    if not good or tuple(sorted(set(absent))) != absent:
-        what = "'attrs.absent' does not list places of inputs that may be absent"
-        found.append(Problem(document.where(item), what))
-        return ()
-    return tuple(absent)
+    def add(self, item: Item) -> None:
+        """The node of an item, between reshapes if its function wants flat tensors."""
+        operator = operator_of(item, self.functions)
+        if operator == CALL and "op" in item.attrs:
+            return
+        attrs = attrs_of(self.document, item, self.functions, self.found)
+        reads = [self.names[self.document.entry_of(ref)] for ref in item.inputs]
+        outputs = self.names[item.first : item.first + item.outputs]
+        device = self.document.entries[item.first].device
+        flat = is_flat(item) and operator != CALL
+        if flat:
+            reads = [self._flattened(item, name, device) for name in reads]
+        for place in self._places(item, operator):
+            reads.insert(place, "")
+        made = [self._flat(item, name) for name in outputs] if flat else outputs
+        node = Node(operator, item.name, tuple(reads), tuple(made), attrs, device)
+        self.nodes.append(node)
+        for name, shaped in zip(made, outputs, strict=True):
+            if name != shaped:
+                self._reshape(item, name, shaped, device)
 
+    def _flattened(self, item: Item, name: str, device: int) -> str:
+        made = self._flat(item, name)
+        if made != name:
+            self._reshape(item, name, made, device)
+        return made
 
-def _decoded(
-    document: Document, item: Item, key: str, text: str, found: list[Problem]
-) -> Attr:
-    try:
-        return decode(text)
-    except ValueError as error:
-        found.append(Problem(document.where(item), f"'attrs.{key}' {error}"))
-        return None
+    def _flat(self, item: Item, name: str) -> str:
+        """A new tensor of one dimension; the tensor itself if it has no more."""
+        tensor = self.tensors[name]
+        if len(tensor.shape) == 1:
+            return name
+        made = _unused(f"{name}.flat", 0, set(self.tensors))
+        self.tensors[made] = replace(tensor, name=made, shape=(tensor.size,))
+        return made
+
+    def _reshape(self, item: Item, source: str, made: str, device: int) -> None:
+        name = f"{item.name}.flat"
+        node = Node("reshape", name, (source,), (made,), {}, device)
+        self.nodes.append(node)
+
+    def _places(self, item: Item, operator: str) -> tuple[int, ...]:
+        """Where among the inputs of a node one is left out, in order."""
+        text = item.attrs.get("absent", "[]")
+        absent = decoded(self.document, item, "absent", text, self.found)
+        signature = SIGNATURES[operator]
+        most = range(signature.least, min(signature.most, len(item.inputs) + 8))
+        if operator == CALL:
+            most = range(0)
+        good = isinstance(absent, tuple) and all(place in most for place in absent)
+        if not good or tuple(sorted(set(absent))) != absent:
+            what = "'attrs.absent' does not list places of inputs that may be absent"
+            self.found.append(Problem(self.document.where(item), what))
+            return ()
+        return tuple(absent)
 
 
 # ---- checks -------------------------------------------------------------------

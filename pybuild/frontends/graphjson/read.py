@@ -11,6 +11,7 @@ from typing import Any
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.graphjson.document import (
+    FREE,
     Document,
     Entry,
     Item,
@@ -187,9 +188,9 @@ def _entry_problems(
             shape = lists["shape"][entry]
             if any(dim < 0 for dim in shape):
                 yield Problem(where, f"has shape {shape}")
-            for key in ("storage_id", "device_index"):
+            for key, least in (("storage_id", FREE), ("device_index", 0)):
                 number = lists.get(key, [0] * (entry + 1))[entry]
-                if number < 0:
+                if number < least:
                     yield Problem(where, f"'attrs.{key}' is {number}")
         devices = lists.get("device_index", [])[item.first : item.first + item.outputs]
         if len(set(devices)) > 1:
@@ -209,7 +210,7 @@ def _entries(lists: Mapping[str, Sequence[Any]]) -> tuple[Entry, ...]:
         for shape, kind, storage, device, scope in zip(
             lists["shape"],
             lists["dltype"],
-            lists["storage_id"],
+            lists.get("storage_id", [FREE] * count),
             lists.get("device_index", [0] * count),
             lists.get("storage_scope", ["global"] * count),
             strict=True,

@@ -1,6 +1,7 @@
 """Whether the storage ids of a document can hold what they must, for as long as needed.
 
-An input keeps its memory to itself; a result is not written over before its last use.
+An input keeps its memory to itself; a result is not written over before its last use;
+a view lies where its input does and is no larger.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pybuild.errors import Problem
-from pybuild.frontends.graphjson.document import Document, Item
+from pybuild.frontends.graphjson.document import FREE, Document, Item
 
 _FOREVER = 1 << 62
 
@@ -33,8 +34,14 @@ def storage_problems(document: Document) -> list[Problem]:
     by_storage: dict[int, list[_Use]] = {}
     for use in uses:
         number = document.entries[use.entry].storage
-        by_storage.setdefault(number, []).append(use)
-    return [
+        if number != FREE:
+            by_storage.setdefault(number, []).append(use)
+    found = [
+        Problem(document.where(item), what)
+        for item in document.items
+        for what in _view_problems(document, item)
+    ]
+    return found + [
         Problem(document.where(document.items[later.node]), what)
         for number, sharers in by_storage.items()
         for later, what in _conflicts(document, number, sharers)
@@ -72,11 +79,29 @@ def _roots(document: Document) -> Mapping[int, int]:
     return roots
 
 
+def _is_plain_view(item: Item) -> bool:
+    return item.is_view and len(item.inputs) == 1 and item.outputs == 1
+
+
 def _is_shared_view(document: Document, item: Item) -> bool:
-    if not (item.is_view and len(item.inputs) == 1 and item.outputs == 1):
+    if not _is_plain_view(item):
         return False
     shown = document.entries[document.entry_of(item.inputs[0])]
-    return shown.storage == document.entries[item.first].storage
+    return document.entries[item.first].storage in (shown.storage, FREE)
+
+
+def _view_problems(document: Document, item: Item) -> Iterator[str]:
+    """What is wrong with a `__nop`, which writes nothing anywhere."""
+    if not _is_plain_view(item):
+        return
+    name = document.items[item.inputs[0][0]].name
+    shown = document.entries[document.entry_of(item.inputs[0])]
+    entry = document.entries[item.first]
+    if entry.bytes != shown.bytes:
+        yield f"shows '{name}', {shown.bytes} bytes, as {entry.bytes} bytes"
+    if entry.storage not in (shown.storage, FREE) and shown.storage != FREE:
+        what = f"shows '{name}' of storage {shown.storage}, but lies in "
+        yield f"{what}storage {entry.storage}"
 
 
 def _conflicts(
@@ -105,6 +130,8 @@ def _conflicts(
 def _overwrites(document: Document, number: int, other: _Use) -> str:
     what = f"writes over '{_name(document, other)}' (storage {number})"
     item = document.items[other.node]
+    if item.name in document.lazy and item.is_input:
+        return f"{what}, an input that is bound late"
     if item.is_input:
         return f"{what}, an input"
     if other.last == _FOREVER:

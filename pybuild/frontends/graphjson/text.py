@@ -21,7 +21,7 @@ LISTS = {
     "storage_scope": "list_str",
     "lazy_init_input": "list_str",
 }
-REQUIRED_LISTS = ("dltype", "storage_id", "shape")
+REQUIRED_LISTS = ("dltype", "shape")
 _SKIPPED_TAGS = ("list_int", "size_t")
 _LIMIT = 2**31
 

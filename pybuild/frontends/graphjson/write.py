@@ -9,16 +9,19 @@ import json
 from typing import Any
 
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.graphjson.graph import OWN
 from pybuild.frontends.graphjson.read import FACTS, FACTS_VERSION
+from pybuild.frontends.graphjson.resolve import OWN
 from pybuild.frontends.graphjson.values import encode, quant_facts
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.function import CALL
 from pybuild.params.blob import write_blob
 
 
 def dump(graph: Graph) -> tuple[str, bytes]:
-    """The JSON text and the parameter blob of a graph; every value its own storage.
+    """The JSON text and the parameter blob of a graph.
 
+    A value of the graph without storage has its own; a call of a user's function has
+    that function's name and no `op`.
     Errors  BuildError for attributes that no text can hold
     """
     sources = _sources(graph)
@@ -40,7 +43,7 @@ def dump(graph: Graph) -> tuple[str, bytes]:
         "nodes": nodes,
         "arg_nodes": list(range(len(sources))),
         "heads": [[*entries[name], 0] for name in graph.outputs],
-        "attrs": _lists(tensors, _devices(graph, sources)),
+        "attrs": _lists(graph, tensors, _devices(graph, sources)),
         "node_row_ptr": rows,
         "metadata": {FACTS: _facts(graph, sources)},  # last: others stop reading here
     }
@@ -74,15 +77,21 @@ def _operator(
         "op": node.op,
         "outputs": _json(list(node.outputs)),
     }
+    plain = node.attrs
+    if node.op == CALL:
+        attrs["func_name"] = node.attrs["function"].name
+        attrs["flatten_data"] = "1" if node.attrs["flat"] else "0"
+        del attrs["op"]
+        plain = {}
     quants = [quant_facts(graph.tensor(name).quant) for name in node.outputs]
     if any(quants):
         attrs["quant"] = _json(quants)
     absent = [place for place, name in enumerate(node.inputs) if not name]
     if absent:
         attrs["absent"] = _json(absent)
-    for key in sorted(node.attrs):
+    for key in sorted(plain):
         try:
-            attrs[key] = encode(node.attrs[key])
+            attrs[key] = encode(plain[key])
         except TypeError as error:
             what = f"the attribute '{key}' is a {error}, which has no text"
             found.append(Problem(graph.where(node), what))
@@ -100,10 +109,17 @@ def _devices(graph: Graph, sources: list[str]) -> list[int]:
     return found + [node.device for node in graph.nodes for _ in node.outputs]
 
 
-def _lists(tensors: list[Tensor], devices: list[int]) -> dict[str, Any]:
+def _is_planned(graph: Graph) -> bool:
+    return bool(graph.storage) and graph.storage.keys() >= graph.tensors.keys()
+
+
+def _lists(graph: Graph, tensors: list[Tensor], devices: list[int]) -> dict[str, Any]:
+    blocks = list(range(len(tensors)))
+    if _is_planned(graph):
+        blocks = [graph.storage[tensor.name] for tensor in tensors]
     lists: dict[str, Any] = {
         "dltype": ["list_str", [t.dtype.value for t in tensors]],
-        "storage_id": ["list_int", list(range(len(tensors)))],
+        "storage_id": ["list_int", blocks],
         "shape": ["list_shape", [list(t.shape) for t in tensors]],
     }
     if any(devices):
@@ -113,9 +129,13 @@ def _lists(tensors: list[Tensor], devices: list[int]) -> dict[str, Any]:
 
 def _facts(graph: Graph, sources: list[str]) -> dict[str, Any]:
     quants = {name: quant_facts(graph.tensor(name).quant) for name in sources}
+    more: dict[str, Any] = {} if _is_planned(graph) else {"storage": "free"}
+    if graph.parameters:
+        more["parameters"] = dict(sorted(graph.parameters.items()))
     return {
         "version": FACTS_VERSION,
         "name": graph.name,
+        **more,
         "quant": {name: facts for name, facts in quants.items() if facts},
     }
 

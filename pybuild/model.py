@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,8 @@ from pybuild import __version__, passes
 from pybuild.dtype import Array
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.c import block_comment
+from pybuild.emit.external import must_have_sources
+from pybuild.emit.external import sources as external_sources
 from pybuild.emit.header import header_file
 from pybuild.emit.model_c import model_file, weights_file
 from pybuild.emit.names import identifier, is_prefix
@@ -47,24 +48,30 @@ class Model:
     graph: Graph
     rounding: str
     digest: str
-    _lowered: dict[tuple[str, tuple[tuple[str, str], ...]], Graph] = field(
+    _lowered: dict[tuple[object, ...], Graph] = field(
         default_factory=dict, compare=False, repr=False
     )
 
     def lower(
-        self, rounding: str | None = None, layout: Mapping[str, str] | None = None
+        self,
+        rounding: str | None = None,
+        layout: Mapping[str, str] | None = None,
+        storage: str = "planned",
     ) -> Graph:
         """The graph after all passes.
 
+        storage  "given": with few passes, so that the storage of the file still fits
         Errors  BuildError with every finding
         """
         rule = rounding or self.rounding
         if rule not in ROUNDINGS:
             raise BuildError("--rounding", f"'{rule}' is not known", _one_of(ROUNDINGS))
-        key = (rule, tuple(sorted((layout or {}).items())))
+        key = (rule, tuple(sorted((layout or {}).items())), storage)
         if key not in self._lowered:
             options = passes.PassOptions(rounding=rule, layout=dict(layout or {}))
-            self._lowered[key] = passes.run(self.graph, options)
+            given = self.graph.storage if storage == "given" else {}
+            graph = replace(self.graph, storage=given)
+            self._lowered[key] = passes.run(graph, options)
         return self._lowered[key]
 
     def with_parameters(self, params: str | Collection[str] | None) -> Model:
@@ -103,6 +110,7 @@ class Model:
         params: str | Collection[str] | None = None,
         lazy: Collection[str] = (),
         names: str = "full",
+        storage: str = "planned",
     ) -> Library:
         """Plans the model and, with `out`, writes the C tree there.
 
@@ -110,15 +118,17 @@ class Model:
                 share and replace; None: as the model says
         lazy    inputs that get no memory until they are bound
         names   "full", or "ids": no names in flash, tensors have numbers
+        storage  "given": tensors share memory as a graph JSON file says, where it does
         Units   ram_limit: bytes of arena
         Errors  BuildError, LimitError; then nothing is written
         """
         _require(input, ("reuse", "keep"), "--input")
         _require(optimise, ("size", "balanced", "speed"), "--optimise")
         _require(names, ("full", "ids"), "--names")
+        _require(storage, ("planned", "given"), "storage")
         prefix = _prefix(name, self.path)
         model = self.with_parameters(params)
-        graph = replace(model.lower(rounding, layout), name=prefix)
+        graph = replace(model.lower(rounding, layout, storage), name=prefix)
         offers = _offers(graph, target, optimise)
         _all_known(lazy, graph.inputs, "--lazy")
         plan = make_plan(
@@ -126,7 +136,7 @@ class Model:
         )
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
-            "optimise": optimise, "layout": layout, "names": names,
+            "optimise": optimise, "layout": layout, "names": names, "storage": storage,
         }  # fmt: skip
         tables = replace(make_tables(plan, prefix), named=names == "full")
         library = Library(model, plan, tables, rounding or self.rounding, options)
@@ -172,23 +182,21 @@ class Library:
         )
 
     def sources(self) -> dict[str, str]:
-        """NAME.h, NAME.c, NAME_weights.c: file name -> text."""
+        """NAME.h, NAME.c, NAME_weights.c, users' functions: file name -> text."""
         name, tables = self.name, self.tables
-        return {
+        own = {
             f"{name}.h": header_file(tables, self._banner(f"{name}.h")),
             f"{name}.c": model_file(tables, self._banner(f"{name}.c")),
             f"{name}_weights.c": weights_file(
                 tables, self._banner(f"{name}_weights.c")
             ),
         }
+        taken = (*own, f"{name}_selftest.c")
+        return own | external_sources((func for func, _ in tables.kernels), taken)
 
     def files(self) -> dict[str, str]:
         """The whole tree: path -> text."""
-        from pybuild.ops.interpret import interpret
-        from pybuild.run.samples import example_inputs
-
-        graph = self.plan.graph
-        values = interpret(graph, example_inputs(graph))
+        values = self._example()
         file = f"{self.name}_selftest.c"
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
         numbers = {} if self.tables.named else names_file(self.tables)
@@ -201,6 +209,22 @@ class Library:
                 **numbers,
             },
         )
+
+    def _example(self) -> Mapping[str, Array]:
+        """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
+        from pybuild.ops.function import has_reference
+        from pybuild.ops.interpret import interpret
+        from pybuild.run.samples import example_inputs
+
+        graph = self.plan.graph
+        inputs = example_inputs(graph)
+        if all(map(has_reference, graph.nodes)):
+            return interpret(graph, inputs)
+        net = self.host()
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        net.run()
+        return {**inputs, **net.outputs()}
 
     def host(self, backend: str = "llvm") -> Net:
         """An instance on this machine, driven through crt.
@@ -216,6 +240,7 @@ class Library:
     def instance(self, backend: str = "llvm") -> Net:
         """As host(), with no parameter bound."""
         _require(backend, ("llvm", "c"), "--backend")
+        must_have_sources(func for func, _ in self.tables.kernels)
         if backend == "llvm":
             from pybuild.run.jit import jit_net
 
@@ -266,39 +291,6 @@ class Library:
         text += f"(sha256 {self.model.digest[:16]}); regenerate, do not edit.\n"
         text += f"Rounding {self.rounding}: {promise(self.plan.graph, self.rounding)}."
         return "\n".join([*block_comment(text), ""])
-
-
-def load(path: str | Path, input_dims: Mapping[str, int] | None = None) -> Model:
-    """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
-
-    input_dims  values of the dimensions that the file leaves open, by name
-    Errors      BuildError with every finding
-    """
-    where = str(path)
-    suffix = Path(where).suffix.lower()
-    short = Path(where).name
-    try:
-        data = Path(where).read_bytes()
-    except OSError as error:
-        raise BuildError(where, f"cannot be read ({error.strerror})") from None
-    dims = dict(input_dims or {})
-    digest = hashlib.sha256(data).hexdigest()
-    if suffix == ".tflite":
-        from pybuild.frontends import tflite
-
-        return Model(where, tflite.load(short, data, dims), "litert", digest)
-    if suffix == ".onnx":
-        from pybuild.frontends import onnx
-
-        return Model(where, onnx.load(short, data, dims), "onnx", digest)
-    if suffix == ".json":
-        from pybuild.frontends import graphjson
-
-        beside = Path(where).with_suffix(".params")
-        params = beside.read_bytes() if beside.is_file() else None
-        return Model(where, graphjson.load(short, data, params), "litert", digest)
-    hint = "give .tflite, .onnx or graph .json"
-    raise BuildError(short, f"files '{suffix}' are not read", hint)
 
 
 def _offers(
