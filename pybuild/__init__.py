@@ -17,13 +17,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pybuild.entry import build, load
     from pybuild.graph_builder import GraphBuilder
-    from pybuild.model import Library, Model
+    from pybuild.library import Library
+    from pybuild.model import Model
     from pybuild.ops.functions import function, functions
 
 # imported when first used: `import pybuild` is quick
 _LATE = {
     "GraphBuilder": "graph_builder",
-    "Library": "model",
+    "Library": "library",
     "Model": "model",
     "build": "entry",
     "function": "ops.functions",

@@ -10,7 +10,8 @@ from typing import Any
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
-from pybuild.model import Library, Model
+from pybuild.library import Library
+from pybuild.model import Model
 from pybuild.ops.functions import AnyFunctions
 
 

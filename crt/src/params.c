@@ -206,6 +206,7 @@ int crt_params_verify(struct crt_params *p, const void *image, size_t bytes)
     if (p == NULL)
         return CRT_ERR_NULL;
     p->image = NULL;
+    p->unpacked = NULL;
     p->count = 0;
     p->plan = 0;
     p->content = 0;
@@ -253,6 +254,23 @@ int crt_params_find(const struct crt_params *p, const char *name)
     return CRT_ERR_NAME;
 }
 
+uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index)
+{
+    struct crt_param param;
+    uint32_t at = 0;
+    uint32_t i;
+
+    for (i = 0; i < index; i++) {
+        read_entry(p->image, i, &param);
+        if (param.codec == CRT_CODEC_NONE)
+            continue;
+        if (param.bytes > UINT32_MAX - CRT_UNPACK_ALIGN - at)
+            return UINT32_MAX; /* more than there can be: never enough */
+        at += (param.bytes + CRT_UNPACK_ALIGN - 1u) & ~(CRT_UNPACK_ALIGN - 1u);
+    }
+    return at;
+}
+
 int crt_params_get(const struct crt_params *p, uint32_t index,
                    struct crt_param *param)
 {
@@ -261,5 +279,10 @@ int crt_params_get(const struct crt_params *p, uint32_t index,
     if (index >= p->count)
         return CRT_ERR_INDEX;
     read_entry(p->image, index, param);
+    if (p->unpacked != NULL && param->codec != CRT_CODEC_NONE) {
+        param->data = p->unpacked + crt_params_unpacked_at(p, index);
+        param->stored = param->bytes;
+        param->codec = CRT_CODEC_NONE;
+    }
     return CRT_OK;
 }

@@ -1,109 +1,39 @@
-/* unpack.c: packed payloads back to bytes. The block is never trusted: every
- * length is compared with what is left before it is used.
+/* unpack.c: packed parameters of images back to bytes.
  * Knows no model. */
 #include "crt/unpack.h"
+#include "crt/lz4.h"
 #include "crt/port.h"
 
-enum { MIN_MATCH = 4 };
-
-/* A block that is being read, and where its bytes go. */
-struct lz4 {
-    const uint8_t *in;
-    const uint8_t *in_end;
-    uint8_t *out;
-    uint8_t *out_start;
-    uint8_t *out_end;
-};
-
-static uint32_t left_in(const struct lz4 *z)
+uint32_t crt_params_unpacked_bytes(const struct crt_params *p)
 {
-    return (uint32_t)(z->in_end - z->in);
+    return p == NULL ? 0 : crt_params_unpacked_at(p, p->count);
 }
 
-static uint32_t left_out(const struct lz4 *z)
+int crt_params_unpack_all(struct crt_params *p, void *memory, uint32_t bytes,
+                          crt_codec *codec, void *context)
 {
-    return (uint32_t)(z->out_end - z->out);
-}
+    struct crt_param param;
+    uint32_t i;
 
-/* Reads a length, at most `most`, whose first 4 bits are `bits`. */
-static int read_length(struct lz4 *z, uint32_t bits, uint32_t most,
-                       uint32_t *length)
-{
-    uint32_t more = bits == 15 ? 255 : 0;
-
-    if (bits > most)
-        return CRT_ERR_UNPACK;
-    while (more == 255) {
-        if (z->in == z->in_end)
-            return CRT_ERR_UNPACK;
-        more = *z->in++;
-        if (more > most - bits)
-            return CRT_ERR_UNPACK;
-        bits += more;
-    }
-    *length = bits;
-    return CRT_OK;
-}
-
-static int copy_literals(struct lz4 *z, uint32_t bits)
-{
-    uint32_t length;
-    int error = read_length(z, bits, left_out(z), &length);
-
-    if (error != CRT_OK || length > left_in(z))
-        return CRT_ERR_UNPACK;
-    crt_copy(z->out, z->in, length);
-    z->in += length;
-    z->out += length;
-    return CRT_OK;
-}
-
-static int copy_match(struct lz4 *z, uint32_t bits)
-{
-    const uint8_t *from;
-    uint32_t distance;
-    uint32_t length;
-
-    if (left_in(z) < 2 || left_out(z) < MIN_MATCH)
-        return CRT_ERR_UNPACK;
-    distance = (uint32_t)z->in[0] | (uint32_t)z->in[1] << 8;
-    z->in += 2;
-    if (distance == 0 || distance > (size_t)(z->out - z->out_start))
-        return CRT_ERR_UNPACK;
-    if (read_length(z, bits, left_out(z) - MIN_MATCH, &length) != CRT_OK)
-        return CRT_ERR_UNPACK;
-    from = z->out - distance;
-    for (length += MIN_MATCH; length > 0; length--)
-        *z->out++ = *from++; /* may read what it has just written */
-    return CRT_OK;
-}
-
-int crt_lz4_unpack(const void *from, uint32_t from_bytes, void *to,
-                   uint32_t to_bytes)
-{
-    struct lz4 z;
-    int error = CRT_OK;
-
-    if (from == NULL || to == NULL)
+    if (p == NULL || memory == NULL)
         return CRT_ERR_NULL;
-    z.in = (const uint8_t *)from;
-    z.in_end = z.in + from_bytes;
-    z.out_start = (uint8_t *)to;
-    z.out = z.out_start;
-    z.out_end = z.out + to_bytes;
-    while (error == CRT_OK) {
-        uint32_t token;
+    if (p->unpacked != NULL) /* it is: nothing is packed any more */
+        return CRT_OK;
+    if (bytes < crt_params_unpacked_bytes(p))
+        return CRT_ERR_SIZE;
+    if (((uintptr_t)memory & (CRT_UNPACK_ALIGN - 1u)) != 0)
+        return CRT_ERR_ALIGN;
+    for (i = 0; i < p->count; i++) {
+        uint8_t *to = (uint8_t *)memory + crt_params_unpacked_at(p, i);
+        int error = crt_params_get(p, i, &param);
 
-        if (z.in == z.in_end)
-            return CRT_ERR_UNPACK;
-        token = *z.in++;
-        error = copy_literals(&z, token >> 4);
-        if (error == CRT_OK && z.in == z.in_end)
-            return z.out == z.out_end ? CRT_OK : CRT_ERR_UNPACK;
-        if (error == CRT_OK)
-            error = copy_match(&z, token & 15u);
+        if (error == CRT_OK && param.codec != CRT_CODEC_NONE)
+            error = crt_params_unpack(&param, to, param.bytes, codec, context);
+        if (error != CRT_OK)
+            return error;
     }
-    return error;
+    p->unpacked = (const uint8_t *)memory;
+    return CRT_OK;
 }
 
 int crt_params_unpack(const struct crt_param *param, void *to, uint32_t bytes,

@@ -320,6 +320,7 @@ int crt_params_close(struct crt_params *p)
     if (p->users != 0)
         return CRT_ERR_IN_USE;
     p->image = NULL;
+    p->unpacked = NULL;
     p->count = 0;
     p->plan = 0;
     p->content = 0;

@@ -13,6 +13,7 @@ USAGE = 64
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
+COMPRESSIONS = ("none", "lz4", "lz4-layer")
 SIZE = re.compile(r"(\d+)\s*(|[kKmM])(i?[bB])?")
 
 
@@ -99,6 +100,12 @@ def _build_options(verb: argparse.ArgumentParser) -> None:
     add("--input", choices=("reuse", "keep"), default="reuse", help="inputs after run")
     add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
     add("--names", choices=("full", "ids"), default="full", help="strings in flash")
+    text = "weights that can be loaded and shared: 'replaceable' for all, or a NAME"
+    add("--params", action="append", metavar="NAME", help=text)
+    text = "an input without memory, until it is bound"
+    add("--lazy", action="append", default=[], metavar="INPUT", help=text)
+    text = "of weights: unpacked once to RAM, or layer by layer to the arena"
+    add("--compress", choices=COMPRESSIONS, default="none", help=text)
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
     add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pybuild.package.report import Boundary, Layer, Report
+from pybuild.package.report import Boundary, Layer, Report, Stored
 
 if TYPE_CHECKING:
     from pybuild.run.bench import BenchResult
@@ -55,9 +55,28 @@ def show_report(report: Report) -> None:
     for role, tensors in (("input", report.inputs), ("output", report.outputs)):
         for tensor in tensors:
             print(f"{role:6} {_boundary(tensor)}")
+    if ram.unpacked:
+        print(f"RAM    unpacked weights {ram.unpacked:,} bytes, for all instances")
+    _show_stored("parameter", report.parameters)
+    _show_stored("packed constant", report.packed)
     for copy in report.copies:
         print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
     print(f"equal  {report.reference} (rounding {report.rounding})")
+
+
+def _show_stored(kind: str, rows: Sequence[Stored]) -> None:
+    if not rows:
+        return
+    columns = [(kind, "left"), ("bytes", "right"), ("in flash", "right")]
+    columns += [("saved", "right"), ("arranged", "left")]
+    shown = []
+    for row in rows:
+        saved = f"{100 * (row.bytes - row.stored) / max(row.bytes, 1):.1f} %"
+        form = "row-major" if row.layout == 0 else f"for its kernel ({row.layout:08x})"
+        form += f", second copy of {short(row.copy_of)}" if row.copy_of else ""
+        sizes = (f"{row.bytes:,}", f"{row.stored:,}", saved)
+        shown.append((short(row.name), *sizes, form if kind == "parameter" else ""))
+    table("", columns, shown)
 
 
 def _show_layers(layers: Sequence[Layer]) -> None:

@@ -147,7 +147,17 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
             ram_limit=args.ram_limit,
             layout=dict(args.layout),
             names=args.names,
+            params=_params(args.params),
+            lazy=args.lazy,
+            compress=args.compress,
         )
+
+
+def _params(names: list[str] | None) -> str | list[str] | None:
+    """What Model.build wants."""
+    if names and len(names) == 1 and names[0] in ("constant", "replaceable"):
+        return names[0]
+    return names
 
 
 def _raise_all(errors: list[BuildError]) -> None:

@@ -36,6 +36,8 @@ _RESERVED = (
     "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
     "operands", "constants", "tensors", "regions", "check_int", "check_float",
     "check_size", "predict", "inputs", "outputs", "parameters",
+    "params_image", "open_params", "load_params", "share_params", "release_params",
+    "layouts", "region_devices",
 )  # fmt: skip
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 
@@ -90,6 +92,7 @@ class _Maker:
             regions=((self.plan.arena_bytes, 0),),
             device_count=1,
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
+            unpacks=bool(self.plan.unpacks),
         )
 
     def _tensor(self, name: str, is_input: bool) -> TensorRow:
@@ -131,11 +134,13 @@ class _Maker:
         candidate = step.candidate
         self._must_count(step)
         comment = describe(step, self.plan)
-        kernel = self._kernel(candidate.func, comment)
+        kernel = ""
+        if candidate.func is not None:
+            kernel = self._kernel(candidate.func, comment)
         layer = self.layer_names.of(step.node.name)
         packed = [
             ""
-            if c.parameters
+            if c.is_bound
             else self._constant(
                 f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}"
             )
@@ -150,7 +155,7 @@ class _Maker:
                     "", step.scratch_at, candidate.scratch, 0, 1, 1, 1, 0, 0, "scratch"
                 )
             )
-        self.operands += [self._bound(c) for c in candidate.constants if c.parameters]
+        self.operands += [self._bound(c) for c in candidate.constants if c.is_bound]
         return StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
@@ -168,7 +173,10 @@ class _Maker:
         )
 
     def _bound(self, packed: Packed) -> Operand:
-        """A parameter, whole, wherever it is bound."""
+        """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
+        if packed.place:
+            at = self.plan.places[packed.place].at
+            return Operand("", at, packed.array.nbytes, 0, 1, 1, 1, 0, 0, packed.place)
         slot = self.plan.slots[key_of(packed)]
         buffer = self.slot_buffers[slot.name]
         size = slot.value.nbytes
@@ -276,12 +284,16 @@ def accessors(symbol: str) -> tuple[str, str, str]:
 def pointer_count(step: Step) -> int:
     """Length of `p` for one step."""
     c = step.candidate
+    if c.func is None:
+        return 0
     rows = sum(a.window for a in (*c.outputs, *c.inputs))
     return rows + len(c.constants) + (1 if c.scratch else 0)
 
 
 def describe(step: Step, plan: Plan) -> str:
     """Operator, shapes and source layer of a step, for readers of the C."""
+    if step.candidate.func is None:
+        return f"{step.node.op} '{step.node.name}'"
 
     def shape(name: str) -> str:
         return f"[{','.join(map(str, plan.graph.tensor(name).shape))}]"

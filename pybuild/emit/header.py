@@ -5,6 +5,7 @@ from __future__ import annotations
 from pybuild.dtype import DType
 from pybuild.emit.c import block_comment, expression
 from pybuild.emit.model_llvm import ABI
+from pybuild.emit.params_c import open_arguments
 from pybuild.emit.stateless import declarations
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.loop import const
@@ -108,11 +109,28 @@ int {name}_selftest(struct {name} *m);
 #endif
 """
     lines = text.split("\n")
-    return [*lines, *_parameters(name)] if tables.parameters else lines
+    return [*lines, *_parameters(tables)] if tables.parameters else lines
 
 
-def _parameters(name: str) -> list[str]:
+def _parameters(tables: Tables) -> list[str]:
+    name, upper = tables.name, tables.name.upper()
+    ram = ""
+    if tables.unpacked_bytes:
+        ram = f"""
+/* RAM for what is packed in it: caller-owned, once for all instances, at a
+ * multiple of CRT_UNPACK_ALIGN. */
+#define {upper}_UNPACKED_BYTES {tables.unpacked_bytes}u
+"""
     text = f"""\
+/* The parameters that the model came with: an image in flash. */
+#define {upper}_PARAMS_BYTES {tables.image_bytes}u
+{ram}
+/* Verifies it{" and unpacks it to ram" if ram else ""}; once, for all instances.
+ *
+ * Owner   params is the caller's and must outlive the instances
+ * Errors  CRT_ERR_CHECKSUM and others of crt/params.h: flash is damaged */
+int {name}_open_params({open_arguments(tables)});
+
 /* Binds the parameters of an image that was verified (crt/params.h), where they
  * lie: in flash, or in a file. Any number of instances may have the same.
  *

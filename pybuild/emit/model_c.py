@@ -5,6 +5,7 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pybuild.dtype import Array, DType
@@ -43,7 +44,8 @@ def weights_file(tables: Tables, banner: str) -> str:
 def model_file(tables: Tables, banner: str) -> str:
     """NAME.c: kernels, step tables, and the functions of the header."""
     name = tables.name
-    parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"', ""]
+    parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"']
+    parts += ['#include "crt/lz4.h"', ""] if tables.unpacks else [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
         line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")
@@ -66,11 +68,19 @@ def _declaration(constant: Constant) -> str:
 
 
 def _fold(line: str) -> list[str]:
-    if len(line) <= 80 or " " not in line[4:]:
+    """Broken at spaces, none of them in a string."""
+    if len(line) <= 80:
         return [line]
-    at = line.rfind(" ", 4, 80)
-    at = at if at > 0 else line.find(" ", 4)
-    return [line[:at], *_fold("    " + line[at + 1 :])] if at > 0 else [line]
+    strings = [m.span() for m in re.finditer(r'"(?:[^"\\]|\\.)*"', line)]
+    spaces = [
+        at
+        for at, char in enumerate(line)
+        if char == " " and at >= 4 and not any(a < at < b for a, b in strings)
+    ]
+    if not spaces:
+        return [line]
+    at = max((at for at in spaces if at < 80), default=spaces[0])
+    return [line[:at], *_fold("    " + line[at + 1 :])]
 
 
 def number_lines(array: Array) -> list[str]:
@@ -158,6 +168,7 @@ def _model(tables: Tables) -> list[str]:
     lines += _table(f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"])
     label = c_string(name) if tables.named else "NULL"
     layouts, devices = "NULL", "NULL"
+    unpack = "crt_lz4_unpack" if tables.unpacks else "NULL"
     if tables.parameters:
         layouts = f"{name}_layouts"
         numbers = (f"    {row.layout}u," for row in tables.parameters)
@@ -176,7 +187,7 @@ def _model(tables: Tables) -> list[str]:
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
-        f"    {devices}, NULL, NULL,",
+        f"    {devices}, {unpack}, NULL,",
         f"    {', '.join(map(str, counts))}",
         "};",
         "",

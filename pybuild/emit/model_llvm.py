@@ -31,6 +31,8 @@ def module(tables: Tables, triple: str = "", layout: str = "") -> str:
     kernels = llvm_declarations(func for func, _ in tables.kernels)
     kernels += [_kernel(func) for func, _ in tables.kernels]
     data = [_constant(c) for c in tables.constants]
+    if tables.unpacks:
+        head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
     return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
                       declarations(), ""])  # fmt: skip
 
@@ -142,7 +144,8 @@ def _model(tables: Tables) -> list[str]:
     parts = ("stages", "steps", "tensors", "layouts", "regions", "region_devices")
     fields.append(("ptr", _symbol(_name(tables))))
     fields += [("ptr", f"@{name}_{part}") for part in parts]
-    fields += [("ptr", "null"), ("ptr", "null")]
+    unpack = "@crt_lz4_unpack" if tables.unpacks else "null"
+    fields += [("ptr", unpack), ("ptr", "null")]
     counts = (
         len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
         len(tables.parameters), tables.pointer_count, tables.region_align,

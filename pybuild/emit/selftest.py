@@ -8,7 +8,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.model_c import number_lines
-from pybuild.emit.tables import Tables, TensorRow
+from pybuild.emit.tables import LAZY, Tables, TensorRow
 
 # of the largest magnitude in the output
 FLOAT_TOLERANCE = 1e-4
@@ -24,10 +24,11 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
             parts += _vector(row, symbol, values[row.tensor.name])
     parts += _compare(tables)
     parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
-    for index in range(len(tables.inputs)):
+    for index, row in enumerate(tables.inputs):
         size = f"(uint32_t)sizeof {name}_selftest_input_{index}"
+        verb = "bind" if row.flags & LAZY else "set"
         parts += [
-            f"    error = crt_graph_set_input(&m->graph, {index},",
+            f"    error = crt_graph_{verb}_input(&m->graph, {index},",
             f"        {name}_selftest_input_{index}, {size});",
             "    if (error != CRT_OK)",
             "        return error;",

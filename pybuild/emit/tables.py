@@ -90,6 +90,9 @@ class Tables:
     kernels  each once, with the comment that says who uses it
     constant_list  symbols; "" for what is bound at run time
     regions  (bytes, index of the device) of each piece of working memory
+    unpacks  some steps unpack constants
+    image_bytes  of the parameters that the model came with
+    unpacked_bytes  RAM that their unpacking takes
     named    names are in flash; else tensors are known by their numbers only
     """
 
@@ -106,6 +109,9 @@ class Tables:
     regions: tuple[tuple[int, int], ...]
     device_count: int
     pointer_count: int
+    unpacks: bool
+    image_bytes: int = 0
+    unpacked_bytes: int = 0
     named: bool = True
 
     @property

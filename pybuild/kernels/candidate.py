@@ -36,25 +36,33 @@ class Packed:
     parameters  the tensors that users may replace and that it is made of; () if none:
                 then it is in flash
     layout      how it is made of them; 0: it is the one, as it is
+    place       the place in RAM that it is unpacked to; "": it is read where it is
     """
 
     role: str
     array: Array
     parameters: tuple[str, ...] = ()
     layout: int = 0
+    place: str = ""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is known only at run time where it lies."""
+        return bool(self.parameters or self.place)
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One way to compute a node.
 
+    func      None: a task of the runtime's own, whose number is args[0]
     bands     calls per image (output rows, unless a band has several)
     scratch   bytes of working memory, 16-byte aligned
     in_place  inputs whose memory the first output may take over
     cost      estimated instructions of one inference; `code` estimated bytes
     """
 
-    func: Func
+    func: Func | None
     args: tuple[int, ...]
     outputs: tuple[RowAccess, ...]
     inputs: tuple[RowAccess, ...]
@@ -64,6 +72,10 @@ class Candidate:
     scratch: int = 0
     in_place: tuple[int, ...] = ()
     cost: int = 0
+
+
+# enum crt_task of crt/abi.h
+TASK_COPY, TASK_WAIT, TASK_UNPACK = 1, 2, 3
 
 
 def whole(tensor: Tensor) -> RowAccess:

@@ -102,6 +102,7 @@ def _layout(
         )
         end = name.removeprefix(graph.parameters.get(name, name))
         types.append((tensor.shape, tensor.dtype.value, tensor.quant, end))
+    assert candidate.func is not None
     code = replace(candidate.func, name="")
     text = repr((node.op, sorted(node.attrs.items()), types, code, candidate.args, at))
     data = text.encode() + blank.array.tobytes()

@@ -36,7 +36,7 @@ _Known = Mapping[Var, Expr]
 def specialise(candidate: Candidate) -> Candidate:
     """The same work by a kernel that needs no argument array."""
     func = candidate.func
-    if not func.args:
+    if func is None or not func.args:
         return candidate
     known = {v: const(n) for v, n in zip(func.args, candidate.args, strict=True)}
     body = _block(func.body, known)

@@ -23,11 +23,14 @@ FLOAT_REFERENCE = "float32, compared within a tolerance"
 
 @dataclass(frozen=True)
 class Ram:
-    """Units  bytes; instance: of struct <name> on a 32-bit target."""
+    """Units  bytes; instance: of struct <name> on a 32-bit target; unpacked: weights,
+    once for all instances.
+    """
 
     arena: int
     instance: int
     lower_bound: int
+    unpacked: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,21 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A parameter, or a constant that is packed; stored: its bytes in flash.
+
+    layout   0: row-major; else the number of an arrangement
+    copy_of  the parameter that this is a second arrangement of; ""
+    """
+
+    name: str
+    bytes: int
+    stored: int
+    layout: int = 0
+    copy_of: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """A build in figures; reference names what integer results are equal to."""
 
@@ -83,11 +101,13 @@ class Report:
     rounding: str
     reference: str
     copies: tuple[Copy, ...] = ()
+    parameters: tuple[Stored, ...] = ()
+    packed: tuple[Stored, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
         plain = asdict(self)
-        for key in ("inputs", "outputs", "layers", "copies"):
+        for key in ("inputs", "outputs", "layers", "copies", "parameters", "packed"):
             plain[key] = list(plain[key])
         for boundary in (*plain["inputs"], *plain["outputs"]):
             boundary["shape"] = list(boundary["shape"])
@@ -107,6 +127,8 @@ def boundary(tensor: Tensor) -> Boundary:
 
 
 def layer(node: Node, graph: Graph) -> Layer:
+    if node.op not in OPERATORS:  # a task of the runtime's own
+        return Layer(node.name, node.op, 0, 0)
     made = sum(graph.tensor(name).bytes for name in node.outputs)
     return Layer(node.name, node.op, OPERATORS[node.op].macs(node, graph), made)
 

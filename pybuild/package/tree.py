@@ -18,14 +18,14 @@ from pybuild.install import crt_headers, crt_sources
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
 _NEEDED = ("array", "error", "graph", "run")
-_WITH_PARAMETERS = ("crc", "params", "unpack", "weights")
+_WITH_PARAMETERS = ("crc", "lz4", "params", "unpack", "weights")
 _PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
 
 
 def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     """Path in the tree -> text; `generated`: the model's own C files and report."""
     files = dict(generated)
-    files |= _runtime(bool(tables.parameters))
+    files |= _runtime(bool(tables.parameters), tables.unpacks)
     sources = [n for n in sorted(files) if n.endswith(".c")]
     values = {
         "name": tables.name,
@@ -33,6 +33,8 @@ def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
         "sources": " ".join(sources),
         "quoted": ", ".join(f"'{s}'" for s in sources),
         "lines": "\n".join(f"    {s}" for s in sources),
+        "weights": _weights(tables),
+        "open": _open(tables),
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
     for target, template in (
@@ -46,9 +48,10 @@ def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
-def _runtime(parameters: bool) -> dict[str, str]:
+def _runtime(parameters: bool, unpacks: bool) -> dict[str, str]:
     """The part of crt that a model needs: its sources and what they include."""
     needed = (*_NEEDED, *(_WITH_PARAMETERS if parameters else ()))
+    needed += ("lz4",) if unpacks else ()
     texts = {path.name: path.read_text() for path in crt_headers()}
     files = {
         f"crt/src/{path.name}": path.read_text()
@@ -78,6 +81,29 @@ def _print(row: TensorRow, name: str) -> str:
     for (i = 0; i < {prefix}_LEN && i < 12; i++)
         printf(" {form}", {cast}{name}_{row.symbol}(&model)[i]);
     printf("\\n");"""
+
+
+def _weights(tables: Tables) -> str:
+    """What the example keeps of parameters."""
+    if not tables.parameters:
+        return ""
+    lines = "static struct crt_params params;\n"
+    if tables.unpacked_bytes:
+        size = f"{tables.name.upper()}_UNPACKED_BYTES"
+        lines += f"static uint8_t unpacked[{size}] ALIGNED;\n"
+    return lines
+
+
+def _open(tables: Tables) -> str:
+    if not tables.parameters:
+        return ""
+    name, ram = tables.name, ", unpacked" if tables.unpacked_bytes else ""
+    return f"""\
+    if (error == CRT_OK)
+        error = {name}_open_params(&params{ram});
+    if (error == CRT_OK)
+        error = {name}_load_params(&model, &params);
+"""
 
 
 def write_tree(folder: Path, files: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.errors import LimitError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
+from pybuild.plan.compress import Unpack, as_parameters, blocks, find_packed, task
 from pybuild.plan.given import given_storage
 from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.order import order_nodes
@@ -50,6 +51,7 @@ class Plan:
     consumed  inputs whose home is used for something else during a run
     slots     parameters as an instance binds them, by what tells them apart
     lazy      inputs without memory: they are where the user binds them
+    unpacks   constants that are packed in flash
     copied    nodes that only move bytes, which a view could not replace
     """
 
@@ -62,6 +64,7 @@ class Plan:
     peak: tuple[Block, ...]
     slots: Mapping[Key, Slot] = field(default_factory=dict)
     lazy: frozenset[str] = frozenset()
+    unpacks: tuple[Unpack, ...] = ()
 
     @property
     def copied(self) -> tuple[Node, ...]:
@@ -75,10 +78,12 @@ def make_plan(
     keep_inputs: bool = False,
     ram_limit: int | None = None,
     lazy: Collection[str] = (),
+    compress: str = "none",
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
     lazy    inputs that get no memory until the user binds them
+    compress  none | lz4 | lz4-layer, see plan/compress.py
     Units   ram_limit in bytes of arena
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -90,27 +95,35 @@ def make_plan(
         for node in graph.nodes
         if node.output not in views.dropped
     ]
+    unpacks: list[Unpack] = []
+    if compress == "lz4-layer":
+        chosen, unpacks = find_packed(chosen)
+    elif compress == "lz4":
+        chosen = as_parameters(chosen)
     held = given_storage if graph.storage else lifetimes
     storage = held(graph, chosen, views, keep_inputs, lazy)
+    storage = replace(storage, blocks=(*storage.blocks, *blocks(unpacks)))
     layout = place(storage.blocks, BLOCK_ALIGN)
     peak = _peak(storage.blocks)
     if ram_limit is not None and layout.bytes > ram_limit:
         raise _too_large(graph, layout, peak, ram_limit)
     at = {b.name: o for b, o in zip(storage.blocks, layout.offsets, strict=True)}
-    steps = tuple(
-        Step(node, candidate, at.get(f"{node.output} (scratch)", -1))
-        for node, candidate in chosen
-    )
+    steps = []
+    for index, (node, candidate) in enumerate(chosen):
+        steps += [Step(*task(u)) for u in unpacks if u.step == index]
+        steps.append(Step(node, candidate, at.get(f"{node.output} (scratch)", -1)))
+    unpacked = {u.place: Place("arena", at[u.place], at[u.place]) for u in unpacks}
     return Plan(
         graph=graph,
-        steps=steps,
-        places=_places(graph, views, storage, at),
+        steps=tuple(steps),
+        places=_places(graph, views, storage, at) | unpacked,
         arena_bytes=round_up(layout.bytes, BLOCK_ALIGN),
         lower_bound=layout.lower_bound,
         consumed=_consumed(graph, storage, views, layout),
         peak=peak,
         slots=find_slots(graph, chosen),
         lazy=frozenset(lazy),
+        unpacks=tuple(unpacks),
     )
 
 

@@ -22,8 +22,9 @@ class Slot:
 
     tensor   its name, and type and shape as it is stored
     layout   0: row-major, as the user has it; else the number of an arrangement
-    sources  the user's parameters that it is made of
+    sources  the user's parameters that it is made of; (): a constant, packed in flash
     value    what the model came with
+    title    what people call it: the parameter, or the layer and what it is there
     copy_of  the slot that already holds the parameter, in another arrangement; ""
     """
 
@@ -31,6 +32,7 @@ class Slot:
     layout: int
     sources: tuple[str, ...]
     value: Array = field(compare=False, repr=False)
+    title: str
     copy_of: str = ""
 
     @property
@@ -58,7 +60,8 @@ def find_slots(
 
 
 def _slot(graph: Graph, node: Node, packed: Packed, taken: dict[str, str]) -> Slot:
-    sources = tuple(dict.fromkeys(graph.parameters[n] for n in packed.parameters))
+    users = [graph.parameters[n] for n in packed.parameters if n in graph.parameters]
+    sources = tuple(dict.fromkeys(users))
     plain = _own_name(graph, packed)
     name, copy_of = plain, ""
     if plain in taken:
@@ -73,12 +76,15 @@ def _slot(graph: Graph, node: Node, packed: Packed, taken: dict[str, str]) -> Sl
     if packed.layout == 0:
         shape = graph.tensor(packed.parameters[0]).shape
     tensor = Tensor(name, shape, DType.of(packed.array))
-    return Slot(tensor, packed.layout, sources, packed.array, copy_of)
+    title = name if sources else f"{node.name} {packed.role}"
+    return Slot(tensor, packed.layout, sources, packed.array, title, copy_of)
 
 
 def _own_name(graph: Graph, packed: Packed) -> str:
     """The parameter that the array mostly is, or what is made of one beside it."""
     array = packed.array
+    if packed.parameters[0] not in graph.parameters:
+        return packed.parameters[0]
     for name in packed.parameters:
         value = graph.constants[name]
         if value.size == array.size and value.dtype == array.dtype:

@@ -13,7 +13,9 @@ import cffi
 
 from pybuild.install import crt_include
 
-_HEADERS = ("types.h", "abi.h", "device.h", "graph.h", "params.h", "weights.h")
+_HEADERS = (
+    "types.h", "abi.h", "device.h", "graph.h", "params.h", "weights.h", "unpack.h",
+)  # fmt: skip
 
 
 class CrtError(Exception):

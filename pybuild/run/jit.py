@@ -21,11 +21,17 @@ from pybuild.plan.plan import Plan
 from pybuild.run.cc import compile_shared
 from pybuild.run.native import Net
 
+# what tables refer to in crt
+_RUNTIME = ("crt_lz4_unpack", "crt_accelerator")
+
 
 @functools.cache
 def _ready() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    crt = ctypes.CDLL(str(host_library()))
+    for name in _RUNTIME:
+        llvm.add_symbol(name, ctypes.addressof(ctypes.c_char.in_dll(crt, name)))
 
 
 def _host() -> Any:

@@ -25,6 +25,7 @@ def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
     record = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(net.plan.steps)
+        if step.candidate.func is not None
     }
 
     def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:

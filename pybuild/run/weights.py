@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ _ALIGN = 64
 
 
 def packed_image(
-    slots: Iterable[Slot],
+    slots: Collection[Slot],
     values: Mapping[str, Array],
     codec: Codec | None = None,
     named: bool = True,
@@ -37,7 +37,15 @@ def packed_image(
         name = tensor.name if named else str(index)
         data = little.tobytes()
         made.append(Parameter(name, tensor.dtype, tensor.shape, data, slot.layout))
-    return write_image(made, codec)
+    align = max((s.tensor.dtype.bytes for s in slots), default=0)
+    return write_image(made, codec, max(align, 4))
+
+
+def aligned(size: int) -> Array:
+    """`size` zero bytes at an address that suits any kernel."""
+    memory = np.zeros(size + _ALIGN, np.uint8)
+    shift = -memory.ctypes.data % _ALIGN
+    return memory[shift : shift + size]
 
 
 class Weights:
@@ -50,13 +58,22 @@ class Weights:
     def __init__(self, image: bytes) -> None:
         self._ffi = ffi()
         self._lib = self._ffi.dlopen(str(host_library()))
-        memory = np.zeros(len(image) + _ALIGN, np.uint8)
-        shift = -memory.ctypes.data % _ALIGN
-        self.image = memory[shift : shift + len(image)]
+        self.image = aligned(len(image))
         self.image[:] = np.frombuffer(image, np.uint8)
         self.struct: Any = self._ffi.new("struct crt_params *")
         data = self._ffi.cast("const void *", self.image.ctypes.data)
         check(self._lib.crt_params_verify(self.struct, data, len(image)))
+        self._unpack()
+
+    def _unpack(self) -> None:
+        """LZ4 payloads, once for all instances."""
+        size = int(self._lib.crt_params_unpacked_bytes(self.struct))
+        if size == 0:
+            return
+        self.unpacked = aligned(size)
+        to = self._ffi.cast("void *", self.unpacked.ctypes.data)
+        null = self._ffi.NULL
+        check(self._lib.crt_params_unpack_all(self.struct, to, size, null, null))
 
     @classmethod
     def read(cls, path: Path) -> Weights:

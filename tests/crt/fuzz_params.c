@@ -4,6 +4,7 @@
  * never got past the checks, so that it tried nothing. */
 #define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include "crt/crc.h"
+#include "crt/lz4.h"
 #include "crt/unpack.h"
 
 #include <stdio.h>

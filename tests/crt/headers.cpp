@@ -7,6 +7,7 @@
 #include "crt/params.h"
 #include "crt/port.h"
 #include "crt/types.h"
+#include "crt/lz4.h"
 #include "crt/unpack.h"
 
 #include "crt/abi.h"
@@ -17,6 +18,7 @@
 #include "crt/params.h"
 #include "crt/port.h"
 #include "crt/types.h"
+#include "crt/lz4.h"
 #include "crt/unpack.h"
 
 int main()

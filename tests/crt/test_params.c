@@ -2,6 +2,7 @@
  * an image written down here byte by byte. Prints each failed line; exit code
  * 1 if there was one. */
 #include "crt/crc.h"
+#include "crt/lz4.h"
 #include "crt/unpack.h"
 #include "expect.h"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybuild.model import Library
+from pybuild.library import Library
 from tests.networks import Network, classifier
 
 FOLDER = Path(__file__).resolve().parent

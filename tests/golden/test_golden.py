@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybuild.model import Library
+from pybuild.library import Library
 from tests.golden.networks import FOLDER, files, libraries
 
 

@@ -26,9 +26,11 @@ SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "30"))
 class _Params(ctypes.Structure):
     _fields_ = (
         ("image", ctypes.c_void_p),
+        ("unpacked", ctypes.c_void_p),
         ("count", ctypes.c_uint32),
         ("plan", ctypes.c_uint64),
         ("content", ctypes.c_uint64),
+        ("users", ctypes.c_uint32),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybuild.install import crt_include, crt_sources
-from pybuild.model import Library
+from pybuild.library import Library
 from tests.networks import classifier
 from tests.toolchains import require
 

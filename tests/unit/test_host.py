@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from pybuild.model import Library
+from pybuild.library import Library
 from pybuild.ops.interpret import interpret
 from pybuild.run.abi import CrtError, errors
 from pybuild.run.native import Net, aligned

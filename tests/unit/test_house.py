@@ -25,12 +25,12 @@ FLOORS = {
     "emit": 7,
     "package": 8,
     "run": 9,
-    "model": 10, "entry": 10,
+    "model": 10, "library": 10, "entry": 10,
     "cli": 11,
 }  # fmt: skip
 C_FLOORS = {
     "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "intrin": 0,
-    "crc": 0, "device": 1,
+    "crc": 0, "lz4": 0, "device": 1,
     "graph": 1, "params": 1, "slots": 1, "run": 1, "array": 1,
     "unpack": 2, "weights": 2, "timing": 2,
     "frame": 3, "rpc": 3,

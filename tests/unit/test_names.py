@@ -11,7 +11,7 @@ import pytest
 import pybuild
 from pybuild.emit.names import Names, identifier, is_prefix
 from pybuild.errors import BuildError
-from pybuild.model import Library
+from pybuild.library import Library
 from tests.frontends.onnx_models import expected, model
 from tests.toolchains import require
 from tests.unit.test_generated_c import CLEAN, shell

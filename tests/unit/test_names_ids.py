@@ -13,7 +13,7 @@ from pybuild.emit.model_llvm import module
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.install import crt_include
-from pybuild.model import Library
+from pybuild.library import Library
 from pybuild.package.names import NameMap
 from pybuild.run.abi import CrtError
 from tests.networks import Network, classifier

@@ -9,7 +9,7 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.install import crt_include, crt_sources
-from pybuild.model import Library
+from pybuild.library import Library
 from tests.networks import classifier
 from tests.toolchains import links, require, run
 from tests.unit.test_generated_c import CLEAN, SANITIZE

@@ -26,11 +26,12 @@ extern "C" {
  *
  * Owner   the caller; the image too, which must outlive it */
 struct crt_params {
-    const uint8_t *image; /* NULL: none */
-    uint32_t count;       /* parameters in it */
-    uint64_t plan;        /* hash of the plan of its layouts; 0: of none */
-    uint64_t content;     /* equal for equal parameters, packed or not */
-    uint32_t users;       /* parameters of instances that are bound to it */
+    const uint8_t *image;    /* NULL: none */
+    const uint8_t *unpacked; /* what was packed; NULL: still is */
+    uint32_t count;          /* parameters in it */
+    uint64_t plan;           /* hash of the plan of its layouts; 0: of none */
+    uint64_t content;        /* equal for equal parameters, packed or not */
+    uint32_t users;          /* parameters of instances that are bound to it */
 };
 
 /* How the payload of a parameter is packed. Values are for ever. */
@@ -71,6 +72,13 @@ int crt_params_verify(struct crt_params *p, const void *image, size_t bytes);
  * Time    binary search
  * Errors  CRT_ERR_NULL, CRT_ERR_NAME */
 int crt_params_find(const struct crt_params *p, const char *name);
+
+/* Where the parameters before `index` that are packed end, once unpacked.
+ *
+ * Units   bytes; each payload takes a multiple of CRT_UNPACK_ALIGN; UINT32_MAX
+ *         if it is more than that */
+#define CRT_UNPACK_ALIGN 16u
+uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index);
 
 /* What parameter `index` is and where it lies; they are in the order of their
  * names, compared as unsigned bytes.

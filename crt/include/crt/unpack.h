@@ -1,5 +1,5 @@
-/* crt/unpack.h: packed parameters into memory of the caller's: LZ4, or a codec
- * of yours. Knows no model; allocates nothing, keeps no state. */
+/* crt/unpack.h: packed parameters into memory of the caller's: LZ4 (crt/lz4.h),
+ * or a codec of yours. Knows no model; allocates nothing, keeps no state. */
 #ifndef CRT_UNPACK_H
 #define CRT_UNPACK_H
 
@@ -30,15 +30,23 @@ typedef int crt_codec(void *context, uint16_t number, const void *from,
 int crt_params_unpack(const struct crt_param *param, void *to, uint32_t bytes,
                       crt_codec *codec, void *context);
 
-/* Unpacks one LZ4 block (the block format, without a frame).
+/* How much memory crt_params_unpack_all needs for an image; 0: for none. Each
+ * payload that is packed starts at a multiple of CRT_UNPACK_ALIGN there.
  *
- * Shapes  from[from_bytes], which may hold anything; to[to_bytes]
- * Thread  re-entrant
- * Errors  CRT_ERR_NULL; CRT_ERR_UNPACK for a damaged block, or one of another
- *         size than to_bytes
- * Source  LZ4 block format description, 2022 */
-int crt_lz4_unpack(const void *from, uint32_t from_bytes, void *to,
-                   uint32_t to_bytes);
+ * Units   bytes */
+uint32_t crt_params_unpacked_bytes(const struct crt_params *p);
+
+/* Unpacks everything that is packed in an image, once for all instances; from
+ * then on crt_params_get finds it in `memory`, as if it had never been packed.
+ *
+ * Units   bytes: of memory, crt_params_unpacked_bytes or more
+ * Owner   memory is the caller's, must be aligned to CRT_UNPACK_ALIGN and stay
+ *         as long as p is used
+ * Thread  nothing else may use p meanwhile
+ * Errors  CRT_ERR_NULL, CRT_ERR_SIZE, CRT_ERR_ALIGN, CRT_ERR_CODEC,
+ *         CRT_ERR_UNPACK; p is then as before */
+int crt_params_unpack_all(struct crt_params *p, void *memory, uint32_t bytes,
+                          crt_codec *codec, void *context);
 
 #ifdef __cplusplus
 }

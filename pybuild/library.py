@@ -1,0 +1,257 @@
+"""A planned model: figures, C files, parameters, and instances on this machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybuild import __version__
+from pybuild.dtype import Array
+from pybuild.emit.c import block_comment
+from pybuild.emit.external import must_have_sources
+from pybuild.emit.external import sources as external_sources
+from pybuild.emit.header import header_file
+from pybuild.emit.model_c import model_file, weights_file
+from pybuild.emit.params_c import params_file
+from pybuild.emit.selftest import selftest_file
+from pybuild.emit.tables import Tables
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph
+from pybuild.kernels.parameters import with_values
+from pybuild.package.names import names_file
+from pybuild.package.report import (
+    Copy,
+    Flash,
+    Ram,
+    Report,
+    Stored,
+    boundary,
+    layers,
+    promise,
+)  # fmt: skip
+from pybuild.package.tree import tree_files
+from pybuild.params.codecs import CODECS, LZ4
+from pybuild.params.image_read import read_image
+from pybuild.plan.plan import Plan
+from pybuild.run.native import Net
+from pybuild.run.weights import Weights, packed_image
+
+if TYPE_CHECKING:
+    from pybuild.model import Model
+
+
+@dataclass(frozen=True)
+class Library:
+    """A planned model: figures, C files, and instances on this machine."""
+
+    model: Model
+    plan: Plan
+    tables: Tables
+    rounding: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.tables.name
+
+    @functools.cached_property
+    def report(self) -> Report:
+        """What the build costs and what its results are equal to."""
+        graph, tables = self.plan.graph, self.tables
+        rows = layers(graph)
+        parameters, packed = self._stored()
+        ram = Ram(
+            tables.arena_bytes,
+            tables.instance_bytes,
+            self.plan.lower_bound,
+            tables.unpacked_bytes,
+        )
+        return Report(
+            name=self.name,
+            ram=ram,
+            flash=Flash(tables.weight_bytes + tables.image_bytes, tables.table_bytes),
+            macs=sum(row.macs for row in rows),
+            inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),
+            outputs=tuple(boundary(graph.tensor(n)) for n in graph.outputs),
+            layers=rows,
+            rounding=self.rounding,
+            reference=promise(graph, self.rounding),
+            copies=tuple(
+                Copy(n.output, graph.tensor(n.output).bytes, n.op)
+                for n in self.plan.copied
+            ),
+            parameters=parameters,
+            packed=packed,
+        )
+
+    def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
+        """The user's parameters, and the constants that are packed."""
+        if not self.plan.slots:
+            unpacks = self.plan.unpacks
+            return (), tuple(Stored(u.name, u.size, len(u.packed)) for u in unpacks)
+        entries = {e.name: e for e in read_image(self.image(), self.name).entries}
+        parameters: list[Stored] = []
+        packed: list[Stored] = []
+        for index, slot in enumerate(self.plan.slots.values()):
+            e = entries[slot.name if self.tables.named else str(index)]
+            row = Stored(slot.title, e.bytes, e.stored, slot.layout, slot.copy_of)
+            (parameters if slot.sources else packed).append(row)
+        return tuple(parameters), tuple(packed)
+
+    def sources(self) -> dict[str, str]:
+        """NAME.h, NAME.c, their weights and parameters, users' functions: name, text."""
+        name, tables = self.name, self.tables
+        own = {
+            f"{name}.h": header_file(tables, self._banner(f"{name}.h")),
+            f"{name}.c": model_file(tables, self._banner(f"{name}.c")),
+            f"{name}_weights.c": weights_file(
+                tables, self._banner(f"{name}_weights.c")
+            ),
+        }
+        if tables.parameters:
+            file = f"{name}_params.c"
+            own[file] = params_file(tables, self.image(), self._banner(file))
+        taken = (*own, f"{name}_selftest.c")
+        return own | external_sources((func for func, _ in tables.kernels), taken)
+
+    def files(self) -> dict[str, str]:
+        """The whole tree: path -> text."""
+        values = self._example()
+        file = f"{self.name}_selftest.c"
+        report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
+        numbers = {} if self.tables.named else names_file(self.tables)
+        return tree_files(
+            self.tables,
+            {
+                **self.sources(),
+                file: selftest_file(self.tables, values, self._banner(file)),
+                "report.json": report + "\n",
+                **numbers,
+            },
+        )
+
+    def _example(self) -> Mapping[str, Array]:
+        """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
+        from pybuild.ops.function import has_reference
+        from pybuild.ops.interpret import interpret
+        from pybuild.run.samples import example_inputs
+
+        graph = self.plan.graph
+        inputs = example_inputs(graph)
+        if all(map(has_reference, graph.nodes)):
+            return interpret(graph, inputs)
+        net = self.host()
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        net.run()
+        return {**inputs, **net.outputs()}
+
+    def host(self, backend: str = "llvm") -> Net:
+        """An instance on this machine, driven through crt.
+
+        backend  "llvm" (no compiler needed) or "c" (the generated C, compiled)
+        Errors   BuildError where "c" finds no compiler
+        """
+        net = self.instance(backend)
+        if self.plan.slots:
+            net.load_params(self.weights)
+        return net
+
+    def instance(self, backend: str = "llvm") -> Net:
+        """As host(), with no parameter bound."""
+        require(backend, ("llvm", "c"), "--backend")
+        must_have_sources(func for func, _ in self.tables.kernels)
+        if backend == "llvm":
+            from pybuild.run.jit import jit_net
+
+            return jit_net(self.plan, self.tables)
+        from pybuild.run.cc import compiled_net
+
+        return compiled_net(self.plan, self.name, self.sources())
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        """The parameters that the model came with, for any number of instances."""
+        return Weights(self.image())
+
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+        """A parameter image, arranged as this library's kernels read it.
+
+        values  new values of some of the user's parameters; others as the model has
+        Errors  BuildError for an unknown name, another type or shape, or values that
+                could overflow an accumulator
+        """
+        codec = CODECS[LZ4] if self.options.get("compress") == "lz4" else None
+        slots = self.plan.slots.values()
+        packed = self._packed(values or {})
+        return packed_image(slots, packed, codec, self.tables.named)
+
+    def _packed(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """The bytes of each slot, by its name."""
+        kept = {slot.name: slot.value for slot in self.plan.slots.values()}
+        plain = {slot.name for slot in self.plan.slots.values() if not slot.layout}
+        if not values:
+            return kept
+        graph = self.model.graph
+        all_known(values, graph.parameters, "parameters")
+        _must_fit(graph, values)
+        if plain >= values.keys():
+            return kept | dict(values)
+        again = replace(self.model, graph=with_values(graph, values), _lowered={})
+        made = again.build(name=self.name, **self.options)
+        if [(s.node, s.candidate.func) for s in made.plan.steps] != [
+            (s.node, s.candidate.func) for s in self.plan.steps
+        ]:
+            what = "these values would make another program"
+            raise BuildError(graph.source, what, "build anew with them")
+        return {slot.name: slot.value for slot in made.plan.slots.values()}
+
+    def _banner(self, file: str) -> str:
+        source = Path(self.model.path).name
+        text = f"{file}: generated by pybuild {__version__} from {source}\n"
+        text += f"(sha256 {self.model.digest[:16]}); regenerate, do not edit.\n"
+        text += f"Rounding {self.rounding}: {promise(self.plan.graph, self.rounding)}."
+        return "\n".join([*block_comment(text), ""])
+
+
+def with_image(tables: Tables, image: bytes) -> Tables:
+    """The tables, knowing what their parameters take."""
+    entries = read_image(image, tables.name).entries
+    sizes = [-(-e.bytes // 16) * 16 for e in entries if e.codec]
+    return replace(tables, image_bytes=len(image), unpacked_bytes=sum(sizes))
+
+
+def _must_fit(graph: Graph, values: Mapping[str, Array]) -> None:
+    found = []
+    for name, value in values.items():
+        tensor = graph.tensor(name)
+        if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+            what = f"is {tensor.dtype.value}{list(tensor.shape)}, "
+            what += f"not {value.dtype.name}{list(value.shape)}"
+            found.append(Problem(f"{graph.source}: parameter '{name}'", what))
+    if found:
+        raise BuildError.of(found)
+
+
+def require(value: str, known: tuple[str, ...], option: str) -> None:
+    if value not in known:
+        raise BuildError(option, f"'{value}' is not known", one_of(known))
+
+
+def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
+    there = list(known)
+    found = [
+        Problem(option, f"there is no '{name}'", one_of(tuple(there)))
+        for name in names
+        if name not in there
+    ]
+    if found:
+        raise BuildError.of(found)
+
+
+def one_of(known: tuple[str, ...]) -> str:
+    return f"one of {', '.join(known)}"
