@@ -115,7 +115,7 @@ def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
     code, facts, _ = crt(capsys, "build", INT8, "-o", str(out), "--name", "kws")
     assert code == 0
     assert list(facts)[:6] == ["name", "ram", "flash", "macs", "inputs", "outputs"]
-    assert list(facts["ram"]) == ["arena", "instance", "lower_bound"]
+    assert list(facts["ram"]) == ["arena", "instance", "lower_bound", "unpacked"]
     assert list(facts["flash"]) == ["weights", "tables"]
     assert list(facts["layers"][0]) == ["name", "op", "macs", "out_bytes"]
     assert json.loads((out / "report.json").read_text()) == facts

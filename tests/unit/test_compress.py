@@ -11,6 +11,7 @@ import pytest
 
 import pybuild
 from pybuild.cli import main
+from pybuild.frontends import graphjson
 from pybuild.kernels.candidate import TASK_UNPACK
 from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError
@@ -128,16 +129,19 @@ def test_the_tree_stands_alone(mode: str, compiler: str, tmp_path: Path) -> None
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = Path(__file__).parents[2] / "examples" / "digits" / "digits_int8.tflite"
-    words = ["build", str(model), "--name", "digits", "--json", "-o"]
-    assert main([*words, str(tmp_path / "out"), "--params", "replaceable"]) == 0
+    text, params = graphjson.dump(packable().graph())
+    (tmp_path / "packable.json").write_text(text)
+    (tmp_path / "packable.params").write_bytes(params)
+    words = ["build", str(tmp_path / "packable.json"), "--json", "-o"]
+    assert main([*words, str(tmp_path / "one"), "--params", "replaceable"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["parameters"] and not report["packed"]
-    assert (tmp_path / "out" / "digits_params.c").is_file()
-    assert main([*words, str(tmp_path / "two"), "--compress", "lz4-layer"]) == 0
+    assert (tmp_path / "one" / "packable_params.c").is_file()
+    more = ["--params", "constant", "--compress", "lz4-layer"]
+    assert main([*words, str(tmp_path / "two"), *more]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["packed"] and not report["parameters"]
-    assert not (tmp_path / "two" / "digits_params.c").is_file()
+    assert len(report["packed"]) == 2 and not report["parameters"]
+    assert not (tmp_path / "two" / "packable_params.c").is_file()
 
 
 def test_wrong_choices_are_named() -> None:
