@@ -103,7 +103,7 @@ class Library:
         return tuple(parameters), tuple(packed)
 
     def sources(self) -> dict[str, str]:
-        """NAME.h, NAME.c, their weights and parameters, users' functions: name, text."""
+        """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
         name, tables = self.name, self.tables
         own = {
             f"{name}.h": header_file(tables, self._banner(f"{name}.h")),
