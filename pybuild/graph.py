@@ -87,6 +87,7 @@ class Graph:
     constants  values of the tensors that are known, by tensor name
     parameters  of these, the ones that users may replace, and the name under which
                 they know each: nothing may be concluded from their values
+    lazy     inputs that get no memory until they are bound
     storage  memory block of each tensor, where the file says so; tensors of one
              block are never needed at the same time
     """
@@ -99,6 +100,7 @@ class Graph:
     outputs: tuple[str, ...]
     constants: Mapping[str, Array] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    lazy: tuple[str, ...] = ()
     storage: Mapping[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:

@@ -43,6 +43,7 @@ class GraphBuilder:
     def __init__(self, name: str = "graph") -> None:
         self.name = name
         self._inputs: list[str] = []
+        self._lazy: tuple[str, ...] = ()
         self._outputs: dict[str, str] = {}  # output -> the tensor that it is
         self._nodes: list[Node] = []
         self._tensors: dict[str, Tensor] = {}
@@ -55,15 +56,18 @@ class GraphBuilder:
         shape: Sequence[int],
         dtype: str = "float32",
         quant: AnyQuant = None,
+        lazy: bool = False,
     ) -> Tensor:
         """A tensor that is given before each run.
 
+        lazy   it gets no memory until it is bound
         quant  real = scale * (q - zero_point): (scale, zero_point), or a Quant
         """
         where = f"{self.name}: input '{name}'"
         made = self._checked(where, name, shape, dtype, quant)
         self._tensors[name] = made
         self._inputs.append(name)
+        self._lazy += (name,) * lazy
         return made
 
     def constant(self, name: str, value: Any, quant: AnyQuant = None) -> Tensor:
@@ -179,6 +183,7 @@ class GraphBuilder:
             tuple(self._outputs),
             dict(self._constants),
             dict(self._parameters),
+            self._lazy,
         )
         graph = _named_outputs(graph, self._outputs)
         verify(graph)

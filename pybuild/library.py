@@ -146,7 +146,7 @@ class Library:
             return interpret(graph, inputs)
         net = self.host()
         for name, value in inputs.items():
-            net.set_input(name, value)
+            net.bind_input(name, value)
         net.run()
         return {**inputs, **net.outputs()}
 

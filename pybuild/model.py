@@ -95,7 +95,7 @@ class Model:
         ram_limit: int | None = None,
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
-        lazy: Collection[str] = (),
+        lazy: Collection[str] | None = None,
         names: str = "full",
         storage: str = "planned",
         compress: str = "none",
@@ -104,7 +104,7 @@ class Model:
 
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
-        lazy    inputs that get no memory until they are bound
+        lazy    inputs that get no memory until they are bound; None: as the model says
         names   "full", or "ids": no names in flash, tensors have numbers
         storage  "given": tensors share memory as a graph JSON file says, where it does
         compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
@@ -122,6 +122,7 @@ class Model:
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         offers = _offers(graph, target, optimise)
+        lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, graph.inputs, "--lazy")
         plan = make_plan(
             graph,

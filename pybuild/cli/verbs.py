@@ -148,7 +148,7 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
             layout=dict(args.layout),
             names=args.names,
             params=_params(args.params),
-            lazy=args.lazy,
+            lazy=args.lazy or None,
             compress=args.compress,
         )
 

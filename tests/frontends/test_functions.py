@@ -22,6 +22,7 @@ from pybuild.loop import (
     load,
 )
 from pybuild.ops.function import Function
+from pybuild.run.abi import CrtError
 from pybuild.run.weights import Weights
 from tests.frontends.tvm_graphs import call, duplex, graph, null, simple
 
@@ -147,6 +148,32 @@ def test_reshapes_and_weights_of_crt() -> None:
         found = runs(top, library, {"x": x}, {"p0": p0, "p1": p1}, storage)
         for made in found:
             np.testing.assert_array_equal(made["fused_mul"], (x + p0).reshape(-1) * p1)
+
+
+@pytest.mark.parametrize("make", [by_op, by_loop])
+@pytest.mark.parametrize("storage", ["planned", "given"])
+def test_lazy_input(make: Callable[[str, str], Function], storage: str) -> None:
+    """LazyInitInput: y gets no memory, is bound, and x + y is right."""
+    top = simple()
+    top["attrs"]["lazy_init_input"] = ["list_str", ["y"]]
+    library = build(json.dumps(top), functions=make("myadd", "+"), storage=storage)
+    eager = build(
+        json.dumps(top), functions=make("myadd", "+"), storage=storage, lazy=()
+    )
+    assert eager.plan.arena_bytes == library.plan.arena_bytes + 16
+    x, y = np.arange(4, dtype=F), np.ones(4, F)
+    for backend in BACKENDS:
+        net = library.host(backend)
+        net.set_input("x", x)
+        with pytest.raises(CrtError, match="CRT_ERR_UNBOUND"):
+            net.run()
+        net.bind_input("y", y)
+        net.run(x=x)
+        np.testing.assert_array_equal(net.get_output("add"), x + y)
+    text, params = graphjson.dump(library.model.graph)
+    back = graphjson.load("n.json", text.encode(), params, make("myadd", "+"))
+    assert back.lazy == ("y",)
+    assert "_selftest_input_1[4]" in library.files()["graph_selftest.c"]
 
 
 # ---- arguments ------------------------------------------------------------------

@@ -230,7 +230,7 @@ def _any_tensor(
     device = draw(st.integers(0, 2))
     match draw(st.sampled_from(["in", "const", "param", "add", "clip", "reshape"])):
         case "in":
-            return b.input(f"in {index}", (2, 3))
+            return b.input(f"in {index}", (2, 3), lazy=draw(st.booleans()))
         case "const":
             return b.constant(f"const {index}", values.reshape(2, 3))
         case "param":
@@ -253,6 +253,7 @@ def test_any_graph_comes_back(made: Graph) -> None:
     assert (back.nodes, back.tensors) == (made.nodes, made.tensors)
     assert (back.inputs, back.outputs) == (made.inputs, made.outputs)
     assert (back.name, back.parameters) == (made.name, made.parameters)
+    assert back.lazy == made.lazy
     assert back.constants.keys() == made.constants.keys()
     for name, value in made.constants.items():
         assert value.tobytes() == back.constants[name].tobytes()

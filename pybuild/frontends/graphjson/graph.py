@@ -60,6 +60,7 @@ def to_graph(
         outputs=tuple(names[document.entry_of(head)] for head in document.heads),
         constants=constants,
         parameters=_parameters(document, constants, found),
+        lazy=document.lazy,
         storage=_storage(document, names),
     )
     found += _parameter_problems(document, graph, inputs)

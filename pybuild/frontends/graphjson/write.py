@@ -124,6 +124,8 @@ def _lists(graph: Graph, tensors: list[Tensor], devices: list[int]) -> dict[str,
     }
     if any(devices):
         lists["device_index"] = ["list_int", devices]
+    if graph.lazy:
+        lists["lazy_init_input"] = ["list_str", list(graph.lazy)]
     return lists
 
 
