@@ -233,6 +233,9 @@ def weighted(
     finish, bias, x_zero = ending(node, graph, kernels)
     is_float = isinstance(finish, FloatClamp)
     sizes = target.float_blocks if is_float else target.int8_blocks
+    if node.inputs[1] in graph.parameters:  # stay row-major: for all to share
+        sizes = tuple(size for size in sizes if size < _INTERLEAVED)
+        sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
     layer = Layer(window, finish, sizes, x_zero)
     tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
     return layer, tables

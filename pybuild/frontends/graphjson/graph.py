@@ -77,8 +77,11 @@ def to_graph(
 def _parameters(
     document: Document, constants: Mapping[str, Array], found: list[Problem]
 ) -> dict[str, str]:
-    """The constants that are parameters, and the name of each, as our writer says."""
-    said = document.facts.get("parameters", {})
+    """The constants that are parameters, and the name of each, as our writer says.
+
+    Of a file that does not say, as TVM's do not, all of them.
+    """
+    said = document.facts.get("parameters", {name: name for name in constants})
     if not isinstance(said, dict) or not all(
         isinstance(name, str) and name for name in said.values()
     ):

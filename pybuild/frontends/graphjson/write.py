@@ -132,8 +132,7 @@ def _lists(graph: Graph, tensors: list[Tensor], devices: list[int]) -> dict[str,
 def _facts(graph: Graph, sources: list[str]) -> dict[str, Any]:
     quants = {name: quant_facts(graph.tensor(name).quant) for name in sources}
     more: dict[str, Any] = {} if _is_planned(graph) else {"storage": "free"}
-    if graph.parameters:
-        more["parameters"] = dict(sorted(graph.parameters.items()))
+    more["parameters"] = dict(sorted(graph.parameters.items()))
     return {
         "version": FACTS_VERSION,
         "name": graph.name,
