@@ -13,10 +13,7 @@ from pybuild import __version__
 from pybuild.dtype import Array
 from pybuild.emit.c import block_comment
 from pybuild.emit.external import must_have_sources
-from pybuild.emit.external import sources as external_sources
-from pybuild.emit.header import header_file
-from pybuild.emit.model_c import model_file, weights_file
-from pybuild.emit.params_c import params_file
+from pybuild.emit.files import c_files, object_files, stale_files
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
@@ -31,6 +28,7 @@ from pybuild.package.report import (
     Stored,
     boundary,
     layers,
+    made_for,
     promise,
 )  # fmt: skip
 from pybuild.package.tree import tree_files
@@ -39,6 +37,7 @@ from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
 from pybuild.run.weights import Weights, packed_image
+from pybuild.targets.llvm import Llvm, llvm_named
 
 if TYPE_CHECKING:
     from pybuild.model import Model
@@ -46,17 +45,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Library:
-    """A planned model: figures, C files, and instances on this machine."""
+    """A planned model: figures, files, and instances on this machine."""
 
     model: Model
     plan: Plan
     tables: Tables
     rounding: str
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(repr=False)
 
     @property
     def name(self) -> str:
         return self.tables.name
+
+    @property
+    def processor(self) -> Llvm | None:
+        """Of the object; None: there is none, all is C."""
+        chosen = self.options
+        return llvm_named(chosen["target"]) if chosen["emit"] == "obj" else None
 
     @functools.cached_property
     def report(self) -> Report:
@@ -86,6 +91,7 @@ class Library:
             ),
             parameters=parameters,
             packed=packed,
+            **made_for(self.options, self.processor),
         )
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
@@ -104,22 +110,25 @@ class Library:
 
     def sources(self) -> dict[str, str]:
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
-        name, tables = self.name, self.tables
-        own = {
-            f"{name}.h": header_file(tables, self._banner(f"{name}.h")),
-            f"{name}.c": model_file(tables, self._banner(f"{name}.c")),
-            f"{name}_weights.c": weights_file(
-                tables, self._banner(f"{name}_weights.c")
-            ),
-        }
-        if tables.parameters:
-            file = f"{name}_params.c"
-            own[file] = params_file(tables, self.image(), self._banner(file))
-        taken = (*own, f"{name}_selftest.c")
-        return own | external_sources((func for func, _ in tables.kernels), taken)
+        image = self.image() if self.tables.parameters else None
+        return c_files(self.tables, self._banner, image)
 
-    def files(self) -> dict[str, str]:
-        """The whole tree: path -> text."""
+    def compiled(self) -> dict[str, str | bytes]:
+        """NAME.h, NAME.o, its functions, parameters, users' functions.
+
+        Errors  BuildError for a target that no object is made for
+        """
+        image = self.image() if self.tables.parameters else None
+        processor = llvm_named(self.options["target"])
+        optimise = self.options["optimise"]
+        return object_files(self.tables, self._banner, image, processor, optimise)
+
+    def stale(self) -> tuple[str, ...]:
+        """The files that only a tree of the other `emit` holds."""
+        return stale_files(self.name, self.processor is not None)
+
+    def files(self) -> dict[str, str | bytes]:
+        """The whole tree: path -> content."""
         values = self._example()
         file = f"{self.name}_selftest.c"
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
@@ -127,7 +136,7 @@ class Library:
         return tree_files(
             self.tables,
             {
-                **self.sources(),
+                **(self.compiled() if self.processor else self.sources()),
                 file: selftest_file(self.tables, values, self._banner(file)),
                 "report.json": report + "\n",
                 **numbers,

@@ -18,6 +18,7 @@ from pybuild.kernels.table import candidates
 from pybuild.library import Library, all_known, one_of, require, with_image
 from pybuild.package.tree import write_tree
 from pybuild.plan.plan import make_plan
+from pybuild.targets.llvm import llvm_named
 from pybuild.targets.target import Target, target_named
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
@@ -99,8 +100,9 @@ class Model:
         names: str = "full",
         storage: str = "planned",
         compress: str = "none",
+        emit: str = "c",
     ) -> Library:
-        """Plans the model and, with `out`, writes the C tree there.
+        """Plans the model and, with `out`, writes the tree there.
 
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
@@ -110,6 +112,7 @@ class Model:
         compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
                 all instances; "lz4-layer": packed in flash, each layer's unpacked to
                 the arena before it runs
+        emit    "c", or "obj": kernels, tables and weights compiled for `target`
         Units   ram_limit: bytes of arena
         Errors  BuildError, LimitError; then nothing is written
         """
@@ -118,6 +121,9 @@ class Model:
         require(names, ("full", "ids"), "--names")
         require(storage, ("planned", "given"), "storage")
         require(optimise, ("size", "balanced", "speed"), "--optimise")
+        require(emit, ("c", "obj"), "--emit")
+        if emit == "obj":
+            llvm_named(target)
         prefix = _prefix(name, self.path)
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
@@ -135,14 +141,14 @@ class Model:
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
-            "names": names, "storage": storage,
+            "names": names, "storage": storage, "emit": emit,
         }  # fmt: skip
         tables = replace(make_tables(plan, prefix), named=names == "full")
         library = Library(model, plan, tables, rounding or self.rounding, options)
         if plan.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         if out is not None:
-            write_tree(Path(out), library.files())
+            write_tree(Path(out), library.files(), library.stale())
         return library
 
 

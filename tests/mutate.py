@@ -44,6 +44,20 @@ MUTATIONS = (
         "tests/unit/test_host.py",
     ),
     Mutation(
+        "an object's bond to crt's version",
+        "pybuild/emit/obj.py",
+        'f\'section ".rodata.{name}_model"\'',
+        'f\'section ".rodata.{name}_abi"\'',
+        "tests/objects/test_linked.py",
+    ),
+    Mutation(
+        "the form of the model that a tree no longer holds",
+        "pybuild/package/tree.py",
+        "(folder / name).unlink(missing_ok=True)",
+        "(folder / name).exists()",
+        "tests/objects/test_object_file.py",
+    ),
+    Mutation(
         "a shift",
         "pybuild/kernels/requant.py",
         "shifts = tuple(min(max(-s, 0), 30) for s in bits)",

@@ -58,13 +58,15 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"crt {__version__}")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     inspect = _verb(verbs, "inspect", "what a model holds, and every problem at once")
-    build = _verb(verbs, "build", "a model as a tree of C sources", nargs="+")
+    build = _verb(verbs, "build", "a model as a tree of sources", nargs="+")
     check = _verb(verbs, "check", "compare every back end with a reference")
     bench = _verb(verbs, "bench", "time a model, whole and by layer")
     for verb in (inspect, build, check, bench):
         _build_options(verb)
+        verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
-    build.add_argument("--emit", choices=("c",), default="c")
+    text = "C sources, or an object for --target that no compiler is needed for"
+    build.add_argument("--emit", choices=("c", "obj"), default="c", help=text)
     build.add_argument(
         "--force", action="store_true", help="write into a folder with other files"
     )

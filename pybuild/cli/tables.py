@@ -61,6 +61,8 @@ def show_report(report: Report) -> None:
     _show_stored("packed constant", report.packed)
     for copy in report.copies:
         print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
+    if report.emit == "obj":
+        print(f"object for {report.cpu} {report.features}".rstrip())
     print(f"equal  {report.reference} (rounding {report.rounding})")
 
 

@@ -40,7 +40,7 @@ def build(args: argparse.Namespace) -> Outcome:
         raise BuildError("--name", "names one model, but several are given")
     libraries = _all_built(args)
     out = Path(args.out)
-    trees = {out / lib.name if many else out: lib.files() for lib in libraries}
+    trees = {out / lib.name if many else out: lib for lib in libraries}
     if not args.force:
         _raise_all(
             [
@@ -49,8 +49,9 @@ def build(args: argparse.Namespace) -> Outcome:
                 for e in _in_the_way(place, lib.name)
             ]
         )
-    for place, files in trees.items():
-        write_tree(place, files)
+    files = {place: library.files() for place, library in trees.items()}
+    for place, library in trees.items():
+        write_tree(place, files[place], library.stale())
     reports = [library.report for library in libraries]
     if not args.json:
         for report in reports:
@@ -150,6 +151,7 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
             params=_params(args.params),
             lazy=args.lazy or None,
             compress=args.compress,
+            emit=args.emit,
         )
 
 

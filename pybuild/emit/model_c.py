@@ -62,6 +62,11 @@ def _kernel(func: Func, users: str) -> str:
     return function(func, users)
 
 
+def functions_file(tables: Tables, banner: str) -> str:
+    """NAME_functions.c: what an object, which holds the rest, leaves to C."""
+    return "\n".join([banner, f'#include "{tables.name}.h"', "", *functions(tables)])
+
+
 def _declaration(constant: Constant) -> str:
     kind = DType.of(constant.array).c
     return f"const {kind} {constant.symbol}[{constant.array.size}]"

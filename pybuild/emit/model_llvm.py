@@ -135,17 +135,22 @@ def _model(tables: Tables) -> list[str]:
         lines.append(_array(f"{name}_dims_{index}", "i32", dims))
         rows.append(_tensor(row, tables, index))
     lines.append(_array(f"{name}_tensors", _TENSOR, rows))
-    layouts = [str(row.layout) for row in tables.parameters]
-    lines.append(_array(f"{name}_layouts", "i32", layouts))
     lines.append(_array(f"{name}_regions", "i32", [str(b) for b, _ in tables.regions]))
-    devices = [str(device) for _, device in tables.regions]
-    lines.append(_array(f"{name}_region_devices", "i8", devices))
-    fields: list[tuple[str, object]] = [("i32", ABI)]
-    parts = ("stages", "steps", "tensors", "layouts", "regions", "region_devices")
-    fields.append(("ptr", _symbol(_name(tables))))
-    fields += [("ptr", f"@{name}_{part}") for part in parts]
+    layouts = devices = "null"
+    if tables.parameters:
+        layouts = f"@{name}_layouts"
+        numbers = [str(row.layout) for row in tables.parameters]
+        lines.append(_array(f"{name}_layouts", "i32", numbers))
+    if tables.device_count > 1:
+        devices = f"@{name}_region_devices"
+        numbers = [str(device) for _, device in tables.regions]
+        lines.append(_array(f"{name}_region_devices", "i8", numbers))
+    parts = [_symbol(_name(tables))]
+    parts += [f"@{name}_{part}" for part in ("stages", "steps", "tensors")]
     unpack = "@crt_lz4_unpack" if tables.unpacks else "null"
-    fields += [("ptr", unpack), ("ptr", "null")]
+    parts += [layouts, f"@{name}_regions", devices, unpack, "null"]
+    fields: list[tuple[str, object]] = [("i32", ABI)]
+    fields += [("ptr", part) for part in parts]
     counts = (
         len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
         len(tables.parameters), tables.pointer_count, tables.region_align,

@@ -5,11 +5,13 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.targets.llvm import Llvm
 
 # what a user may compare the numbers with, by build option
 REFERENCES = {
@@ -89,7 +91,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Report:
-    """A build in figures; reference names what integer results are equal to."""
+    """A build in figures.
+
+    reference  what integer results are equal to
+    cpu        with its features, what an object was compiled for; C: ""
+    """
 
     name: str
     ram: Ram
@@ -103,6 +109,10 @@ class Report:
     copies: tuple[Copy, ...] = ()
     parameters: tuple[Stored, ...] = ()
     packed: tuple[Stored, ...] = ()
+    emit: str = "c"
+    target: str = "generic"
+    cpu: str = ""
+    features: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
@@ -142,3 +152,11 @@ def promise(graph: Graph, rounding: str) -> str:
     """What the integers of a build are equal to, or that it has none."""
     integers = any("rounding" in node.attrs for node in graph.nodes)
     return REFERENCES[rounding] if integers else FLOAT_REFERENCE
+
+
+def made_for(options: Mapping[str, Any], processor: Llvm | None) -> dict[str, str]:
+    """The last fields of a Report, from the options of the build."""
+    facts = {"emit": options["emit"], "target": options["target"]}
+    if processor is not None:
+        facts |= {"cpu": processor.cpu, "features": processor.features}
+    return facts

@@ -9,7 +9,7 @@ import os
 import re
 import string
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pybuild.emit.tables import Tables, TensorRow
@@ -22,17 +22,21 @@ _WITH_PARAMETERS = ("crc", "lz4", "params", "unpack", "weights")
 _PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
 
 
-def tree_files(tables: Tables, generated: Mapping[str, str]) -> dict[str, str]:
-    """Path in the tree -> text; `generated`: the model's own C files and report."""
-    files = dict(generated)
-    files |= _runtime(bool(tables.parameters), tables.unpacks)
+def tree_files(
+    tables: Tables, generated: Mapping[str, str | bytes]
+) -> dict[str, str | bytes]:
+    """Path in the tree -> content; `generated`: the model's own files and report."""
+    files = {**generated, **_runtime(bool(tables.parameters), tables.unpacks)}
     sources = [n for n in sorted(files) if n.endswith(".c")]
+    objects = [n for n in sorted(files) if n.endswith(".o")]
     values = {
         "name": tables.name,
         "upper": tables.name.upper(),
         "sources": " ".join(sources),
         "quoted": ", ".join(f"'{s}'" for s in sources),
-        "lines": "\n".join(f"    {s}" for s in sources),
+        "lines": "\n".join(f"    {s}" for s in (*sources, *objects)),
+        "objects": "".join(f" {o}" for o in objects),
+        "quoted_objects": ", ".join(f"'{o}'" for o in objects),
         "weights": _weights(tables),
         "open": _open(tables),
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
@@ -106,25 +110,31 @@ def _open(tables: Tables) -> str:
 """
 
 
-def write_tree(folder: Path, files: Mapping[str, str]) -> None:
+def write_tree(
+    folder: Path, files: Mapping[str, str | bytes], stale: Iterable[str] = ()
+) -> None:
     """Writes all files; each appears whole or not at all.
+
+    stale  what an earlier build may have left and nobody must compile now
 
     Errors  OSError, before anything of a new folder is visible
     """
     if folder.exists():
-        for name, text in sorted(files.items()):
-            _replace(folder / name, text)
+        for name, content in sorted(files.items()):
+            _replace(folder / name, content)
+        for name in stale:
+            (folder / name).unlink(missing_ok=True)
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as temporary:
         fresh = Path(temporary) / folder.name
-        for name, text in sorted(files.items()):
-            _replace(fresh / name, text)
+        for name, content in sorted(files.items()):
+            _replace(fresh / name, content)
         os.rename(fresh, folder)
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8", newline="\n")
+    partial.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(partial, path)

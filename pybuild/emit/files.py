@@ -1,0 +1,61 @@
+"""The files of a model itself: all C, or an object and what it leaves to C.
+
+Knows nothing of the tree around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.emit.external import sources
+from pybuild.emit.header import header_file
+from pybuild.emit.model_c import functions_file, model_file, weights_file
+from pybuild.emit.params_c import params_file
+from pybuild.emit.tables import Tables
+from pybuild.targets.llvm import Llvm
+
+# the comment that opens a file of this name
+Banner = Callable[[str], str]
+
+
+def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, str]:
+    """NAME.h, NAME.c, weights, parameters, users' functions: name -> text."""
+    name = tables.name
+    own = {
+        f"{name}.c": model_file(tables, banner(f"{name}.c")),
+        f"{name}_weights.c": weights_file(tables, banner(f"{name}_weights.c")),
+    }
+    return _with_common(tables, banner, image, own)
+
+
+def object_files(
+    tables: Tables, banner: Banner, image: bytes | None, processor: Llvm, optimise: str
+) -> dict[str, str | bytes]:
+    """NAME.h, NAME.o, its functions, parameters, users' functions: name -> content.
+
+    image  of the parameters: data that others may replace, so it stays C
+    """
+    from pybuild.emit.obj import object_file
+
+    file = f"{tables.name}_functions.c"
+    own = {file: functions_file(tables, banner(file))}
+    made = object_file(tables, processor, optimise)
+    return {**_with_common(tables, banner, image, own), f"{tables.name}.o": made}
+
+
+def _with_common(
+    tables: Tables, banner: Banner, image: bytes | None, own: dict[str, str]
+) -> dict[str, str]:
+    name = tables.name
+    made = {f"{name}.h": header_file(tables, banner(f"{name}.h")), **own}
+    if image is not None:
+        file = f"{name}_params.c"
+        made[file] = params_file(tables, image, banner(file))
+    taken = (*made, f"{name}_selftest.c")
+    return made | sources((func for func, _ in tables.kernels), taken)
+
+
+def stale_files(name: str, is_object: bool) -> tuple[str, ...]:
+    """What only a build of the other kind writes: nobody must compile it now."""
+    ends = (".c", "_weights.c") if is_object else (".o", "_functions.c")
+    return tuple(f"{name}{end}" for end in ends)

@@ -1,0 +1,102 @@
+"""A model's tables, kernels and weights as a linkable object, by LLVM alone.
+
+The same IR as the host runs (model_llvm.py), for another processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from pybuild.emit.model_llvm import ABI, module
+from pybuild.emit.tables import Tables
+from pybuild.targets.llvm import Llvm
+
+# per --optimise: attributes of every kernel
+_ATTRIBUTES = {
+    "size": "nounwind minsize optsize",
+    "balanced": "nounwind optsize",
+    "speed": "nounwind",
+}
+_DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
+_CODE = re.compile(r"^(define .*@(\w+)\(.*\)) #0 \{", re.MULTILINE)
+
+
+def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
+    """NAME.o: an ELF file that exports NAME_model and needs crt of this ABI.
+
+    Every kernel and every table is a section, named as gcc -ffunction-sections
+    -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
+    """
+    machine = _machine(processor)
+    text = object_text(tables, processor.triple, str(machine.target_data), optimise)
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    # unrolled or vectorised for no vector unit, code grows threefold and gains nothing
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_unrolling = False
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    return _without_note(machine.emit_object(parsed))
+
+
+def _without_note(content: bytes) -> bytes:
+    """The file without the section by whose absence elsewhere GNU ld concludes that
+    code is on the stack, and warns: no file of a bare-metal gcc has it. Renamed, for
+    then nothing moves; section names stand behind all data."""
+    before, note, after = content.rpartition(b".note.GNU-stack\0")
+    return before + (b".comment.kernel\0" if note else b"") + after
+
+
+def object_text(tables: Tables, triple: str, layout: str, optimise: str) -> str:
+    """The IR of the object; `layout` is LLVM's data layout of the processor."""
+    weights = {constant.symbol for constant in tables.constants}
+
+    def data(found: re.Match[str]) -> str:
+        place = "weights." if found[1] in weights else ""
+        return f'{found[0]}, section ".rodata.{place}{found[1]}"'
+
+    text = _DATA.sub(data, module(tables, triple, layout))
+    text = _CODE.sub(r'\1 #0 section ".text.\2" {', text)
+    head = f'source_filename = "{tables.name}"'
+    return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
+
+
+def _lock(name: str) -> list[str]:
+    """Refers to crt's symbol of this ABI: with another crt the link fails. In the
+    model's own section, which no linker drops alone."""
+    return [
+        f"@crt_abi_{ABI} = external constant i32",
+        f"@{name}_abi = internal constant ptr @crt_abi_{ABI}, "
+        f'section ".rodata.{name}_model"',
+        f"@llvm.compiler.used = appending global [1 x ptr] [ptr @{name}_abi], "
+        'section "llvm.metadata"',
+    ]
+
+
+def _attributes(optimise: str) -> list[str]:
+    return [f"attributes #0 = {{ {_ATTRIBUTES[optimise]} }}", ""]
+
+
+@functools.cache
+def _ready() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _machine(processor: Llvm) -> Any:
+    """LLVM's code generator; a pass builder eats it."""
+    _ready()
+    target = llvm.Target.from_triple(processor.triple)
+    return target.create_target_machine(
+        cpu=processor.cpu,
+        features=processor.features,
+        opt=3,
+        reloc="static",
+        codemodel="small",
+        abiname=processor.abi,
+    )

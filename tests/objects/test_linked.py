@@ -1,0 +1,155 @@
+"""Objects linked with crt by GNU ld and by lld, run on simulated cores: every
+output equals the host's bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pybuild
+from pybuild.emit.model_llvm import ABI
+from pybuild.run.samples import samples
+from pybuild.targets.llvm import LLVM
+from tests.conftest import model_path
+from tests.networks import classifier
+from tests.objects.images import CORES, LINKERS, compiler, linked, written
+from tests.objects.models import Known, content, library, on_host
+from tests.ops.cases import cases
+from tests.ops.suite import c_name
+from tests.ops.suite import model as case_model
+from tests.toolchains import ROOT, require_module, run
+
+KINDS = ("int8", "float32")
+# Unicorn has no Cortex-M55: see test_boards.py
+SIMULATED = [name for name in CORES if name != "cortex-m55"]
+# no core of these loads a word from an odd address
+ALIGNED = ("cortex-m0", "rv32imc")
+NETWORKS = ("kws", "vww", "ic", "ad")
+
+
+def equal(image: Path, target: str, runs: list[Known], watch: bool = False) -> None:
+    """Fails unless the core gives what is known."""
+    require_module("unicorn")
+    from tests.objects.simulated import Machine
+
+    machine = Machine(target, image, watch)
+    for known in runs:
+        sizes = [len(data) for data in known.outputs]
+        found = machine.infer(known.name, known.inputs, sizes)
+        assert tuple(found) == known.outputs, known.name
+    assert not machine.misaligned
+
+
+def _rarely(target: str) -> object:
+    """One core with an FPU and one without are tried each time, the others in
+    sweeps."""
+    marks = () if target in ("cortex-m4", "rv32imc") else (pytest.mark.sweep,)
+    return pytest.param(target, marks=marks)
+
+
+def test_every_target_is_tried() -> None:
+    assert set(CORES) == set(LLVM)
+
+
+def test_the_readme_has_the_flags_that_are_tried() -> None:
+    text = (ROOT / "README.md").read_text()
+    for core in CORES.values():
+        assert f"| `{core.name}` | `{' '.join(core.gcc)}` |" in text
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("target", SIMULATED)
+def test_networks(target: str, linker: str, tmp_path: Path) -> None:
+    made = [library(classifier(kind, kind).model(), kind, target) for kind in KINDS]
+    objects = {one.name: content(one) for one in made}
+    image = linked(tmp_path, CORES[target], linker, objects)
+    runs = [k for one in made for k in on_host(one, _inputs(one, 6))]
+    equal(image, target, runs, target in ALIGNED)
+
+
+def _inputs(made: pybuild.Library, count: int) -> Iterator[dict[str, pybuild.Array]]:
+    return (dict(s.inputs) for s in samples(made.plan.graph, count))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [_rarely(name) for name in SIMULATED])
+def test_operators(target: str, tmp_path: Path) -> None:
+    """Every case of tests/ops, the integers with two rules of rounding."""
+    objects, runs = {}, []
+    for case in cases():
+        for rounding in ("litert", "onnx"):
+            graph = case.graph(rounding)
+            if rounding == "litert" or any("rounding" in n.attrs for n in graph.nodes):
+                name = c_name(case, rounding)
+                made = library(case_model(case, rounding), name, target, rounding)
+                objects[name] = content(made)
+                runs += on_host(made, [case.inputs(seed) for seed in (0, 3, 4)])
+    linker = LINKERS[SIMULATED.index(target) % 2]
+    image = linked(tmp_path, CORES[target], linker, objects)
+    equal(image, target, runs, target in ALIGNED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", SIMULATED)
+def test_real_networks(target: str, tmp_path: Path) -> None:
+    objects, runs = {}, []
+    for name in NETWORKS:
+        path = model_path(f"{name}_int8.tflite")
+        made = library(pybuild.load(path), name, target)
+        objects[name] = content(made)
+        runs += on_host(made, _inputs(made, 2))
+    linker = LINKERS[(SIMULATED.index(target) + 1) % 2]
+    equal(linked(tmp_path, CORES[target], linker, objects), target, runs)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
+def test_another_crt_does_not_link(target: str, linker: str, tmp_path: Path) -> None:
+    objects = {"int8": content(library(classifier().model(), "int8", target))}
+    other = f"-Dcrt_abi_{ABI}=crt_abi_of_another"
+    with pytest.raises(AssertionError, match=f"undefined.*crt_abi_{ABI}"):
+        linked(tmp_path, CORES[target], linker, objects, other)
+
+
+USER = """
+#include "first.h"
+static uint8_t arena[FIRST_ARENA_BYTES] __attribute__((aligned(16)));
+struct first m;
+void start(void);
+void start(void)
+{
+    const struct first_memory memory = FIRST_MEMORY(arena);
+
+    if (first_init(&m, &memory) == CRT_OK && first_image(&m) != NULL)
+        (void)first_run(&m);
+}
+"""
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_what_nobody_uses_is_left_out(linker: str, tmp_path: Path) -> None:
+    core = CORES["cortex-m4"]
+    made = [library(classifier(n).model(), n, core.name) for n in ("first", "second")]
+    for one in made:
+        for file, data in one.compiled().items():
+            if isinstance(data, str):
+                (tmp_path / file).write_text(data)
+    (tmp_path / "user.c").write_text(USER)
+    objects = written(tmp_path, {one.name: content(one) for one in made})
+    folders = [f"-I{tmp_path}", f"-I{pybuild.install.crt_include()}"]
+    image, script = tmp_path / "user.elf", tmp_path / "user.ld"
+    script.write_text(
+        "SECTIONS { .text : { KEEP(*(.text.start)) *(.text*) *(.rodata*) } }"
+    )
+    flags = ["-O2", "-std=c99", "-ffunction-sections", "-fdata-sections"]
+    flags += ["-Wl,--gc-sections", f"-T{script}"]
+    run([*compiler(core, linker), *flags, "-DCRT_NO_STRING_H", *folders,
+         *pybuild.install.crt_sources(), *tmp_path.glob("*.c"), *objects,
+         *(["-nostdlib", "-lc", "-lgcc"] if linker == "gnu" else []),
+         "-o", image])  # fmt: skip
+    said = subprocess.run(["nm", image], capture_output=True, text=True).stdout
+    assert "first_model" in said and "first_run" in said
+    assert "second" not in said

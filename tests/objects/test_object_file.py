@@ -1,0 +1,189 @@
+"""--emit obj without any tool chain: made by a bare process, the same bytes every
+time, and the ELF file says and holds what it must."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from pybuild import errors
+from pybuild.emit import tables
+from pybuild.emit.model_llvm import ABI
+from pybuild.emit.obj import object_file
+from pybuild.model import Library
+from pybuild.targets.llvm import LLVM
+from tests.networks import classifier
+from tests.toolchains import ROOT
+
+MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
+COMMAND = [sys.executable, "-m", "pybuild.cli", "build", MODEL, "--name", "digits"]
+HARD = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55")
+# Tag_CPU_arch of the ARM ABI's addenda
+ARCHITECTURES = {
+    "cortex-m0": 12, "cortex-m3": 10, "cortex-m4": 13, "cortex-m7": 13,
+    "cortex-m33": 17, "cortex-m55": 21,
+}  # fmt: skip
+# of the C library and of the compiler's own: what C of the same kernels needs too
+KNOWN = {"memset", "memcpy", "memmove", "__divsi3", "__muldi3", "__divdi3"}
+ARITHMETIC = ("__aeabi_", "__ashl", "__ashr", "__lshr", "__add", "__sub", "__mul",
+              "__div", "__eq", "__ne", "__lt", "__le", "__gt", "__ge", "__un",
+              "__fix", "__float")  # fmt: skip
+
+
+def made(target: str, kind: str = "int8", **options: str) -> Library:
+    model = classifier("tiny", kind).model()
+    return model.build(name="tiny", target=target, emit="obj", **options)
+
+
+def elf(library: Library) -> ELFFile:
+    content = library.compiled()[f"{library.name}.o"]
+    assert isinstance(content, bytes)
+    return ELFFile(io.BytesIO(content))
+
+
+def sections(file: ELFFile) -> dict[str, int]:
+    """Name -> bytes of everything that goes to flash."""
+    flash = [s for s in file.iter_sections() if s["sh_flags"] & 2 and s["sh_size"]]
+    assert not [s.name for s in flash if s["sh_flags"] & 1], "writable data"
+    return {s.name: s["sh_size"] for s in flash}
+
+
+@pytest.mark.parametrize("target", LLVM)
+def test_a_bare_process_makes_the_same_bytes_anywhere(
+    target: str, tmp_path: Path
+) -> None:
+    trees = []
+    for seed in ("1", "77"):
+        folder = tmp_path / seed / "deep"
+        folder.mkdir(parents=True)
+        env = {"PATH": "", "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
+        command = [*COMMAND, "--target", target, "--emit", "obj", "-o", "out"]
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr == b""
+        paths = sorted(p for p in (folder / "out").rglob("*") if p.is_file())
+        trees.append({p.relative_to(folder): p.read_bytes() for p in paths})
+    assert trees[0] == trees[1]
+    held = trees[0][Path("out/digits.o")]
+    assert held[:5] == b"\x7fELF\x01" and str(ROOT).encode() not in held
+    names = {path.name for path in trees[0]}
+    assert "digits_functions.c" in names
+    assert not names & {"digits.c", "digits_weights.c"}
+
+
+def test_without_llvm_of_this_process_nothing_differs() -> None:
+    """The host's JIT before it, in one process, changes no byte."""
+    first = made("cortex-m4").compiled()
+    made("cortex-m4").host("llvm").close()
+    assert made("cortex-m4").compiled() == first
+
+
+@pytest.mark.parametrize("target", LLVM)
+def test_the_file_says_what_it_is_for(target: str) -> None:
+    file = elf(made(target))
+    assert file["e_type"] == "ET_REL" and file.little_endian
+    assert file.get_section_by_name(".note.GNU-stack") is None
+    assert file.get_section_by_name(".comment.kernel")["sh_size"] == 0
+    if target == "rv32imc":
+        assert file["e_machine"] == "EM_RISCV"
+        assert file["e_flags"] == 1  # compressed instructions, soft-float ABI
+        return
+    assert file["e_machine"] == "EM_ARM" and file["e_flags"] == 0x05000000
+    tags = _attributes(file)
+    assert tags["TAG_CPU_ARCH"] == ARCHITECTURES[target]
+    assert tags["TAG_CPU_ARCH_PROFILE"] == ord("M")
+    # 1: floats are passed in its registers; absent: in those of integers
+    assert tags.get("TAG_ABI_VFP_ARGS") == (1 if target in HARD else None)
+    assert ("TAG_FP_ARCH" in tags) == (target in HARD)
+    aligned_only = tags["TAG_CPU_UNALIGNED_ACCESS"] == 0
+    assert aligned_only == (target == "cortex-m0")
+
+
+def _attributes(file: ELFFile) -> dict[str, int]:
+    section = file.get_section_by_name(".ARM.attributes")
+    (part,) = section.iter_subsections()
+    (whole,) = part.iter_subsubsections()
+    return {tag.tag: tag.value for tag in whole.iter_attributes()}
+
+
+@pytest.mark.parametrize("target", LLVM)
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_one_name_out_and_few_in(target: str, kind: str) -> None:
+    table = elf(made(target, kind)).get_section_by_name(".symtab")
+    symbols = [s for s in table.iter_symbols() if s["st_info"]["bind"] == "STB_GLOBAL"]
+    wanted = {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF"}
+    assert {s.name for s in symbols} - wanted == {"tiny_model"}
+    assert f"crt_abi_{ABI}" in wanted
+    rest = wanted - {f"crt_abi_{ABI}"} - KNOWN
+    assert not {name for name in rest if not name.startswith(ARITHMETIC)}
+
+
+def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
+    library = made("cortex-m4")
+    facts, found = library.tables, sections(elf(library))
+    kernels = {f".text.{func.name}" for func, _ in facts.kernels}
+    assert kernels == {name for name in found if name.startswith(".text")}
+    weights = {f".rodata.weights.{c.symbol}": c.array.nbytes for c in facts.constants}
+    assert weights == {n: b for n, b in found.items() if ".weights." in n}
+    io = len(facts.inputs) + len(facts.outputs)
+    sizes = {
+        "args": 4 * len(facts.args),
+        "constants": 4 * len(facts.constant_list),
+        "operands": tables.OPERAND_BYTES * len(facts.operands),
+        "steps": tables.STEP_BYTES * len(facts.steps),
+        "stages": tables.STAGE_BYTES * len(facts.steps),
+        "tensors": tables.TENSOR_BYTES * io,
+        "model": tables.MODEL_BYTES + 4,  # with the pointer to crt's version
+    }
+    assert sizes == {part: found[f".rodata.tiny_{part}"] for part in sizes}
+    data = sum(b for name, b in found.items() if name.startswith(".rodata"))
+    flash = library.report.flash
+    assert data == flash.weights + flash.tables + 4
+
+
+def test_size_is_smaller_than_speed_of_the_same_kernels() -> None:
+    facts = made("cortex-m4").tables
+
+    def code(optimise: str) -> int:
+        content = object_file(facts, LLVM["cortex-m4"], optimise)
+        found = sections(ELFFile(io.BytesIO(content)))
+        return sum(size for name, size in found.items() if name.startswith(".text"))
+
+    assert code("size") < code("balanced") < code("speed")
+
+
+def test_the_report_says_what_the_object_is_for(tmp_path: Path) -> None:
+    model = classifier("tiny").model()
+    model.build(tmp_path / "t", name="tiny", target="cortex-m33", emit="obj")
+    report = json.loads((tmp_path / "t/report.json").read_text())
+    wanted = {
+        "emit": "obj", "target": "cortex-m33", "cpu": "cortex-m33",
+        "features": "+dsp,+fp-armv8d16sp",
+    }  # fmt: skip
+    assert {key: report[key] for key in wanted} == wanted
+    report = model.build(target="cortex-m33").report.to_json()
+    assert (report["emit"], report["cpu"], report["features"]) == ("c", "", "")
+
+
+def test_a_tree_holds_one_form_of_the_model(tmp_path: Path) -> None:
+    """What an earlier build left is not there to be linked twice."""
+    model, folder = classifier("tiny").model(), tmp_path / "t"
+    forms = {"c": {"tiny.c", "tiny_weights.c"}, "obj": {"tiny.o", "tiny_functions.c"}}
+    common = {"tiny.h", "tiny_selftest.c"}
+    for emit in ("c", "obj", "c"):
+        model.build(folder, name="tiny", target="cortex-m4", emit=emit)
+        held = {p.name for p in folder.iterdir() if p.name.startswith("tiny")}
+        assert held == common | forms[emit]
+
+
+def test_a_library_of_c_compiles_where_its_target_can() -> None:
+    as_c = classifier("tiny").model().build(name="tiny", target="cortex-m4")
+    assert as_c.compiled() == made("cortex-m4").compiled()
+    with pytest.raises(errors.BuildError, match="objects are not made for"):
+        classifier("tiny").model().build(name="tiny").compiled()
