@@ -154,7 +154,11 @@ class Image:
             what = f"is in layout {entry.layout} of plan {self.plan:016x}"
             raise self._error(entry, what, "convert the file it was packed from")
         stored = np.frombuffer(data, entry.dtype.numpy.newbyteorder("<"))
-        return stored.astype(entry.dtype.numpy, copy=False).reshape(entry.shape)
+        try:
+            return stored.astype(entry.dtype.numpy, copy=False).reshape(entry.shape)
+        except ValueError:  # more dimensions than numpy's, or larger beside a 0
+            what = f"has a shape of {len(entry.shape)} dimensions that numpy cannot"
+            raise self._error(entry, f"{what} hold") from None
 
     def _error(self, entry: Entry, what: str, hint: str = "") -> BuildError:
         return BuildError(f"{self.source}: parameter '{entry.name}'", what, hint)

@@ -1,67 +1,24 @@
-/* Mutates parameter images, for as many seconds as asked for, from a fixed
- * seed, and does all that a program may do with each: to be run under ASan and
- * UBSan. Usage: fuzz SECONDS IMAGE... Prints what it did; exit code 2 when it
- * never got past the checks, so that it tried nothing. */
+/* Fuzz target: all that a program may do with a parameter image, under ASan and
+ * UBSan. For libFuzzer, or for fuzz_driver.c where there is none. Prints at
+ * exit how many images were tried, and what became of them. */
 #define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include "crt/crc.h"
 #include "crt/lz4.h"
 #include "crt/unpack.h"
+#include "fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MAX_BYTES = 1 << 16, ALIGN = 64, ROUNDS = 256 };
+enum { MAX_UNPACKED = 1 << 20, ALIGN = 64 };
 
-static uint32_t state = 2463534242u;
 static unsigned long tried, accepted, unpacked, refused;
 
-static uint32_t chance(uint32_t below)
+static void print_counts(void)
 {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state % below;
-}
-
-static uint32_t interesting(void)
-{
-    static const uint32_t values[] = {
-        0,          1,          3,          4,           15,
-        16,         40,         80,         255,         256,
-        65535,      0x7fffffff, 0x80000000, 0xfffffff0u, 0xffffffffu,
-        0x40000000, 0x01000001,
-    };
-
-    return values[chance(sizeof values / sizeof *values)];
-}
-
-/* One small change; most are in the header and the table. */
-static void mutate(uint8_t *data, size_t size)
-{
-    size_t near = chance(3) ? (size < 200 ? size : 200) : size;
-    size_t at = chance((uint32_t)near);
-    uint32_t value = chance(2) ? interesting() : chance((uint32_t)size + 4);
-    size_t i;
-
-    switch (chance(4)) {
-    case 0:
-        data[at] ^= (uint8_t)(1u << chance(8));
-        break;
-    case 1:
-        data[at] = (uint8_t)chance(256);
-        break;
-    case 2:
-        at &= ~(size_t)3;
-        for (i = at; i < at + 4 && i < size; i++, value >>= 8)
-            data[i] = (uint8_t)value;
-        break;
-    default:
-        at &= ~(size_t)1;
-        for (i = at; i < at + 2 && i < size; i++, value >>= 8)
-            data[i] = (uint8_t)value;
-    }
+    fprintf(stderr, "%lu tried, %lu accepted, %lu unpacked, %lu refused\n",
+            tried, accepted, unpacked, refused);
 }
 
 /* Makes the checksum true again, where the size lets it. */
@@ -80,6 +37,15 @@ static void seal(uint8_t *data, size_t size)
     crc = crt_crc32(0, data + 8, total - 8);
     for (i = 0; i < 4; i++)
         data[4 + i] = (uint8_t)(crc >> (8 * i));
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
+                               unsigned seed)
+{
+    size = LLVMFuzzerMutate(data, size, most);
+    if (seed % 8 != 0)
+        seal(data, size);
+    return size;
 }
 
 /* The user's codec: reads all it may and writes all it must. */
@@ -112,7 +78,7 @@ static void use(const struct crt_params *p)
         for (d = 0; d < x.rank; d++)
             sum += (uint32_t)x.dims[d];
         sum += crt_crc32(0, x.data, x.stored);
-        if (x.bytes > 16u * MAX_BYTES)
+        if (x.bytes > MAX_UNPACKED)
             continue;
         to = malloc(x.bytes + (x.bytes == 0));
         if (to == NULL)
@@ -126,65 +92,23 @@ static void use(const struct crt_params *p)
     tried += sum == 1; /* so that nothing above is left out */
 }
 
-/* On a copy that ends where its memory ends: ASan sees one byte more. */
-static void try_one(const uint8_t *data, size_t size)
+/* On an aligned copy that ends where its memory ends. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct crt_params p;
     void *copy;
 
+    if (tried++ == 0)
+        atexit(print_counts);
+    if (size == 0)
+        return 0;
     if (posix_memalign(&copy, ALIGN, size) != 0)
         abort();
     memcpy(copy, data, size);
-    tried++;
     if (crt_params_verify(&p, copy, size) == CRT_OK) {
         accepted++;
         use(&p);
     }
     free(copy);
-}
-
-static size_t load(const char *path, uint8_t *data)
-{
-    FILE *file = fopen(path, "rb");
-    size_t size;
-
-    if (file == NULL)
-        exit(1);
-    size = fread(data, 1, MAX_BYTES, file);
-    fclose(file);
-    return size;
-}
-
-static void fuzz(const uint8_t *seed, size_t size)
-{
-    static uint8_t data[MAX_BYTES];
-    uint32_t changes;
-    int round;
-
-    for (round = 0; round < ROUNDS; round++) {
-        memcpy(data, seed, size);
-        for (changes = chance(4); changes > 0; changes--)
-            mutate(data, size);
-        if (chance(8) != 0)
-            seal(data, size);
-        try_one(data, chance(8) ? size : chance((uint32_t)size) + 1);
-    }
-}
-
-int main(int argc, char **argv)
-{
-    static uint8_t seed[MAX_BYTES];
-    time_t end;
-    int i;
-
-    if (argc < 3)
-        return 1;
-    end = time(NULL) + atoi(argv[1]);
-    do {
-        for (i = 2; i < argc; i++)
-            fuzz(seed, load(argv[i], seed));
-    } while (time(NULL) < end);
-    printf("%lu tried, %lu accepted, %lu unpacked, %lu refused\n", tried,
-           accepted, unpacked, refused);
-    return accepted > 0 && unpacked > 0 && refused > 0 ? 0 : 2;
+    return 0;
 }
