@@ -21,15 +21,15 @@ static int check_dims(const struct crt_array *array,
 /* Row-major without gaps; the stride of an axis of one does not matter. */
 static int check_strides(const struct crt_array *array)
 {
-    int32_t want = 1;
+    uint32_t want = 1; /* as many elements as a tensor's bytes: fits */
     uint32_t i;
 
     if (array->strides == NULL)
         return CRT_OK;
     for (i = array->rank; i-- > 0;) {
-        if (array->dims[i] != 1 && array->strides[i] != want)
+        if (array->dims[i] != 1 && (uint32_t)array->strides[i] != want)
             return CRT_ERR_STRIDES;
-        want *= array->dims[i];
+        want *= (uint32_t)array->dims[i];
     }
     return CRT_OK;
 }
@@ -51,15 +51,21 @@ int crt_array_check(const struct crt_array *array,
     return error;
 }
 
+/* The check for a tensor that may be none. */
+static int check_for(const struct crt_graph *g, const struct crt_tensor *tensor,
+                     const struct crt_array *array)
+{
+    if (tensor == NULL)
+        return crt_is_ready(g) ? CRT_ERR_INDEX : CRT_ERR_NULL;
+    return crt_array_check(array, tensor);
+}
+
 int crt_graph_bind_input_array(struct crt_graph *g, uint32_t index,
                                const struct crt_array *array)
 {
     const struct crt_tensor *tensor = crt_graph_input_info(g, index);
-    int error;
+    int error = check_for(g, tensor, array);
 
-    if (tensor == NULL)
-        return crt_is_ready(g) ? CRT_ERR_INDEX : CRT_ERR_NULL;
-    error = crt_array_check(array, tensor);
     if (error != CRT_OK)
         return error;
     return crt_graph_bind_input(g, index, array->data, tensor->bytes);
@@ -69,11 +75,8 @@ int crt_graph_bind_output_array(struct crt_graph *g, uint32_t index,
                                 const struct crt_array *array)
 {
     const struct crt_tensor *tensor = crt_graph_output_info(g, index);
-    int error;
+    int error = check_for(g, tensor, array);
 
-    if (tensor == NULL)
-        return crt_is_ready(g) ? CRT_ERR_INDEX : CRT_ERR_NULL;
-    error = crt_array_check(array, tensor);
     if (error != CRT_OK)
         return error;
     return crt_graph_bind_output(g, index, array->data, tensor->bytes);

@@ -1,6 +1,6 @@
 /* device.c: steps and tensors on other devices, and the copies between.
- * Knows no device but by crt/device.h. Linked only where a model has some.
- */
+ * Knows no device but by crt/device.h. Linked only where a
+ * model has some. */
 #include "crt/slots.h"
 
 /* A device of the instance; NULL: the CPU does its work. */
@@ -25,9 +25,10 @@ static int status(int failed)
 }
 
 static int copy_in(struct crt_graph *g, const struct crt_tensor *tensor,
-                   void *to, const void *from)
+                   const void *from)
 {
     const struct crt_device *d;
+    void *to = crt_home(g, tensor);
 
     if (!crt_has_devices(g))
         return CRT_ERR_DEVICE;
@@ -66,8 +67,10 @@ static int wait_for_all(struct crt_graph *g)
     uint32_t i;
     int error = CRT_OK;
 
-    for (i = 1; i < g->model->device_count && error == CRT_OK; i++)
-        error = wait_for(g, i);
+    for (i = 1; i < g->model->device_count; i++) {
+        if (wait_for(g, i) != CRT_OK)
+            error = CRT_ERR_DEVICE;
+    }
     return error;
 }
 
@@ -89,20 +92,18 @@ static int copy(const struct crt_graph *g, const struct crt_step *step)
     return CRT_OK;
 }
 
-static int run_step(struct crt_graph *g, uint32_t index, uint32_t device,
-                    void **pointers)
+static int run_step(struct crt_graph *g, uint32_t index, uint32_t device)
 {
     const struct crt_step *step = &g->model->steps[index];
     const struct crt_device *d = device_of(g, device);
 
+    if (step->kernel == NULL && step->args[0] == CRT_TASK_COPY)
+        return copy(g, step);
     if (step->kernel == NULL)
-        return step->args[0] == CRT_TASK_COPY
-                   ? copy(g, step)
-                   : wait_for(g, (uint32_t)step->args[1]);
-    if (d != NULL)
-        return status(d->api->launch(d->context, g->model, index, g->base));
-    crt_step_run(g->model, index, g->base, pointers);
-    return CRT_OK;
+        return wait_for(g, (uint32_t)step->args[1]);
+    if (d == NULL)
+        return CRT_ON_CPU;
+    return status(d->api->launch(d->context, g->model, index, g->base));
 }
 
 const struct crt_accelerator crt_accelerator = {run_step, copy_in, copy_out,

@@ -41,6 +41,11 @@ static void *give(struct crt_graph *g, uint32_t input)
     return *crt_slot(g, input);
 }
 
+static void take_back(struct crt_graph *g, uint32_t input)
+{
+    g->fresh[input / 32u] &= ~crt_fresh_bit(input);
+}
+
 /* Points a tensor at the caller's memory, or home for NULL. */
 static int bind(struct crt_graph *g, uint32_t t, void *data, uint32_t bytes)
 {
@@ -126,7 +131,7 @@ int crt_graph_reset(struct crt_graph *g)
         return CRT_ERR_NULL;
     for (i = 0; i < g->model->input_count; i++) {
         if (*crt_slot(g, i) == crt_home(g, input_of(g, i)))
-            g->fresh[i / 32u] &= ~crt_fresh_bit(i);
+            take_back(g, i);
     }
     crt_stop(g);
     g->failed_step = -1;
@@ -135,20 +140,25 @@ int crt_graph_reset(struct crt_graph *g)
     return CRT_OK;
 }
 
-/* ---- memory that instances share ------------------------------------------
- */
+/* ---- memory that instances share ---------------------------------------- */
+
+/* Keeps the others off until crt_turn_end. */
+static int enter(const struct crt_graph *g)
+{
+    if (g->turn != NULL && crt_raise_flag(&g->turn->running))
+        return CRT_ERR_BUSY;
+    return CRT_OK;
+}
 
 int crt_turn_take(struct crt_graph *g)
 {
-    struct crt_turn *turn = g->turn;
-
-    if (turn == NULL)
-        return CRT_OK;
-    if (crt_raise_flag(&turn->running))
+    crt_stop(g);
+    if (enter(g) != CRT_OK)
         return CRT_ERR_BUSY;
-    if (turn->owner != NULL && turn->owner != g)
-        crt_graph_reset(turn->owner);
-    turn->owner = g;
+    if (g->turn != NULL && g->turn->owner != g) { /* what g had is gone */
+        crt_graph_reset(g);
+        g->turn->owner = g;
+    }
     return CRT_OK;
 }
 
@@ -167,55 +177,70 @@ void crt_stop(struct crt_graph *g)
 
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn)
 {
-    if (!crt_is_ready(g))
-        return CRT_ERR_NULL;
-    crt_graph_reset(g);
-    if (g->turn != NULL && g->turn->owner == g)
-        g->turn->owner = NULL;
-    g->turn = turn;
-    return CRT_OK;
+    int error = crt_graph_reset(g);
+
+    if (error == CRT_OK)
+        g->turn = turn;
+    return error;
 }
 
-/* ---- what is missing --------------------------------------------------------
- */
+/* ---- what is missing ----------------------------------------------------- */
 
-const struct crt_tensor *crt_graph_missing(const struct crt_graph *g)
+static const struct crt_tensor *find_unbound(const struct crt_graph *g)
 {
+    uint32_t end = crt_first_parameter(g->model) + g->model->parameter_count;
     uint32_t i;
 
-    if (!crt_is_ready(g))
-        return NULL;
-    for (i = 0; i < g->model->input_count; i++) {
-        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)
-            return input_of(g, i);
-    }
-    for (i = crt_first_parameter(g->model);
-         i < crt_first_parameter(g->model) + g->model->parameter_count; i++) {
+    for (i = 0; i < end; i++) {
         if (*crt_slot(g, i) == NULL)
             return &g->model->tensors[i];
     }
     return NULL;
 }
 
-int crt_graph_setup(struct crt_graph *g)
+const struct crt_tensor *crt_find_not_given(const struct crt_graph *g)
 {
     uint32_t i;
-    uint32_t end;
 
+    for (i = 0; i < g->model->input_count; i++) {
+        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)
+            return input_of(g, i);
+    }
+    return NULL;
+}
+
+const struct crt_tensor *crt_graph_missing(const struct crt_graph *g)
+{
+    const struct crt_tensor *found;
+
+    if (!crt_is_ready(g))
+        return NULL;
+    found = find_unbound(g);
+    return found != NULL ? found : crt_find_not_given(g);
+}
+
+int crt_graph_setup(struct crt_graph *g)
+{
     if (!crt_is_ready(g))
         return CRT_ERR_NULL;
     if (!crt_has_devices(g))
         return CRT_ERR_DEVICE;
-    end = crt_first_parameter(g->model) + g->model->parameter_count;
-    for (i = 0; i < end; i++) {
-        if (*crt_slot(g, i) == NULL)
-            return CRT_ERR_UNBOUND;
-    }
+    if (find_unbound(g) != NULL)
+        return CRT_ERR_UNBOUND;
     g->ready = 1;
     return CRT_OK;
 }
 
 /* ---- inputs and outputs -------------------------------------------------- */
+
+int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
+             const void *data)
+{
+    if (crt_is_remote(g, tensor))
+        return g->model->accelerator->copy_in(g, tensor, data);
+    crt_copy(crt_home(g, tensor), data, tensor->bytes);
+    return CRT_OK;
+}
 
 int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes)
@@ -232,15 +257,14 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
         return CRT_ERR_SIZE;
     if ((tensor->flags & CRT_TENSOR_LAZY) != 0)
         return CRT_ERR_LAZY;
-    crt_stop(g);
     error = crt_turn_take(g);
     if (error != CRT_OK)
         return error;
     *crt_slot(g, index) = crt_home(g, tensor);
-    if (!crt_is_remote(g, tensor))
-        crt_copy(give(g, index), data, bytes);
-    else
-        error = g->model->accelerator->copy_in(g, tensor, give(g, index), data);
+    give(g, index);
+    error = crt_fill(g, tensor, data);
+    if (error != CRT_OK)
+        take_back(g, index);
     crt_turn_end(g);
     return error;
 }
@@ -255,7 +279,7 @@ int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
     if (error != CRT_OK)
         return error;
     if (data == NULL)
-        g->fresh[index / 32u] &= ~crt_fresh_bit(index);
+        take_back(g, index);
     else
         give(g, index);
     return CRT_OK;
@@ -270,7 +294,6 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
     tensor = input_of(g, index);
     if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor))
         return NULL;
-    crt_stop(g);
     if (crt_turn_take(g) != CRT_OK)
         return NULL;
     crt_turn_end(g);
@@ -313,11 +336,18 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
         return CRT_ERR_SIZE;
     if (!g->valid)
         return CRT_ERR_NO_OUTPUT;
+    error = enter(g);
+    if (error != CRT_OK)
+        return error;
     from = *crt_slot(g, g->model->input_count + index);
-    if (crt_is_remote(g, tensor))
-        return g->model->accelerator->copy_out(g, tensor, data, from);
-    crt_copy(data, from, bytes);
-    return CRT_OK;
+    if (g->turn != NULL && g->turn->owner != g)
+        error = CRT_ERR_NO_OUTPUT;
+    else if (crt_is_remote(g, tensor))
+        error = g->model->accelerator->copy_out(g, tensor, data, from);
+    else
+        crt_copy(data, from, bytes);
+    crt_turn_end(g);
+    return error;
 }
 
 /* ---- what there is ------------------------------------------------------- */

@@ -30,42 +30,23 @@ static void compute(const struct crt_step *step, void *const *base, void **p,
                     uint32_t image, uint32_t band)
 {
     const struct crt_operand *operand = step->operands;
-    const struct crt_operand *scratch;
-    const struct crt_operand *bound;
+    int32_t constant = -(step->output_count + step->input_count);
+    int32_t last = step->constant_count + step->scratch_count;
     void **end = p;
-    uint32_t i;
 
-    for (i = 0; i < (uint32_t)step->output_count + step->input_count; i++)
-        end = window_of(base, end, operand++, image, band);
-    scratch = operand;
-    bound = operand + step->scratch_count;
-    for (i = 0; i < step->constant_count; i++) {
-        if (step->constants[i] != NULL)
-            *end++ = (void *)step->constants[i];
+    for (; constant < last; constant++) {
+        if (constant >= 0 && constant < step->constant_count &&
+            step->constants[constant] != NULL)
+            *end++ = (void *)step->constants[constant];
         else
-            end = window_of(base, end, bound++, image, band);
+            end = window_of(base, end, operand++, image, band);
     }
-    for (i = 0; i < step->scratch_count; i++)
-        end = window_of(base, end, scratch++, image, band);
     step->kernel(p, step->args);
-}
-
-void crt_step_run(const struct crt_model *model, uint32_t index,
-                  void *const *base, void **pointers)
-{
-    const struct crt_step *step = &model->steps[index];
-    uint32_t image;
-    uint32_t band;
-
-    for (image = 0; image < step->images; image++) {
-        for (band = 0; band < step->bands; band++)
-            compute(step, base, pointers, image, band);
-    }
 }
 
 #ifndef CRT_NO_HOOK
 /* Tells the hook of the rows that a step has just written. */
-static int report(struct crt_graph *g, void *const *p, uint32_t index,
+static int report(const struct crt_graph *g, void *const *p, uint32_t index,
                   uint32_t image, uint32_t band)
 {
     const struct crt_operand *out = g->model->steps[index].operands;
@@ -82,24 +63,36 @@ static int report(struct crt_graph *g, void *const *p, uint32_t index,
     }
     return CRT_OK;
 }
+#endif
 
-/* The same with the hook called after each band. */
-static int run_hooked(struct crt_graph *g, void **p, uint32_t index)
+/* Computes a step; g = NULL: its hook is not called. */
+static int run_bands(struct crt_graph *g, const struct crt_model *model,
+                     uint32_t index, void *const *base, void **p)
 {
-    const struct crt_step *step = &g->model->steps[index];
+    const struct crt_step *step = &model->steps[index];
     uint32_t image;
     uint32_t band;
-    int error = CRT_OK;
 
     for (image = 0; image < step->images; image++) {
-        for (band = 0; band < step->bands && error == CRT_OK; band++) {
-            compute(step, g->base, p, image, band);
-            error = report(g, p, index, image, band);
+        for (band = 0; band < step->bands; band++) {
+            compute(step, base, p, image, band);
+#ifndef CRT_NO_HOOK
+            if (g != NULL && g->hook != NULL &&
+                report(g, p, index, image, band) != CRT_OK)
+                return CRT_ERR_STOPPED;
+#else
+            (void)g;
+#endif
         }
     }
-    return error;
+    return CRT_OK;
 }
-#endif
+
+void crt_step_run(const struct crt_model *model, uint32_t index,
+                  void *const *base, void **pointers)
+{
+    run_bands(NULL, model, index, base, pointers);
+}
 
 /* The only task without a device. */
 static int unpack(const struct crt_graph *g, const struct crt_step *step)
@@ -117,49 +110,33 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
                     uint32_t device)
 {
     const struct crt_step *step = &g->model->steps[index];
+    int error = CRT_ON_CPU;
 
     if (step->kernel == NULL && step->args[0] == CRT_TASK_UNPACK)
         return unpack(g, step);
     if (step->kernel == NULL || device != 0)
-        return g->model->accelerator->step(g, index, device, p);
-#ifndef CRT_NO_HOOK
-    if (g->hook != NULL)
-        return run_hooked(g, p, index);
-#endif
-    crt_step_run(g->model, index, g->base, p);
-    return CRT_OK;
+        error = g->model->accelerator->step(g, index, device);
+    if (error == CRT_ON_CPU)
+        error = run_bands(g, g->model, index, g->base, p);
+    return error;
 }
 
-/* ---- runs -----------------------------------------------------------------
- */
-
-static int check_inputs(const struct crt_graph *g)
-{
-    uint32_t i;
-
-    for (i = 0; i < g->model->input_count; i++) {
-        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)
-            return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
-    }
-    return CRT_OK;
-}
+/* ---- runs ---------------------------------------------------------------- */
 
 /* Checks that all is bound and given; then inputs' memory is used up. The
- * shared storage is this instance's until the run ends. */
+ * shared storage is this instance's until `end`. */
 static int begin(struct crt_graph *g)
 {
     uint32_t i;
     int error = g->ready ? CRT_OK : crt_graph_setup(g);
 
-    crt_stop(g);
     if (error == CRT_OK)
         error = crt_turn_take(g);
     if (error != CRT_OK)
         return error;
-    error = check_inputs(g);
-    if (error != CRT_OK) {
+    if (crt_find_not_given(g) != NULL) {
         crt_turn_end(g);
-        return error;
+        return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
     }
     for (i = 0; i < g->model->input_count; i++) {
         if (crt_is_consumable(g, i))
@@ -186,6 +163,24 @@ static int run_steps(struct crt_graph *g, void **p, const struct crt_stage *s)
     return error;
 }
 
+/* Nothing goes on behind the caller's back: waits, whatever has happened. */
+static int settle(struct crt_graph *g, int error)
+{
+    int late = CRT_OK;
+
+    if (g->model->accelerator != NULL)
+        late = g->model->accelerator->wait(g);
+    return error != CRT_OK ? error : late;
+}
+
+static int end(struct crt_graph *g, int error)
+{
+    g->stage = 0;
+    g->valid = error == CRT_OK;
+    crt_turn_end(g);
+    return error;
+}
+
 int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
 {
     int error = CRT_OK;
@@ -202,29 +197,26 @@ int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
     }
     if (error != CRT_OK)
         return error;
-    g->stage = 0;
-    error = run_steps(g, pointers, &g->model->stages[stage]);
-    if (error == CRT_OK && stage + 1u < g->model->stage_count) {
-        g->stage = (uint16_t)(stage + 1u);
+    error = settle(g, run_steps(g, pointers, &g->model->stages[stage]));
+    g->stage = (uint16_t)(stage + 1u);
+    if (error == CRT_OK && g->stage < g->model->stage_count)
         return CRT_OK;
-    }
-    if (error == CRT_OK && g->model->accelerator != NULL)
-        error = g->model->accelerator->wait(g);
-    if (error == CRT_OK)
-        g->valid = 1;
-    crt_turn_end(g);
-    return error;
+    return end(g, error);
 }
 
 int crt_graph_run(struct crt_graph *g, void **pointers)
 {
-    uint32_t stage = 0;
+    uint32_t stage;
     int error;
 
-    do {
-        error = crt_graph_run_stage(g, pointers, stage++);
-    } while (error == CRT_OK && stage < g->model->stage_count);
-    return error;
+    if (!crt_is_ready(g) || pointers == NULL)
+        return CRT_ERR_NULL;
+    error = begin(g);
+    if (error != CRT_OK)
+        return error;
+    for (stage = 0; stage < g->model->stage_count && error == CRT_OK; stage++)
+        error = run_steps(g, pointers, &g->model->stages[stage]);
+    return end(g, settle(g, error));
 }
 
 #ifndef CRT_NO_HOOK

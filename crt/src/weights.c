@@ -45,66 +45,52 @@ const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index)
     return check_index(g, index) == CRT_OK ? *slot_of(g, index) : NULL;
 }
 
-/* ---- binding ---------------------------------------------------------------
- */
+/* ---- binding ------------------------------------------------------------- */
 
-/* Points a slot at bytes that fit; one with a home on a device gets a copy. */
-static int attach(struct crt_graph *g, uint32_t index, void *data,
+/* Points a slot at bytes that fit, and counts. One with a home gets a copy of
+ * them there, unless that is where they are; it is unbound if that fails. */
+static int attach(struct crt_graph *g, uint32_t index, const void *data,
                   struct crt_params *from)
 {
     const struct crt_tensor *tensor = parameter_of(g, index);
     struct crt_params *before = (struct crt_params *)*crt_source(g, index);
     void *home = crt_home(g, tensor);
+    int error = CRT_OK;
 
     if (data != NULL && home != NULL && data != home) {
-        int error = CRT_OK;
-
-        if (crt_is_remote(g, tensor))
-            error = g->model->accelerator->copy_in(g, tensor, home, data);
-        else
-            crt_copy(home, data, tensor->bytes);
-        if (error != CRT_OK)
-            return error;
-        data = home;
+        error = crt_fill(g, tensor, data);
+        data = error == CRT_OK ? home : NULL;
+    }
+    if (data == NULL) {
+        from = NULL;
+        g->ready = 0;
     }
     if (from != NULL)
         from->users++;
     if (before != NULL)
         before->users--;
-    *slot_of(g, index) = data;
+    *slot_of(g, index) = (void *)data;
     *crt_source(g, index) = from;
     crt_stop(g);
-    if (data == NULL)
-        g->ready = 0;
-    return CRT_OK;
+    return error;
 }
 
-static int check_same(const struct crt_tensor *tensor, uint32_t dtype,
-                      uint32_t rank, const int32_t *dims)
-{
-    uint32_t i;
-
-    if (tensor->dtype != dtype)
-        return CRT_ERR_DTYPE;
-    if (tensor->rank != rank)
-        return CRT_ERR_SHAPE;
-    for (i = 0; i < rank; i++) {
-        if (tensor->dims[i] != dims[i])
-            return CRT_ERR_SHAPE;
-    }
-    return CRT_OK;
-}
-
-/* Whether a parameter of an image can be used in place. */
+/* Whether g can use bytes that are arranged as `found` says. */
 static int check_fit(const struct crt_graph *g, uint32_t index,
                      const struct crt_param *found)
 {
     const struct crt_tensor *tensor = parameter_of(g, index);
-    int error = check_same(tensor, found->dtype, found->rank, found->dims);
+    uint32_t i;
 
-    if (error != CRT_OK)
-        return error;
-    if (g->model->layouts[index] != found->layout)
+    if (found->dtype != tensor->dtype)
+        return CRT_ERR_DTYPE;
+    if (found->rank != tensor->rank)
+        return CRT_ERR_SHAPE;
+    for (i = 0; i < tensor->rank; i++) {
+        if (found->dims[i] != tensor->dims[i])
+            return CRT_ERR_SHAPE;
+    }
+    if (found->layout != g->model->layouts[index])
         return CRT_ERR_LAYOUT;
     if (found->bytes != tensor->bytes)
         return CRT_ERR_SIZE;
@@ -161,11 +147,26 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
     for (i = 0; i < g->model->parameter_count; i++) {
         if (look_up(g, i, params, &found) != CRT_OK)
             continue;
-        error = attach(g, i, (void *)found.data, params);
+        error = attach(g, i, found.data, params);
         if (error != CRT_OK)
             return error;
     }
     return CRT_OK;
+}
+
+int crt_graph_load_parameter(struct crt_graph *g, uint32_t index,
+                             struct crt_params *params, uint32_t image_index)
+{
+    struct crt_param found;
+    int error = check_index(g, index);
+
+    if (error == CRT_OK)
+        error = crt_params_get(params, image_index, &found);
+    if (error == CRT_OK && !crt_has_devices(g))
+        error = CRT_ERR_DEVICE;
+    if (error == CRT_OK)
+        error = check_fit(g, index, &found);
+    return error == CRT_OK ? attach(g, index, found.data, params) : error;
 }
 
 int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
@@ -183,60 +184,65 @@ int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
         if (!crt_has_devices(g))
             return CRT_ERR_DEVICE;
     }
-    return attach(g, index, (void *)data, NULL);
+    return attach(g, index, data, NULL);
 }
 
-/* ---- sharing ---------------------------------------------------------------
- */
+/* ---- sharing ------------------------------------------------------------- */
 
-/* The content hash of what a parameter is bound to, 0: not known. */
-static uint64_t content_of(const struct crt_graph *g, uint32_t index)
+/* What a parameter is bound to, as an image would say it, and which image that
+ * is; content 0: in none. */
+static struct crt_params *describe(const struct crt_graph *g, uint32_t index,
+                                   struct crt_param *found)
 {
-    const struct crt_params *from =
-        (const struct crt_params *)*crt_source(g, index);
-    struct crt_param found;
+    const struct crt_tensor *tensor = parameter_of(g, index);
+    struct crt_params *from = (struct crt_params *)*crt_source(g, index);
 
-    if (from == NULL || look_up(g, index, from, &found) != CRT_OK)
-        return 0;
-    return found.content;
+    if (from != NULL && look_up(g, index, from, found) == CRT_OK)
+        return from;
+    found->content = 0;
+    found->dims = tensor->dims;
+    found->data = crt_is_remote(g, tensor) ? NULL : *slot_of(g, index);
+    found->bytes = tensor->bytes;
+    found->layout = g->model->layouts[index];
+    found->codec = CRT_CODEC_NONE;
+    found->dtype = tensor->dtype;
+    found->rank = tensor->rank;
+    return from;
+}
+
+/* Whether `want` may not take the place of what g has. */
+static int is_other(uint64_t want, uint64_t have)
+{
+    return want != 0 && have != 0 && want != have;
 }
 
 static int check_share(const struct crt_graph *g, uint32_t index,
                        const struct crt_graph *donor, uint32_t donor_index)
 {
-    const struct crt_tensor *theirs = parameter_of(donor, donor_index);
-    const struct crt_tensor *mine = parameter_of(g, index);
-    uint64_t want = content_of(g, index);
-    uint64_t have = content_of(donor, donor_index);
+    struct crt_param mine;
+    struct crt_param theirs;
     int error;
 
-    if (*slot_of(donor, donor_index) == NULL)
+    describe(g, index, &mine);
+    describe(donor, donor_index, &theirs);
+    if (*slot_of(donor, donor_index) == NULL || theirs.data == NULL)
         return CRT_ERR_UNBOUND;
-    error = check_same(mine, theirs->dtype, theirs->rank, theirs->dims);
-    if (error != CRT_OK)
-        return error;
-    if (g->model->layouts[index] != donor->model->layouts[donor_index])
-        return CRT_ERR_LAYOUT;
-    if (!crt_is_aligned(*slot_of(donor, donor_index), mine->align))
-        return CRT_ERR_ALIGN;
-    return want != 0 && have != 0 && want != have ? CRT_ERR_CONTENT : CRT_OK;
+    error = check_fit(g, index, &theirs);
+    if (error == CRT_OK && is_other(mine.content, theirs.content))
+        error = CRT_ERR_CONTENT;
+    return error;
 }
 
-/* A sharer on a device reads the donor's copy there: it makes none. */
-static void share(struct crt_graph *g, uint32_t index,
-                  const struct crt_graph *donor, uint32_t donor_index)
+static int share(struct crt_graph *g, uint32_t index,
+                 const struct crt_graph *donor, uint32_t donor_index)
 {
-    struct crt_params *from =
-        (struct crt_params *)*crt_source(donor, donor_index);
-    struct crt_params *before = (struct crt_params *)*crt_source(g, index);
+    struct crt_param theirs;
+    struct crt_params *from = describe(donor, donor_index, &theirs);
+    const void *there = *slot_of(donor, donor_index);
 
-    if (from != NULL)
-        from->users++;
-    if (before != NULL)
-        before->users--;
-    *slot_of(g, index) = *slot_of(donor, donor_index);
-    *crt_source(g, index) = from;
-    crt_stop(g);
+    if (there != crt_home(g, parameter_of(g, index)))
+        there = theirs.data; /* not in the donor's home, which may go */
+    return attach(g, index, there, from);
 }
 
 int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
@@ -247,35 +253,35 @@ int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
 
     if (error == CRT_OK)
         error = check_index(donor, donor_index);
+    if (error == CRT_OK && !crt_has_devices(g))
+        error = CRT_ERR_DEVICE;
     if (error == CRT_OK)
         error = check_share(g, index, donor, donor_index);
     if (error == CRT_OK)
-        share(g, index, donor, donor_index);
+        error = share(g, index, donor, donor_index);
     return error;
 }
 
-/* The donor's parameter for one of g, and whether it can be shared.
- *
- * Errors  CRT_ERR_NAME: not asked for, so nothing to do if what is given */
+/* The donor's index of a parameter of g's, checked. CRT_ERR_NAME from `what`
+ * is no error: it is not asked for, and `there` is left. */
 static int check_named(const struct crt_graph *g, uint32_t index,
                        const struct crt_graph *donor,
                        const struct crt_params *what, uint32_t *there)
 {
     const char *name = parameter_of(g, index)->name;
     struct crt_param asked;
-    uint64_t have;
+    struct crt_param theirs;
     int at = (int)index;
 
     if (what != NULL && look_up(g, index, what, &asked) != CRT_OK)
         return CRT_OK;
     if (g->model != donor->model)
-        at =
-            name == NULL ? CRT_ERR_NAME : crt_graph_find_parameter(donor, name);
+        at = crt_graph_find_parameter(donor, name);
     if (at < 0)
         return CRT_ERR_NAME;
     *there = (uint32_t)at;
-    have = content_of(donor, *there);
-    if (what != NULL && have != 0 && have != asked.content)
+    describe(donor, *there, &theirs);
+    if (what != NULL && is_other(asked.content, theirs.content))
         return CRT_ERR_CONTENT;
     return check_share(g, index, donor, *there);
 }
@@ -288,15 +294,17 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
 
     if (!crt_is_ready(g) || !crt_is_ready(donor))
         return CRT_ERR_NULL;
+    if (!crt_has_devices(g))
+        return CRT_ERR_DEVICE;
     for (pass = 0; pass < 2; pass++) { /* all is checked before any is shared */
         for (i = 0; i < g->model->parameter_count; i++) {
             uint32_t there = UINT32_MAX;
             int error = check_named(g, i, donor, what, &there);
 
+            if (error == CRT_OK && pass == 1 && there != UINT32_MAX)
+                error = share(g, i, donor, there);
             if (error != CRT_OK)
                 return error;
-            if (pass == 1 && there != UINT32_MAX)
-                share(g, i, donor, there);
         }
     }
     return CRT_OK;

@@ -149,13 +149,13 @@ class _Maker:
         first = len(self.operands)
         for access in (*candidate.outputs, *candidate.inputs):
             self.operands.append(self._operand(access))
+        self.operands += [self._bound(c) for c in candidate.constants if c.is_bound]
         if candidate.scratch:
             self.operands.append(
                 Operand(
                     "", step.scratch_at, candidate.scratch, 0, 1, 1, 1, 0, 0, "scratch"
                 )
             )
-        self.operands += [self._bound(c) for c in candidate.constants if c.is_bound]
         return StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),

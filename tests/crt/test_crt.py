@@ -18,7 +18,14 @@ INCLUDES = ("-I", INCLUDE, "-I", HERE)
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 TRAP = ("-g", "-fsanitize=undefined", "-fsanitize-trap=undefined")
 TEXT_LIMIT = 2048  # bytes, Cortex-M4 -Os, without memcpy; users are promised 2048
-PROGRAMS = ("test_graph.c", "test_params.c", "test_timing.c")
+PROGRAMS = (
+    "test_graph.c",
+    "test_params.c",
+    "test_binding.c",
+    "test_weights.c",
+    "test_devices.c",
+    "test_timing.c",
+)
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 
 
@@ -122,7 +129,7 @@ def _firmware(tmp_path: Path, *switches: str) -> dict[str, int]:
     files = [*SOURCES, HERE / "size_main.c", "-o", tmp_path / "size.elf"]
     run([gcc, *flags, *STRICT, *switches, *INCLUDES, *link, *files])
     listing = run(["arm-none-eabi-nm", "-S", "-t", "d", tmp_path / "size.elf"])
-    found = re.findall(r"^\d+ (\d+) ([tTrRbB]) (\w+)$", listing, re.MULTILINE)
+    found = re.findall(r"^\d+ (\d+) ([tTrRbB]) ([\w.]+)$", listing, re.MULTILINE)
     return {name: int(size) for size, kind, name in found if kind in "tT"}
 
 

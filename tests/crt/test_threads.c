@@ -1,69 +1,200 @@
-/* Two instances of one model, set, run and read at the same time by two
- * threads; exit code 1 if one of them ever sees another result. */
-#include "model.h"
+/* Instances at the same time, under ThreadSanitizer: two of their own, ten that
+ * share one parameter set, two that take turns in one storage. Exit code 1 if
+ * one of them ever sees another result than it has alone. */
+#include "affine.h"
+#include "crt/weights.h"
+#include "image.h"
 
 #include <pthread.h>
-#include <string.h>
+#include <sched.h>
 
-#define RUNS 200
+enum { MANY = 10, RUNS = 200 };
+
+static const int8_t b_bytes[4] = {1, 1, 2, 2};
+static const int8_t w_bytes[4] = {3, -1, 2, 5};
+static uint8_t memory[IMAGE_BYTES] __attribute__((aligned(IMAGE_ALIGN)));
+static struct crt_params params;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct affine first;
 
 struct worker {
-    struct crt_graph graph;
-    void *base[7];
-    uint32_t fresh[CRT_FRESH_WORDS(2)];
-    int8_t arena[ARENA_BYTES] __attribute__((aligned(16)));
-    int8_t kept[KEPT_BYTES] __attribute__((aligned(16)));
-    int8_t a[24];
-    int8_t y[12];
+    struct affine own;
+    pthread_t thread;
+    int times;
+    int runs;
+    int busy;
     int failures;
 };
+static struct worker workers[MANY];
 
-static int once(struct worker *w, int8_t *y)
+static int is_right(const int8_t *y, int times)
 {
-    static const int8_t b[COLS] = {1, 2, 3};
-    void *pointers[6];
-
-    return crt_graph_set_input(&w->graph, 0, w->a, 24) |
-           crt_graph_set_input(&w->graph, 1, b, 3) |
-           crt_graph_run(&w->graph, pointers) |
-           crt_graph_get_output(&w->graph, 0, y, 12);
-}
-
-static void *work(void *argument)
-{
-    struct worker *w = (struct worker *)argument;
-    int8_t y[12];
     int i;
 
-    for (i = 0; i < RUNS; i++)
-        w->failures += once(w, y) != CRT_OK || memcmp(y, w->y, 12) != 0;
+    for (i = 0; i < 4; i++) {
+        if (y[i] != (int8_t)(times * (i + 1) * w_bytes[i] + 2 * b_bytes[i]))
+            return 0;
+    }
+    return 1;
+}
+
+static int start(void *(*work)(void *), int count)
+{
+    int failures = 0;
+    int i;
+
+    for (i = 0; i < count; i++) {
+        workers[i].times = i % 5 + 1;
+        workers[i].runs = workers[i].busy = workers[i].failures = 0;
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            return 1;
+    }
+    for (i = 0; i < count; i++) {
+        pthread_join(workers[i].thread, NULL);
+        failures += workers[i].failures;
+    }
+    return failures;
+}
+
+/* ---- one parameter set --------------------------------------------------- */
+
+static int begin(struct worker *w)
+{
+    int error;
+
+    pthread_mutex_lock(&lock);
+    error = affine_init(&w->own, &affine_model);
+    if (error == CRT_OK)
+        error = crt_graph_share_params(&w->own.g, &first.g, NULL);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+static int finish(struct worker *w)
+{
+    int error;
+
+    pthread_mutex_lock(&lock);
+    error = crt_graph_release_params(&w->own.g);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* Comes and goes all the while, so that others share and release too. */
+static void *share_and_run(void *argument)
+{
+    struct worker *w = (struct worker *)argument;
+    int8_t y[4];
+    int i;
+
+    for (i = 0; i < RUNS; i++) {
+        if (i % 20 == 0)
+            w->failures += begin(w) != CRT_OK;
+        w->failures += crt_graph_parameter(&w->own.g, 0) !=
+                       crt_graph_parameter(&first.g, 0);
+        w->failures += crt_graph_parameter(&w->own.g, 1) !=
+                       crt_graph_parameter(&first.g, 1);
+        w->failures += affine_run(&w->own, w->times, y) != CRT_OK;
+        w->failures += !is_right(y, w->times);
+        if (i % 20 == 19)
+            w->failures += finish(w) != CRT_OK;
+    }
     return NULL;
+}
+
+static int test_one_parameter_set(void)
+{
+    struct entry entries[2] = {
+        {"b", CRT_INT8, 2, {2, 2}, 0, 0, 11, 4, b_bytes},
+        {"w", CRT_INT8, 2, {2, 2}, 7, 0, 12, 4, w_bytes}};
+    int failures;
+
+    image_write(memory, entries, 2);
+    if (crt_params_verify(&params, memory, IMAGE_BYTES) != CRT_OK ||
+        affine_init(&first, &affine_model) != CRT_OK ||
+        crt_graph_load_params(&first.g, &params) != CRT_OK)
+        return 1;
+    failures = start(share_and_run, MANY);
+    return failures != 0 || params.users != 2;
+}
+
+/* ---- one storage --------------------------------------------------------- */
+
+static struct crt_turn turn;
+static int8_t storage[AFFINE_BYTES] __attribute__((aligned(16)));
+
+/* Until it has run RUNS times: right answers, or another has the storage. */
+static void *run_in_turn(void *argument)
+{
+    struct worker *w = (struct worker *)argument;
+    int8_t y[4];
+
+    while (w->runs < RUNS && w->failures == 0) {
+        switch (affine_run(&w->own, w->times, y)) {
+        case CRT_OK:
+            w->runs++;
+            w->failures += !is_right(y, w->times);
+            break;
+        case CRT_ERR_BUSY:          /* the other is in a run or a copy */
+        case CRT_ERR_INPUT_MISSING: /* or took over after set_input */
+        case CRT_ERR_NO_OUTPUT:     /* or after the run */
+            w->busy++;
+            sched_yield();
+            break;
+        default:
+            w->failures++;
+        }
+    }
+    return NULL;
+}
+
+static int test_one_storage(void)
+{
+    struct crt_region region;
+    int i;
+
+    region.ptr = storage;
+    region.bytes = AFFINE_BYTES;
+    for (i = 0; i < 2; i++) {
+        struct affine *a = &workers[i].own;
+
+        if (crt_graph_init(&a->g, &affine_model, a->base, a->fresh, &region,
+                           1) != CRT_OK ||
+            crt_graph_share_params(&a->g, &first.g, NULL) != CRT_OK ||
+            crt_graph_share_storage(&a->g, &turn) != CRT_OK)
+            return 1;
+    }
+    return start(run_in_turn, 2);
+}
+
+/* ---- two of their own ---------------------------------------------------- */
+
+static void *run_alone(void *argument)
+{
+    struct worker *w = (struct worker *)argument;
+    int8_t y[4];
+    int i;
+
+    for (i = 0; i < RUNS; i++) {
+        w->failures += affine_run(&w->own, w->times, y) != CRT_OK;
+        w->failures += !is_right(y, w->times);
+    }
+    return NULL;
+}
+
+static int test_instances(void)
+{
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        if (affine_init(&workers[i].own, &affine_model) != CRT_OK ||
+            crt_graph_share_params(&workers[i].own.g, &first.g, NULL) != CRT_OK)
+            return 1;
+    }
+    return start(run_alone, 2);
 }
 
 int main(void)
 {
-    static struct worker workers[2];
-    pthread_t threads[2];
-    int i;
-
-    for (i = 0; i < 2; i++) {
-        struct worker *w = &workers[i];
-        struct crt_region regions[2] = {{w->arena, ARENA_BYTES},
-                                        {w->kept, KEPT_BYTES}};
-
-        memset(w->a, i * 3 + 1, sizeof w->a);
-        if (crt_graph_init(&w->graph, &model, w->base, w->fresh, regions, 2))
-            return 1;
-        if (once(w, w->y) != CRT_OK)
-            return 1;
-    }
-    if (memcmp(workers[0].y, workers[1].y, 12) == 0)
-        return 1;
-    for (i = 0; i < 2; i++) {
-        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
-            return 1;
-    }
-    for (i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    return workers[0].failures != 0 || workers[1].failures != 0;
+    return test_one_parameter_set() || test_one_storage() || test_instances();
 }

@@ -1,11 +1,9 @@
-"""The same images in crt: accepted there where they are here, fuzzed under ASan."""
+"""The same images in crt: accepted there where they are here."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +14,6 @@ from pybuild.errors import BuildError
 from pybuild.install import host_library
 from pybuild.params.image_read import read_image
 from tests.params.images import HALVES, arrays, sealed, seeds
-from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
-
-SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-# CRT_FUZZ_SECONDS=600 for a long one
-SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "30"))
 
 
 class _Params(ctypes.Structure):
@@ -138,17 +131,3 @@ def test_python_and_crt_refuse_the_same(
         assert error < 0 or "not UTF-8" in str(refused)
     else:
         assert error == 0
-
-
-@pytest.mark.slow
-def test_fuzzed_under_sanitizers(tmp_path: Path) -> None:
-    gcc = require("gcc")
-    checks = SANITIZE if links(gcc, SANITIZE, tmp_path) else ("-g",)
-    program = tmp_path / "fuzz"
-    source = ROOT / "tests" / "crt" / "fuzz_params.c"
-    run([gcc, *STRICT, *checks, "-I", INCLUDE, *SOURCES, source, "-o", program])
-    names = []
-    for number, seed in enumerate(seeds()):
-        names.append(tmp_path / f"seed{number}")
-        names[-1].write_bytes(seed)
-    assert " accepted" in run([program, str(SECONDS), *names])

@@ -56,10 +56,10 @@ enum crt_task {
 struct crt_step {
     crt_kernel *kernel; /* NULL: a task of the runtime's own */
     const int32_t *args;
-    /* `constant_count` pointers; for each NULL the next operand after scratch
-     * says where it is: a parameter, or what a task has unpacked */
+    /* `constant_count` pointers; NULL: the next operand says where it is (a
+     * parameter, or what a task has unpacked) */
     const void *const *constants;
-    const struct crt_operand *operands; /* outputs, inputs, then scratch */
+    const struct crt_operand *operands; /* in the order of a kernel's p */
     uint16_t images;                    /* batch */
     uint16_t bands;                     /* calls per image */
     uint8_t output_count;
@@ -114,8 +114,8 @@ struct crt_model {
     const uint32_t *region_bytes;     /* `region_count` of them */
     const uint8_t *region_devices;    /* whose each region is; NULL: all CPU */
     crt_unpack *unpack;               /* for CRT_TASK_UNPACK; NULL: has none */
-    const struct crt_accelerator
-        *accelerator; /* NULL: all is done by the CPU */
+    /* NULL: all is done by the CPU, and device_count is 1 */
+    const struct crt_accelerator *accelerator;
     uint16_t stage_count;
     uint16_t step_count;
     uint16_t input_count;

@@ -40,14 +40,17 @@ struct crt_graph;
 /* How crt works with devices: models that have some refer to it, so that the
  * code is not in firmware without. Firmware has no use for it. */
 struct crt_accelerator {
-    int (*step)(struct crt_graph *g, uint32_t step, uint32_t device,
-                void **pointers);
+    /* CRT_ON_CPU: the CPU is to compute this step */
+    int (*step)(struct crt_graph *g, uint32_t step, uint32_t device);
     int (*copy_in)(struct crt_graph *g, const struct crt_tensor *tensor,
-                   void *to, const void *from);
+                   const void *from);
     int (*copy_out)(const struct crt_graph *g, const struct crt_tensor *tensor,
                     void *to, const void *from);
+    /* for every device, also when one fails */
     int (*wait)(struct crt_graph *g);
 };
+
+#define CRT_ON_CPU 1
 
 extern const struct crt_accelerator crt_accelerator;
 

@@ -14,8 +14,8 @@ extern "C" {
     X(CRT_ERR_ABI, -2, "model and crt are of different CRT_ABI")               \
     X(CRT_ERR_REGION, -3, "wrong number of memory regions, or one too small")  \
     X(CRT_ERR_ALIGN, -4, "pointer is not aligned as the model needs it")       \
-    X(CRT_ERR_INDEX, -5, "no input, output or stage of this number")           \
-    X(CRT_ERR_NAME, -6, "no input or output of this name")                     \
+    X(CRT_ERR_INDEX, -5, "no tensor or stage of this number")                  \
+    X(CRT_ERR_NAME, -6, "no tensor of this name")                              \
     X(CRT_ERR_SIZE, -7, "byte count is not that of the tensor")                \
     X(CRT_ERR_INPUT_MISSING, -8, "an input was never given")                   \
     X(CRT_ERR_INPUT_CONSUMED, -9, "an input was used up: give it again")       \

@@ -22,7 +22,7 @@ extern "C" {
 extern const uint32_t crt_abi_2;
 
 #ifndef CRT_NO_HOOK
-/* Called after each kernel call with the rows that it wrote.
+/* Called after each kernel call of the CPU's with the rows that it wrote.
  *
  * Shapes  `count` rows that lie one after the other in memory from `rows` on;
  *         `first_row` counts from the first row of the first image
@@ -38,8 +38,8 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
  *
  * Owner   the caller */
 struct crt_turn {
-    struct crt_graph *owner;
-    uint8_t running;
+    const struct crt_graph *owner; /* only compared, never followed */
+    uint32_t running;
 };
 
 /* An array somewhere, for checked binding.
@@ -65,11 +65,11 @@ struct crt_graph {
     void *hook_context;
 #endif
     struct crt_turn *turn; /* NULL: the memory is this instance's alone */
-    int16_t failed_step; /* where the hook stopped the last run; -1: nowhere */
-    uint16_t stage;      /* that comes next; 0: no run is under way */
-    uint8_t consumed;    /* a run has begun since init or reset */
-    uint8_t valid;       /* outputs hold the last run's result */
-    uint8_t ready;       /* crt_graph_setup has found nothing missing */
+    int16_t failed_step;   /* where the last run was stopped; -1: nowhere */
+    uint16_t stage;        /* that comes next; 0: no run is under way */
+    uint8_t consumed;      /* a run has begun since init or reset */
+    uint8_t valid;         /* outputs hold the last run's result */
+    uint8_t ready;         /* crt_graph_setup has found nothing missing */
 };
 
 /* Words that crt_graph.fresh needs for n inputs. */
@@ -97,10 +97,13 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
 
 /* From here on g uses its regions in turn with every other instance that was
  * given the same `turn`; init them all with the same memory, as large as the
- * largest needs. Running while another is in the middle of a run is an error,
- * and so is giving inputs then, from whatever thread.
+ * largest needs. While one is in the middle of a run, the others can neither
+ * run nor set inputs nor get outputs.
  *
  * Owner   turn is the caller's and outlives g; NULL ends it
+ * Thread  instances may be used by different threads (but see crt/port.h on
+ *         processors without atomic words), except for what crt_graph_input
+ *         and crt_graph_output return: the memory behind it needs your lock
  * Errors  CRT_ERR_NULL; later CRT_ERR_BUSY */
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
 
@@ -110,8 +113,8 @@ int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
  *         CRT_ERR_DEVICE */
 int crt_graph_setup(struct crt_graph *g);
 
-/* The lazy input or the parameter that is not bound, or the input that was not
- * given, whichever a run would fail for; NULL: none.
+/* The lazy input or the parameter that is not bound; if all are, the input that
+ * was not given: what a run would fail for. NULL: none.
  *
  * Owner   the model */
 const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);
@@ -129,7 +132,8 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes);
 
 /* Lets runs read an input where it is, until bound again. Never written to:
- * it may be in flash. It counts as given for every run. NULL: back home.
+ * it may be in flash. It counts as given for every run. NULL: back home. Of an
+ * input whose home is on a device: an address there.
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
  * Owner   the caller; must stay until the next bind or set of this input
@@ -152,7 +156,8 @@ int crt_graph_bind_input_array(struct crt_graph *g, uint32_t index,
  *         device, or memory that another instance is running in */
 void *crt_graph_input(struct crt_graph *g, uint32_t index);
 
-/* Lets runs write an output where the caller wants it. NULL: back home.
+/* Lets runs write an output where the caller wants it. NULL: back home. Of an
+ * output whose home is on a device: an address there.
  *
  * Units   bytes: exactly crt_tensor.bytes; aligned to crt_tensor.align
  * Owner   the caller; must stay until the next bind of this output
@@ -184,7 +189,7 @@ const void *crt_graph_output(const struct crt_graph *g, uint32_t index);
  *
  * Units   bytes: exactly crt_tensor.bytes
  * Errors  CRT_ERR_NULL, CRT_ERR_INDEX, CRT_ERR_SIZE, CRT_ERR_NO_OUTPUT,
- *         CRT_ERR_DEVICE */
+ *         CRT_ERR_BUSY, CRT_ERR_DEVICE */
 int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
                          uint32_t bytes);
 
@@ -193,10 +198,12 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
  * Shapes  pointers[model->pointer_count], scratch for this call
  * Errors  CRT_ERR_UNBOUND, CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED and
  *         CRT_ERR_BUSY before anything is touched; CRT_ERR_STOPPED,
- *         CRT_ERR_UNPACK, CRT_ERR_DEVICE (failed_step tells where) */
+ *         CRT_ERR_UNPACK, CRT_ERR_DEVICE: failed_step tells where, -1 if a
+ *         device failed only when it was waited for. No device works on */
 int crt_graph_run(struct crt_graph *g, void **pointers);
 
-/* Runs one stage, for timing; 0, 1, ... stage_count - 1 are one run.
+/* Runs one stage, and waits for all devices: for timing. 0, 1, ... stage_count
+ * - 1 are one run.
  *
  * Errors  as crt_graph_run; CRT_ERR_INDEX; CRT_ERR_STAGE out of order, or when
  *         an input was given or g was reset since stage 0 */

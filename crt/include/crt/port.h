@@ -27,32 +27,32 @@ static inline void crt_copy(void *to, const void *from, size_t bytes)
 #endif
 }
 
-/* A flag that other threads may look at. Where the compiler has no atomic
- * bytes (Cortex-M0), there is one core and no thread looks while another is in
- * the middle of it. */
-#if defined(__GCC_ATOMIC_CHAR_LOCK_FREE) && __GCC_ATOMIC_CHAR_LOCK_FREE == 2
+/* A flag that other threads may look at. Where the compiler has no atomic words
+ * (Cortex-M0, RISC-V without A), it is a plain one: threads there take their
+ * own lock. */
+#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
 #define CRT_HAS_ATOMIC_FLAG 1
 #endif
 
 /* Raises a flag; returns whether it was up already. */
-static inline int crt_raise_flag(uint8_t *flag)
+static inline int crt_raise_flag(uint32_t *flag)
 {
 #ifdef CRT_HAS_ATOMIC_FLAG
-    return __atomic_exchange_n(flag, (uint8_t)1, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_exchange_n(flag, 1u, __ATOMIC_ACQUIRE) != 0;
 #else
-    int was_up = *(volatile uint8_t *)flag != 0;
+    uint32_t was = *flag;
 
-    *(volatile uint8_t *)flag = 1;
-    return was_up;
+    *flag = 1;
+    return was != 0;
 #endif
 }
 
-static inline void crt_lower_flag(uint8_t *flag)
+static inline void crt_lower_flag(uint32_t *flag)
 {
 #ifdef CRT_HAS_ATOMIC_FLAG
-    __atomic_store_n(flag, (uint8_t)0, __ATOMIC_RELEASE);
+    __atomic_store_n(flag, 0u, __ATOMIC_RELEASE);
 #else
-    *(volatile uint8_t *)flag = 0;
+    *flag = 0;
 #endif
 }
 

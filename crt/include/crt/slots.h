@@ -85,7 +85,8 @@ static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
            *crt_slot(g, input) == crt_home(g, tensor);
 }
 
-/* Makes the memory that instances share this one's, until crt_turn_end.
+/* Gives up a run that is under way, then makes the memory that instances share
+ * this one's, until crt_turn_end. If another had it since, g is reset.
  *
  * Errors  CRT_ERR_BUSY */
 int crt_turn_take(struct crt_graph *g);
@@ -94,6 +95,15 @@ void crt_turn_end(const struct crt_graph *g);
 
 /* Gives up a run that is under way between two stages. */
 void crt_stop(struct crt_graph *g);
+
+/* Copies to a tensor's home, on whatever device.
+ *
+ * Errors  CRT_ERR_DEVICE */
+int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
+             const void *data);
+
+/* The first input that was not given; NULL: none. */
+const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);
 
 /* The index of a name among `count` tensors from `first` on.
  *

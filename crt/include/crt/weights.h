@@ -16,9 +16,15 @@ extern "C" {
  * Thread  binding, sharing and releasing change the use count of an image:
  *         take your own lock; runs of instances that share need none
  * Errors  CRT_ERR_NULL as in crt/graph.h. A parameter "fits" if its name, type,
- *         shape and layout are those that the model was built with, and its
- *         bytes lie aligned: else CRT_ERR_NAME, _DTYPE, _SHAPE, _LAYOUT,
- * _ALIGN. All is checked before anything changes */
+ *         shape and layout are those that the model was built with, it is not
+ *         packed, and its bytes lie aligned; else CRT_ERR_NAME, CRT_ERR_DTYPE,
+ *         CRT_ERR_SHAPE, CRT_ERR_LAYOUT, CRT_ERR_SIZE, CRT_ERR_CODEC or
+ *         CRT_ERR_ALIGN. All is checked before anything changes; only a device
+ *         can fail later (CRT_ERR_DEVICE): its parameter is then not bound,
+ *         those before it are
+ *
+ * A parameter whose home is in a region of the model's (on a device, say) is
+ * copied there; all others are used where they are. */
 
 /* How many parameters, which index (or CRT_ERR_NAME), and what each is. */
 int crt_graph_parameter_count(const struct crt_graph *g);
@@ -35,9 +41,16 @@ const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
  *
  * Owner   params and its image are the caller's and must stay until released;
  *         params->users counts what is bound to it
- * Errors  as above; CRT_ERR_CODEC: unpack the image first (crt/unpack.h);
- *         CRT_ERR_DEVICE from a device that a parameter is copied to */
+ * Errors  as above; of CRT_ERR_CODEC: unpack the image first (crt/unpack.h) */
 int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
+
+/* Binds one parameter to one of the image, whatever their names (a model built
+ * with ids has none).
+ *
+ * Owner   as crt_graph_load_params
+ * Errors  as above; CRT_ERR_INDEX */
+int crt_graph_load_parameter(struct crt_graph *g, uint32_t index,
+                             struct crt_params *params, uint32_t image_index);
 
 /* Binds one parameter to bytes that are arranged as its layout says, uncounted.
  * NULL: unbinds it.
@@ -51,8 +64,8 @@ int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
 /* Makes one parameter of g that of another instance, of whatever model. The
  * donor may be released first: the image stays in use.
  *
- * Errors  as above; CRT_ERR_INDEX; CRT_ERR_UNBOUND: the donor has none;
- *         CRT_ERR_CONTENT: g has it bound to other bytes */
+ * Errors  as above; CRT_ERR_INDEX; CRT_ERR_UNBOUND: the donor has none, or only
+ *         on a device; CRT_ERR_CONTENT: g has it bound to other bytes */
 int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
                               const struct crt_graph *donor,
                               uint32_t donor_index);

@@ -1,0 +1,334 @@
+/* Graphs over devices, on the one of mixed.h, with a failure of each call of a
+ * device. Prints each failed line; exit code 1 if there was one. */
+#include "crt/weights.h"
+#include "image.h"
+#include "mixed.h"
+
+static int8_t arena[64] __attribute__((aligned(16)));
+static struct fake fakes[2];
+static struct crt_device devices[4];
+static void *base[CRT_BASE_COUNT(3, 2, 3, 1, 4)];
+static uint32_t fresh[1];
+static void *pointers[4];
+static const int8_t x[N] = {1, 2, 3, 4};
+static const int8_t d[N] = {10, 20, 30, 40};
+static const int8_t w[N] = {5, 0, -5, 7};
+
+static void start_without_devices(struct crt_graph *g)
+{
+    struct crt_region regions[3];
+    int i;
+
+    memset(fakes, 0, sizeof fakes);
+    memset(devices, 0, sizeof devices);
+    regions[0].ptr = arena;
+    regions[0].bytes = sizeof arena;
+    for (i = 0; i < 2; i++) {
+        fakes[i].first = 0x100u * (1u + (uintptr_t)i);
+        fakes[i].fails_at = -1;
+        regions[1 + i].ptr = (void *)fakes[i].first;
+        regions[1 + i].bytes = DEVICE_BYTES;
+        devices[1 + i].api = &api;
+        devices[1 + i].context = &fakes[i];
+    }
+    EXPECT(sizeof base / sizeof *base >= BASES);
+    memset(arena, 0x55, sizeof arena);
+    EXPECT(crt_graph_init(g, &model, base, fresh, regions, 3) == CRT_OK);
+}
+
+static void start(struct crt_graph *g)
+{
+    start_without_devices(g);
+    EXPECT(crt_graph_set_devices(g, devices, 4) == CRT_OK);
+    EXPECT(crt_graph_bind_parameter(g, 0, w, N) == CRT_OK);
+    EXPECT(crt_graph_set_input(g, 1, d, N) == CRT_OK);
+    EXPECT(crt_graph_set_input(g, 0, x, N) == CRT_OK);
+}
+
+static void expect_right(struct crt_graph *g)
+{
+    int8_t e[N];
+    int8_t y[N];
+    int8_t z[N];
+    int i;
+
+    EXPECT(crt_graph_get_output(g, 0, e, N) == CRT_OK);
+    EXPECT(crt_graph_get_output(g, 1, y, N) == CRT_OK);
+    EXPECT(crt_graph_get_output(g, 2, z, N) == CRT_OK);
+    for (i = 0; i < N; i++) {
+        EXPECT(e[i] == x[i] + d[i] + w[i]);
+        EXPECT(y[i] == 2 * e[i] + 1 && z[i] == y[i]);
+    }
+}
+
+static void test_run(void)
+{
+    struct crt_graph g;
+
+    start(&g);
+    EXPECT(memcmp(fakes[0].memory + 48, w, N) == 0);
+    EXPECT(memcmp(fakes[0].memory + 32, d, N) == 0);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    EXPECT(fakes[0].queued == 0 && fakes[1].queued == 0);
+    EXPECT(fakes[0].launched == 1 && fakes[1].launched == 1);
+    expect_right(&g);
+    EXPECT(crt_graph_input(&g, 1) == NULL); /* on a device */
+    EXPECT(crt_graph_output(&g, 0) == NULL);
+    EXPECT(crt_graph_output(&g, 1) == arena + 48);
+    EXPECT(crt_graph_parameter(&g, 0) == (void *)(fakes[0].first + 48));
+    EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_INPUT_CONSUMED);
+    EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    expect_right(&g);
+    /* another place on the same device, for an output that lives there */
+    EXPECT(crt_graph_bind_output(&g, 0, (void *)(fakes[0].first + 8), N) ==
+           CRT_OK);
+    EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    EXPECT(fakes[0].memory[8] == x[0] + d[0] + w[0]);
+    expect_right(&g);
+}
+
+/* Between two stages nothing goes on. */
+static void test_stages(void)
+{
+    struct crt_graph g;
+    uint32_t i;
+
+    start(&g);
+    for (i = 0; i < STEPS; i++) {
+        EXPECT(crt_graph_run_stage(&g, pointers, i) == CRT_OK);
+        EXPECT(fakes[0].queued == 0 && fakes[1].queued == 0);
+    }
+    expect_right(&g);
+}
+
+/* A run as a whole waits only where its steps say so, and once at the end. */
+static void test_waits_are_few(void)
+{
+    struct crt_graph g;
+
+    start(&g);
+    fakes[0].waits = fakes[1].waits = 0;
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    EXPECT(fakes[0].waits == 2 && fakes[1].waits == 2);
+}
+
+static void test_devices_are_checked(void)
+{
+    struct crt_device other[4];
+    struct crt_params none;
+    struct crt_graph g;
+    struct crt_graph never;
+
+    memset(&none, 0, sizeof none);
+    memset(&never, 0, sizeof never);
+    start_without_devices(&g);
+    EXPECT(crt_graph_setup(&g) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_set_input(&g, 1, d, N) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_bind_parameter(&g, 0, w, N) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_load_params(&g, &none) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_share_params(&g, &g, NULL) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_share_parameter(&g, 0, &g, 0) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_set_devices(&never, devices, 4) == CRT_ERR_NULL);
+    EXPECT(crt_graph_set_devices(&g, NULL, 4) == CRT_ERR_NULL);
+    EXPECT(crt_graph_set_devices(&g, devices, 3) == CRT_ERR_DEVICE);
+    memcpy(other, devices, sizeof other);
+    other[0].api = &api; /* must be the CPU */
+    EXPECT(crt_graph_set_devices(&g, other, 4) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
+    EXPECT(crt_graph_setup(&g) == CRT_ERR_UNBOUND);
+    EXPECT(crt_graph_load_params(&g, &none) == CRT_OK);
+}
+
+/* A model that has no devices takes a table of the CPU alone, and needs none.
+ */
+static void test_model_without_devices(void)
+{
+    static const struct crt_device cpu = {NULL, NULL};
+    static int8_t more[2][DEVICE_BYTES] __attribute__((aligned(16)));
+    struct crt_model plain = model;
+    struct crt_region regions[3];
+    struct crt_graph g;
+    uint32_t i;
+
+    plain.accelerator = NULL;
+    plain.device_count = 1;
+    plain.region_devices = NULL;
+    for (i = 0; i < 3; i++) {
+        regions[i].ptr = i == 0 ? arena : more[i - 1];
+        regions[i].bytes = DEVICE_BYTES;
+    }
+    EXPECT(crt_graph_init(&g, &plain, base, fresh, regions, 3) == CRT_OK);
+    EXPECT(crt_graph_set_devices(&g, &cpu, 1) == CRT_OK);
+    EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_setup(&g) == CRT_ERR_UNBOUND);
+}
+
+/* All names are for the CPU: one memory, the same answers. */
+static void test_without_a_device(void)
+{
+    static int8_t more[2][DEVICE_BYTES] __attribute__((aligned(16)));
+    struct crt_region regions[3];
+    struct crt_graph g;
+    int i;
+
+    start_without_devices(&g);
+    memset(devices, 0, sizeof devices);
+    regions[0].ptr = arena;
+    regions[0].bytes = sizeof arena;
+    for (i = 0; i < 2; i++) {
+        regions[1 + i].ptr = more[i];
+        regions[1 + i].bytes = DEVICE_BYTES;
+    }
+    EXPECT(crt_graph_init(&g, &model, base, fresh, regions, 3) == CRT_OK);
+    EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
+    EXPECT(crt_graph_bind_parameter(&g, 0, w, N) == CRT_OK);
+    EXPECT(crt_graph_set_input(&g, 1, d, N) == CRT_OK);
+    EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    expect_right(&g);
+}
+
+/* Each call that a run makes fails once, on each device: always an error, never
+ * something left behind, and the next run is right. */
+static void test_failures_in_runs(void)
+{
+    struct crt_graph g;
+    int8_t y[N];
+    int device;
+    int at;
+
+    for (device = 0; device < 2; device++) {
+        for (at = 0; at < 5;
+             at++) { /* in, launch, out, wait, wait at the end */
+            start(&g);
+            fakes[device].fails_at = at;
+            EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_DEVICE);
+            EXPECT(g.failed_step == (at < 4 ? 4 * device + at : -1));
+            EXPECT(fakes[0].queued == 0 && fakes[1].queued == 0);
+            EXPECT(crt_graph_get_output(&g, 1, y, N) == CRT_ERR_NO_OUTPUT);
+            EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
+            EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+            EXPECT(g.failed_step == -1);
+            expect_right(&g);
+        }
+    }
+    start(&g); /* a step fails, then the wait after it: the step is told */
+    fakes[0].fails_at = 0;
+    fakes[1].fails_at = 0;
+    EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_DEVICE && g.failed_step == 0);
+    start(&g);
+    EXPECT(crt_graph_run_stage(&g, pointers, 0) == CRT_OK);
+    fakes[1].fails_at = 0; /* in the wait after the stage */
+    EXPECT(crt_graph_run_stage(&g, pointers, 1) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_run_stage(&g, pointers, 2) == CRT_ERR_STAGE);
+}
+
+static void test_failures_around_runs(void)
+{
+    struct crt_graph g;
+    int8_t e[N];
+    int at;
+
+    for (at = 0; at < 2; at++) { /* the copy, and the wait for it */
+        start(&g);
+        fakes[0].fails_at = at;
+        EXPECT(crt_graph_set_input(&g, 1, x, N) == CRT_ERR_DEVICE);
+        EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_INPUT_MISSING);
+        EXPECT(crt_graph_set_input(&g, 1, d, N) == CRT_OK);
+        EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+        expect_right(&g);
+        fakes[0].fails_at = at;
+        EXPECT(crt_graph_get_output(&g, 0, e, N) == CRT_ERR_DEVICE);
+        expect_right(&g);
+        fakes[0].fails_at = at;
+        EXPECT(crt_graph_bind_parameter(&g, 0, x, N) == CRT_ERR_DEVICE);
+        EXPECT(crt_graph_parameter(&g, 0) == NULL); /* not half of it */
+        EXPECT(crt_graph_setup(&g) == CRT_ERR_UNBOUND);
+    }
+}
+
+/* A parameter on a device is copied from the image, never from the donor's
+ * place on its device; if that is the sharer's place too, not at all. */
+static void test_sharing(void)
+{
+    static uint8_t memory[IMAGE_BYTES] __attribute__((aligned(IMAGE_ALIGN)));
+    static void *base2[CRT_BASE_COUNT(3, 2, 3, 1, 4)];
+    struct entry entry = {"w", CRT_INT8, 1, {N, 0}, 0, 0, 1, N, w};
+    struct crt_device swapped[4];
+    struct crt_region regions[3];
+    struct crt_params image;
+    struct crt_graph donor;
+    struct crt_graph g;
+    uint32_t fresh2[1];
+    int turn;
+
+    image_write(memory, &entry, 1);
+    EXPECT(crt_params_verify(&image, memory, IMAGE_BYTES) == CRT_OK);
+    for (turn = 0; turn < 2; turn++) {
+        start(&donor);
+        memcpy(swapped, devices, sizeof swapped);
+        swapped[1] = devices[1 + turn];
+        swapped[2] = devices[2 - turn];
+        regions[0].ptr = arena;
+        regions[1].ptr = (void *)fakes[turn].first;
+        regions[2].ptr = (void *)fakes[1 - turn].first;
+        regions[0].bytes = regions[1].bytes = regions[2].bytes = DEVICE_BYTES;
+        EXPECT(crt_graph_init(&g, &model, base2, fresh2, regions, 3) == CRT_OK);
+        EXPECT(crt_graph_set_devices(&g, swapped, 4) == CRT_OK);
+        /* without an image the CPU has no bytes to copy */
+        EXPECT(crt_graph_share_params(&g, &donor, NULL) == CRT_ERR_UNBOUND);
+        EXPECT(crt_graph_load_params(&donor, &image) == CRT_OK);
+        fakes[turn].waits = 0;
+        fakes[turn].fails_at = 0;
+        EXPECT(crt_graph_share_params(&g, &donor, NULL) ==
+               (turn == 0 ? CRT_OK : CRT_ERR_DEVICE));
+        EXPECT(image.users == (turn == 0 ? 2 : 1));
+        fakes[turn].fails_at = -1;
+        EXPECT(crt_graph_share_params(&g, &donor, NULL) == CRT_OK);
+        EXPECT(fakes[turn].waits == (uint32_t)turn && image.users == 2);
+        EXPECT(memcmp(fakes[turn].memory + 48, w, N) == 0);
+        EXPECT(crt_graph_release_params(&donor) == CRT_OK);
+        EXPECT(crt_graph_set_input(&g, 0, x, N) == CRT_OK);
+        EXPECT(crt_graph_set_input(&g, 1, d, N) == CRT_OK);
+        EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+        expect_right(&g);
+        EXPECT(crt_graph_release_params(&g) == CRT_OK);
+    }
+    EXPECT(crt_params_close(&image) == CRT_OK);
+}
+
+static void test_failure_in_load(void)
+{
+    static uint8_t memory[IMAGE_BYTES] __attribute__((aligned(IMAGE_ALIGN)));
+    struct entry entry = {"w", CRT_INT8, 1, {N, 0}, 0, 0, 1, N, w};
+    struct crt_params image;
+    struct crt_graph g;
+
+    image_write(memory, &entry, 1);
+    EXPECT(crt_params_verify(&image, memory, IMAGE_BYTES) == CRT_OK);
+    start(&g);
+    fakes[0].fails_at = 0;
+    EXPECT(crt_graph_load_params(&g, &image) == CRT_ERR_DEVICE);
+    EXPECT(crt_graph_load_parameter(&g, 0, &image, 0) == CRT_OK);
+    EXPECT(image.users == 1);
+    start_without_devices(&g);
+    EXPECT(crt_graph_load_parameter(&g, 0, &image, 0) == CRT_ERR_DEVICE);
+}
+
+int main(void)
+{
+    test_run();
+    test_stages();
+    test_waits_are_few();
+    test_devices_are_checked();
+    test_model_without_devices();
+    test_without_a_device();
+    test_failures_in_runs();
+    test_failures_around_runs();
+    test_sharing();
+    test_failure_in_load();
+    return failures != 0;
+}
