@@ -50,14 +50,15 @@ def test_the_arena_is_the_sum_of_the_blocks() -> None:
 
 
 def test_a_block_is_as_large_as_its_largest_tensor() -> None:
-    """Sizes 8, 16, 24, 4 floats; the second and the fourth share."""
+    """Whichever comes first: the second and the fourth share, 4 and 16 floats."""
     nodes = [null("x"), call("a", "two", [[0, 0]]), call("b", "two", [[1, 0]])]
     nodes.append(call("c", "two", [[2, 0]]))
-    top = graph(nodes, [0], [[3, 0]], [[8], [4], [24], [16]], storage=[0, 1, 2, 1])
     nothing = pybuild.function("two", loop=_touch(), arguments=())
-    made = build(json.dumps(top), functions=nothing, storage="given").plan
-    assert made.arena_bytes == 4 * (8 + 16 + 24)
-    assert made.places["a"].home == made.places["c"].home
+    for shapes in ([[8], [4], [24], [16]], [[8], [16], [24], [4]]):
+        top = graph(nodes, [0], [[3, 0]], shapes, storage=[0, 1, 2, 1])
+        made = build(json.dumps(top), functions=nothing, storage="given").plan
+        assert made.arena_bytes == 4 * (8 + 16 + 24)
+        assert made.places["a"].home == made.places["c"].home
 
 
 def _touch() -> Any:
