@@ -46,8 +46,8 @@ MUTATIONS = (
     Mutation(
         "an object's bond to crt's version",
         "pybuild/emit/obj.py",
-        'f\'section ".rodata.{name}_model"\'',
-        'f\'section ".rodata.{name}_abi"\'',
+        "f'section \".rodata.{name}_model\"'",
+        "f'section \".rodata.{name}_abi\"'",
         "tests/objects/test_linked.py",
     ),
     Mutation(

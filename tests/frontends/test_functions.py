@@ -297,7 +297,12 @@ def test_a_call_is_not_computed_ahead() -> None:
         reference=lambda a, b: a + b,
     )
     w = np.ones(4, F)
-    library = build(json.dumps(simple()), functions=function, weights={"x": w, "y": w})
+    library = build(
+        json.dumps(simple()),
+        functions=function,
+        weights={"x": w, "y": w},
+        params="constant",
+    )
     assert [step.node.op for step in library.plan.steps] == ["call"]
 
 
@@ -343,8 +348,8 @@ def test_weights_as_parameters() -> None:
             json.dumps(simple("f")),
             functions=function,
             weights={"x": np.ones(4, F)},
-            params="replaceable",
         )
+        assert len(library.plan.slots) == 1
         for backend in BACKENDS:
             net = library.host(backend)
             net.load_params(Weights(library.image({"x": w})))
