@@ -22,7 +22,7 @@ _ATTRIBUTES = {
     "speed": "nounwind",
 }
 _DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
-_CODE = re.compile(r"^(define .*@(\w+)\(.*\)) #0 \{", re.MULTILINE)
+_CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
 
 
 def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
@@ -61,7 +61,7 @@ def object_text(tables: Tables, triple: str, layout: str, optimise: str) -> str:
         return f'{found[0]}, section ".rodata.{place}{found[1]}"'
 
     text = _DATA.sub(data, module(tables, triple, layout))
-    text = _CODE.sub(r'\1 #0 section ".text.\2" {', text)
+    text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
 

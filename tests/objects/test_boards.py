@@ -3,6 +3,7 @@ self-tests pass there; on a Cortex-M55 every operator equals the host."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import pybuild
 from tests.conftest import model_path
+from tests.frontends.tvm_graphs import duplex
 from tests.networks import classifier
 from tests.objects.boards import BOARDS, emulated, link_flags
 from tests.objects.images import CORES, HERE, written
@@ -19,6 +21,7 @@ from tests.ops.cases import cases
 from tests.ops.suite import c_name
 from tests.ops.suite import model as case_model
 from tests.toolchains import INCLUDE, SOURCES, STRICT, require, run
+from tests.unit.test_c_functions import by_symbol
 
 PASSED = "self-test: no error"
 
@@ -40,6 +43,33 @@ def made_by_make(target: str, tree: Path) -> str:
 def test_a_tree_runs_on_its_board(target: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     classifier("tiny").model().build(tree, name="tiny", target=target, emit="obj")
+    assert PASSED in made_by_make(target, tree)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"params": "replaceable"},
+        {"params": "replaceable", "compress": "lz4"},
+        {"compress": "lz4-layer"},
+        {"names": "ids"},
+    ],
+    ids=lambda options: "-".join(options.values()),
+)
+def test_a_tree_with_other_tables(options: dict[str, str], tmp_path: Path) -> None:
+    """Parameters bound at run time, weights unpacked by crt, tensors without names."""
+    tree, target = tmp_path / "tree", "cortex-m4"
+    model = classifier("tiny").model()
+    model.build(tree, name="tiny", target=target, emit="obj", **options)
+    assert PASSED in made_by_make(target, tree)
+
+
+def test_a_tree_with_functions_of_the_user(tmp_path: Path) -> None:
+    """Their C is compiled with the tree; the object calls it."""
+    tree, target = tmp_path / "tree", "cortex-m4"
+    own = [by_symbol("elemwise_add", "+"), by_symbol("elemwise_sub", "-")]
+    text = json.dumps(duplex(devices=False))
+    pybuild.build(text, tree, functions=own, name="tiny", target=target, emit="obj")
     assert PASSED in made_by_make(target, tree)
 
 
