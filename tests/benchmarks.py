@@ -19,7 +19,7 @@ import numpy as np
 
 from pybuild.run.check import CheckResult, check
 from pybuild.run.samples import samples
-from tests import costs
+from tests import costs, sharing
 from tests.conftest import ROOT, models_folder
 from tests.costs import Row, Table, built, model, output
 from tests.real_models import (
@@ -226,7 +226,8 @@ def digits() -> Table:
 
 TABLES = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory, costs.text,
-    costs.waiting, costs.planner, costs.speed, digits,
+    costs.waiting, costs.planner, costs.speed, sharing.compression, sharing.shared,
+    sharing.overhead, digits,
 )  # fmt: skip
 OPENING = """# Benchmarks
 

@@ -57,7 +57,7 @@ class Net:
         self, plan: Plan | Callable[[], Plan], library: Path, model: int, keep: object
     ) -> None:
         self._plan = plan
-        self._keep = keep
+        self._keep, self._library = keep, library
         self._ffi = ffi()
         self._lib = self._ffi.dlopen(str(library))
         self._model = self._ffi.cast("const struct crt_model *", model)
@@ -80,6 +80,11 @@ class Net:
         symbols = ctypes.CDLL(str(library))
         address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
         return cls(plan, library, address, (symbols, keep))
+
+    def another(self) -> Net:
+        """A further instance of the same code, with no parameter bound."""
+        address = int(self._ffi.cast("uintptr_t", self._model))
+        return Net(self._plan, self._library, address, self._keep)
 
     @property
     def plan(self) -> Plan:
