@@ -36,8 +36,8 @@ def compression() -> Table:
             layer.report.ram.arena - plain.report.ram.arena,
             _seconds(layer) / _seconds(plain),
         ))  # fmt: skip
-    says = """Bytes of flash for weights and biases: as they are, as an LZ4 image that is
-    unpacked once to RAM for all instances, and packed by layer, unpacked to the
+    says = """Bytes of flash for weights and biases: as they are, as an LZ4 image that
+    is unpacked once to RAM for all instances, and packed by layer, unpacked to the
     arena before each run of the layer. RAM: what the one takes beside all arenas,
     and the other more in each. Time: of a run with unpacking by layer, to one
     without."""
@@ -89,8 +89,8 @@ def shared() -> Table:
         command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
     grown, arena, instance, image, places = map(int, done.stdout.split())
-    says = f"""{INSTANCES} instances of vww_int8 more, all their weights parameters of one
-    image: the image once, an arena and an instance each; resident memory as Linux
+    says = f"""{INSTANCES} instances of vww_int8 more, all their weights parameters of
+    one     image: the image once, an arena and an instance each; resident memory as Linux
     says (whole pages, and what Python keeps of each)."""
     rows = (
         ("image of the weights, once", image),
@@ -108,8 +108,8 @@ def overhead() -> Table:
     """Of a step, and of a call from Python."""
     long, short = _chain(STEPS), _chain(1)
     step = (_run_seconds(long) - _run_seconds(short)) / (STEPS - 1)
-    says = f"""The executor beside the kernels: graphs of {STEPS} and of 1 nodes that add one
-    number, through LLVM; a step is their difference, its kernel included; run() is
+    says = f"""The executor beside the kernels: graphs of {STEPS} and of 1 nodes that add
+    one     number, through LLVM; a step is their difference, its kernel included; run() is
     a call from Python of the graph with one node. Shortest of {RUNS} runs."""
     rows = (("step", step * 1e9), ("run()", _run_seconds(short) * 1e9))
     columns = ("", "nanoseconds")
