@@ -89,9 +89,9 @@ def shared() -> Table:
         command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
     grown, arena, instance, image, places = map(int, done.stdout.split())
-    says = f"""{INSTANCES} instances of vww_int8 more, all their weights parameters of
-    one     image: the image once, an arena and an instance each; resident memory as Linux
-    says (whole pages, and what Python keeps of each)."""
+    says = f"""{INSTANCES} instances of vww_int8 more, all their weights parameters
+    of one image: the image once, an arena and an instance each; resident memory as
+    Linux says (whole pages, and what Python keeps of each)."""
     rows = (
         ("image of the weights, once", image),
         ("arena and instance, each", arena + instance),
@@ -108,9 +108,9 @@ def overhead() -> Table:
     """Of a step, and of a call from Python."""
     long, short = _chain(STEPS), _chain(1)
     step = (_run_seconds(long) - _run_seconds(short)) / (STEPS - 1)
-    says = f"""The executor beside the kernels: graphs of {STEPS} and of 1 nodes that add
-    one     number, through LLVM; a step is their difference, its kernel included; run() is
-    a call from Python of the graph with one node. Shortest of {RUNS} runs."""
+    says = f"""The executor beside the kernels: graphs of {STEPS} and of 1 nodes that
+    add one number, through LLVM; a step is their difference, its kernel included;
+    run() is a call from Python of the graph with one node. Shortest of {RUNS} runs."""
     rows = (("step", step * 1e9), ("run()", _run_seconds(short) * 1e9))
     columns = ("", "nanoseconds")
     return Table("Overhead on this machine", " ".join(says.split()), columns, rows)
