@@ -87,7 +87,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a ring length",
-        "crt/src/graph.c",
+        "crt/src/run.c",
         "(row % o->ring)",
         "(row % (o->ring + 1u))",
         "tests/crt",
@@ -123,7 +123,7 @@ MUTATIONS = (
     Mutation(
         "the check of a used-up input",
         "crt/src/graph.c",
-        "if ((g->fresh[i / 32u] & fresh_bit(i)) == 0)",
+        "if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)",
         "if (g->fresh == NULL)",
         "tests/crt",
     ),
@@ -210,6 +210,78 @@ MUTATIONS = (
         "if bool((reach >= _INT32).any()):",
         "if bool((reach >= _INT32 * 4).any()):",
         "tests/ops tests/unit",
+    ),
+    Mutation(
+        "the use count of an image that is replaced",
+        "crt/src/weights.c",
+        "before->users--;",
+        "(void)before;",
+        "tests/crt/test_crt.py::test_calls[test_weights.c-gcc-]",
+    ),
+    Mutation(
+        "the check of a layout",
+        "crt/src/weights.c",
+        "found->layout != g->model->layouts[index]",
+        "g->model->layouts == NULL",
+        "tests/crt/test_crt.py::test_calls[test_weights.c-gcc-]",
+    ),
+    Mutation(
+        "the check of content",
+        "crt/src/weights.c",
+        "want != 0 && have != 0 && want != have",
+        "want != want + have * 0",
+        "tests/crt/test_crt.py::test_calls[test_weights.c-gcc-]",
+    ),
+    Mutation(
+        "a sharer in the home of the donor",
+        "crt/src/weights.c",
+        "        there = theirs.data;",
+        "        there = *slot_of(donor, donor_index);",
+        "tests/crt/test_crt.py::test_calls[test_weights.c-gcc-]",
+    ),
+    Mutation(
+        "the flag of shared storage",
+        "crt/src/graph.c",
+        "    if (g->turn != NULL && crt_raise_flag(&g->turn->running))\n"
+        "        return CRT_ERR_BUSY;\n",
+        "",
+        "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
+    ),
+    Mutation(
+        "whose results lie in shared storage",
+        "crt/src/graph.c",
+        "error = CRT_ERR_NO_OUTPUT;\n    else if",
+        "error = CRT_OK;\n    else if",
+        "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
+    ),
+    Mutation(
+        "the atomic flag",
+        "crt/include/crt/port.h",
+        "return __atomic_exchange_n(flag, 1u, __ATOMIC_ACQUIRE) != 0;",
+        "uint32_t was = *flag;\n\n    *flag = 1;\n    return was != 0;",
+        "tests/crt/test_crt.py::test_instances_run_at_the_same_time",
+    ),
+    Mutation(
+        "the check of a lazy input",
+        "crt/src/graph.c",
+        "if ((tensor->flags & CRT_TENSOR_LAZY) != 0)\n        return CRT_ERR_LAZY;",
+        "",
+        "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
+    ),
+    Mutation(
+        "the wait after a run",
+        "crt/src/run.c",
+        "late = g->model->accelerator->wait(g);",
+        "late = CRT_OK;",
+        "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
+    ),
+    Mutation(
+        "the wait after a copy to a device",
+        "crt/src/device.c",
+        "to, from, tensor->bytes) != 0 ||\n"
+        "                  d->api->wait(d->context) != 0);\n}\n\nstatic int copy_out",
+        "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
+        "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
 )
 

@@ -1,7 +1,8 @@
 /* Fuzz target: LZ4 blocks, unpacked into exactly as many bytes as the first
  * two of the input say. For libFuzzer or fuzz_driver.c, under ASan and UBSan.
  * Prints at exit how many were tried, and what became of them. */
-#include "crt/unpack.h"
+#include "crt/error.h"
+#include "crt/lz4.h"
 #include "fuzz.h"
 
 #include <stdio.h>

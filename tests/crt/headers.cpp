@@ -2,24 +2,34 @@
 #include "crt/abi.h"
 #include "crt/config.h"
 #include "crt/crc.h"
+#include "crt/device.h"
 #include "crt/error.h"
 #include "crt/graph.h"
+#include "crt/intrin.h"
+#include "crt/lz4.h"
 #include "crt/params.h"
 #include "crt/port.h"
+#include "crt/slots.h"
+#include "crt/timing.h"
 #include "crt/types.h"
-#include "crt/lz4.h"
 #include "crt/unpack.h"
+#include "crt/weights.h"
 
 #include "crt/abi.h"
 #include "crt/config.h"
 #include "crt/crc.h"
+#include "crt/device.h"
 #include "crt/error.h"
 #include "crt/graph.h"
+#include "crt/intrin.h"
+#include "crt/lz4.h"
 #include "crt/params.h"
 #include "crt/port.h"
+#include "crt/slots.h"
+#include "crt/timing.h"
 #include "crt/types.h"
-#include "crt/lz4.h"
 #include "crt/unpack.h"
+#include "crt/weights.h"
 
 int main()
 {
@@ -27,7 +37,12 @@ int main()
     char text[3] = {0, 0, 0};
 
     crt_copy(text, "ab", 2);
+    crt_turn turn = crt_turn();
+    bool shared = crt_graph_share_storage(&graph, &turn) == CRT_ERR_NULL &&
+                  crt_graph_release_params(&graph) == CRT_ERR_NULL &&
+                  crt_accelerator.step != nullptr &&
+                  crt_raise_flag(&turn.running) == 0;
     bool good =
         text[1] == 'b' && crt_graph_run(&graph, nullptr) == CRT_ERR_NULL;
-    return good && *crt_strerror(CRT_OK) == 'n' ? 0 : 1;
+    return good && shared && *crt_strerror(CRT_OK) == 'n' ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /* Lazy inputs, arrays, storage that instances share, constants that a step
  * unpacks. Prints each failed line; exit code 1 if there was one. */
 #include "affine.h"
-#include "crt/unpack.h"
+#include "crt/lz4.h"
 #include "crt/weights.h"
 #include "expect.h"
 

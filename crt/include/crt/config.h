@@ -8,7 +8,7 @@
 /* Features leave by name; undefined (the default) means present:
  *
  * CRT_NO_HOOK      leaves out crt_graph_set_hook and the call of the hook:
- *                  saves 8 bytes of RAM per instance and about 110 of flash,
+ *                  saves 8 bytes of RAM per instance and about 120 of flash,
  *                  costs per-layer checking and timing on the device
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
  *                  for tool chains without a C library */
