@@ -256,6 +256,7 @@ int crt_params_find(const struct crt_params *p, const char *name)
 
 uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index)
 {
+    const uint32_t most = UINT32_MAX - CRT_UNPACK_ALIGN;
     struct crt_param param;
     uint32_t at = 0;
     uint32_t i;
@@ -264,8 +265,8 @@ uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index)
         read_entry(p->image, i, &param);
         if (param.codec == CRT_CODEC_NONE)
             continue;
-        if (param.bytes > UINT32_MAX - CRT_UNPACK_ALIGN - at)
-            return UINT32_MAX; /* more than there can be: never enough */
+        if (at > most || param.bytes > most - at)
+            return UINT32_MAX; /* more than there can be */
         at += (param.bytes + CRT_UNPACK_ALIGN - 1u) & ~(CRT_UNPACK_ALIGN - 1u);
     }
     return at;

@@ -13,13 +13,15 @@ int crt_params_unpack_all(struct crt_params *p, void *memory, uint32_t bytes,
                           crt_codec *codec, void *context)
 {
     struct crt_param param;
+    uint32_t need;
     uint32_t i;
 
     if (p == NULL || memory == NULL)
         return CRT_ERR_NULL;
     if (p->unpacked != NULL) /* it is: nothing is packed any more */
         return CRT_OK;
-    if (bytes < crt_params_unpacked_bytes(p))
+    need = crt_params_unpacked_bytes(p);
+    if (need == UINT32_MAX || bytes < need)
         return CRT_ERR_SIZE;
     if (((uintptr_t)memory & (CRT_UNPACK_ALIGN - 1u)) != 0)
         return CRT_ERR_ALIGN;

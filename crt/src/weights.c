@@ -154,21 +154,6 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
     return CRT_OK;
 }
 
-int crt_graph_load_parameter(struct crt_graph *g, uint32_t index,
-                             struct crt_params *params, uint32_t image_index)
-{
-    struct crt_param found;
-    int error = check_index(g, index);
-
-    if (error == CRT_OK)
-        error = crt_params_get(params, image_index, &found);
-    if (error == CRT_OK && !crt_has_devices(g))
-        error = CRT_ERR_DEVICE;
-    if (error == CRT_OK)
-        error = check_fit(g, index, &found);
-    return error == CRT_OK ? attach(g, index, found.data, params) : error;
-}
-
 int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
                              const void *data, uint32_t bytes)
 {

@@ -92,6 +92,21 @@ static void use(const struct crt_params *p)
     tried += sum == 1; /* so that nothing above is left out */
 }
 
+/* As firmware does: all at once, where there is memory for it. */
+static void use_all(struct crt_params *p)
+{
+    uint32_t bytes = crt_params_unpacked_bytes(p);
+    void *memory;
+
+    if (bytes > MAX_UNPACKED)
+        return;
+    if (posix_memalign(&memory, ALIGN, bytes + (bytes == 0)) != 0)
+        abort();
+    if (crt_params_unpack_all(p, memory, bytes, spread, NULL) == CRT_OK)
+        use(p);
+    free(memory);
+}
+
 /* On an aligned copy that ends where its memory ends. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -108,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (crt_params_verify(&p, copy, size) == CRT_OK) {
         accepted++;
         use(&p);
+        use_all(&p);
     }
     free(copy);
     return 0;

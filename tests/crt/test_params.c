@@ -286,6 +286,61 @@ static void test_unpack(void)
     EXPECT(crt_params_unpack(&x, to, 5, twice, &answer) == CRT_ERR_UNPACK);
 }
 
+static void test_unpack_all(void)
+{
+    static uint8_t memory[64] __attribute__((aligned(CRT_UNPACK_ALIGN)));
+    struct crt_params p;
+    struct crt_param x;
+    int answer = 1;
+
+    make();
+    EXPECT(crt_params_verify(&p, bytes, TOTAL) == CRT_OK);
+    EXPECT(crt_params_unpacked_bytes(NULL) == 0);
+    EXPECT(crt_params_unpacked_bytes(&p) == 32);
+    EXPECT(crt_params_unpack_all(NULL, memory, 32, twice, &answer) ==
+           CRT_ERR_NULL);
+    EXPECT(crt_params_unpack_all(&p, NULL, 32, twice, &answer) == CRT_ERR_NULL);
+    EXPECT(crt_params_unpack_all(&p, memory, 31, twice, &answer) ==
+           CRT_ERR_SIZE);
+    EXPECT(crt_params_unpack_all(&p, memory + 1, 32, twice, &answer) ==
+           CRT_ERR_ALIGN);
+    EXPECT(crt_params_unpack_all(&p, memory, 32, twice, &answer) ==
+           CRT_ERR_UNPACK);
+    EXPECT(crt_params_get(&p, 1, &x) == CRT_OK);
+    EXPECT(x.codec == CRT_CODEC_LZ4); /* as before */
+    answer = 0;
+    EXPECT(crt_params_unpack_all(&p, memory, 32, twice, &answer) == CRT_OK);
+    EXPECT(crt_params_get(&p, 0, &x) == CRT_OK && x.data == bytes + 192);
+    EXPECT(crt_params_get(&p, 1, &x) == CRT_OK && x.data == memory);
+    EXPECT(x.codec == CRT_CODEC_NONE && x.stored == 16);
+    EXPECT(memcmp(memory, "\1\0\0\0\1", 5) == 0);
+    EXPECT(crt_params_get(&p, 2, &x) == CRT_OK && x.data == memory + 16);
+    EXPECT(memcmp(memory + 16, "xyyzz", 5) == 0);
+    EXPECT(crt_params_unpack_all(&p, memory, 0, NULL, NULL) == CRT_OK);
+}
+
+/* What packed parameters say they unpack to must not wrap around. */
+static void test_unpacked_bytes_are_no_overflow(void)
+{
+    static const uint32_t sizes[] = {0xffffffefu, 0xfffffff0u, 0xffffffffu};
+    static uint8_t memory[64] __attribute__((aligned(CRT_UNPACK_ALIGN)));
+    struct crt_params p;
+    uint32_t i;
+
+    for (i = 0; i < 3; i++) {
+        make();
+        put(ENTRY_B + 12, 4, 1); /* a layout: any size */
+        put(ENTRY_B + 28, 4, sizes[i]);
+        seal();
+        EXPECT(crt_params_verify(&p, bytes, TOTAL) == CRT_OK);
+        EXPECT(crt_params_unpacked_bytes(&p) == UINT32_MAX);
+        EXPECT(crt_params_unpack_all(&p, memory, 64, NULL, NULL) ==
+               CRT_ERR_SIZE);
+        EXPECT(crt_params_unpack_all(&p, memory, UINT32_MAX, NULL, NULL) ==
+               CRT_ERR_SIZE);
+    }
+}
+
 /* A block, its length, and how many bytes it makes; -1: it is damaged. */
 struct block {
     uint8_t bytes[32];
@@ -348,6 +403,8 @@ int main(void)
     test_types_and_sizes();
     test_wrong_bytes();
     test_unpack();
+    test_unpack_all();
+    test_unpacked_bytes_are_no_overflow();
     test_lz4();
     return failures != 0;
 }

@@ -44,14 +44,6 @@ const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
  * Errors  as above; of CRT_ERR_CODEC: unpack the image first (crt/unpack.h) */
 int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
 
-/* Binds one parameter to one of the image, whatever their names (a model built
- * with ids has none).
- *
- * Owner   as crt_graph_load_params
- * Errors  as above; CRT_ERR_INDEX */
-int crt_graph_load_parameter(struct crt_graph *g, uint32_t index,
-                             struct crt_params *params, uint32_t image_index);
-
 /* Binds one parameter to bytes that are arranged as its layout says, uncounted.
  * NULL: unbinds it.
  *
