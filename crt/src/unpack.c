@@ -27,9 +27,10 @@ int crt_params_unpack_all(struct crt_params *p, void *memory, uint32_t bytes,
         return CRT_ERR_ALIGN;
     for (i = 0; i < p->count; i++) {
         uint8_t *to = (uint8_t *)memory + crt_params_unpacked_at(p, i);
-        int error = crt_params_get(p, i, &param);
+        int error = CRT_OK;
 
-        if (error == CRT_OK && param.codec != CRT_CODEC_NONE)
+        crt_params_get(p, i, &param);
+        if (param.codec != CRT_CODEC_NONE)
             error = crt_params_unpack(&param, to, param.bytes, codec, context);
         if (error != CRT_OK)
             return error;

@@ -317,6 +317,35 @@ static void test_ids(void)
     EXPECT(crt_graph_share_params(&one.g, &two.g, NULL) == CRT_ERR_NAME);
 }
 
+/* Numbers of two digits. */
+static void test_many_ids(void)
+{
+    static void *base[CRT_BASE_COUNT(1, 1, 1, 11, 1)];
+    static uint32_t layouts[11];
+    struct crt_tensor tensors[13];
+    struct crt_model model = affine_model;
+    struct entry w = w_entry;
+    struct crt_region region;
+    int i;
+
+    for (i = 0; i < 13; i++) {
+        tensors[i] = affine_tensors[i < 2 ? i : 3];
+        tensors[i].name = NULL;
+    }
+    layouts[10] = 7;
+    model.tensors = tensors;
+    model.layouts = layouts;
+    model.parameter_count = 11;
+    w.name = "10";
+    region.ptr = one.arena;
+    region.bytes = AFFINE_BYTES;
+    EXPECT(crt_graph_init(&one.g, &model, base, one.fresh, &region, 1) ==
+           CRT_OK);
+    EXPECT(crt_graph_load_params(&one.g, make(0, w, w, 1)) == CRT_OK);
+    EXPECT(images[0].users == 1);
+    EXPECT(crt_graph_parameter(&one.g, 10) == memory[0] + 112);
+}
+
 /* A parameter with a home of its own: copied there. */
 static void test_home(void)
 {
@@ -423,6 +452,7 @@ int main(void)
     test_share_by_names();
     test_share_with_another_model();
     test_ids();
+    test_many_ids();
     test_home();
     test_source_without_the_name();
     test_what_there_is();
