@@ -118,6 +118,19 @@ class Load(Expr):
 
 
 @dataclass(frozen=True)
+class WideLoad(Expr):
+    """Several elements at pointer[index] as one little-endian integer.
+
+    align  bytes that the address is proven to be a multiple of
+    """
+
+    pointer: Expr
+    index: Expr
+    type: DType
+    align: int = 1
+
+
+@dataclass(frozen=True)
 class Row(Expr):
     """The kernel's pointer number `index`, seen as elements of one type."""
 
@@ -185,6 +198,9 @@ class Intrin:
 
     meaning  the result, over `params` and the names in `lets`, in order
     c        expression with {0}, {1}, ...; None: an inline function is printed
+    feature  of the target that has an instruction for it
+    llvm     LLVM intrinsic of that instruction, with parameters and result int32;
+             rotate: its first argument is first rotated right by so many bits
     """
 
     name: str
@@ -192,6 +208,9 @@ class Intrin:
     result: Expr
     lets: tuple[tuple[Var, Expr], ...] = ()
     c: str | None = None
+    feature: str = ""
+    llvm: str = ""
+    rotate: int = 0
 
     def __call__(self, *args: Operand) -> Call:
         typed = tuple(_typed(a, p) for a, p in zip(args, self.params, strict=True))
@@ -323,6 +342,11 @@ def load(pointer: Expr, index: Operand = 0) -> Expr:
     return Load(pointer, index if isinstance(index, Expr) else const(index))
 
 
+def wide(pointer: Expr, index: Operand = 0, dtype: DType = INT32) -> Expr:
+    """The bytes from pointer[index] on as one integer, at any address."""
+    return WideLoad(pointer, index if isinstance(index, Expr) else const(index), dtype)
+
+
 def offset(pointer: Expr, index: Operand) -> Expr:
     where = index if isinstance(index, Expr) else const(index)
     if isinstance(where, Const) and where.value == 0:
@@ -353,7 +377,7 @@ def equal(a: Expr, b: Operand) -> Expr:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one."""
     match expr:
-        case Load(pointer, index) | Offset(pointer, index):
+        case Load(pointer, index) | Offset(pointer, index) | WideLoad(pointer, index):
             return (pointer, index)
         case Row(index):
             return (index,)

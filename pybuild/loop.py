@@ -1,6 +1,6 @@
 """Loop IR: the one language kernels are written in, printed as C99 and LLVM IR.
 
-Five statements over the expressions of expr.py, which this file hands on.
+Six statements over the expressions of expr.py, which this file hands on.
 Knows nothing of operators, graphs or targets.
 """
 
@@ -31,6 +31,7 @@ from pybuild.expr import (
     Select,
     Type,
     Var,
+    WideLoad,
     binary,
     cast,
     children,
@@ -45,6 +46,7 @@ from pybuild.expr import (
     pointer_type,
     scalar_type,
     select,
+    wide,
 )
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "Load",
     "Offset",
     "Operand",
+    "Part",
     "PointerType",
     "Row",
     "Select",
@@ -77,6 +80,7 @@ __all__ = [
     "Store",
     "Type",
     "Var",
+    "WideLoad",
     "binary",
     "cast",
     "children",
@@ -91,6 +95,7 @@ __all__ = [
     "pointer_type",
     "scalar_type",
     "select",
+    "wide",
 ]
 
 
@@ -121,13 +126,17 @@ class Store:
 
 @dataclass(frozen=True)
 class For:
-    """for (var = start; var < stop; var += step), step > 0"""
+    """for (var = start; var < stop; var += step), step > 0
+
+    rolled  its author has unrolled it as far as registers go: compilers must not
+    """
 
     var: Var
     start: Expr
     stop: Expr
     step: int
     body: tuple[Stmt, ...]
+    rolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,20 @@ class If:
     otherwise: tuple[Stmt, ...] = ()
 
 
-Stmt = Let | Assign | Store | For | If
+@dataclass(frozen=True)
+class Part:
+    """A piece of the kernel as a function of its own: it has all registers.
+
+    params  all that the body knows of what is outside; never assigned
+    """
+
+    name: str
+    params: tuple[Var, ...]
+    args: tuple[Expr, ...]
+    body: tuple[Stmt, ...]
+
+
+Stmt = Let | Assign | Store | For | If | Part
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ from pybuild.loop import (
     Let,
     Load,
     Offset,
+    Part,
     PointerType,
     Row,
     Select,
     Stmt,
     Store,
     Var,
+    WideLoad,
     children,
     pointer_type,
     scalar_type,
@@ -73,6 +75,11 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             _expr(condition, scope)
             _block(body, scope)
             _block(otherwise, scope)
+        case Part(_, params, args, body):
+            for param, arg in zip(params, args, strict=True):
+                _expr(arg, scope)
+                _same(param, arg)
+            _block(body, {param.name: param for param in params})
 
 
 def _declare(var: Var, scope: dict[str, Var]) -> None:
@@ -97,7 +104,7 @@ def _expr(expr: Expr, scope: dict[str, Var]) -> None:
     match expr:
         case Var(name):
             _require(scope.get(name) == expr, f"'{name}' is not declared")
-        case Load(_, index) | Offset(_, index) | Row(index):
+        case Load(_, index) | Offset(_, index) | Row(index) | WideLoad(_, index):
             _require(index.type == INT32, "an index is not int32")
         case Select(condition, a, b):
             _require(a.type == b.type, "select of two types")
@@ -140,6 +147,8 @@ def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
             found += statements(stmt.body)
         elif isinstance(stmt, If):
             found += statements(stmt.body) + statements(stmt.otherwise)
+        elif isinstance(stmt, Part):
+            found += statements(stmt.body)
     return found
 
 
@@ -153,4 +162,22 @@ def _operands(stmt: Stmt) -> tuple[Expr, ...]:
             return (start, stop)
         case If(condition):
             return (condition,)
+        case Part(_, _, args):
+            return args
     return ()
+
+
+def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The names that a block's expressions use."""
+    found: set[str] = set()
+
+    def visit(expr: Expr) -> None:
+        if isinstance(expr, Var):
+            found.add(expr.name)
+        for child in children(expr):
+            visit(child)
+
+    for stmt in statements(body):
+        for expr in _operands(stmt):
+            visit(expr)
+    return frozenset(found)

@@ -23,6 +23,7 @@ from pybuild.loop import (
     Let,
     Load,
     Offset,
+    Part,
     PointerType,
     Row,
     Select,
@@ -30,6 +31,7 @@ from pybuild.loop import (
     Store,
     Type,
     Var,
+    WideLoad,
 )
 from pybuild.loop_verify import statements
 
@@ -65,6 +67,9 @@ def _print(expr: Expr) -> tuple[str, int]:
             return name, _ATOM
         case Load(pointer, index):
             return f"{_inner(pointer, _ATOM)}[{expression(index)}]", _ATOM
+        case WideLoad(pointer, index, dtype):
+            where = expression(Offset(pointer, index))
+            return f"crt_load_{dtype.value}({where})", _ATOM
         case Row(index):
             return f"p[{expression(index)}]", _ATOM
         case Offset(pointer, index):
@@ -122,8 +127,8 @@ def _literal(value: int | float, dtype: DType) -> tuple[str, int]:
     return str(number), _UNARY if number < 0 else _ATOM
 
 
-def statement(stmt: Stmt, depth: int) -> list[str]:
-    """One statement as indented lines."""
+def statement(stmt: Stmt, depth: int, name: str = "") -> list[str]:
+    """One statement of the kernel `name` as indented lines."""
     pad = "    " * depth
     match stmt:
         case Let(var, value):
@@ -134,18 +139,27 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
         case Store(pointer, index, value):
             target = expression(Load(pointer, index))
             return _wrapped(f"{pad}{target} = {expression(value)};", depth)
-        case For(var, start, stop, step, body):
+        case For(var, start, stop, step, body, rolled):
             advance = f"{var.name}++" if step == 1 else f"{var.name} += {step}"
             head = f"{pad}for (int32_t {var.name} = {expression(start)}; "
             limit = _inner(stop, 10)
             head += f"{var.name} < {limit}; {advance}) {{"
-            return [*_wrapped(head, depth), *_lines(body, depth + 1), f"{pad}}}"]
+            hint = [f"{pad}CRT_ROLLED"] if rolled else []
+            return [
+                *hint,
+                *_wrapped(head, depth),
+                *_lines(body, depth + 1, name),
+                f"{pad}}}",
+            ]
         case If(condition, body, otherwise):
             lines = _wrapped(f"{pad}if ({expression(condition)}) {{", depth)
-            lines += _lines(body, depth + 1)
+            lines += _lines(body, depth + 1, name)
             if otherwise:
-                lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1)]
+                lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1, name)]
             return [*lines, f"{pad}}}"]
+        case Part(piece, _, args):
+            call = f"{pad}{name}_{piece}({', '.join(map(expression, args))});"
+            return _wrapped(call, depth)
 
 
 def _assign(var: Var, value: Expr, depth: int) -> list[str]:
@@ -155,8 +169,8 @@ def _assign(var: Var, value: Expr, depth: int) -> list[str]:
     return _wrapped(f"{pad}{var.name} = {expression(value)};", depth)
 
 
-def _lines(body: tuple[Stmt, ...], depth: int) -> list[str]:
-    return [line for stmt in body for line in statement(stmt, depth)]
+def _lines(body: tuple[Stmt, ...], depth: int, name: str) -> list[str]:
+    return [line for stmt in body for line in statement(stmt, depth, name)]
 
 
 def _wrapped(line: str, depth: int) -> list[str]:
@@ -173,7 +187,8 @@ def _wrapped(line: str, depth: int) -> list[str]:
 
 def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
     """A kernel as a C function; `comment` says what it is for."""
-    lines = block_comment(comment) if comment else []
+    lines = [line for part in _parts(func) for line in part]
+    lines += block_comment(comment) if comment else []
     lines += _wrapped(f"{linkage}void {func.name}(void *const *p, const int32_t *a)", 1)
     lines.append("{")
     if not func.args:
@@ -185,11 +200,24 @@ def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
         lines.append(f"    {var.type.elem.c} {var.name}[{length}];")
     assigned = {s.var for s in statements(func.body) if isinstance(s, Assign)}
     for stmt in func.body:
-        text = statement(stmt, 1)
+        text = statement(stmt, 1, func.name)
         if isinstance(stmt, Let) and stmt.var not in assigned:
             text = _bound(stmt, text, func.in_place)
         lines += text
     return "\n".join([*lines, "}", ""])
+
+
+def _parts(func: Func) -> list[list[str]]:
+    """The functions that the kernel's parts are."""
+    found = []
+    for part in statements(func.body):
+        if isinstance(part, Part):
+            star = "*" if func.in_place else "*restrict "
+            params = (c_type(p.type).replace("*", star) + p.name for p in part.params)
+            head = f"CRT_PART void {func.name}_{part.name}({', '.join(params)})"
+            body = _lines(part.body, 1, func.name)
+            found.append([*_wrapped(head, 1), "{", *body, "}", ""])
+    return found[::-1]
 
 
 def _bound(stmt: Let, text: list[str], in_place: bool) -> list[str]:

@@ -7,7 +7,8 @@ Knows nothing of models, tables or targets.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from pybuild.dtype import DType
 from pybuild.loop import (
@@ -22,9 +23,11 @@ from pybuild.loop import (
     For,
     Func,
     If,
+    Intrin,
     Let,
     Load,
     Offset,
+    Part,
     PointerType,
     Row,
     Select,
@@ -32,6 +35,7 @@ from pybuild.loop import (
     Store,
     Type,
     Var,
+    WideLoad,
     const,
     pointer_type,
     scalar_type,
@@ -76,6 +80,8 @@ class _Printer:
     reads: str = ""  # alias metadata of loads and stores
     writes: str = ""
     innermost: str = ""  # metadata of loops without a loop inside
+    kernel: str = ""
+    features: frozenset[str] = frozenset()
 
     def fresh(self) -> str:
         self.counter += 1
@@ -101,9 +107,16 @@ class _Printer:
 _Scope = dict[str, tuple[str, bool]]
 
 
-def function(func: Func, linkage: str = "") -> str:
-    """A kernel as an LLVM function; needs the declarations of `declarations`."""
-    printer = _Printer(mutable=_reassigned(func))
+def function(
+    func: Func, linkage: str = "", features: frozenset[str] = frozenset()
+) -> str:
+    """A kernel as an LLVM function; needs the declarations of `declarations`.
+
+    features  of the target that it is compiled for (Target.features): instructions
+              that Intrins may be; without one its meaning is printed
+    """
+    printer = _Printer(mutable=_reassigned(func), features=features)
+    printer.kernel = func.name
     if func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
@@ -124,11 +137,44 @@ def function(func: Func, linkage: str = "") -> str:
     _block(printer, func.body, scope)
     head = f"define {linkage}void @{func.name}(ptr noalias readonly %p, "
     head += "ptr noalias readonly %a) #0 {"
+    return _function(printer, head) + "".join(_parts(printer, func))
+
+
+def _function(printer: _Printer, head: str) -> str:
     body = [head, "entry:", *printer.allocas, *printer.lines, "  ret void", "}", ""]
     return "\n".join(body)
 
 
-def declarations() -> str:
+def _parts(outer: _Printer, func: Func) -> Iterator[str]:
+    """The functions that the kernel's parts are."""
+    for part in statements(func.body):
+        if isinstance(part, Part):
+            printer = replace(outer, lines=[], allocas=[], counter=0)
+            _block(
+                printer, part.body, {p.name: (f"%{p.name}", False) for p in part.params}
+            )
+            params = (_parameter(p, func.in_place) for p in part.params)
+            head = f"define internal void @{func.name}_{part.name}({', '.join(params)})"
+            yield _function(printer, f"{head} noinline #0 {{")
+
+
+def _parameter(var: Var, in_place: bool) -> str:
+    word = llvm_type(var.type)
+    if word == "ptr" and not in_place:
+        word = "ptr noalias"
+    return f"{word} %{var.name}"
+
+
+_INSTRUCTIONS = (
+    ("dsp", "llvm.arm.smlad", 3),
+    ("dsp", "llvm.arm.smlabb", 3),
+    ("dsp", "llvm.arm.smlatt", 3),
+    ("dsp", "llvm.arm.sxtb16", 1),
+    ("dsp", "llvm.fshr.i32", 3),
+)
+
+
+def declarations(features: frozenset[str] = frozenset()) -> str:
     """What every module with kernels declares."""
     kinds = ("i32", "i64")
     lines = [
@@ -136,12 +182,16 @@ def declarations() -> str:
         for op in ("smin", "smax")
         for k in kinds
     ]
+    for feature, name, count in _INSTRUCTIONS:
+        if feature in features:
+            lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]
     # in place, each turn of an innermost loop touches only its own elements
     lines += ["!6 = distinct !{}", "!7 = distinct !{!7, !8}"]
-    lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}', ""]
+    lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}']
+    lines += ["!9 = distinct !{!9, !10}", '!10 = !{!"llvm.loop.unroll.disable"}', ""]
     return "\n".join(lines)
 
 
@@ -180,6 +230,11 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
             _for(printer, stmt, scope)
         case If():
             _if(printer, stmt, scope)
+        case Part(name, params, args):
+            values = (_expr(printer, arg, scope) for arg in args)
+            words = (llvm_type(param.type) for param in params)
+            call = ", ".join(map(" ".join, zip(words, values, strict=True)))
+            printer.lines.append(f"  call void @{printer.kernel}_{name}({call})")
 
 
 def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
@@ -196,6 +251,8 @@ def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
     after = printer.emit(f"add nsw i32 {now}, {loop.step}")
     nested = any(isinstance(inner, For) for inner in statements(loop.body))
     note = "" if nested else printer.innermost
+    if loop.rolled:
+        note = ", !llvm.loop !9"
     printer.lines += [f"  store i32 {after}, ptr {slot}", f"  br label %{head}{note}"]
     printer.lines.append(f"{done}:")
 
@@ -236,6 +293,11 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             where = _element(printer, pointer, index, scope)
             alias = printer.writes if pointer_type(pointer).writable else printer.reads
             return printer.emit(f"load {_memory_type(expr.type)}, ptr {where}{alias}")
+        case WideLoad(pointer, index, dtype, align):
+            where = _element(printer, pointer, index, scope)
+            alias = printer.writes if pointer_type(pointer).writable else printer.reads
+            at = f"ptr {where}, align {align}{alias}"
+            return printer.emit(f"load {_memory_type(dtype)}, {at}")
         case Row(index):
             where = _expr(printer, index, scope)
             slot = printer.emit(f"getelementptr inbounds ptr, ptr %p, i32 {where}")
@@ -260,6 +322,8 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             return printer.emit(f"bitcast {word} {text} to {llvm_type(dtype)}")
         case Call(intrin, args):
             values = [_expr(printer, arg, scope) for arg in args]
+            if intrin.llvm and intrin.feature in printer.features:
+                return _instruction(printer, intrin, values)
             inner: _Scope = {
                 p.name: (v, False) for p, v in zip(intrin.params, values, strict=True)
             }
@@ -267,6 +331,15 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
                 inner[var.name] = (_expr(printer, value, inner), False)
             return _expr(printer, intrin.result, inner)
     raise TypeError(f"no LLVM IR for {expr}")
+
+
+def _instruction(printer: _Printer, intrin: Intrin, values: list[str]) -> str:
+    if intrin.rotate:
+        first = f"i32 {values[0]}"
+        turned = f"call i32 @llvm.fshr.i32({first}, {first}, i32 {intrin.rotate})"
+        values = [printer.emit(turned), *values[1:]]
+    args = ", ".join(f"i32 {value}" for value in values)
+    return printer.emit(f"call i32 @{intrin.llvm}({args})")
 
 
 def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> str:

@@ -19,6 +19,7 @@ from pybuild.loop import (
     If,
     Let,
     Operand,
+    Part,
     PointerType,
     Row,
     Stmt,
@@ -27,7 +28,7 @@ from pybuild.loop import (
     const,
     i32,
 )
-from pybuild.loop_verify import verify
+from pybuild.loop_verify import reads, verify
 
 
 class Builder:
@@ -77,9 +78,17 @@ class Builder:
 
     @contextmanager
     def loop(
-        self, name: str, stop: Operand, start: Operand = 0, step: int = 1
+        self,
+        name: str,
+        stop: Operand,
+        start: Operand = 0,
+        step: int = 1,
+        rolled: bool = False,
     ) -> Iterator[Expr]:
-        """for (name = start; name < stop; name += step); a loop of one turn is none."""
+        """for (name = start; name < stop; name += step); a loop of one turn is none.
+
+        rolled  as in loop.For
+        """
         first, last = i32(start), i32(stop)
         if isinstance(first, Const) and isinstance(last, Const):
             if first.value >= last.value:
@@ -91,7 +100,7 @@ class Builder:
         var = Var(self._unique(name), INT32)
         yield var
         body = self._close()
-        self._blocks[-1].append(For(var, first, last, step, body))
+        self._blocks[-1].append(For(var, first, last, step, body, rolled))
 
     @contextmanager
     def when(self, condition: Expr) -> Iterator[None]:
@@ -110,6 +119,21 @@ class Builder:
         yield
         body = self._close()
         self._blocks[-1].append(If(last.condition, last.body, body))
+
+    @contextmanager
+    def part(self, name: str, **given: Expr) -> Iterator[list[Var]]:
+        """A piece that becomes a function; it gets what it uses of `given`."""
+        outer, self._names = self._names, [set(given)]
+        params = [Var(word, value.type) for word, value in given.items()]
+        self._blocks.append([])
+        yield params
+        body = tuple(self._blocks.pop())
+        self._names = outer
+        full = self._unique(name, outermost=True)
+        used = reads(body)
+        params = [p for p in params if p.name in used]
+        values = tuple(given[p.name] for p in params)
+        self._blocks[-1].append(Part(full, tuple(params), values, body))
 
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""

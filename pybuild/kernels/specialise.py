@@ -12,17 +12,20 @@ from pybuild.loop import (
     Bitcast,
     Call,
     Cast,
+    Const,
     Expr,
     For,
     If,
     Let,
     Load,
     Offset,
+    Part,
     Row,
     Select,
     Stmt,
     Store,
     Var,
+    WideLoad,
     binary,
     cast,
     const,
@@ -56,12 +59,18 @@ def _stmt(stmt: Stmt, known: _Known) -> Stmt:
         case Store(pointer, index, value):
             parts = (_expr(e, known) for e in (pointer, index, value))
             return Store(*parts)
-        case For(var, start, stop, step, body):
+        case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
-            return For(var, *ends, step, _block(body, known))
+            return For(var, *ends, step, _block(body, known), rolled)
         case If(condition, body, otherwise):
             test = _expr(condition, known)
             return If(test, _block(body, known), _block(otherwise, known))
+        case Part(name, params, args, body):
+            values = dict(zip(params, (_expr(a, known) for a in args), strict=True))
+            fixed = {p: v for p, v in values.items() if isinstance(v, Const)}
+            left = {p: v for p, v in values.items() if p not in fixed}
+            inner = _block(body, fixed)
+            return Part(name, tuple(left), tuple(left.values()), inner)
 
 
 def _expr(expr: Expr, known: _Known) -> Expr:
@@ -70,6 +79,9 @@ def _expr(expr: Expr, known: _Known) -> Expr:
             return known.get(expr, expr)
         case Load(pointer, index):
             return Load(_expr(pointer, known), _expr(index, known))
+        case WideLoad(pointer, index, dtype, align):
+            where = _expr(pointer, known), _expr(index, known)
+            return WideLoad(*where, dtype, align)
         case Offset(pointer, index):
             return offset(_expr(pointer, known), _expr(index, known))
         case Row(index, kind):

@@ -12,18 +12,19 @@ class Target:
     """A processor as kernels and the planner see it.
 
     int8_blocks, float_blocks  sums that its registers hold at once, largest first
+    features                   instructions beyond the plain ones:
+                               "dsp": pairs of int16, words at any address
     """
 
     name: str
     int8_blocks: tuple[int, ...] = (4, 1)
     float_blocks: tuple[int, ...] = (8, 1)
+    features: frozenset[str] = frozenset()
 
 
 # cores with 13 integer and 32 single-precision registers are all alike here
-_CORES = (
-    "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55",
-    "rv32imc",
-)  # fmt: skip
+_CORES = ("cortex-m0", "cortex-m3", "cortex-m55", "rv32imc")
+_DSP_CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
 TARGETS = {
     target.name: target
     for target in (
@@ -31,6 +32,7 @@ TARGETS = {
         # vector registers: sums of 16 neighbouring channels side by side
         Target("host", (16, 4, 1), (16, 8, 1)),
         *map(Target, _CORES),
+        *(Target(name, features=frozenset({"dsp"})) for name in _DSP_CORES),
     )
 }
 

@@ -22,6 +22,7 @@ from pybuild.emit import llvm as llvm_printer
 from pybuild.kernels.candidate import Candidate, RowAccess
 from pybuild.loop import Func, Intrin
 from pybuild.loop_verify import intrins
+from pybuild.run.jit import host_features
 from tests import toolchains
 
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -229,7 +230,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=host_features(),
         opt=3,
         jit=True,
     )

@@ -15,6 +15,27 @@
 #endif
 #endif
 
+/* A piece of a kernel that must keep registers of its own. */
+#if defined(__GNUC__)
+#define CRT_PART static __attribute__((noinline))
+#else
+#define CRT_PART static
+#endif
+
+/* Before a loop that is unrolled as far as the registers go. */
+#if defined(__clang__)
+#define CRT_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define CRT_ROLLED
+#endif
+
+/* A copy of a few bytes that must become a load, also without a C library. */
+#if defined(__GNUC__)
+#define CRT_COPY __builtin_memcpy
+#else
+#define CRT_COPY memcpy
+#endif
+
 CRT_INLINE int32_t crt_min_int32(int32_t a, int32_t b)
 {
     return a < b ? a : b;
@@ -50,15 +71,110 @@ CRT_INLINE float crt_max_float32(float a, float b)
 CRT_INLINE float crt_int32_as_float32(int32_t bits)
 {
     float value;
-    memcpy(&value, &bits, sizeof value);
+    CRT_COPY(&value, &bits, sizeof value);
     return value;
 }
 
 CRT_INLINE int32_t crt_float32_as_int32(float value)
 {
     int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    CRT_COPY(&bits, &value, sizeof bits);
     return bits;
+}
+
+/* Four bytes at any address. */
+CRT_INLINE int32_t crt_load_int32(const void *from)
+{
+    int32_t word;
+    CRT_COPY(&word, from, sizeof word);
+    return word;
+}
+
+/* Below, an int32 may hold two int16 or four int8, the first in the low bits.
+ * Cortex-M4, M7 and M33 have an instruction for each of these. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__)
+#define CRT_DSP 1
+#endif
+
+/* acc + x.low * w.low + x.high * w.high */
+CRT_INLINE int32_t crt_dot2(int32_t x, int32_t w, int32_t acc)
+{
+#if defined(CRT_DSP)
+    __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
+    return acc;
+#else
+    return acc + (int16_t)x * (int16_t)w + (x >> 16) * (w >> 16);
+#endif
+}
+
+/* acc + x.low * w.low */
+CRT_INLINE int32_t crt_mla_low(int32_t x, int32_t w, int32_t acc)
+{
+#if defined(CRT_DSP)
+    __asm__ volatile("smlabb %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
+    return acc;
+#else
+    return acc + (int16_t)x * (int16_t)w;
+#endif
+}
+
+/* acc + x.high * w.high */
+CRT_INLINE int32_t crt_mla_high(int32_t x, int32_t w, int32_t acc)
+{
+#if defined(CRT_DSP)
+    __asm__ volatile("smlatt %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
+    return acc;
+#else
+    return acc + (x >> 16) * (w >> 16);
+#endif
+}
+
+/* Bytes 0 and 2 as two int16. */
+CRT_INLINE int32_t crt_even_bytes(int32_t x)
+{
+#if defined(CRT_DSP)
+    int32_t pair;
+    __asm__ volatile("sxtb16 %0, %1" : "=r"(pair) : "r"(x));
+    return pair;
+#else
+    return (int8_t)(x >> 16) * 65536 + ((int8_t)x & 0xFFFF);
+#endif
+}
+
+/* Bytes 1 and 3 as two int16. */
+CRT_INLINE int32_t crt_odd_bytes(int32_t x)
+{
+#if defined(CRT_DSP)
+    int32_t pair;
+    __asm__ volatile("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(x));
+    return pair;
+#else
+    return (x >> 24) * 65536 + ((int8_t)(x >> 8) & 0xFFFF);
+#endif
+}
+
+/* Held within int8. */
+CRT_INLINE int32_t crt_saturate8(int32_t x)
+{
+#if defined(CRT_DSP) && !defined(__clang__)
+    int32_t y;
+    __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(x));
+    return y;
+#else
+    return crt_min_int32(crt_max_int32(x, -128), 127);
+#endif
+}
+
+/* The high half of the product. */
+CRT_INLINE int32_t crt_mulhi(int32_t x, int32_t w)
+{
+#if defined(CRT_DSP) && !defined(__clang__)
+    int32_t high;
+    __asm__("smmul %0, %1, %2" : "=r"(high) : "r"(x), "r"(w));
+    return high;
+#else
+    return (int32_t)(((int64_t)x * w) >> 32);
+#endif
 }
 
 #endif

@@ -1,0 +1,98 @@
+"""Machine instructions that kernels spell: their scalar meaning and their names.
+
+Their C is in crt/intrin.h, which takes the meaning where there is no instruction.
+"""
+
+from __future__ import annotations
+
+from pybuild.dtype import DType
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Expr,
+    Intrin,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    maximum,
+    minimum,
+)
+
+_X, _W, _ACC = (Var(name, INT32) for name in ("x", "w", "acc"))
+
+
+def _low(value: Expr) -> Expr:
+    return i32(cast(value, DType.INT16))
+
+
+def _lanes(high: Expr, low: Expr) -> Expr:
+    """Two int16 in one int32."""
+    return high * 65536 + (low & 0xFFFF)
+
+
+def _byte(value: Expr, bits: int) -> Expr:
+    return i32(cast(value >> bits, INT8))
+
+
+# acc + x.low * w.low + x.high * w.high
+DOT2 = Intrin(
+    "crt_dot2",
+    (_X, _W, _ACC),
+    _ACC + _low(_X) * _low(_W) + (_X >> 16) * (_W >> 16),
+    c="crt_dot2({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlad",
+)
+# acc + x.low * w.low
+MLA_LOW = Intrin(
+    "crt_mla_low",
+    (_X, _W, _ACC),
+    _ACC + _low(_X) * _low(_W),
+    c="crt_mla_low({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlabb",
+)
+# acc + x.high * w.high
+MLA_HIGH = Intrin(
+    "crt_mla_high",
+    (_X, _W, _ACC),
+    _ACC + (_X >> 16) * (_W >> 16),
+    c="crt_mla_high({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlatt",
+)
+# bytes 0 and 2 as two int16
+EVEN_BYTES = Intrin(
+    "crt_even_bytes",
+    (_X,),
+    _lanes(_byte(_X, 16), _byte(_X, 0)),
+    c="crt_even_bytes({0})",
+    feature="dsp",
+    llvm="llvm.arm.sxtb16",
+)
+# bytes 1 and 3 as two int16
+ODD_BYTES = Intrin(
+    "crt_odd_bytes",
+    (_X,),
+    _lanes(_byte(_X, 24), _byte(_X, 8)),
+    c="crt_odd_bytes({0})",
+    feature="dsp",
+    llvm="llvm.arm.sxtb16",
+    rotate=8,
+)
+# the high half of the product
+MULHI = Intrin(
+    "crt_mulhi",
+    (_X, _W),
+    i32((i64(_X) * i64(_W)) >> const(32, DType.INT64)),
+    c="crt_mulhi({0}, {1})",
+)
+# held within int8
+SATURATE8 = Intrin(
+    "crt_saturate8",
+    (_X,),
+    minimum(maximum(_X, -128), 127),
+    c="crt_saturate8({0})",
+)
