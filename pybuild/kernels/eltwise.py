@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pybuild.graph import Graph, Node
+from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed
 from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.intrin import SATURATE8
 from pybuild.kernels.operands import (
     Operands,
     elementwise_operands,
@@ -17,7 +19,19 @@ from pybuild.kernels.operands import (
     short,
 )
 from pybuild.kernels.requant import RULES, check_reach, requant, scaler
-from pybuild.loop import FLOAT32, Expr, binary, const, i32, load, offset
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    Expr,
+    binary,
+    cast,
+    const,
+    i32,
+    load,
+    maximum,
+    minimum,
+    offset,
+)
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,
@@ -102,7 +116,7 @@ def _offer(
         for position, name in enumerate(node.inputs)
         if name not in graph.constants and graph.tensor(name).bytes == y.bytes
     )
-    cost = y.size * (6 if y.dtype is FLOAT32 else 30)
+    cost = y.size * (6 if y.dtype is FLOAT32 else 10)
     return offer(k, operands, tables=tables, in_place=over, cost=cost)
 
 
@@ -197,6 +211,36 @@ def _mul(made: MulParameters, where: str) -> tuple[_Maker, str]:
 
 
 def _add(made: AddParameters, where: str) -> tuple[_Maker, str]:
+    cheap = affine_add(made)
+    return _exact_add(made, where) if cheap is None else _affine(cheap, made)
+
+
+def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
+    clamped = (made.low, made.high) != (-128, 127)
+
+    def make(k: Builder) -> Arithmetic:
+        a_factor, b_factor = (
+            k.arg("a_factor", cheap.a_factor),
+            k.arg("b_factor", cheap.b_factor),
+        )
+        add = k.arg("offset", cheap.offset)
+        low = k.arg("low", made.low) if clamped else const(-128)
+        high = k.arg("high", made.high) if clamped else const(127)
+
+        def end(x: Expr) -> Expr:
+            held = minimum(maximum(x, low), high) if clamped else SATURATE8(x)
+            return cast(held, INT8)
+
+        return Arithmetic(
+            lambda a: i32(a) * a_factor + add,
+            lambda b: i32(b) * b_factor,
+            lambda x, z: end((x + z) >> cheap.shift),
+        )
+
+    return make, f"shift{cheap.shift}" + ("_clamped" if clamped else "")
+
+
+def _exact_add(made: AddParameters, where: str) -> tuple[_Maker, str]:
     limits = (made.low, made.high)
     if made.rounding == "even":
         reach = 255 * (made.a_multiplier + made.b_multiplier)

@@ -121,31 +121,25 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 }
 
 /* add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
-static void add_s8_e_ahalf_bhalf_tensor_double(void *const *p, const int32_t *a)
+static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     const int32_t size0 = a[0];
-    const int32_t a_zero = a[1];
-    const int32_t b_zero = a[2];
-    const int32_t multiplier = a[3];
-    const int32_t shift = a[4];
-    const int32_t low = a[5];
-    const int32_t high = a[6];
-    const int32_t y_zero = a[7];
+    const int32_t a_factor = a[1];
+    const int32_t b_factor = a[2];
+    const int32_t offset = a[3];
     int8_t *y = p[0];
     const int8_t *left = p[1];
     const int8_t *right = p[2];
     for (int32_t j = 0; j < size0; j++) {
-        y[j] = (int8_t)crt_clamp(crt_requant_double(((int32_t)left[j] - a_zero)
-            * 524288 + ((int32_t)right[j] - b_zero) * 524288, multiplier, shift)
-            + y_zero, low, high);
+        y[j] = (int8_t)crt_saturate8(((int32_t)left[j] * a_factor + offset +
+            (int32_t)right[j] * b_factor) >> 21);
     }
 }
 
 static const int32_t conv_int8_args[] = {
     4, 2, 1, 3, 3, 4, 1, 4, 3, -5,
     127, -5, 4, 4, 1, 3, 3, 4, 1, 4,
-    -5, -5, 127, -5, 16, -5, -5, 1073741824, 18, -128,
-    127, -5,
+    -5, -5, 127, -5, 16, 2097152, 2097152, 11534335,
 };
 
 static const void *const conv_int8_constants[] = {
@@ -187,7 +181,7 @@ static const struct crt_step conv_int8_steps[] = {
      conv_int8_args + 12, conv_int8_constants + 4, conv_int8_operands + 2,
      1, 5, 1, 1, 4, 0},
     /* 2: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
-    {add_s8_e_ahalf_bhalf_tensor_double,
+    {add_s8_e_shift21,
      conv_int8_args + 24, conv_int8_constants + 8, conv_int8_operands + 4,
      1, 5, 1, 2, 0, 0},
 };

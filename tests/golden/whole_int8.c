@@ -226,23 +226,18 @@ static void depthwise_s8_3x3_padded_channel_double(void *const *p, const int32_t
 }
 
 /* add [1,4,4,8] [1,4,4,8] -> [1,4,4,8], layer 'residual' */
-static void add_s8_e_ahalf_bhalf_tensor_double(void *const *p, const int32_t *a)
+static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     const int32_t size0 = a[0];
-    const int32_t a_zero = a[1];
-    const int32_t b_zero = a[2];
-    const int32_t multiplier = a[3];
-    const int32_t shift = a[4];
-    const int32_t low = a[5];
-    const int32_t high = a[6];
-    const int32_t y_zero = a[7];
+    const int32_t a_factor = a[1];
+    const int32_t b_factor = a[2];
+    const int32_t offset = a[3];
     int8_t *y = p[0];
     const int8_t *left = p[1];
     const int8_t *right = p[2];
     for (int32_t j = 0; j < size0; j++) {
-        y[j] = (int8_t)crt_clamp(crt_requant_double(((int32_t)left[j] - a_zero)
-            * 524288 + ((int32_t)right[j] - b_zero) * 524288, multiplier, shift)
-            + y_zero, low, high);
+        y[j] = (int8_t)crt_saturate8(((int32_t)left[j] * a_factor + offset +
+            (int32_t)right[j] * b_factor) >> 21);
     }
 }
 
@@ -382,9 +377,8 @@ static void softmax_s8_double(void *const *p, const int32_t *a)
 static const int32_t whole_int8_args[] = {
     4, 3, 2, 3, 3, 8, 1, 8, 3, -5,
     127, -5, 8, 1, 4, 1, 4, -128, 127, -5,
-    32, -5, -5, 1073741824, 18, -128, 127, -5, 8, 2,
-    -128, 127, 2, 1, 32, 5, -128, 127, -5, -128,
-    127, -128, 1, 5,
+    32, 2097152, 2097152, 11534335, 8, 2, -128, 127, 2, 1,
+    32, 5, -128, 127, -5, -128, 127, -128, 1, 5,
 };
 
 static const void *const whole_int8_constants[] = {
@@ -444,20 +438,20 @@ static const struct crt_step whole_int8_steps[] = {
      whole_int8_args + 12, whole_int8_constants + 4, whole_int8_operands + 2,
      1, 4, 1, 1, 5, 0},
     /* 2: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8], layer 'residual' */
-    {add_s8_e_ahalf_bhalf_tensor_double,
+    {add_s8_e_shift21,
      whole_int8_args + 20, whole_int8_constants + 9, whole_int8_operands + 4,
      1, 4, 1, 2, 0, 0},
     /* 3: max_pool2d [1,4,4,8] -> [1,2,2,8], layer 'pool' */
     {max_pool_s8_2x2,
-     whole_int8_args + 28, whole_int8_constants + 9, whole_int8_operands + 7,
+     whole_int8_args + 24, whole_int8_constants + 9, whole_int8_operands + 7,
      1, 2, 1, 1, 0, 0},
     /* 4: dense [1,32] -> [1,5], layer 'logits' */
     {conv2d_s8_pointwise_channel_away_4_1,
-     whole_int8_args + 33, whole_int8_constants + 9, whole_int8_operands + 9,
+     whole_int8_args + 29, whole_int8_constants + 9, whole_int8_operands + 9,
      1, 1, 1, 1, 4, 0},
     /* 5: softmax [1,5] -> [1,5], layer 'scores' */
     {softmax_s8_double,
-     whole_int8_args + 39, whole_int8_constants + 13, whole_int8_operands + 11,
+     whole_int8_args + 35, whole_int8_constants + 13, whole_int8_operands + 11,
      1, 1, 1, 1, 1, 0},
 };
 

@@ -1,0 +1,87 @@
+"""Requantisation by one high multiplication: every accumulator, every rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array
+from pybuild.kernels.affine import REACH, Affine, affine
+from pybuild.ops.conv import ConvParameters
+from pybuild.ops.quant import quantize_multiplier, requantize
+
+RULES = ("double", "away", "single")
+
+
+def made(
+    rule: str, scales: list[float], zero: int, low: int, high: int
+) -> ConvParameters:
+    pairs = [quantize_multiplier(scale) for scale in scales]
+    factors, shifts = tuple(m for m, _ in pairs), tuple(s for _, s in pairs)
+    return ConvParameters(rule, factors, shifts, (), 0, zero, low, high)
+
+
+def value(form: Affine, channel: int, acc: Array) -> Array:
+    """The form as its documentation has it, in 64 bits; checks that 32 are enough."""
+    below = 0 if form.below is None else form.below[channel]
+    scaled = 256 * acc + form.offsets[channel] + np.where(acc < 0, below, 0)
+    assert np.abs(scaled).max(initial=0) < 1 << 31
+    high = ((scaled * form.multipliers[channel]) >> 32) + form.base
+    assert np.abs(high).max(initial=0) < 1 << 31
+    return np.asarray(np.clip(high >> form.shift, form.low, form.high))
+
+
+def wrong(params: ConvParameters, form: Affine, low: Array, high: Array) -> int:
+    count = 0
+    for channel, (m, s) in enumerate(
+        zip(params.multipliers, params.shifts, strict=True)
+    ):
+        acc = np.arange(low[channel], high[channel] + 1)
+        want = requantize(acc, m, s, params.rounding) + params.y_zero
+        want = np.clip(want, params.low, params.high)
+        count += int(np.count_nonzero(value(form, channel, acc) != want))
+    return count
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("zero", "low"), [(-128, -128), (4, -128), (-20, -20), (96, 0)]
+)
+def test_every_reachable_accumulator(rule: str, zero: int, low: int) -> None:
+    chance = np.random.default_rng(zero + 300)
+    scales = [float(s) for s in 2.0 ** chance.uniform(-11, -4, 12)]
+    scales += [2.0**-7, 0.75 * 2.0**-6, 1e-9, 0.0]
+    params = made(rule, scales, zero, low, 127)
+    ends = chance.integers(20_000, 150_000, (2, len(scales)))
+    form = affine(params, -ends[0], ends[1])
+    assert form is not None
+    assert wrong(params, form, -ends[0], ends[1]) == 0
+
+
+def test_relu_needs_no_second_offset_and_no_base() -> None:
+    params = made("double", [0.003, 0.011, 0.0007], -128, -128, 127)
+    ends = np.full(3, 90_000)
+    form = affine(params, -ends, ends)
+    assert form is not None and form.below is None
+    assert (form.base, form.shift, form.clamped) == (0, 9, False)
+
+
+def test_a_multiplier_one_too_large_is_seen() -> None:
+    params = made("double", [0.003], -128, -128, 127)
+    ends = np.asarray([90_000])
+    form = affine(params, -ends, ends)
+    assert form is not None
+    off = replace(form, multipliers=form.multipliers + (1 << 10))
+    assert wrong(params, off, -ends, ends) > 0
+
+
+def test_what_has_no_such_form() -> None:
+    ends = np.asarray([1000])
+    assert affine(made("even", [0.01], 0, -128, 127), -ends, ends) is None
+    assert affine(made("double", [200.0], 0, -128, 127), -ends, ends) is None
+
+
+def test_accumulators_beyond_the_reach_are_the_callers_to_refuse() -> None:
+    assert 256 * REACH == 1 << 30
