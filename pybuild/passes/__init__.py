@@ -14,6 +14,7 @@ import numpy as np
 from pybuild.graph import Graph, verify
 from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
+from pybuild.passes.constant_channels import drop_constant_channels
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
@@ -66,6 +67,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_noops", _plain(remove_noops)),
     ("remove_dead", _plain(remove_dead)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("drop_constant_channels", _plain(drop_constant_channels)),
     ("own_outputs", _plain(own_outputs)),
 )
 
@@ -73,6 +75,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 GIVEN_STORAGE: tuple[tuple[str, Pass], ...] = (
     ("fold_constants", _plain(fold_constants)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
+    ("drop_constant_channels", _plain(drop_constant_channels)),
     ("own_outputs", _plain(own_outputs)),
 )
 
