@@ -6,14 +6,15 @@ row, fully connected ones (dense.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
+from pybuild.kernels import conv_dsp
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.weights import (
     constant,
@@ -221,7 +222,15 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     layer, tables = weighted(node, graph, window, target)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
-    return [offer(layer, (out, source), tables, (x.shape[0], y.shape[1]))]
+    calls = (x.shape[0], y.shape[1])
+    found = [offer(layer, (out, source), tables, calls)]
+    rows = (out, source)
+    if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
+        # pixels of all rows are alike
+        pixels = y.size // y.shape[3]
+        window = replace(window, width=pixels, out_width=pixels)
+        rows, calls = (whole(y), whole(x)), (1, 1)
+    return found + conv_dsp.candidates(node, graph, target, window, rows, calls)
 
 
 def weighted(

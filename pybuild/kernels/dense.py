@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybuild.graph import Graph, Node
+from pybuild.kernels import conv_dsp
 from pybuild.kernels.candidate import Candidate, whole
 from pybuild.kernels.conv import offer, weighted
 from pybuild.kernels.window import Window
@@ -20,4 +21,6 @@ def dense(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     batch = x.size // inputs
     window = Window(batch, batch, inputs, outputs, 1, 1)
     layer, tables = weighted(node, graph, window, target)
-    return [offer(layer, (whole(y), whole(x)), tables, (1, 1))]
+    rows = (whole(y), whole(x))
+    found = [offer(layer, rows, tables, (1, 1))]
+    return found + conv_dsp.candidates(node, graph, target, window, rows, (1, 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels import depthwise_dsp
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
@@ -205,7 +206,9 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     layer = Layer(window, finish, x_zero)
     source = window_rows(node, graph, window.rows, layer.x_zero)
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
-    return [_offer(layer, by_rows(y), source, tables, y)]
+    found = [_offer(layer, by_rows(y), source, tables, y)]
+    rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
+    return found + depthwise_dsp.candidates(node, graph, target, window, rows, calls)
 
 
 def _offer(

@@ -12,6 +12,7 @@ from pybuild.kernels.finish import Finish, FloatClamp, Int8Finish, ScaledFinish
 from pybuild.kernels.requant import Ints, requant
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.operator import clamp_of
+from pybuild.ops.quant import accumulator_bound
 
 _MOST = 2**31 - 1
 
@@ -50,6 +51,15 @@ def folded_bias(
             graph.where(node), what, "split the layer, or use smaller weights"
         )
     return folded.astype(np.int32)
+
+
+def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:
+    """Least and greatest accumulator of each output channel, bias included.
+
+    Shapes  kernels [O, taps], folded int32[O]: the bias of `folded_bias`
+    Source  every input from -128 to 127, in any order of summing
+    """
+    return accumulator_bound(kernels, folded, 0)
 
 
 def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:

@@ -31,7 +31,9 @@ def model(case: Case, rounding: str) -> Model:
     return Model(f"{case.name}.toml", case.graph(rounding), rounding, "0" * 64)
 
 
-def write_suite(folder: Path, roundings: tuple[str, ...]) -> Suite:
+def write_suite(
+    folder: Path, roundings: tuple[str, ...], target: str = "generic"
+) -> Suite:
     """Every case with each rounding that changes it, and a main that runs them."""
     files: dict[str, str] = {}
     names = []
@@ -43,7 +45,9 @@ def write_suite(folder: Path, roundings: tuple[str, ...]) -> Suite:
             ):
                 continue
             name = c_name(case, rounding)
-            library = model(case, rounding).build(None, name=name, rounding=rounding)
+            library = model(case, rounding).build(
+                None, name=name, rounding=rounding, target=target
+            )
             wanted = (f"{name}.h", f"{name}.c", f"{name}_weights.c")
             own = library.files()
             files |= {f: own[f] for f in (*wanted, f"{name}_selftest.c")}

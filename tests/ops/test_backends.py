@@ -23,13 +23,21 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     return write_suite(tmp_path_factory.mktemp("suite"), ROUNDINGS)
 
 
+@pytest.fixture(scope="session")
+def dsp_suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    return write_suite(tmp_path_factory.mktemp("dsp"), ROUNDINGS, "cortex-m4")
+
+
+@pytest.mark.parametrize("target", ["generic", "cortex-m4"])
 @pytest.mark.parametrize("rounding", ["litert", "onnx"])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_llvm(case: Case, rounding: str) -> None:
+def test_llvm(case: Case, rounding: str, target: str) -> None:
     graph = case.graph(rounding)
     if rounding != "litert" and not any("rounding" in n.attrs for n in graph.nodes):
         return
-    library = model(case, rounding).build(None, name="layer", rounding=rounding)
+    library = model(case, rounding).build(
+        None, name="layer", rounding=rounding, target=target
+    )
     net = library.host("llvm")
     for seed in SEEDS:
         inputs = case.inputs(seed)
@@ -45,8 +53,12 @@ def test_llvm(case: Case, rounding: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_c_with_sanitizers(suite: Suite, compiler: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["suite", "dsp_suite"])
+def test_c_with_sanitizers(
+    which: str, compiler: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     require(compiler)
+    suite: Suite = request.getfixturevalue(which)
     flags = {
         "gcc": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
         "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
@@ -60,7 +72,9 @@ def test_c_with_sanitizers(suite: Suite, compiler: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cortex_m4(suite: Suite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["suite", "dsp_suite"])
+def test_cortex_m4(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    suite: Suite = request.getfixturevalue(which)
     gcc = require("arm-none-eabi-gcc")
     qemu = require("qemu-system-arm")
     core = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]

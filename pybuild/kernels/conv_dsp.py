@@ -1,0 +1,119 @@
+"""int8 convolution and fully connected layers with pairs of int16 (SMLAD).
+
+A few pixels are widened to int16 into scratch, in the order in which all output
+channels then read them. A lane of a weight word holds two output channels, as
+256 * a + b: one product adds to both sums, a second of b alone tells them apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.affine import REACH, affine
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.conv_dsp_code import SUMS, Layer, kernel
+from pybuild.kernels.weights import constant, folded_bias, reach
+from pybuild.kernels.window import Window
+from pybuild.ops.conv import conv_parameters
+from pybuild.targets.target import Target
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as words: pair of output channels, then pair of taps."""
+    order = np.asarray(layer.order)
+    lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
+    first = np.asarray(_pairs(len(kernels)))
+    both = 256 * lanes[first] + lanes[first + 1]
+    words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
+    whole = len(first) - len(first) % layer.blocks
+    blocks = words[:whole].reshape(-1, layer.blocks, words.shape[1])
+    parts = (blocks.transpose(0, 2, 1).reshape(-1), words[whole:].reshape(-1))
+    return Packed("weights", np.concatenate(parts).astype(np.int32))
+
+
+def _pairs(channels: int) -> list[int]:
+    """The first channel of each pair; the last may be computed twice."""
+    return [min(c, channels - 2) for c in range(0, channels, 2)]
+
+
+def table(layer: Layer, bias: Array) -> Packed:
+    """What each pair of output channels starts and ends with, in reading order."""
+    made, wide_bias = layer.ending, bias.astype(np.int64)
+    rows = []
+    for a in _pairs(len(bias)):
+        b = a + 1
+        if made.below is None:
+            start = [made.offsets[a] + 256 * wide_bias[a]]
+            ends = [
+                [made.multipliers[a]],
+                [made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]],
+            ]
+        else:
+            start = [256 * wide_bias[a] + wide_bias[b], wide_bias[b]]
+            ends = [[made.offsets[c], made.below[c], made.multipliers[c]]
+                    for c in (a, b)]  # fmt: skip
+        rows.append([*start, *ends[0], *ends[1]])
+    return Packed("ends", np.asarray(rows, np.int32))
+
+
+def offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    w = layer.window
+    outputs = images * bands * w.out_width * w.out_channels
+    pixels = images * bands * w.out_width
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=outputs * (len(layer.order) + 8) + pixels * 3 * len(layer.order),
+    )
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if (
+        "dsp" not in target.features
+        or graph.tensor(node.output).dtype is not DType.INT8
+    ):
+        return []
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(len(weights), -1)
+    made = conv_parameters(node, graph)
+    outputs = len(kernels)
+    bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
+    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    if window.groups > 1 or outputs < 2 or int(kernels.min(initial=0)) < -127:
+        return []
+    low, high = reach(node, graph, kernels, bias)
+    if max(-int(low.min()), int(high.max())) > REACH:
+        return []
+    ending = affine(made, low, high)
+    if ending is None:
+        return []
+    pixels = SUMS if calls[0] * calls[1] * window.out_width > 1 else 1
+    layer = Layer(window, ending, made.x_zero, pixels)
+    if layer.run < 4:
+        return []
+    tables = (pack(layer, kernels), table(layer, bias))
+    return [offer(layer, rows, tables, calls)]

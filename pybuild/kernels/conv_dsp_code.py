@@ -1,0 +1,320 @@
+"""The code of conv_dsp.py's kernels: a patch of widened pixels, then all products.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pybuild.kernels.affine import Affine
+from pybuild.kernels.affine_finish import AffineFinish, corrected
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.window import Bound, Window
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    load,
+    minimum,
+    offset,
+    select,
+    wide,
+)
+
+UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
+SUMS = 4  # pairs of output sums that the registers hold
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it; `pixels` of a row are done together."""
+
+    window: Window
+    ending: Affine
+    x_zero: int
+    pixels: int = SUMS
+
+    @property
+    def blocks(self) -> int:
+        """Pairs of output channels done together."""
+        return SUMS // self.pixels
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        w = self.window
+        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """The tap of every int16 that is written to the patch; -1: of none."""
+        lanes: list[int] = []
+        for start in range(0, self.taps, self.run):
+            lanes += [-1 if t < 0 else start + t for t in _lanes(self.run)]
+        return tuple(lanes)
+
+    @property
+    def unrolled(self) -> int:
+        """Pairs of taps in one turn: the largest that leaves none over."""
+        pairs = len(self.lanes) // 2
+        return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """`lanes` up to a whole number of turns; -1: its weight is 0."""
+        lanes = self.lanes
+        return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
+
+    @property
+    def patch(self) -> int:
+        """Words of the patch."""
+        return len(self.order) // 2 * self.pixels
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch and, behind it, of a window that leaves the row."""
+        return 4 * self.patch + (self.taps if self.window.padded else 0)
+
+    @property
+    def name(self) -> str:
+        tail = ("", "tail1", "tail2", "tail2")[self.run % 4]
+        parts = (
+            "conv2d_dsp" if self.pixels > 1 else "dense_dsp",
+            self.window.key,
+            tail,
+            "odd" if self.window.out_channels % 2 else "",
+            self.ending.key,
+            f"by{self.unrolled}",
+        )
+        return "_".join(p for p in parts if p)
+
+
+def _lanes(run: int) -> list[int]:
+    """Bytes of a run as words give them: even ones, odd ones; the last word may
+    reach back into the one before."""
+    lanes: list[int] = []
+    for at in range(0, run - 3, 4):
+        lanes += [at, at + 2, at + 1, at + 3]
+    done, last = run - run % 4, run - 4
+    if run % 4 > 1:
+        lanes += [last if last >= done else -1, last + 2 if last + 2 >= done else -1]
+    if run % 4:
+        lanes += [last + 1 if last + 1 >= done else -1, last + 3]
+    return lanes
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), a few pixels at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; ends of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", g.rows + 1, INT32)
+        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.turns = k.arg("turns", len(layer.order) // 2 // layer.unrolled)
+        self.run: Expr = g.channels
+        if not layer.window.pointwise and layer.window.dilation_w == 1:
+            self.run = k.let("run", g.channels * g.kernel_w)
+        self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
+        self.finish = AffineFinish(k, layer.ending)
+        if layer.window.padded:
+            self.x_zero = k.arg("x_zero", layer.x_zero)
+            spare = k.row("spare", g.rows + 3, INT8, writable=True)
+            at = k.arg("patch_bytes", 4 * layer.patch)
+            self.outside = k.let("outside", offset(spare, at))
+
+    def write(self) -> Builder:
+        k, g, n = self.k, self.g, self.layer.pixels
+        with k.loop("ox", g.out_width, 0, n) as ox:
+            if n == 1:
+                self._gather(ox, self.scratch)
+                self._channels(1, self.layer.blocks, ox, self.scratch)
+                return k
+            count = k.let("count", minimum(g.out_width - ox, n))
+            with k.loop("i", count) as i:
+                self._gather(ox + i, offset(self.scratch, i))
+            with k.when(const(n) <= count):
+                self._channels(n, 1, ox, self.scratch)
+            with k.otherwise(), k.loop("i", count) as i:
+                self._channels(1, 1, ox + i, offset(self.scratch, i))
+        return k
+
+    def _gather(self, ox: Expr, patch: Expr) -> None:
+        """Widens the window of one pixel into every so many words of the patch."""
+        k, g, w = self.k, self.g, self.layer.window
+        to = k.let("to", patch)
+        x0 = k.let("x0", ox * g.stride - g.left)
+        begin = k.let("begin", x0 * g.channels)
+        inside: Expr | None = None
+        if w.padded:
+            span = (g.kernel_w - 1) * g.dilation_w + 1
+            inside = k.let("margin", minimum(x0, g.width - span - x0))
+            with k.when(inside < 0):
+                self._outside(x0)
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8, writable=w.padded)
+            x: Expr = offset(row, begin + kx * (g.dilation_w * g.channels))
+            if inside is not None:
+                spare = offset(self.outside, (ky * self.runs + kx) * self.run)
+                x = select(inside < 0, spare, x)
+            self._widen(k.let("x", x), to)
+
+    def _widen(self, x: Var, to: Var) -> None:
+        k, step = self.k, self.layer.pixels
+        with k.loop("at", self.run - 3, 0, 4, rolled=True) as at:
+            word = k.let("word", wide(x, at))
+            k.store(to, 0, EVEN_BYTES(word))
+            k.store(to, step, ODD_BYTES(word))
+            k.assign(to, offset(to, 2 * step))
+        tail = self.layer.run % 4
+        if tail:
+            word = k.let("word", wide(x, self.run - 4))
+            if tail > 1:
+                k.store(to, 0, EVEN_BYTES(word))
+            k.store(to, step if tail > 1 else 0, ODD_BYTES(word))
+            k.assign(to, offset(to, step * min(tail, 2)))
+
+    def _outside(self, x0: Expr) -> None:
+        """Copies a window that leaves the row, x_zero where nothing is."""
+        k, g = self.k, self.g
+        to = k.let("copy", self.outside)
+        with k.loop("ky", g.kernel_h) as ky:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            with k.loop("kx", g.kernel_w) as kx:
+                column = k.let("column", x0 + kx * g.dilation_w)
+                near = k.let("near", minimum(column, g.width - 1 - column))
+                with k.loop("c", g.channels) as c:
+                    value = k.let("value", self.x_zero)
+                    with k.when(const(0) <= near):
+                        k.assign(value, i32(load(row, column * g.channels + c)))
+                    k.store(to, c, cast(value, INT8))
+                k.assign(to, offset(to, g.channels))
+
+    def _channels(self, pixels: int, blocks: int, ox: Expr, patch: Expr) -> None:
+        """All output channels of some pixels, in a function of their own."""
+        k, outer = self.k, (self.out_channels, self.turns, self.finish)
+        with k.part(
+            f"pixels{pixels}",
+            taps=patch,
+            weights=self.weights,
+            ends=self.ends,
+            y=offset(self.y, ox * self.out_channels),
+            out_channels=self.out_channels,
+            turns=self.turns,
+            **self.finish.values,
+        ) as params:
+            inner = {p.name: p for p in params}
+            self.out_channels, self.turns = inner["out_channels"], inner["turns"]
+            self.finish = self.finish.inside(inner)
+            where = (inner["weights"], inner["ends"], inner["y"])
+            self._blocks(pixels, blocks, where, inner["taps"])
+        self.out_channels, self.turns, self.finish = outer
+
+    def _blocks(
+        self, pixels: int, blocks: int, where: tuple[Expr, Expr, Expr], patch: Expr
+    ) -> None:
+        """Blocks of pairs of output channels, then single pairs."""
+        k, (weights, table_of_ends, y) = self.k, where
+        w, ends = k.let("w", weights), k.let("end", table_of_ends)
+        low: Expr = const(0)
+        sizes = [blocks, 1] if self._rest(blocks) else [blocks]
+        for size in sizes:
+            high = self.out_channels
+            if size > 1 and len(sizes) > 1:
+                high = k.let("whole", high - high % (2 * size))
+            with k.loop("channel", high, low, 2 * size) as channel:
+                self._block(pixels, size, (w, ends, patch), y, channel)
+            low = high
+
+    def _rest(self, blocks: int) -> bool:
+        pairs = (self.layer.window.out_channels + 1) // 2
+        return blocks > 1 and pairs % blocks > 0
+
+    def _block(
+        self, pixels: int, blocks: int, where: tuple[Var, Var, Expr], y: Expr,
+        channel: Expr,
+    ) -> None:  # fmt: skip
+        k, (w, ends, patch) = self.k, where
+        size = 4 if self.layer.ending.below is None else 8
+        at = channel
+        if self.layer.window.out_channels % 2:
+            at = k.let("first", minimum(channel, self.out_channels - 2))
+        signed = self.layer.ending.below is not None
+        sums = [
+            [
+                (
+                    k.let(f"both{b}_{p}", load(ends, b * size)),
+                    k.let(f"low{b}_{p}", load(ends, b * size + 1) if signed else 0),
+                )
+                for p in range(pixels)
+            ]
+            for b in range(blocks)
+        ]
+        x = k.let("x", patch)
+        step = self.layer.pixels
+        with k.loop("turn", self.turns, rolled=True):
+            for tap in range(self.layer.unrolled):
+                self._multiply(sums, w, x, tap)
+            k.assign(w, offset(w, self.layer.unrolled * blocks))
+            k.assign(x, offset(x, self.layer.unrolled * step))
+        for b in range(blocks):
+            self._finish(sums[b], offset(ends, b * size), offset(y, at + 2 * b))
+        k.assign(ends, offset(ends, size * blocks))
+
+    def _multiply(
+        self, sums: list[list[tuple[Var, Var]]], w: Var, x: Var, tap: int
+    ) -> None:
+        k, step, blocks = self.k, self.layer.pixels, len(sums)
+        values: list[Var] = []
+        for b, block in enumerate(sums):
+            pair = k.let("pair", load(w, tap * blocks + b))
+            low = k.let("single", EVEN_BYTES(pair))
+            for p, (both, alone) in enumerate(block):
+                if b == 0:
+                    values.append(k.let("value", load(x, tap * step + p)))
+                k.assign(both, DOT2(values[p], pair, both))
+                k.assign(alone, DOT2(values[p], low, alone))
+
+    def _finish(self, sums: Sequence[tuple[Var, Var]], ends: Expr, y: Expr) -> None:
+        k = self.k
+        signed = self.layer.ending.below is not None
+        for which in (0, 1):
+            at = (2 + 3 * which) if signed else (1 + 2 * which)
+            if signed:
+                plus = k.let("plus", load(ends, at))
+                minus, at = k.let("minus", load(ends, at + 1)), at + 2
+            elif which:
+                plus = k.let("plus", load(ends, at - 1))
+            factor = k.let("factor", load(ends, at))
+            for p, (both, alone) in enumerate(sums):
+                scaled = both - alone if which == 0 else alone * 256
+                if signed:
+                    scaled = corrected(k.let("scaled", scaled), plus, minus)
+                elif which:
+                    scaled = scaled + plus
+                value = self.finish.narrow(scaled, factor)
+                k.store(y, self.out_channels * p + which, value)
