@@ -264,33 +264,41 @@ def _narrowed(
     needed: Mapping[str, Flags],
     kept: Mapping[str, Ints],
 ) -> Node:
-    """The node with fewer channels in or out."""
-    reads = [n for n in node.inputs if n in kept]
-    for name in node.outputs:
-        if name in kept:
-            tensor = graph.tensor(name)
-            shape = (*tensor.shape[:-1], len(kept[name]))
-            edit.tensors[name] = replace(tensor, shape=shape)
-    if not _weighted(node, graph) or not (reads or node.output in kept):
-        return node
-    w, bias = (
-        _taps(node, graph),
-        _bias(node, graph, graph.tensor(node.output).shape[-1]),
-    )
+    """The node with fewer channels in or out; `channels`: which of the old ones."""
     x_name, y_name = node.inputs[0], node.output
+    made = node
+    if y_name in kept:
+        tensor = graph.tensor(y_name)
+        shape = (*tensor.shape[:-1], len(kept[y_name]))
+        edit.tensors[y_name] = replace(tensor, shape=shape)
+        made = node.with_attrs(channels=tuple(kept[y_name].tolist()))
+    if not _weighted(node, graph) or not (x_name in kept or y_name in kept):
+        return made
+    w = _taps(node, graph)
+    bias = _bias(node, graph, len(w))
     if node.op in _MIXING and x_name in kept:
         w, bias = _folded(node, graph, ranges[x_name], needed[x_name], w, bias)
         w = w[:, :, kept[x_name]]
     outputs = kept.get(y_name, np.arange(len(w)))
     spare = ~needed[y_name][outputs] if y_name in kept else np.zeros(len(w), bool)
-    w, bias = np.where(spare[:, None, None], 0, w[outputs]), bias[outputs]
-    bias = np.where(spare, 0, bias)
+    w = np.where(spare[:, None, None], 0, w[outputs])
+    bias = np.where(spare, _still(node, graph, ranges[y_name], needed[y_name])[outputs],
+                    bias[outputs])  # fmt: skip
     shape = graph.tensor(node.inputs[1]).shape
     if node.op == "depthwise_conv2d":
         values = w[:, :, 0].T.reshape(*shape[:2], len(outputs))
     else:
         values = w.reshape(len(outputs), *shape[1:-1], w.shape[2])
-    return _with_weights(node, graph, edit, values, bias, (outputs, spare))
+    return _with_weights(made, graph, edit, values, bias, (outputs, spare))
+
+
+def _still(node: Node, graph: Graph, y: Range, needed: Flags) -> Ints:
+    """Biases that alone, in a needed channel's scale, make the values of others."""
+    made, used = conv_parameters(node, graph), int(np.argmax(needed))
+    one = used if len(made.multipliers) > 1 else 0
+    real = made.multipliers[one] * 2.0 ** (made.shifts[one] - 31)
+    steps = (y.low - made.y_zero) / real if real else np.zeros(len(y.low))
+    return np.asarray(np.clip(np.rint(steps), -(1 << 24), 1 << 24), np.int64)
 
 
 def _folded(

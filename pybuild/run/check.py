@@ -193,11 +193,17 @@ def _says_nothing(graph: Graph, found: Values) -> bool:
 
 
 def _values(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
-    """What the reference gave of `names`, where its type and shape are ours."""
+    """What the reference gave of `names`, where its type and shape are ours.
+
+    Of a tensor that lost channels: of those that it still has.
+    """
     values = {}
+    kept = {n.output: n.attrs["channels"] for n in graph.nodes if "channels" in n.attrs}
     for name in names:
         if name in found:
             value, tensor = found[name], graph.tensor(name)
+            if name in kept and value.shape[-1] > tensor.shape[-1]:
+                value = value[..., list(kept[name])]
             if (value.shape, value.dtype) == (tensor.shape, tensor.dtype.numpy):
                 values[name] = value
     return values

@@ -159,8 +159,11 @@ def _fit_inputs(net: Any, graph: Graph) -> None:
 
 
 def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
+    """A tensor of ours, perhaps with channels that ours has no more."""
     tensor = graph.tensors.get(name)
-    return tensor is not None and name not in graph.constants and tensor.shape == shape
+    if tensor is None or name in graph.constants or len(tensor.shape) != len(shape):
+        return False
+    return tensor.shape[:-1] == shape[:-1] and tensor.shape[-1:] <= shape[-1:]
 
 
 def _is_hybrid(net: Any) -> bool:

@@ -53,6 +53,17 @@ def widths(graph: Graph) -> dict[str, int]:
     return {n.output: graph.tensor(n.output).shape[-1] for n in graph.nodes}
 
 
+def same_channels(graph: Graph, made: Graph) -> None:
+    """Also between layers every channel that is left is what it was."""
+    for seed in range(4):
+        inputs = inputs_of(graph, seed)
+        want, have = interpret(graph, inputs), interpret(made, inputs)
+        for node in made.nodes:
+            if "channels" in node.attrs:
+                left = want[node.output][..., list(node.attrs["channels"])]
+                np.testing.assert_array_equal(have[node.output], left)
+
+
 def narrowed(graph: Graph) -> dict[str, int]:
     """Channels after the pass, whose outputs are those before."""
     verify(graph)
@@ -63,6 +74,7 @@ def narrowed(graph: Graph) -> dict[str, int]:
         want, have = interpret(graph, inputs), interpret(made, inputs)
         for name in graph.outputs:
             np.testing.assert_array_equal(have[name], want[name])
+    same_channels(graph, made)
     assert drop_constant_channels(made).dump() == made.dump()
     return widths(made)
 
