@@ -14,7 +14,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_dsp_code import SUMS, Layer, kernel
-from pybuild.kernels.weights import constant, folded_bias, reach
+from pybuild.kernels.weights import constant, fixed, folded_bias, reach
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
@@ -96,6 +96,8 @@ def candidates(
         "dsp" not in target.features
         or graph.tensor(node.output).dtype is not DType.INT8
     ):
+        return []
+    if not fixed(node, graph):
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)

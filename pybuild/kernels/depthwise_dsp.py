@@ -13,7 +13,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_dsp_code import GROUP, Image, Layer, kernel
-from pybuild.kernels.weights import constant, folded_bias, reach
+from pybuild.kernels.weights import constant, fixed, folded_bias, reach
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
@@ -58,6 +58,8 @@ def candidates(
     ):
         return []
     if window.out_channels != window.channels or window.channels < GROUP:
+        return []
+    if not fixed(node, graph):
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
     made = conv_parameters(node, graph)

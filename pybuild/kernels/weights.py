@@ -53,6 +53,14 @@ def folded_bias(
     return folded.astype(np.int32)
 
 
+def fixed(node: Node, graph: Graph) -> bool:
+    """Whether kernels may conclude from the values of a layer's weights and bias.
+
+    They may not where users can replace them: such a kernel is the same for all.
+    """
+    return all(graph.known(name) for name in node.inputs[1:] if name)
+
+
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:
     """Least and greatest accumulator of each output channel, bias included.
 

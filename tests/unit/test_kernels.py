@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.kernels import eltwise, reduce, shape
 from pybuild.kernels.table import candidates
+from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
 from tests.unit.kernel_cases import FLOAT32, Case, case, float_cases, int8_cases, tensor
 
@@ -134,3 +136,16 @@ def test_scales_too_far_apart_are_refused() -> None:
     made = case("mul", wild, tensor((3,), scale=1e-6), rounding="double")
     with pytest.raises(BuildError, match="scales of inputs and output are too far"):
         candidates(made.node, made.graph)
+
+
+def test_replaceable_weights_have_kernels_that_know_no_value() -> None:
+    weights = tensor((8, 1, 1, 8), scale=0.01)
+    attrs = {"strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0)}
+    made = case("conv2d", (tensor((1, 4, 4, 8)), weights), tensor((), scale=0.2),
+                {1: None}, **attrs, rounding="double")  # fmt: skip
+    names = [
+        [c.func.name for c in candidates(made.node, graph, TARGETS["cortex-m4"])
+         if c.func is not None]
+        for graph in (made.graph, replace(made.graph, parameters={"x1": "w"}))
+    ]  # fmt: skip
+    assert [any("dsp" in name for name in found) for found in names] == [True, False]
