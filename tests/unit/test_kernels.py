@@ -140,9 +140,10 @@ def test_scales_too_far_apart_are_refused() -> None:
 
 def test_replaceable_weights_have_kernels_that_know_no_value() -> None:
     weights = tensor((8, 1, 1, 8), scale=0.01)
+    ones = np.ones((8, 1, 1, 8), np.int8)
     attrs = {"strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0)}
     made = case("conv2d", (tensor((1, 4, 4, 8)), weights), tensor((), scale=0.2),
-                {1: None}, **attrs, rounding="double")  # fmt: skip
+                {1: ones}, **attrs, rounding="double")  # fmt: skip
     names = [
         [c.func.name for c in candidates(made.node, graph, TARGETS["cortex-m4"])
          if c.func is not None]
