@@ -90,6 +90,7 @@ class Graph:
     lazy     inputs that get no memory until they are bound
     storage  memory block of each tensor, where the file says so; tensors of one
              block are never needed at the same time
+    homes    device that an input or output is given to or taken from; else the CPU
     """
 
     name: str
@@ -102,6 +103,7 @@ class Graph:
     parameters: Mapping[str, str] = field(default_factory=dict)
     lazy: tuple[str, ...] = ()
     storage: Mapping[str, int] = field(default_factory=dict)
+    homes: Mapping[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -127,6 +129,25 @@ class Graph:
                     users[name].append(node)
         return users
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether it says itself which device computes what."""
+        return bool(self.homes) or any(node.device for node in self.nodes)
+
+    def locations(self) -> dict[str, int]:
+        """Tensor name -> the device that has it in its memory; not of constants."""
+        found = {name: self.homes.get(name, 0) for name in self.inputs}
+        return found | {o: node.device for node in self.nodes for o in node.outputs}
+
+    def crossings(self) -> dict[str, tuple[int, int]]:
+        """Output of each copy between devices -> (from, to)."""
+        at = self.locations()
+        return {
+            node.output: (at[node.inputs[0]], node.device)
+            for node in self.nodes
+            if node.op == "copy" and at.get(node.inputs[0], node.device) != node.device
+        }
+
     def dump(self) -> str:
         """A stable text of the whole graph; constants as shapes."""
         lines = [f"graph {self.name}"]
@@ -136,7 +157,8 @@ class Graph:
             attrs = " ".join(f"{k}={node.attrs[k]!r}" for k in sorted(node.attrs))
             reads = ", ".join(_role(n, self) + (n or "-") for n in node.inputs)
             makes = ", ".join(_type_text(self.tensors[n]) for n in node.outputs)
-            lines.append(f"{makes} = {node.op}({reads}) {attrs}".rstrip())
+            where = f" on device {node.device}" if node.device else ""
+            lines.append(f"{makes} = {node.op}({reads}) {attrs}".rstrip() + where)
         return "\n".join(lines) + "\n"
 
 

@@ -18,6 +18,7 @@ from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
+from pybuild.kernels.devices import processor_of, table_of
 from pybuild.kernels.parameters import with_values
 from pybuild.package.names import names_file
 from pybuild.package.report import (
@@ -37,7 +38,8 @@ from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
 from pybuild.run.weights import Weights, packed_image
-from pybuild.targets.llvm import Llvm, llvm_named
+from pybuild.targets.llvm import Llvm
+from pybuild.targets.target import Target
 
 if TYPE_CHECKING:
     from pybuild.model import Model
@@ -61,7 +63,12 @@ class Library:
     def processor(self) -> Llvm | None:
         """Of the object; None: there is none, all is C."""
         chosen = self.options
-        return llvm_named(chosen["target"]) if chosen["emit"] == "obj" else None
+        return processor_of(chosen["target"]) if chosen["emit"] == "obj" else None
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Of each device, the CPU's first."""
+        return table_of(self.options["target"])
 
     @functools.cached_property
     def report(self) -> Report:
@@ -91,7 +98,7 @@ class Library:
             ),
             parameters=parameters,
             packed=packed,
-            **made_for(self.options, self.processor),
+            **made_for(self.options["emit"], self.targets, self.processor),
         )
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
@@ -119,7 +126,7 @@ class Library:
         Errors  BuildError for a target that no object is made for
         """
         image = self.image() if self.tables.parameters else None
-        processor = llvm_named(self.options["target"])
+        processor = processor_of(self.options["target"])
         optimise = self.options["optimise"]
         return object_files(self.tables, self._banner, image, processor, optimise)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,15 +10,19 @@ from pybuild import passes
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import identifier, is_prefix
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.parameters import bound
-from pybuild.kernels.table import candidates
+from pybuild.graph import Graph
+from pybuild.kernels.devices import (
+    Targets,
+    offers,
+    on_devices,
+    processor_of,
+    table_of,
+)
 from pybuild.library import Library, all_known, one_of, require, with_image
 from pybuild.package.tree import write_tree
+from pybuild.passes.place import Rules
 from pybuild.plan.plan import make_plan
-from pybuild.targets.llvm import llvm_named
-from pybuild.targets.target import Target, target_named
+from pybuild.plan.regions import Limits
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 
@@ -79,7 +82,9 @@ class Model:
     def problems(self) -> list[Problem]:
         """Everything that would stop a build, [] if nothing."""
         try:
-            _offers(self.lower(), "generic")
+            graph = self.lower()
+            devices = max((node.device for node in graph.nodes), default=0) + 1
+            offers(graph, table_of(dict.fromkeys(range(devices), "generic")))
         except BuildError as error:
             return list(error.problems)
         return []
@@ -91,9 +96,9 @@ class Model:
         name: str | None = None,
         rounding: str | None = None,
         input: str = "reuse",
-        target: str = "generic",
+        target: Targets = "generic",
         optimise: str = "balanced",
-        ram_limit: int | None = None,
+        ram_limit: Limits = None,
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
         lazy: Collection[str] | None = None,
@@ -101,9 +106,13 @@ class Model:
         storage: str = "planned",
         compress: str = "none",
         emit: str = "c",
+        place: Rules | None = None,
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
+        target  name of a processor, or several by device: {0: the CPU's, 1: ...}
+        place   device by layer or operator, "input:NAME" or "output:NAME", or "*":
+                all others, which may be placed by "capability" or "cost"
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
         lazy    inputs that get no memory until they are bound; None: as the model says
@@ -113,7 +122,7 @@ class Model:
                 all instances; "lz4-layer": packed in flash, each layer's unpacked to
                 the arena before it runs
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
-        Units   ram_limit: bytes of arena
+        Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
         require(input, ("reuse", "keep"), "--input")
@@ -123,16 +132,18 @@ class Model:
         require(optimise, ("size", "balanced", "speed"), "--optimise")
         require(emit, ("c", "obj"), "--emit")
         if emit == "obj":
-            llvm_named(target)
+            processor_of(target)
         prefix = _prefix(name, self.path)
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
-        offers = _offers(graph, target, optimise)
+        table = table_of(target)
+        graph = on_devices(graph, table, place or {})
+        kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, graph.inputs, "--lazy")
         plan = make_plan(
             graph,
-            lambda node, _: offers[node.output],
+            lambda node, _: kernels[node.output],
             input == "keep",
             ram_limit,
             lazy,
@@ -141,43 +152,16 @@ class Model:
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
-            "names": names, "storage": storage, "emit": emit,
+            "names": names, "storage": storage, "emit": emit, "place": place,
         }  # fmt: skip
-        tables = replace(make_tables(plan, prefix), named=names == "full")
+        tables = make_tables(plan, prefix, len(table))
+        tables = replace(tables, named=names == "full")
         library = Library(model, plan, tables, rounding or self.rounding, options)
         if plan.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         if out is not None:
             write_tree(Path(out), library.files(), library.stale())
         return library
-
-
-def _offers(
-    graph: Graph, target: str, optimise: str = "balanced"
-) -> dict[str, list[Candidate]]:
-    """Every node's kernels by its first output.
-
-    Errors  BuildError with the problems of all nodes
-    """
-    offers: dict[str, list[Candidate]] = {}
-    found: list[Problem] = []
-    known = target_named(target)
-    for node in graph.nodes:
-        try:
-            offers[node.output] = bound(
-                node, graph, functools.partial(_kernels, node, known, optimise)
-            )
-        except BuildError as error:
-            found += error.problems
-    if found:
-        raise BuildError.of(found)
-    return offers
-
-
-def _kernels(
-    node: Node, target: Target, optimise: str, graph: Graph
-) -> list[Candidate]:
-    return candidates(node, graph, target, optimise)
 
 
 def _prefix(name: str | None, path: str) -> str:

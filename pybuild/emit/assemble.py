@@ -20,9 +20,10 @@ from pybuild.emit.tables import (
     TensorRow,
 )
 from pybuild.errors import BuildError
+from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
-from pybuild.plan.plan import Plan, Step
+from pybuild.plan.plan import ARENA, Plan, Step
 from pybuild.plan.slots import Slot, key_of
 
 _MOST = 0xFFFF
@@ -42,15 +43,17 @@ _RESERVED = (
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 
 
-def make_tables(plan: Plan, name: str) -> Tables:
+def make_tables(plan: Plan, name: str, device_count: int = 1) -> Tables:
     """The tables of a plan; every symbol starts with `name`_."""
-    return _Maker(plan, name).make()
+    return _Maker(plan, name, device_count).make()
 
 
 class _Maker:
-    def __init__(self, plan: Plan, name: str) -> None:
+    def __init__(self, plan: Plan, name: str, device_count: int) -> None:
         self.plan = plan
         self.name = name
+        self.device_count = device_count
+        self.regions = {r.device: i for i, r in enumerate(plan.regions)}
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
         self.io_symbols = {f"{word}_{i}" for word in _NUMBERED for i in ends}
         self.io_symbols |= set(_RESERVED)
@@ -62,10 +65,11 @@ class _Maker:
         self.operands: list[Operand] = []
         graph = plan.graph
         self.slots = list(plan.slots.values())
-        self.buffers = {"arena": 0}
+        self.buffers: dict[str, int] = {}
+        first = len(plan.regions)
         for index, tensor in enumerate((*graph.inputs, *graph.outputs)):
-            self.buffers.setdefault(tensor, index + 1)
-        first = 1 + len(graph.inputs) + len(graph.outputs)
+            self.buffers.setdefault(tensor, first + index)
+        first += len(graph.inputs) + len(graph.outputs)
         self.slot_buffers = {s.name: first + i for i, s in enumerate(self.slots)}
 
     def make(self) -> Tables:
@@ -89,8 +93,8 @@ class _Maker:
             inputs=inputs,
             outputs=outputs,
             parameters=tuple(self._parameter(slot) for slot in self.slots),
-            regions=((self.plan.arena_bytes, 0),),
-            device_count=1,
+            regions=tuple((r.bytes, r.device) for r in self.plan.regions),
+            device_count=self.device_count,
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
             unpacks=bool(self.plan.unpacks),
         )
@@ -106,15 +110,19 @@ class _Maker:
             at=self.plan.places[name].home,
             align=tensor.dtype.bytes,
             flags=flags,
+            region=max(self.plan.places[name].region, 0),
         )
 
     def _parameter(self, slot: Slot) -> TensorRow:
+        """Read where it is bound; or at its home, if a device is to read it."""
+        spot = self.plan.slot_spots.get(slot.name)
         return TensorRow(
             tensor=slot.tensor,
             symbol="",
-            at=0,
+            at=spot.at if spot else 0,
             align=max(_SLOT_ALIGN, slot.tensor.dtype.bytes),
-            flags=LAZY,
+            flags=0 if spot else LAZY,
+            region=spot.region if spot else 0,
             layout=slot.layout,
         )
 
@@ -149,13 +157,13 @@ class _Maker:
         first = len(self.operands)
         for access in (*candidate.outputs, *candidate.inputs):
             self.operands.append(self._operand(access))
-        self.operands += [self._bound(c) for c in candidate.constants if c.is_bound]
+        self.operands += [
+            self._bound(c, step.node) for c in candidate.constants if c.is_bound
+        ]
         if candidate.scratch:
-            self.operands.append(
-                Operand(
-                    "", step.scratch_at, candidate.scratch, 0, 1, 1, 1, 0, 0, "scratch"
-                )
-            )
+            own = self.regions[step.device]
+            at, size = step.scratch_at, candidate.scratch
+            self.operands.append(Operand("", at, size, own, 1, 1, 1, 0, 0, "scratch"))
         return StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
@@ -170,14 +178,15 @@ class _Maker:
                 1 if candidate.scratch else 0,
             ),
             comment=comment,
+            device=step.device,
         )
 
-    def _bound(self, packed: Packed) -> Operand:
+    def _bound(self, packed: Packed, node: Node) -> Operand:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
         if packed.place:
             at = self.plan.places[packed.place].at
             return Operand("", at, packed.array.nbytes, 0, 1, 1, 1, 0, 0, packed.place)
-        slot = self.plan.slots[key_of(packed)]
+        slot = self.plan.slots[key_of(packed, node)]
         buffer = self.slot_buffers[slot.name]
         size = slot.value.nbytes
         return Operand("", 0, size, buffer, 1, 1, 1, 0, 0, f"parameter {slot.name}")
@@ -216,6 +225,7 @@ class _Maker:
 
     def _operand(self, access: RowAccess) -> Operand:
         place = self.plan.places[access.tensor]
+        buffer = place.region if place.buffer == ARENA else self.buffers[place.buffer]
         pad_row = ""
         if access.pad_row is not None:
             dtype = self.plan.graph.tensor(access.tensor).dtype
@@ -224,7 +234,7 @@ class _Maker:
             pad_row=pad_row,
             at=place.at,
             row_bytes=access.row_bytes,
-            buffer=self.buffers[place.buffer],
+            buffer=buffer,
             rows=access.rows,
             ring=access.rows,
             window=access.window,
@@ -299,8 +309,9 @@ def describe(step: Step, plan: Plan) -> str:
         return f"[{','.join(map(str, plan.graph.tensor(name).shape))}]"
 
     node = step.node
+    where = f" on device {node.device}" if node.device else ""
     reads = " ".join(
         shape(n) for n in node.inputs if n and n not in plan.graph.constants
     )
     makes = " ".join(shape(n) for n in node.outputs)
-    return f"{node.op} {reads} -> {makes}, layer '{node.name}'"
+    return f"{node.op} {reads} -> {makes}, layer '{node.name}'{where}"

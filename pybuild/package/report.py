@@ -5,13 +5,14 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.targets.llvm import Llvm
+from pybuild.targets.target import Target
 
 # what a user may compare the numbers with, by build option
 REFERENCES = {
@@ -154,9 +155,11 @@ def promise(graph: Graph, rounding: str) -> str:
     return REFERENCES[rounding] if integers else FLOAT_REFERENCE
 
 
-def made_for(options: Mapping[str, Any], processor: Llvm | None) -> dict[str, str]:
+def made_for(
+    emit: str, targets: Sequence[Target], processor: Llvm | None
+) -> dict[str, str]:
     """The last fields of a Report, from the options of the build."""
-    facts = {"emit": options["emit"], "target": options["target"]}
+    facts = {"emit": emit, "target": targets[0].name}
     if processor is not None:
         facts |= {"cpu": processor.cpu, "features": processor.features}
     return facts

@@ -71,8 +71,8 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("own_outputs", _plain(own_outputs)),
 )
 
-# where the file gives storage, which only fits the nodes that it has, in their order
-GIVEN_STORAGE: tuple[tuple[str, Pass], ...] = (
+# where the file gives storage or devices, which only fit the nodes that it has
+AS_GIVEN: tuple[tuple[str, Pass], ...] = (
     ("fold_constants", _plain(fold_constants)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
@@ -81,13 +81,13 @@ GIVEN_STORAGE: tuple[tuple[str, Pass], ...] = (
 
 
 def run(graph: Graph, options: PassOptions) -> Graph:
-    """All passes, each result verified; few for a graph that gives storage.
+    """All passes, each result verified; few for a graph that gives more than nodes.
 
     Errors  BuildError for a graph or an option that makes no sense
     """
     verify(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
-        for _, one in GIVEN_STORAGE if graph.storage else PIPELINE:
+        for _, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
             graph = one(graph, options)
             verify(graph)
     return graph

@@ -53,7 +53,7 @@ def find_packed(
 
 
 def _tried(index: int, node: Node, packed: Packed) -> Unpack | None:
-    if packed.is_bound:
+    if packed.is_bound or node.device:  # which read flash, not the CPU's memory
         return None
     made = _saving(packed)
     if not made:

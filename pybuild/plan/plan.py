@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pybuild.errors import LimitError
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.plan.compress import Unpack, as_parameters, blocks, find_packed, task
 from pybuild.plan.given import given_storage
-from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.order import order_nodes
-from pybuild.plan.slots import Key, Slot, find_slots
-from pybuild.plan.storage import Block, Storage, Views, find_views, lifetimes
+from pybuild.plan.regions import Limits, Region, Spot, check_limits, place_regions
+from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
+from pybuild.plan.storage import (
+    Block,
+    Storage,
+    Views,
+    find_views,
+    lifetimes,
+    scratch_of,
+)
+from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
-BLOCK_ALIGN = 4
+ARENA = ""  # the buffer of what is in no input and no output
 
 Choose = Callable[[Node, Graph], list[Candidate]]
 
@@ -25,14 +32,16 @@ Choose = Callable[[Node, Graph], list[Candidate]]
 class Place:
     """Where a tensor's first byte is.
 
-    buffer  "arena", or the name of the input or output whose memory it is in
+    buffer  ARENA, or the name of the input or output whose memory it is in
     at      bytes from the start of that buffer
     home    bytes from the start of the arena (of the buffer's own home, too)
+    region  the arena that the home is in; -1: it has no home
     """
 
     buffer: str
     at: int
     home: int
+    region: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,13 +52,20 @@ class Step:
     candidate: Candidate
     scratch_at: int = -1
 
+    @property
+    def device(self) -> int:
+        """Where the kernel runs; tasks are the runtime's."""
+        return 0 if self.candidate.func is None else self.node.device
+
 
 @dataclass(frozen=True)
 class Plan:
     """Everything that code generation needs to know about memory.
 
+    regions   the arena of each device that has one; the first is the CPU's
     consumed  inputs whose home is used for something else during a run
     slots     parameters as an instance binds them, by what tells them apart
+    slot_spots  homes of those that a device reads, by name
     lazy      inputs without memory: they are where the user binds them
     unpacks   constants that are packed in flash
     copied    nodes that only move bytes, which a view could not replace
@@ -58,13 +74,25 @@ class Plan:
     graph: Graph
     steps: tuple[Step, ...]
     places: Mapping[str, Place]
-    arena_bytes: int
-    lower_bound: int
+    regions: tuple[Region, ...]
     consumed: frozenset[str]
-    peak: tuple[Block, ...]
     slots: Mapping[Key, Slot] = field(default_factory=dict)
+    slot_spots: Mapping[str, Spot] = field(default_factory=dict)
     lazy: frozenset[str] = frozenset()
     unpacks: tuple[Unpack, ...] = ()
+
+    @property
+    def arena_bytes(self) -> int:
+        """Of the CPU."""
+        return self.regions[0].bytes
+
+    @property
+    def lower_bound(self) -> int:
+        return self.regions[0].lower_bound
+
+    @property
+    def peak(self) -> tuple[Block, ...]:
+        return self.regions[0].peak
 
     @property
     def copied(self) -> tuple[Node, ...]:
@@ -76,7 +104,7 @@ def make_plan(
     graph: Graph,
     candidates: Choose,
     keep_inputs: bool = False,
-    ram_limit: int | None = None,
+    ram_limit: Limits = None,
     lazy: Collection[str] = (),
     compress: str = "none",
 ) -> Plan:
@@ -84,7 +112,7 @@ def make_plan(
 
     lazy    inputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/compress.py
-    Units   ram_limit in bytes of arena
+    Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
     if not graph.storage:
@@ -100,58 +128,94 @@ def make_plan(
         chosen, unpacks = find_packed(chosen)
     elif compress == "lz4":
         chosen = as_parameters(chosen)
+    slots = find_slots(graph, chosen)
     held = given_storage if graph.storage else lifetimes
     storage = held(graph, chosen, views, keep_inputs, lazy)
-    storage = replace(storage, blocks=(*storage.blocks, *blocks(unpacks)))
-    layout = place(storage.blocks, BLOCK_ALIGN)
-    peak = _peak(storage.blocks)
-    if ram_limit is not None and layout.bytes > ram_limit:
-        raise _too_large(graph, layout, peak, ram_limit)
-    at = {b.name: o for b, o in zip(storage.blocks, layout.offsets, strict=True)}
+    homes = slot_blocks(slots.values(), len(chosen))
+    regions, spots = place_regions(
+        (*storage.blocks, *blocks(unpacks), *homes.values()),
+        _devices(graph, slots.values()),
+    )
+    check_limits(graph, regions, ram_limit)
     steps = []
     for index, (node, candidate) in enumerate(chosen):
         steps += [Step(*task(u)) for u in unpacks if u.step == index]
-        steps.append(Step(node, candidate, at.get(f"{node.output} (scratch)", -1)))
-    unpacked = {u.place: Place("arena", at[u.place], at[u.place]) for u in unpacks}
+        scratch = spots.get(scratch_of(node))
+        steps.append(Step(node, candidate, scratch.at if scratch else -1))
+    places = _places(graph, views, storage, spots)
+    for unpack in unpacks:
+        at = spots[unpack.place].at
+        places[unpack.place] = Place(ARENA, at, at)
     return Plan(
         graph=graph,
-        steps=tuple(steps),
-        places=_places(graph, views, storage, at) | unpacked,
-        arena_bytes=round_up(layout.bytes, BLOCK_ALIGN),
-        lower_bound=layout.lower_bound,
-        consumed=_consumed(graph, storage, views, layout),
-        peak=peak,
-        slots=find_slots(graph, chosen),
+        steps=with_waits(graph, steps, places, regions),
+        places=places,
+        regions=regions,
+        consumed=_consumed(graph, storage, views, spots),
+        slots=slots,
+        slot_spots={name: spots[block.name] for name, block in homes.items()},
         lazy=frozenset(lazy),
         unpacks=tuple(unpacks),
     )
+
+
+def with_waits(
+    graph: Graph,
+    steps: Sequence[Step],
+    places: Mapping[str, Place],
+    regions: Sequence[Region],
+) -> tuple[Step, ...]:
+    """The steps, and between them where the CPU waits for a device."""
+    crossings = graph.crossings()
+    touches = [_touch(graph, step, places, regions, crossings) for step in steps]
+    made: list[Step] = []
+    for step, late in zip(steps, waits(touches), strict=True):
+        for device in late:
+            node = Node("wait", f"for device {device}", (), ())
+            made.append(Step(node, Candidate(None, (TASK_WAIT, device), (), ())))
+        made.append(step)
+    return tuple(made)
+
+
+def _touch(
+    graph: Graph,
+    step: Step,
+    places: Mapping[str, Place],
+    regions: Sequence[Region],
+    crossings: Mapping[str, tuple[int, int]],
+) -> Touch:
+    def spans(accesses: Iterable[RowAccess]) -> Iterator[Span]:
+        for access in accesses:
+            at = places[access.tensor]
+            size = access.row_bytes
+            if access.tensor in graph.tensors:  # no unpacked constant
+                size = graph.tensor(access.tensor).bytes
+            if at.region < 0:
+                yield Span(at.buffer, at.at, at.at + size)
+            elif regions[at.region].device == 0:
+                yield Span(ARENA, at.home, at.home + size)
+
+    candidate = step.candidate
+    writes = [*spans(candidate.outputs)]
+    if candidate.scratch and step.node.device == 0:
+        writes.append(Span(ARENA, step.scratch_at, step.scratch_at + candidate.scratch))
+    device = max(crossings.get(step.node.output, (step.node.device,)))
+    return Touch(device, tuple(spans(candidate.inputs)), tuple(writes))
 
 
 def _best(offers: Sequence[Candidate]) -> Candidate:
     return min(offers, key=lambda c: c.cost)
 
 
-def _peak(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The blocks alive when most bytes are, largest first."""
-    sums = alive(blocks, BLOCK_ALIGN)
-    if not sums:
-        return ()
-    step = max(sums, key=lambda pair: pair[1])[0]
-    found = [b for b in blocks if b.first <= step <= b.last]
-    return tuple(sorted(found, key=lambda b: (-b.bytes, b.name)))
-
-
-def _too_large(
-    graph: Graph, layout: Layout, peak: tuple[Block, ...], limit: int
-) -> LimitError:
-    names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
-    what = f"the arena needs {layout.bytes} bytes of RAM, the limit is {limit};"
-    what += f" alive at the peak: {names} bytes"
-    return LimitError(graph.source, what, "a smaller input, or fewer channels there")
+def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
+    """The device of each block, by its name."""
+    scratch = {scratch_of(node): node.device for node in graph.nodes}
+    homes = {slot.home: slot.device for slot in slots}
+    return {**graph.locations(), **scratch, **homes}
 
 
 def _places(
-    graph: Graph, views: Views, storage: Storage, at: Mapping[str, int]
+    graph: Graph, views: Views, storage: Storage, spots: Mapping[str, Spot]
 ) -> dict[str, Place]:
     named: dict[str, str] = {}
     for name in (*graph.outputs, *graph.inputs):
@@ -163,30 +227,28 @@ def _places(
             continue
         if view.root not in storage.block_of:
             if view.root in graph.inputs:
-                places[name] = Place(view.root, view.at, view.at)
+                places[name] = Place(view.root, view.at, view.at, -1)
             continue
-        home = at[storage.block_of[view.root]] + view.at
-        buffer = named.get(view.root, "arena")
-        places[name] = Place(buffer, home if buffer == "arena" else view.at, home)
+        spot = spots[storage.block_of[view.root]]
+        home = spot.at + view.at
+        buffer = named.get(view.root, ARENA)
+        at = home if buffer == ARENA else view.at
+        places[name] = Place(buffer, at, home, spot.region)
     return places
 
 
 def _consumed(
-    graph: Graph, storage: Storage, views: Views, layout: Layout
+    graph: Graph, storage: Storage, views: Views, spots: Mapping[str, Spot]
 ) -> frozenset[str]:
     """Inputs whose bytes some other group, or a result in place, overwrites."""
-    spans = [
-        (o, o + b.bytes, b) for b, o in zip(storage.blocks, layout.offsets, strict=True)
-    ]
     found = set()
     for name in graph.inputs:
         owner = storage.block_of.get(views.of(name).root)
         if owner is None:
             continue
         groups = [r for r, o in storage.block_of.items() if o == owner]
-        mine = next(s for s in spans if s[2].name == owner)
-        others = (s for s in spans if s[2] is not mine[2])
-        overlap = any(s[0] < mine[1] and mine[0] < s[1] for s in others)
+        mine = spots[owner]
+        overlap = any(mine.meets(s) for s in spots.values() if s is not mine)
         if overlap or len(groups) > 1:
             found.add(name)
     return frozenset(found)

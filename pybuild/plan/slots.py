@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.candidate import Candidate, Packed
+from pybuild.plan.storage import Block
 
-Key = tuple[tuple[str, ...], int]
+Key = tuple[tuple[str, ...], int, int]
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,9 @@ class Slot:
     sources  the user's parameters that it is made of; (): a constant, packed in flash
     value    what the model came with
     title    what people call it: the parameter, or the layer and what it is there
-    copy_of  the slot that already holds the parameter, in another arrangement; ""
+    copy_of  the slot that already holds the parameter, in another arrangement or for
+             another device; ""
+    device   whose memory it is copied to; 0: it is read where it is bound
     """
 
     tensor: Tensor
@@ -34,15 +37,30 @@ class Slot:
     value: Array = field(compare=False, repr=False)
     title: str
     copy_of: str = ""
+    device: int = 0
+
+    @property
+    def home(self) -> str:
+        """The name of the memory that it has on its device."""
+        return f"{self.name} (parameter)"
 
     @property
     def name(self) -> str:
         return self.tensor.name
 
 
-def key_of(packed: Packed) -> Key:
+def key_of(packed: Packed, node: Node) -> Key:
     """What slots are told apart by."""
-    return packed.parameters, packed.layout
+    return packed.parameters, packed.layout, node.device
+
+
+def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
+    """The memory of parameters on devices, theirs alone, by the name of the slot."""
+    return {
+        slot.name: Block(slot.home, slot.value.nbytes, -1, steps)
+        for slot in slots
+        if slot.device
+    }
 
 
 def find_slots(
@@ -53,7 +71,7 @@ def find_slots(
     taken: dict[str, str] = {}
     for node, candidate in steps:
         for packed in candidate.constants:
-            key = key_of(packed)
+            key = key_of(packed, node)
             if packed.parameters and key not in slots:
                 slots[key] = _slot(graph, node, packed, taken)
     return slots
@@ -77,7 +95,8 @@ def _slot(graph: Graph, node: Node, packed: Packed, taken: dict[str, str]) -> Sl
         shape = graph.tensor(packed.parameters[0]).shape
     tensor = Tensor(name, shape, DType.of(packed.array))
     title = name if sources else f"{node.name} {packed.role}"
-    return Slot(tensor, packed.layout, sources, packed.array, title, copy_of)
+    given = packed.layout, sources, packed.array, title, copy_of, node.device
+    return Slot(tensor, *given)
 
 
 def _own_name(graph: Graph, packed: Packed) -> str:

@@ -142,6 +142,11 @@ class Storage:
     block_of: Mapping[str, str]
 
 
+def scratch_of(node: Node) -> str:
+    """The name of a node's working memory."""
+    return f"{node.output} (scratch)"
+
+
 @dataclass
 class _Life:
     bytes: int
@@ -184,7 +189,7 @@ def groups(
 def scratch(steps: Sequence[tuple[Node, Candidate]]) -> list[Block]:
     """The working memory of each step that needs some."""
     return [
-        Block(f"{node.output} (scratch)", candidate.scratch, index, index)
+        Block(scratch_of(node), candidate.scratch, index, index)
         for index, (node, candidate) in enumerate(steps)
         if candidate.scratch
     ]

@@ -14,12 +14,22 @@ class Target:
     int8_blocks, float_blocks  sums that its registers hold at once, largest first
     features                   instructions beyond the plain ones:
                                "dsp": pairs of int16, words at any address
+    operators  what it can compute; None: everything
+    pace       time that one of a kernel's estimated instructions takes
+    copy_pace, copy_start      time to move a byte to or from it, and to begin
     """
 
     name: str
     int8_blocks: tuple[int, ...] = (4, 1)
     float_blocks: tuple[int, ...] = (8, 1)
     features: frozenset[str] = frozenset()
+    operators: frozenset[str] | None = None
+    pace: float = 1.0
+    copy_pace: float = 0.25
+    copy_start: float = 100.0
+
+    def can(self, op: str) -> bool:
+        return self.operators is None or op in self.operators
 
 
 # cores with 13 integer and 32 single-precision registers are all alike here

@@ -80,8 +80,9 @@ def _split() -> Graph:
     )
     value = np.array([[1, np.nan], [-0.0, np.inf]], np.float32)
     return Graph(
-        "net", "net.py", nodes, tensors, ("x", "q"), ("y", "x", "q", "s"), {"w": value}
-    )
+        "net", "net.py", nodes, tensors, ("x", "q"), ("y", "x", "q", "s"), {"w": value},
+        homes={"y": 2},
+    )  # fmt: skip
 
 
 def test_names_devices_and_bits_come_back() -> None:

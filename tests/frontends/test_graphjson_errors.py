@@ -218,7 +218,10 @@ def test_parameters_that_do_not_fit() -> None:
 @pytest.mark.parametrize(
     ("storages", "devices", "said"),
     [
-        ([0, 1, 2, 3], [0, 0, 0, 1], None),
+        ([0, 1, 2, 3], [0, 0, 0, 0], None),
+        ([0, 1, 2, 3], [0, 0, 0, 1],
+         "node 'relu' (clip): is on device 1, but reads 'dense', which is on device 0. "
+         "Hint: put a node with func_name \"__copy\" between them"),
         ([0, 1, 2, 0], [0, 0, 0, 1],
          "node 'relu' (clip): shares storage 0 with 'x', on device 1 and 0"),
     ],
@@ -229,7 +232,7 @@ def test_devices(storages: list[int], devices: list[int], said: str | None) -> N
     top["attrs"]["device_index"] = ["list_int", devices]
     data = json.dumps(top).encode()
     if said is None:
-        assert [n.device for n in graphjson.load("n", data, PARAMS).nodes] == [0, 1]
+        assert [n.device for n in graphjson.load("n", data, PARAMS).nodes] == [0, 0]
         return
     with pytest.raises(BuildError) as caught:
         graphjson.load("n", data, PARAMS)

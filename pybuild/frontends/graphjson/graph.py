@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
+from pybuild.frontends.graphjson.devices import uncopied
 from pybuild.frontends.graphjson.document import FREE, Document, Entry, Item
 from pybuild.frontends.graphjson.resolve import (
     attrs_of,
@@ -62,6 +63,7 @@ def to_graph(
         parameters=_parameters(document, constants, found),
         lazy=document.lazy,
         storage=_storage(document, names),
+        homes=_homes(document, names, constants),
     )
     found += _parameter_problems(document, graph, inputs)
     found += [Problem(graph.where(n), what) for n in graph.nodes for what in misfits(n)]
@@ -69,6 +71,7 @@ def to_graph(
         raise BuildError.of(found)
     verify(graph)
     found = [p for node in graph.nodes for p in _type_problems(graph, node)]
+    found += uncopied(graph)
     if found:
         raise BuildError.of(found)
     return graph
@@ -97,6 +100,19 @@ def _storage(document: Document, names: list[str]) -> dict[str, int]:
         return {}
     pairs = zip(names, document.entries, strict=True)
     return {name: e.storage for name, e in pairs if e.storage != FREE}
+
+
+def _homes(
+    document: Document, names: list[str], constants: Mapping[str, Array]
+) -> dict[str, int]:
+    """The devices of inputs and outputs, other than the CPU."""
+    ends = [document.items[node].first for node in document.inputs]
+    ends += [document.entry_of(head) for head in document.heads]
+    return {
+        names[end]: document.entries[end].device
+        for end in ends
+        if document.entries[end].device and names[end] not in constants
+    }
 
 
 # ---- tensors ------------------------------------------------------------------

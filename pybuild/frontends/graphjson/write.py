@@ -103,9 +103,14 @@ def _operator(
 
 
 def _devices(graph: Graph, sources: list[str]) -> list[int]:
-    """The device of each entry; an input is where it is first read."""
+    """The device of each entry; a constant is where it is first read."""
     readers = graph.consumers()
-    found = [readers[name][0].device if readers[name] else 0 for name in sources]
+    found = [
+        readers[name][0].device
+        if name in graph.constants and readers[name]
+        else graph.homes.get(name, 0)
+        for name in sources
+    ]
     return found + [node.device for node in graph.nodes for _ in node.outputs]
 
 

@@ -1,0 +1,75 @@
+"""Where the CPU must wait for a device: only where it would read what a copy has yet to
+write, or overwrite what a copy has yet to read. Devices do their work in order.
+
+Knows the bytes that steps touch in the memory of the CPU; no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes [start, end) of a piece of memory of the CPU."""
+
+    memory: str
+    start: int
+    end: int
+
+    def meets(self, other: Span) -> bool:
+        same = self.memory == other.memory
+        return same and self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True)
+class Touch:
+    """What a step does to the memory of the CPU.
+
+    device  that does it, in its own time; 0: the CPU, at once
+    """
+
+    device: int
+    reads: tuple[Span, ...] = ()
+    writes: tuple[Span, ...] = ()
+
+
+@dataclass
+class _Pending:
+    """What a device may still be going to read and write."""
+
+    reads: list[Span] = field(default_factory=list)
+    writes: list[Span] = field(default_factory=list)
+
+
+def waits(touches: Sequence[Touch]) -> list[tuple[int, ...]]:
+    """For each step the devices to be waited for just before it."""
+    pending: dict[int, _Pending] = {}
+    found = []
+    for touch in touches:
+        late = [
+            device
+            for device, work in sorted(pending.items())
+            if device != touch.device and _clash(touch, work)
+        ]
+        for device in late:
+            del pending[device]
+        found.append(tuple(late))
+        if touch.device:
+            work = pending.setdefault(touch.device, _Pending())
+            work.reads += touch.reads
+            work.writes += touch.writes
+    return found
+
+
+def _clash(touch: Touch, work: _Pending) -> bool:
+    return (
+        _meet(touch.reads, work.writes)
+        or _meet(touch.writes, work.writes)
+        or _meet(touch.writes, work.reads)
+    )
+
+
+def _meet(some: Iterable[Span], others: Sequence[Span]) -> bool:
+    return any(a.meets(b) for a in some for b in others)
