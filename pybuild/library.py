@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from pybuild.package.tree import tree_files
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
+from pybuild.run.devices import Device
 from pybuild.run.native import Net
 from pybuild.run.weights import Weights, packed_image
 from pybuild.targets.llvm import Llvm
@@ -166,28 +167,29 @@ class Library:
         net.run()
         return {**inputs, **net.outputs()}
 
-    def host(self, backend: str = "llvm") -> Net:
+    def host(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
         """An instance on this machine, driven through crt.
 
         backend  "llvm" (no compiler needed) or "c" (the generated C, compiled)
+        devices  of a model for several; (): the CPU does the work of all
         Errors   BuildError where "c" finds no compiler
         """
-        net = self.instance(backend)
+        net = self.instance(backend, devices)
         if self.plan.slots:
             net.load_params(self.weights)
         return net
 
-    def instance(self, backend: str = "llvm") -> Net:
+    def instance(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
         """As host(), with no parameter bound."""
         require(backend, ("llvm", "c"), "--backend")
         must_have_sources(func for func, _ in self.tables.kernels)
         if backend == "llvm":
             from pybuild.run.jit import jit_net
 
-            return jit_net(self.plan, self.tables)
+            return jit_net(self.plan, self.tables, devices)
         from pybuild.run.cc import compiled_net
 
-        return compiled_net(self.plan, self.name, self.sources())
+        return compiled_net(self.plan, self.name, self.sources(), devices)
 
     @functools.cached_property
     def weights(self) -> Weights:

@@ -38,7 +38,7 @@ _RESERVED = (
     "operands", "constants", "tensors", "regions", "check_int", "check_float",
     "check_size", "predict", "inputs", "outputs", "parameters",
     "params_image", "open_params", "load_params", "share_params", "release_params",
-    "layouts", "region_devices",
+    "layouts", "region_devices", "set_devices",
 )  # fmt: skip
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 
@@ -101,6 +101,7 @@ class _Maker:
 
     def _tensor(self, name: str, is_input: bool) -> TensorRow:
         tensor = self.plan.graph.tensor(name)
+        region = max(self.plan.places[name].region, 0)
         flags = CONSUMED if is_input and name in self.plan.consumed else 0
         if is_input and name in self.plan.lazy:
             flags = LAZY
@@ -110,7 +111,8 @@ class _Maker:
             at=self.plan.places[name].home,
             align=tensor.dtype.bytes,
             flags=flags,
-            region=max(self.plan.places[name].region, 0),
+            region=region,
+            device=self.plan.regions[region].device,
         )
 
     def _parameter(self, slot: Slot) -> TensorRow:
@@ -123,6 +125,7 @@ class _Maker:
             align=max(_SLOT_ALIGN, slot.tensor.dtype.bytes),
             flags=0 if spot else LAZY,
             region=spot.region if spot else 0,
+            device=slot.device,
             layout=slot.layout,
         )
 

@@ -6,6 +6,7 @@ from pybuild.dtype import DType
 from pybuild.emit.c import block_comment, expression
 from pybuild.emit.model_llvm import ABI
 from pybuild.emit.params_c import open_arguments
+from pybuild.emit.regions import macros, memory, set_devices_declaration
 from pybuild.emit.stateless import declarations
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.loop import const
@@ -29,10 +30,7 @@ def header_file(tables: Tables, banner: str) -> str:
         'extern "C" {',
         "#endif",
         "",
-        "/* Working memory: caller-owned, one per instance, aligned as below. */",
-        f"#define {upper}_ARENA_BYTES {tables.arena_bytes}u",
-        f"#define {upper}_ARENA_ALIGN {tables.region_align}u",
-        "",
+        *macros(tables),
     ]
     for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
         for index, row in enumerate(rows):
@@ -63,18 +61,10 @@ def _facts(row: TensorRow, prefix: str, role: str) -> list[str]:
 
 
 def _types(tables: Tables) -> list[str]:
-    name, upper = tables.name, tables.name.upper()
+    name = tables.name
     bases = tables.base_count
     words = max(1, -(-len(tables.inputs) // 32))
-    text = f"""\
-/* The memory that an instance lives in, for {name}_init. */
-struct {name}_memory {{
-    struct crt_region arena;
-}};
-
-/* Initialises a struct {name}_memory from an array. */
-#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}
-
+    head = f"""\
 /* One instance; caller-owned, as many as there are arenas. */
 struct {name} {{
     struct crt_graph graph;
@@ -90,7 +80,8 @@ extern const struct crt_model {name}_model;
  * Owner   memory stays the caller's and must outlive m
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
 int {name}_init(struct {name} *m, const struct {name}_memory *memory);
-
+"""
+    text = f"""\
 /* Forgets inputs and results; what is bound stays bound. */
 int {name}_reset(struct {name} *m);
 
@@ -108,7 +99,8 @@ int {name}_run(struct {name} *m);
 int {name}_selftest(struct {name} *m);
 #endif
 """
-    lines = text.split("\n")
+    lines = [*memory(tables), *head.split("\n"), *set_devices_declaration(tables)]
+    lines += text.split("\n")
     return [*lines, *_parameters(tables)] if tables.parameters else lines
 
 

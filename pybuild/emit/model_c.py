@@ -12,6 +12,7 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
+from pybuild.emit.regions import init_definition, size_macro
 from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
     CONSUMED,
@@ -170,16 +171,17 @@ def _model(tables: Tables) -> list[str]:
         f"struct crt_tensor {name}_tensors[]",
         (line for i, row in enumerate(rows) for line in _tensor(row, i, tables)),
     )
-    lines += _table(f"uint32_t {name}_regions[]", [f"    {name.upper()}_ARENA_BYTES,"])
+    sizes = [f"    {size_macro(tables, device)}," for _, device in tables.regions]
+    lines += _table(f"uint32_t {name}_regions[]", sizes)
     label = c_string(name) if tables.named else "NULL"
-    layouts, devices = "NULL", "NULL"
+    layouts, devices, accelerator = "NULL", "NULL", "NULL"
     unpack = "crt_lz4_unpack" if tables.unpacks else "NULL"
     if tables.parameters:
         layouts = f"{name}_layouts"
         numbers = (f"    {row.layout}u," for row in tables.parameters)
         lines += _table(f"uint32_t {layouts}[]", numbers)
     if tables.device_count > 1:
-        devices = f"{name}_region_devices"
+        devices, accelerator = f"{name}_region_devices", "&crt_accelerator"
         numbers = (f"    {device}," for _, device in tables.regions)
         lines += _table(f"uint8_t {devices}[]", numbers)
     counts = (
@@ -192,7 +194,7 @@ def _model(tables: Tables) -> list[str]:
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
-        f"    {devices}, {unpack}, NULL,",
+        f"    {devices}, {unpack}, {accelerator},",
         f"    {', '.join(map(str, counts))}",
         "};",
         "",
@@ -232,14 +234,7 @@ def functions(tables: Tables) -> list[str]:
         "    return m == NULL ? NULL : &m->graph;",
         "}",
         "",
-        f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)",
-        "{",
-        "    if (m == NULL || memory == NULL)",
-        "        return CRT_ERR_NULL;",
-        f"    return crt_graph_init(&m->graph, &{name}_model, m->base, m->fresh,",
-        "        &memory->arena, 1);",
-        "}",
-        "",
+        *init_definition(tables),
         f"int {name}_reset(struct {name} *m)",
         "{",
         f"    return crt_graph_reset({name}_graph(m));",

@@ -33,6 +33,8 @@ def module(tables: Tables, triple: str = "", layout: str = "") -> str:
     data = [_constant(c) for c in tables.constants]
     if tables.unpacks:
         head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
+    if tables.device_count > 1:
+        head.append("@crt_accelerator = external constant i8")
     return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
                       declarations(), ""])  # fmt: skip
 
@@ -136,19 +138,19 @@ def _model(tables: Tables) -> list[str]:
         rows.append(_tensor(row, tables, index))
     lines.append(_array(f"{name}_tensors", _TENSOR, rows))
     lines.append(_array(f"{name}_regions", "i32", [str(b) for b, _ in tables.regions]))
-    layouts = devices = "null"
+    layouts = devices = accelerator = "null"
     if tables.parameters:
         layouts = f"@{name}_layouts"
         numbers = [str(row.layout) for row in tables.parameters]
         lines.append(_array(f"{name}_layouts", "i32", numbers))
     if tables.device_count > 1:
-        devices = f"@{name}_region_devices"
+        devices, accelerator = f"@{name}_region_devices", "@crt_accelerator"
         numbers = [str(device) for _, device in tables.regions]
         lines.append(_array(f"{name}_region_devices", "i8", numbers))
     parts = [_symbol(_name(tables))]
     parts += [f"@{name}_{part}" for part in ("stages", "steps", "tensors")]
     unpack = "@crt_lz4_unpack" if tables.unpacks else "null"
-    parts += [layouts, f"@{name}_regions", devices, unpack, "null"]
+    parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
     fields: list[tuple[str, object]] = [("i32", ABI)]
     fields += [("ptr", part) for part in parts]
     counts = (

@@ -22,6 +22,7 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
         for index, row in enumerate(rows):
             symbol = f"{name}_selftest_{role}_{index}"
             parts += _vector(row, symbol, values[row.tensor.name])
+        parts += _taken(name, rows) if role == "output" else []
     parts += _compare(tables)
     parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
     for index, row in enumerate(tables.inputs):
@@ -36,6 +37,8 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
     parts += [f"    error = {name}_run(m);", "    if (error != CRT_OK)"]
     parts += ["        return error;"]
     for index, row in enumerate(tables.outputs):
+        if row.device:
+            parts += _take(name, index)
         parts += _check(row, name, index, values[row.tensor.name])
     return "\n".join([*parts, "    return CRT_OK;", "}", "", "#endif", ""])
 
@@ -82,8 +85,30 @@ def _compare(tables: Tables) -> list[str]:
     return lines
 
 
+def _taken(name: str, rows: tuple[TensorRow, ...]) -> list[str]:
+    """Memory for outputs that are on devices."""
+    return [
+        f"static {row.tensor.dtype.c} {name}_taken_{index}[{row.tensor.size}];"
+        for index, row in enumerate(rows)
+        if row.device
+    ]
+
+
+def _take(name: str, index: int) -> list[str]:
+    """Copies an output from its device."""
+    have = f"{name}_taken_{index}"
+    return [
+        f"    error = crt_graph_get_output(&m->graph, {index}, {have},",
+        f"        (uint32_t)sizeof {have});",
+        "    if (error != CRT_OK)",
+        "        return error;",
+    ]
+
+
 def _check(row: TensorRow, name: str, index: int, value: Array) -> list[str]:
     have, want = f"{name}_{row.symbol}(m)", f"{name}_selftest_output_{index}"
+    if row.device:
+        have = f"{name}_taken_{index}"
     if row.tensor.dtype is DType.FLOAT32:
         largest = float(np.abs(value).max()) if value.size else 0.0
         most = f"{max(largest, 1e-6) * FLOAT_TOLERANCE:.3e}f"

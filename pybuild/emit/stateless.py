@@ -25,38 +25,50 @@ def declarations(tables: Tables) -> list[str]:
         ]
     lines += _struct(f"{name}_inputs", members)
     lines += _struct(f"{name}_outputs", [_pointer(row) for row in tables.outputs])
-    upper = name.upper()
+    where = "arena" if tables.device_count == 1 else "memory"
     lines += [
-        "/* Runs the model once in `arena`, without an instance: that is on the",
+        f"/* Runs the model once in `{where}`, without an instance: that is on the",
         " * stack, and nothing is kept.",
         " *",
         *told,
         " *",
-        f" * Units   arena: {upper}_ARENA_BYTES, aligned to {upper}_ARENA_ALIGN",
+        *_memory_told(tables),
         " * Owner   all memory is the caller's, and free again afterwards",
         " * Thread  any number at once, each with an arena and outputs of its own",
         " * Errors  CRT_ERR_NULL, CRT_ERR_ALIGN; CRT_ERR_INPUT_MISSING: one is NULL",
         " */",
     ]
-    return [*lines, *_head(name, ";"), ""]
+    return [*lines, *_head(tables, ";"), ""]
 
 
 def definition(tables: Tables) -> list[str]:
     """The part of NAME.c."""
     name = tables.name
+    given, devices = "&memory", []
+    if tables.device_count == 1:
+        devices = [
+            f"    const struct {name}_memory memory = {{{{arena,",
+            f"        {name.upper()}_ARENA_BYTES}}}};",
+        ]
+    else:
+        given = "memory"
     lines = [
-        *_head(name, ""),
+        *_head(tables, ""),
         "{",
         f"    struct {name} m;",
-        f"    const struct {name}_memory memory = {{{{arena,",
-        f"        {name.upper()}_ARENA_BYTES}}}};",
+        *devices,
         "    int error;",
         *(["    uint32_t i;"] if tables.parameters else []),
         "",
         "    if (inputs == NULL || outputs == NULL)",
         "        return CRT_ERR_NULL;",
-        f"    error = {name}_init(&m, &memory);",
+        f"    error = {name}_init(&m, {given});",
     ]
+    if tables.device_count > 1:
+        lines += [
+            "    if (error == CRT_OK)",
+            f"        error = {name}_set_devices(&m, devices);",
+        ]
     for role, rows in (("inputs", tables.inputs), ("outputs", tables.outputs)):
         for row in rows:
             lines += [
@@ -74,7 +86,24 @@ def definition(tables: Tables) -> list[str]:
     ]
 
 
-def _head(name: str, end: str) -> list[str]:
+def _memory_told(tables: Tables) -> list[str]:
+    upper = tables.name.upper()
+    if tables.device_count == 1:
+        return [
+            f" * Units   arena: {upper}_ARENA_BYTES, aligned to {upper}_ARENA_ALIGN"
+        ]
+    return [f" * Shapes  devices[{upper}_DEVICE_COUNT], the first is the CPU"]
+
+
+def _head(tables: Tables, end: str) -> list[str]:
+    name = tables.name
+    if tables.device_count > 1:
+        return [
+            f"int {name}_predict(const struct {name}_memory *memory,",
+            "    const struct crt_device *devices,",
+            f"    const struct {name}_inputs *inputs,",
+            f"    const struct {name}_outputs *outputs){end}",
+        ]
     return [
         f"int {name}_predict(void *arena, const struct {name}_inputs *inputs,",
         f"    const struct {name}_outputs *outputs){end}",

@@ -70,6 +70,7 @@ class StepRow:
 class TensorRow:
     """struct crt_tensor, and the tensor's name in C.
 
+    device  whose memory the home is in
     layout  of a parameter: 0 for row-major, else the number of an arrangement
     """
 
@@ -79,6 +80,7 @@ class TensorRow:
     align: int
     flags: int
     region: int = 0
+    device: int = 0
     layout: int = 0
 
 

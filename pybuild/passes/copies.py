@@ -25,8 +25,10 @@ class _Copier:
         self.made: dict[tuple[str, int], str] = {}
         self.readers: dict[str, list[int]] = {}
         for node in graph.nodes:
-            for name in node.inputs:
-                self.readers.setdefault(name, []).append(node.device)
+            start, end = self.crossings.get(node.output, (1, 1))
+            reader = node.device if start == end else 0
+            for name in node.inputs if start and end else ():
+                self.readers.setdefault(name, []).append(reader)
 
     def run(self) -> Graph:
         for node in self.graph.nodes:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.install import crt_include, crt_sources, host_compiler
 from pybuild.plan.plan import Plan
+from pybuild.run.devices import Device
 from pybuild.run.native import Net
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 
 
-def compiled_net(plan: Plan, name: str, sources: Mapping[str, str]) -> Net:
+def compiled_net(
+    plan: Plan,
+    name: str,
+    sources: Mapping[str, str],
+    devices: Sequence[Device] = (),
+) -> Net:
     """An instance of a model compiled by the C compiler of this machine.
 
     Errors  BuildError without a compiler, or with its message
@@ -27,7 +33,7 @@ def compiled_net(plan: Plan, name: str, sources: Mapping[str, str]) -> Net:
     library = root / f"{name}.so"
     files = [str(root / f) for f in sorted(sources) if f.endswith(".c")]
     compile_shared([*files, *map(str, crt_sources())], [root], library)
-    return Net.load(plan, library, name, folder)
+    return Net.load(plan, library, name, folder, devices)
 
 
 def compile_shared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pybuild.errors import BuildError
 from pybuild.install import host_compiler, host_library
 from pybuild.plan.plan import Plan
 from pybuild.run.cc import compile_shared
+from pybuild.run.devices import Device
 from pybuild.run.native import Net
 
 # what tables refer to in crt
@@ -119,7 +120,7 @@ class Jit:
         self.model = int(self._engine.get_global_value_address(f"{tables.name}_model"))
 
 
-def jit_net(plan: Plan, tables: Tables) -> Net:
+def jit_net(plan: Plan, tables: Tables, devices: Sequence[Device] = ()) -> Net:
     """An instance of a model compiled in memory for this machine."""
     jit = Jit(tables)
-    return Net(plan, host_library(), jit.model, jit)
+    return Net(plan, host_library(), jit.model, jit, devices)

@@ -16,13 +16,14 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Quant, Tensor
 from pybuild.params.image import DTYPES
-from pybuild.plan.plan import ARENA_ALIGN, Plan
+from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError, check, errors, ffi
+from pybuild.run.devices import Device, device_table
 from pybuild.run.weights import Weights
 
 Key = str | int
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
-_UNBOUND, _NO_OUTPUT = -14, -12
+_UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
 
 
@@ -36,17 +37,11 @@ class UnknownName(KeyError, RuntimeError, AttributeError):
         return str(self.args[0])
 
 
-def aligned(size: int) -> Array:
-    """Zeros for a region of memory."""
-    memory = np.zeros(max(size, 1) + ARENA_ALIGN, np.uint8)
-    shift = -memory.ctypes.data % ARENA_ALIGN
-    return memory[shift : shift + max(size, 1)]
-
-
 class Net:
     """One instance of a model: set, run, get.
 
     plan    what was built, for recording; a function of it, if it is seldom asked for
+    devices  of a model for several; (): the CPU does the work of all
     Owner   memory and bound arrays are kept alive by this object
     Thread  one thread at a time; run() releases the interpreter lock
     Errors  KeyError listing the known names; ValueError for a wrong shape or type;
@@ -54,7 +49,12 @@ class Net:
     """
 
     def __init__(
-        self, plan: Plan | Callable[[], Plan], library: Path, model: int, keep: object
+        self,
+        plan: Plan | Callable[[], Plan],
+        library: Path,
+        model: int,
+        keep: object,
+        devices: Sequence[Device] = (),
     ) -> None:
         self._plan = plan
         self._keep, self._library = keep, library
@@ -68,18 +68,24 @@ class Net:
         self._sources: list[Weights] = []
         self._turn: Any = None
         self._bound: dict[int, Array] = {}
+        self.devices = device_table(int(self._model.device_count), devices)
         self._new_instance()
         self._run = self._lib.crt_graph_run
         self._put = self._lib.crt_graph_set_input
 
     @classmethod
     def load(
-        cls, plan: Plan | Callable[[], Plan], library: Path, name: str, keep: object
+        cls,
+        plan: Plan | Callable[[], Plan],
+        library: Path,
+        name: str,
+        keep: object,
+        devices: Sequence[Device] = (),
     ) -> Net:
         """A model compiled, with crt, into a shared library."""
         symbols = ctypes.CDLL(str(library))
         address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
-        return cls(plan, library, address, (symbols, keep))
+        return cls(plan, library, address, (symbols, keep), devices)
 
     def another(self) -> Net:
         """A further instance of the same code, with no parameter bound."""
@@ -131,12 +137,22 @@ class Net:
         self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
         self._pointers = new("void *[]", max(int(model.pointer_count), 1))
         self._graph = new("struct crt_graph *")
-        self.use_memory([aligned(size) for size in self.region_bytes])
+        self._table = new("struct crt_device[]", [d.struct for d in self.devices])
+        sizes = zip(self.region_bytes, self.region_devices, strict=True)
+        self.use_memory([self.devices[d].allocate(size) for size, d in sizes])
 
     @property
     def region_bytes(self) -> list[int]:
         """What each region of memory must hold."""
         return list(self._model.region_bytes[0 : self._model.region_count])
+
+    @property
+    def region_devices(self) -> list[int]:
+        """Whose each region of memory is."""
+        count = self._model.region_count
+        if not self._model.region_devices:
+            return [0] * count
+        return list(self._model.region_devices[0:count])
 
     def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
         """Moves the instance; inputs, results and bindings of them are forgotten.
@@ -154,6 +170,9 @@ class Net:
             check(self._lib.crt_graph_share_storage(self._graph, self._ffi.NULL))
         given = (self._graph, self._model, self._base, self._fresh, regions)
         check(self._lib.crt_graph_init(*given, len(memory)))
+        check(
+            self._lib.crt_graph_set_devices(self._graph, self._table, len(self.devices))
+        )
         for index, pointer in enumerate(kept, weights):
             self._base[index] = pointer
         if turn is not None:
@@ -240,7 +259,7 @@ class Net:
         """The memory of an input, to be filled; counts as given."""
         index = self._index(key, self.inputs, "input")
         if not self._lib.crt_graph_input(self._graph, index):
-            kind = errors()[_UNBOUND]
+            kind = errors()[_DEVICE if self._is_remote(index) else _UNBOUND]
             name = self.inputs[index].name
             raise kind(f"{kind.__name__}: {kind.__doc__}: '{name}'")
         return self._view(index, self.inputs[index])
@@ -250,7 +269,14 @@ class Net:
         index = self._index(key, self.results, "output")
         if not self._graph.valid:
             check(_NO_OUTPUT)
+        if self._is_remote(len(self.inputs) + index):
+            check(_DEVICE)
         return self._view(len(self.inputs) + index, self.results[index])
+
+    def _is_remote(self, slot: int) -> bool:
+        """Whether a tensor is in the memory of a device: it can only be copied."""
+        there = self._model.tensors[slot]
+        return self.region_devices[there.region] != 0
 
     def _view(self, slot: int, tensor: Tensor) -> Array:
         if slot in self._bound:

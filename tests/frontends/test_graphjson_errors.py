@@ -220,7 +220,7 @@ def test_parameters_that_do_not_fit() -> None:
     [
         ([0, 1, 2, 3], [0, 0, 0, 0], None),
         ([0, 1, 2, 3], [0, 0, 0, 1],
-         "node 'relu' (clip): is on device 1, but reads 'dense', which is on device 0. "
+         "node 'relu' (clip): is on device 1, but reads 'h', which is on device 0. "
          "Hint: put a node with func_name \"__copy\" between them"),
         ([0, 1, 2, 0], [0, 0, 0, 1],
          "node 'relu' (clip): shares storage 0 with 'x', on device 1 and 0"),

@@ -49,6 +49,18 @@ def simple(function: str = "myadd", shape: list[int] | None = None) -> dict[str,
     return graph(nodes, [0, 1], [[2, 0]], [shape or [4]] * 3)
 
 
+def simplex() -> dict[str, Any]:
+    """A + B on one device, minus C on another."""
+    nodes = [
+        null("A"), null("B"), call("add", "elemwise_add", [[0, 0], [1, 0]]),
+        call("__copy_add_to_sub", "__copy", [[2, 0]]), null("C"),
+        call("sub", "elemwise_sub", [[3, 0], [4, 0]]),
+    ]  # fmt: skip
+    top = graph(nodes, [0, 1, 4], [[5, 0, 0]], [[4]] * 6, storage=[3, 4, 0, 1, 5, 2])
+    top["attrs"]["device_index"] = ["list_int", [2, 2, 2, 1, 1, 1]]
+    return top
+
+
 def duplex(devices: bool = True) -> dict[str, Any]:
     """A + B on one device, minus C on another, plus D on the first again."""
     nodes = [

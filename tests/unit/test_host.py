@@ -11,7 +11,8 @@ import pytest
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
 from pybuild.run.abi import CrtError, errors
-from pybuild.run.native import Net, aligned
+from pybuild.run.devices import aligned
+from pybuild.run.native import Net
 from pybuild.run.record import layer_seconds
 from tests.networks import classifier
 
