@@ -276,7 +276,7 @@ class Net:
     def _is_remote(self, slot: int) -> bool:
         """Whether a tensor is in the memory of a device: it can only be copied."""
         there = self._model.tensors[slot]
-        return self.region_devices[there.region] != 0
+        return self.region_devices[int(there.region)] != 0
 
     def _view(self, slot: int, tensor: Tensor) -> Array:
         if slot in self._bound:

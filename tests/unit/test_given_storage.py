@@ -129,7 +129,9 @@ STORAGE_ERRORS: list[tuple[dict[str, Any], str]] = [
     (chain(0, 1, 0), "node 'r1' (relu): writes over 'x' (storage 0), an input"),
     ({"late": ["x"], **chain(0, 1, 0)},
      "node 'r1' (relu): writes over 'x' (storage 0), an input that is bound late"),
-    ({"devices": [0, 0, 1], **chain(0, 1, 2)}, ""),
+    ({"devices": [0, 0, 1], **chain(0, 1, 2)},
+     "node 'r1' (clip): is on device 1, but reads 'r0', which is on device 0. "
+     "Hint: put a node with func_name \"__copy\" between them"),
     ({"devices": [0, 0, 1, 1], **chain(0, 1, 2, 1)},
      "node 'r2' (relu): shares storage 1 with 'r0', on device 1 and 0"),
     (graph([null("x"), call("v", "__nop", [[0, 0]])], [0], [[1, 0]], [[4], [2, 2]],

@@ -1,6 +1,7 @@
 """Whether every node of a graph JSON file reads tensors of its own device.
 
-Copies between devices are nodes of the file: functions named __copy.
+Copies between devices are nodes of the file: functions named __copy. Inputs and
+parameters that several devices read need none: they are placed on all of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ def uncopied(graph: Graph) -> Iterator[Problem]:
         if node.output in crossings:
             continue
         for name in node.inputs:
+            if name in graph.inputs:
+                continue
             if at.get(name, node.device) != node.device:
                 what = f"is on device {node.device}, but reads '{name}', "
                 what += f"which is on device {at[name]}"
