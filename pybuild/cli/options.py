@@ -7,7 +7,7 @@ import re
 from typing import NoReturn
 
 from pybuild import __version__
-from pybuild.cli import params
+from pybuild.cli import boards, params
 
 USAGE = 64
 
@@ -61,8 +61,9 @@ def parser() -> argparse.ArgumentParser:
     build = _verb(verbs, "build", "a model as a tree of sources", nargs="+")
     check = _verb(verbs, "check", "compare every back end with a reference")
     bench = _verb(verbs, "bench", "time a model, whole and by layer")
-    for verb in (inspect, build, check, bench):
-        _build_options(verb)
+    run = _verb(verbs, "run", "run a model once, here or on a board")
+    for verb in (inspect, build, check, bench, run):
+        _build_options(verb, words=verb is not run)
         verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
     text = "C sources, or an object for --target that no compiler is needed for"
@@ -72,8 +73,13 @@ def parser() -> argparse.ArgumentParser:
     )
     _check_options(check)
     _bench_options(bench)
+    boards.run_options(run)
+    for verb in (check, bench, run):
+        boards.device_options(verb)
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
+    text = "list the boards, or write what a firmware project needs of one"
+    boards.add_parser(verbs.add_parser("boards", help=text, description=text))
     return top
 
 
@@ -93,13 +99,15 @@ def _verb(
     return verb
 
 
-def _build_options(verb: argparse.ArgumentParser) -> None:
+def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add = verb.add_argument_group("build").add_argument
     add("--name", help="prefix of every C name; default: the file's name")
-    add("--target", default="generic", metavar="CPU", help="whose instructions to use")
+    add("--target", metavar="CPU", help="whose instructions to use")
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
-    add("--input", choices=("reuse", "keep"), default="reuse", help="inputs after run")
+    if words:
+        choices = ("reuse", "keep")
+        add("--input", choices=choices, default="reuse", help="inputs after run")
     add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
     add("--names", choices=("full", "ids"), default="full", help="strings in flash")
     text = "weights that can be loaded and shared: 'replaceable' for all, or a NAME"
@@ -123,7 +131,6 @@ def _check_options(verb: argparse.ArgumentParser) -> None:
 
 def _bench_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("bench").add_argument
-    add("--on", choices=("host",), default="host")
     add("--runs", type=count, default=50, metavar="N")
     add("--seed", type=int, default=0, metavar="N")
     add("--backend", choices=("c", "llvm"), default="llvm")

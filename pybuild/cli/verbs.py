@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pybuild
-from pybuild.cli import tables
+from pybuild.cli import boards, tables
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.errors import BuildError, Problem
@@ -90,6 +90,8 @@ def check(args: argparse.Namespace) -> Outcome:
         hint = "crt check MODEL with the options of the build"
         raise BuildError(args.model, "is a folder; check takes the model file", hint)
     library = _built(args, args.model)
+    if args.on != boards.HOST:
+        return boards.check(args, library)
     with working(f"checking {Path(args.model).name}") as progress:
         result = compare(
             args.model,
@@ -110,6 +112,8 @@ def bench(args: argparse.Namespace) -> Outcome:
     from pybuild.run.bench import bench as measure
 
     library = _built(args, args.model)
+    if args.on != boards.HOST:
+        return boards.bench(args, library)
     with working(f"timing {Path(args.model).name}"):
         result = measure(
             library,
@@ -123,12 +127,19 @@ def bench(args: argparse.Namespace) -> Outcome:
     return OK, result.to_json()
 
 
+def run(args: argparse.Namespace) -> Outcome:
+    """Runs once on the arrays of a file."""
+    return boards.run(args, _built(args, args.model))
+
+
 VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "inspect": inspect,
     "build": build,
     "check": check,
     "bench": bench,
+    "run": run,
     "params": params,
+    "boards": boards.boards,
 }
 
 
@@ -143,7 +154,7 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
             name=args.name,
             rounding=args.rounding,
             input=args.input,
-            target=args.target,
+            target=boards.target_of(args),
             optimise=args.optimise,
             ram_limit=args.ram_limit,
             layout=dict(args.layout),

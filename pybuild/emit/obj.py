@@ -15,8 +15,12 @@ from pybuild.emit.model_llvm import ABI, module
 from pybuild.emit.tables import Tables
 from pybuild.targets.llvm import Llvm
 
-# of every kernel; without optsize code is up to a fifth larger and no faster
-_ATTRIBUTES = "nounwind optsize"
+# per --optimise: attributes of every kernel
+_ATTRIBUTES = {
+    "size": "nounwind minsize optsize",
+    "balanced": "nounwind optsize",
+    "speed": "nounwind",
+}
 _DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
 _CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
 
@@ -75,8 +79,7 @@ def _lock(name: str) -> list[str]:
 
 
 def _attributes(optimise: str) -> list[str]:
-    least = " minsize" if optimise == "size" else ""
-    return [f"attributes #0 = {{ {_ATTRIBUTES}{least} }}", ""]
+    return [f"attributes #0 = {{ {_ATTRIBUTES[optimise]} }}", ""]
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pybuild.dtype import DType
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 
@@ -19,7 +20,24 @@ _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
 _NEEDED = ("array", "error", "graph", "run")
 _WITH_PARAMETERS = ("crc", "lz4", "params", "unpack", "weights")
-_PRINT = {"float32": ("%g", "(double)"), "int64": ("%lld", "(long long)")}
+_PRINT = {"int64": ("%lld", "(long long)")}
+_PRINT_FLOAT = """\
+/* Prints six digits after the point: on boards printf often knows no floats. */
+static void print_float(float value)
+{
+    const float size = value < 0 ? -value : value;
+    unsigned long whole;
+
+    if (!(size < 4e9f)) {
+        printf(" (large)");
+        return;
+    }
+    whole = (unsigned long)size;
+    printf(" %s%lu.%06lu", value < 0 ? "-" : "", whole,
+           (unsigned long)((size - (float)whole) * 1e6f));
+}
+
+"""
 
 
 def tree_files(
@@ -39,6 +57,7 @@ def tree_files(
         "quoted_objects": ", ".join(f"'{o}'" for o in objects),
         "weights": _weights(tables),
         "open": _open(tables),
+        "functions": _PRINT_FLOAT if _any_float(tables) else "",
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
     for target, template in (
@@ -77,13 +96,21 @@ class _At(string.Template):
     delimiter = "@"
 
 
+def _any_float(tables: Tables) -> bool:
+    return any(row.tensor.dtype is DType.FLOAT32 for row in tables.outputs)
+
+
 def _print(row: TensorRow, name: str) -> str:
     form, cast = _PRINT.get(row.tensor.dtype.value, ("%d", "(int)"))
     prefix = f"{name.upper()}_{row.symbol.upper()}"
+    value = f"{name}_{row.symbol}(&model)[i]"
+    show = f'printf(" {form}", {cast}{value});'
+    if row.tensor.dtype is DType.FLOAT32:
+        show = f"print_float({value});"
     return f"""\
     printf("{row.symbol}:");
     for (i = 0; i < {prefix}_LEN && i < 12; i++)
-        printf(" {form}", {cast}{name}_{row.symbol}(&model)[i]);
+        {show}
     printf("\\n");"""
 
 

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
+from pybuild.targets.llvm import Llvm
 
 
 class Library(Protocol):
-    """A planned model: figures, and instances on this machine."""
+    """A planned model: figures, C files, and instances on this machine."""
 
     @property
     def plan(self) -> Plan: ...
 
     @property
     def report(self) -> Report: ...
+
+    @property
+    def processor(self) -> Llvm | None:
+        """Of the object; None: there is none, all is C."""
+        ...
+
+    def sources(self) -> Mapping[str, str]:
+        """The model's own header and C files: file name -> text."""
+        ...
+
+    def compiled(self) -> Mapping[str, str | bytes]:
+        """The object, the header and the little C beside it."""
+        ...
+
+    def files(self) -> Mapping[str, str | bytes]:
+        """The whole tree that a build writes: path -> content."""
+        ...
 
     def host(self, backend: str = "llvm") -> Net:
         """An instance; BuildError where the back end cannot work here."""

@@ -56,6 +56,26 @@ static inline void crt_lower_flag(uint32_t *flag)
 #endif
 }
 
+/* What a program gets from its board: boards/NAME/board.c and boards/common
+ * define these for simulators. The graph executor calls none of them.
+ *
+ * Thread  one at a time */
+
+/* Prepares the console; start-up code calls it before main. */
+void crt_port_init(void);
+
+/* Sends a byte; waits while the line is busy. */
+void crt_port_put(uint8_t byte);
+
+/* The byte that came next, or -1: none has come. */
+int crt_port_get(void);
+
+/* A free-running counter at the processor's clock; turns around at 2^32. */
+uint32_t crt_port_ticks(void);
+
+/* Ends the program; a simulator gives the code back to its caller. */
+void crt_port_exit(int code);
+
 #ifdef __cplusplus
 }
 #endif

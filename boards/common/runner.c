@@ -1,0 +1,140 @@
+/* runner.c: firmware that runs a model on every input set of a file and writes
+ * what it gave to another: for crt run, check and bench.
+ * Knows the model through the generated firmware_model.h. */
+#include "board.h"
+
+#include "crt/port.h"
+#include "firmware_model.h"
+
+#define PAINT  0xC5C5C5C5u
+#define MARGIN 64u     /* bytes below the stack pointer that are not painted */
+#define FAR    0x8000u /* bytes of stack that are painted at most */
+
+enum { BAD_FILE = 90, STACK_OVERFLOW = 91 };
+
+extern uint32_t board_stack_low[];
+
+static uint8_t arena[MODEL_ARENA_BYTES]
+    __attribute__((aligned(MODEL_ARENA_ALIGN)));
+static MODEL_STRUCT model;
+static int32_t given;
+static int32_t results;
+
+/* The end of what is painted: that of the stack, or far below `here`. */
+static uint32_t *low(const uint32_t *here)
+{
+    const uintptr_t end = (uintptr_t)board_stack_low;
+    const uintptr_t far = (uintptr_t)here - FAR;
+
+    return (uint32_t *)((uintptr_t)here - end < FAR ? end : far);
+}
+
+/* The stack from its end up to near the present frame. */
+static void paint(const uint32_t *here)
+{
+    uint32_t *p;
+
+    for (p = low(here); p < here - MARGIN / 4u; p++)
+        *p = PAINT;
+}
+
+/* Bytes of stack below `here` that are no longer painted. */
+static uint32_t used(const uint32_t *here)
+{
+    const uint32_t *p = low(here);
+
+    while (p < here && *p == PAINT)
+        p++;
+    return (uint32_t)((const uint8_t *)here - (const uint8_t *)p);
+}
+
+#ifdef RECORD
+/* Writes step, first row and the rows of it: pybuild puts tensors together. */
+static int record(void *context, uint32_t step, uint32_t first_row,
+                  uint32_t count, const void *rows)
+{
+    const uint32_t bytes = count * model_row_bytes[step];
+    const uint32_t head[3] = {step, first_row, bytes};
+
+    (void)context;
+    return board_write(results, head, sizeof head) != (int32_t)sizeof head ||
+           board_write(results, rows, bytes) != (int32_t)bytes;
+}
+#endif
+
+/* Reads one set of inputs to where the model wants them.
+ *
+ * Errors  1 at the end of the file, or where it cannot be read */
+static int take_inputs(void)
+{
+    int i;
+
+    for (i = 0; i < crt_graph_input_count(&model.graph); i++) {
+        const struct crt_tensor *info =
+            crt_graph_input_info(&model.graph, (uint32_t)i);
+        void *data = crt_graph_input(&model.graph, (uint32_t)i);
+
+        if (board_read(given, data, info->bytes) != (int32_t)info->bytes)
+            return 1;
+    }
+    return 0;
+}
+
+static int give_outputs(void)
+{
+    int i;
+
+    for (i = 0; i < crt_graph_output_count(&model.graph); i++) {
+        const struct crt_tensor *info =
+            crt_graph_output_info(&model.graph, (uint32_t)i);
+        const void *data = crt_graph_output(&model.graph, (uint32_t)i);
+
+        if (board_write(results, data, info->bytes) != (int32_t)info->bytes)
+            return BAD_FILE;
+    }
+    return 0;
+}
+
+/* One inference with its stack measured.
+ *
+ * Errors  exit codes: 0, that of crt made positive, or STACK_OVERFLOW */
+static int measured_run(uint32_t *stack)
+{
+    uint32_t here;
+    int error;
+
+    paint(&here);
+    error = board_call((board_function *)MODEL_RUN, &model);
+    *stack = used(&here);
+    if (error == CRT_OK && *low(&here) != PAINT)
+        error = -STACK_OVERFLOW;
+    return -error;
+}
+
+int main(void)
+{
+    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY(arena);
+    int error = -MODEL_INIT(&model, &memory);
+    uint32_t stack = 0;
+    int32_t file;
+
+    given = board_open("crt.in", 0);
+    results = board_open("crt.out", 1);
+    if (given < 0 || results < 0)
+        error = BAD_FILE;
+#ifdef RECORD
+    if (error == 0)
+        error = -crt_graph_set_hook(&model.graph, record, 0);
+#endif
+    while (error == 0 && take_inputs() == 0) {
+        error = measured_run(&stack);
+        if (error == 0)
+            error = give_outputs();
+    }
+    board_close(results);
+    file = board_open("crt.stack", 1);
+    if (board_write(file, &stack, sizeof stack) != (int32_t)sizeof stack)
+        error = BAD_FILE;
+    board_close(file);
+    return error;
+}

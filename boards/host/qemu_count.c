@@ -1,0 +1,123 @@
+/* qemu_count.c: counts instructions by step in QEMU, as a TCG plugin.
+ * Source: QEMU's plugin API, version 1; declared here, so that no header of
+ * QEMU is needed. */
+#include "count.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t plugin_id;
+struct qemu_info;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef void on_block(plugin_id id, struct qemu_plugin_tb *block);
+typedef void on_exec(unsigned int cpu, void *user);
+typedef void on_read(unsigned int cpu, uint32_t info, uint64_t at, void *user);
+typedef void on_end(plugin_id id, void *user);
+enum { NO_REGISTERS = 0, READS_AND_WRITES = 3 };
+
+extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, on_block *f);
+extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block,
+                                                 on_exec *f, int flags,
+                                                 void *user);
+extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+                                             on_read *f, int flags, int kind,
+                                             void *user);
+extern void qemu_plugin_register_atexit_cb(plugin_id id, on_end *f, void *u);
+extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
+extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
+extern struct qemu_plugin_insn *
+qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
+
+extern int qemu_plugin_version;
+int qemu_plugin_version = 1;
+int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
+                        char **argv);
+
+static struct count count;
+static const char *out_file = "crt.counts";
+
+struct block {
+    uint64_t address;
+    uint64_t instructions;
+};
+
+static void executed(unsigned int cpu, void *user)
+{
+    const struct block *block = (const struct block *)user;
+
+    (void)cpu;
+    count_block(&count, block->address, block->instructions);
+}
+
+static void has_read(unsigned int cpu, uint32_t info, uint64_t at, void *user)
+{
+    (void)cpu;
+    (void)info;
+    (void)user;
+    count_read(&count, at);
+}
+
+static void translated(plugin_id id, struct qemu_plugin_tb *tb)
+{
+    struct block *block = malloc(sizeof *block); /* as long as QEMU lives */
+    size_t i;
+
+    (void)id;
+    if (block == NULL)
+        abort();
+    block->address = qemu_plugin_tb_vaddr(tb);
+    block->instructions = qemu_plugin_tb_n_insns(tb);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+    if (block->address < count.runtime || block->address >= count.runtime_end)
+        return;
+    for (i = 0; i < block->instructions; i++)
+        qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i),
+                                         has_read, NO_REGISTERS,
+                                         READS_AND_WRITES, NULL);
+}
+
+static void finished(plugin_id id, void *user)
+{
+    FILE *out = fopen(out_file, "w");
+    uint64_t i;
+
+    (void)id;
+    (void)user;
+    if (out == NULL)
+        return;
+    fprintf(out, "%llu\n", (unsigned long long)count.of_runtime);
+    for (i = 0; i < count.step_count; i++)
+        fprintf(out, "%llu\n", (unsigned long long)count.of_step[i]);
+    fclose(out);
+}
+
+/* Arguments: NAME=NUMBER for the first seven fields of struct count. */
+int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
+                        char **argv)
+{
+    static const char *const names[] = {"begin",       "end",   "runtime",
+                                        "runtime_end", "table", "step_bytes",
+                                        "step_count"};
+    uint64_t *const fields[] = {
+        &count.begin, &count.end,        &count.runtime,   &count.runtime_end,
+        &count.table, &count.step_bytes, &count.step_count};
+    size_t f;
+    int i;
+
+    (void)info;
+    for (i = 0; i < argc; i++) {
+        for (f = 0; f < sizeof names / sizeof names[0]; f++) {
+            const size_t n = strlen(names[f]);
+
+            if (strncmp(argv[i], names[f], n) == 0 && argv[i][n] == '=')
+                *fields[f] = strtoull(argv[i] + n + 1, NULL, 0);
+        }
+    }
+    if (count.step_bytes == 0 || count.step_count > MOST_STEPS)
+        return -1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_atexit_cb(id, finished, NULL);
+    return 0;
+}

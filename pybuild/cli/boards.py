@@ -1,0 +1,264 @@
+"""`crt boards`, `crt run`, and the `--on BOARD` of check and bench.
+
+Options, files in and out, tables; what a board does is pybuild.run.board's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import pybuild
+from pybuild.cli import tables
+from pybuild.cli.progress import working
+from pybuild.dtype import Array
+from pybuild.errors import BuildError, Problem
+
+if TYPE_CHECKING:
+    from pybuild.run.board.bench import BoardBench
+    from pybuild.run.board.device import Device
+
+HOST = "host"
+OK, MISMATCH = 0, 1
+TOOLCHAINS = ("auto", "gcc", "zig", "clang")
+SIMULATORS = ("auto", "qemu", "unicorn")
+SHOWN = 12  # values of an output that are printed
+
+Outcome = tuple[int, dict[str, Any]]
+
+
+# ---- options ------------------------------------------------------------------
+
+
+class _InputOrFile(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        word = values in ("reuse", "keep")
+        setattr(namespace, "input" if word else "input_file", values)
+
+
+def device_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("where").add_argument
+    add("--on", default=HOST, metavar="BOARD", help="host, a board, or its folder")
+    text = "what the board gets: C, or an object made by LLVM"
+    add("--emit", choices=("c", "obj"), default="c", help=text)
+    add("--toolchain", choices=TOOLCHAINS, default="auto")
+    add("--simulator", choices=SIMULATORS, default="auto")
+
+
+def run_options(verb: argparse.ArgumentParser) -> None:
+    """--input is that of a build too: a word of it, or the file to run on."""
+    verb.add_argument(
+        "--input",
+        action=_InputOrFile,
+        default="reuse",
+        metavar="FILE.npz",
+        help="an array for each input, by its name",
+    )
+    verb.set_defaults(input_file=None)
+    verb.add_argument("-o", "--out", metavar="FILE.npz", help="write the outputs there")
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("board", nargs="?", metavar="BOARD")
+    parser.add_argument(
+        "-o", "--out", metavar="DIR", help="write start-up, linker script, Meson files"
+    )
+    parser.add_argument("--toolchain", choices=TOOLCHAINS, default="auto")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+
+def target_of(args: argparse.Namespace) -> str:
+    """Whose kernels to build: as asked, else the board's core's."""
+    from pybuild.targets.board import load_board
+    from pybuild.targets.core import CORES
+
+    if args.target is not None:
+        core = CORES.get(args.target)
+        return core.target if core else str(args.target)
+    on = getattr(args, "on", HOST)
+    return "generic" if on == HOST else load_board(on).core.target
+
+
+def _device(args: argparse.Namespace) -> Device:
+    from pybuild.run.board.device import open_device
+    from pybuild.targets.core import CORES
+    from pybuild.targets.target import TARGETS
+
+    # kernels for no core in particular are built as code of the board's own
+    plain = args.target is None or (args.target in TARGETS and args.target not in CORES)
+    core = "" if plain else args.target
+    return open_device(args.on, args.toolchain, args.simulator, core, args.optimise)
+
+
+# ---- verbs --------------------------------------------------------------------
+
+
+def boards(args: argparse.Namespace) -> Outcome:
+    """All boards, or the files of one."""
+    if args.out is not None:
+        return _export(args)
+    from pybuild.run.board.available import board_facts
+
+    facts = board_facts(args.board)
+    if not args.json:
+        columns = [("board", "left"), ("cpu", "left"), ("flash", "right")]
+        columns += [("RAM", "right"), ("compilers", "left"), ("simulators", "left")]
+        columns += [("missing", "left")]
+        tables.table("", columns, [_row(one) for one in facts])
+    return OK, {"boards": facts}
+
+
+def _row(one: Mapping[str, Any]) -> list[str]:
+    tools = ", ".join(tool["name"] for tool in one["toolchains"]) or "none"
+    machines = ", ".join(one["simulators"]) or "none"
+    missing = "; ".join(one["missing"]) or "nothing"
+    sizes = [f"{one[key] // 1024:,}K" for key in ("flash", "ram")]
+    return [one["name"], one["cpu"], *sizes, tools, machines, missing]
+
+
+def _export(args: argparse.Namespace) -> Outcome:
+    from pybuild.package.tree import write_tree
+    from pybuild.run.board.export import board_files
+    from pybuild.targets.board import load_board
+    from pybuild.targets.toolchain import choose_toolchain
+
+    if args.board is None:
+        raise BuildError("--out", "needs a board", "crt boards BOARD -o DIR")
+    board = load_board(args.board)
+    files = board_files(board, choose_toolchain(args.toolchain, board.core))
+    write_tree(Path(args.out), files)
+    if not args.json:
+        print(f"wrote {args.out}")
+    return OK, {"board": board.name, "files": sorted(files)}
+
+
+def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
+    """Exit 1 where a value differs from this machine's."""
+    from pybuild.run.board.check import check_on_board
+
+    device = _device(args)
+    with working(f"checking {Path(args.model).name} on {device.board.name}"):
+        done = check_on_board(
+            device, library, args.model, args.samples, args.per_layer, args.seed
+        )
+    if not args.json:
+        tables.show_check(done.result)
+    return OK if done.result.ok else MISMATCH, done.to_json()
+
+
+def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
+    from pybuild.run.board.bench import bench_on_board
+
+    device = _device(args)
+    with working(f"counting {Path(args.model).name} on {device.board.name}"):
+        result = bench_on_board(device, library, args.seed)
+    if not args.json:
+        show_bench(result)
+    return OK, result.to_json()
+
+
+def show_bench(result: BoardBench) -> None:
+    columns = [("layer", "left"), ("operator", "left")]
+    columns += [("MACs", "right"), ("instructions", "right"), ("per MAC", "right")]
+    rows = [
+        [tables.short(x.name), x.op, f"{x.macs:,}", f"{x.instructions:,}",
+         f"{x.instructions / x.macs:.2f}" if x.macs else ""]
+        for x in result.layers
+    ]  # fmt: skip
+    device, ram, flash = result.device, result.ram, result.flash
+    where = f"{device.board.name} ({device.core.name})"
+    tables.table(f"{result.model} on {where}", columns, rows)
+    print(f"total  {result.instructions:,} instructions of one inference")
+    print(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
+    print(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
+    print(f", data {ram.data:,} bytes")
+    print(f"flash  runtime {flash.runtime:,}, kernels {flash.kernels:,}", end="")
+    print(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")
+    print(f", board {flash.board:,} bytes")
+    print(f"by     {device.toolchain}, {device.simulator.name}")
+
+
+def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
+    """One run on this machine or on a board."""
+    given = _inputs(args, library)
+    where: dict[str, Any] = {"board": HOST}
+    if args.on == HOST:
+        net = library.host("llvm")
+        outputs = net(**given)
+        net.close()
+    else:
+        from pybuild.run.board.device import run_samples
+
+        device = _device(args)
+        with working(f"running {Path(args.model).name} on {device.board.name}"):
+            (outputs,) = run_samples(device, library, [given])
+        where = device.to_json()
+    if args.out is not None:
+        np.savez(args.out, **outputs)  # type: ignore[arg-type]
+    if not args.json:
+        for name, value in outputs.items():
+            print(_shown(name, value))
+    plain = {
+        name: {
+            "dtype": value.dtype.name,
+            "shape": list(value.shape),
+            "values": value.reshape(-1).tolist(),
+        }
+        for name, value in outputs.items()
+    }
+    return OK, {**where, "model": library.report.name, "outputs": plain}
+
+
+def _shown(name: str, value: Array) -> str:
+    flat = value.reshape(-1)
+    more = " ..." if flat.size > SHOWN else ""
+    numbers = " ".join(f"{x:g}" for x in flat[:SHOWN].tolist())
+    return f"{name}: {value.dtype.name}{list(value.shape)} {numbers}{more}"
+
+
+def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Array]:
+    """The arrays of the file, or the seeded ones of the self-test.
+
+    Errors  BuildError with every array that is missing, unknown or of another type
+    """
+    from pybuild.run.samples import example_inputs
+
+    graph = library.plan.graph
+    if args.input_file is None:
+        return dict(example_inputs(graph))
+    where = Path(args.input_file).name
+    try:
+        with np.load(args.input_file) as file:
+            found = {name: file[name] for name in file.files}
+    except (ValueError, EOFError, AttributeError) as error:
+        what = f"is no .npz file ({error})"
+        raise BuildError(where, what, "numpy.savez(file, NAME=array)") from None
+    problems = []
+    for name in graph.inputs:
+        tensor = graph.tensor(name)
+        want = f"{tensor.dtype.value}{list(tensor.shape)}"
+        if name not in found:
+            problems.append(Problem(where, f"there is no '{name}', {want}"))
+            continue
+        value = found[name]
+        if (value.shape, value.dtype) != (tensor.shape, tensor.dtype.numpy):
+            have = f"{value.dtype.name}{list(value.shape)}"
+            problems.append(Problem(where, f"'{name}' is {have}, not {want}"))
+    known = ", ".join(graph.inputs)
+    for name in found:
+        if name not in graph.inputs:
+            hint = f"the inputs are {known}"
+            problems.append(Problem(where, f"the model has no input '{name}'", hint))
+    if problems:
+        raise BuildError.of(problems)
+    return {name: found[name] for name in graph.inputs}

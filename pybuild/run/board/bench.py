@@ -1,0 +1,177 @@
+"""What one inference costs on a board: instructions by layer, RAM, stack, flash.
+
+Everything is counted or read off the program; nothing is estimated but the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pybuild.errors import BuildError
+from pybuild.package.report import layer
+from pybuild.run.board.count import Counts, count_plan
+from pybuild.run.board.device import Device, firmware_of, pack_inputs
+from pybuild.run.board.elf import Elf
+from pybuild.run.board.firmware import Firmware
+from pybuild.run.board.simulator import must_succeed
+from pybuild.run.samples import sample
+
+if TYPE_CHECKING:
+    from pybuild.run.built import Library
+
+RUNTIME = "runtime"  # the row of crt's own instructions
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """A step of the plan; the last row is the runtime's."""
+
+    name: str
+    op: str
+    macs: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class BoardRam:
+    """Bytes.
+
+    stack        what one inference used, measured by painting
+    data         everything else of .data and .bss
+    stack_bound  of one inference, from the compiler's frames
+    program      stack of the whole program at most, from reset on
+    """
+
+    arena: int
+    instance: int
+    stack: int
+    data: int
+    stack_bound: int
+    program: int
+
+
+@dataclass(frozen=True)
+class BoardFlash:
+    """Bytes; tables: step tables and descriptions; board: all that is neither crt
+    nor model: start-up, console, the runner, the compiler's run time.
+    """
+
+    runtime: int
+    kernels: int
+    tables: int
+    weights: int
+    board: int
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Bytes of crt and model by section."""
+
+    text: int
+    rodata: int
+    data: int
+    bss: int
+
+
+@dataclass(frozen=True)
+class BoardBench:
+    """emit: "c", or "obj" for kernels compiled by LLVM."""
+
+    device: Device
+    model: str
+    emit: str
+    instructions: int
+    layers: tuple[LayerCost, ...]
+    ram: BoardRam
+    flash: BoardFlash
+    sections: Sections
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.device.to_json(),
+            "model": self.model,
+            "emit": self.emit,
+            "instructions": self.instructions,
+            "macs": sum(row.macs for row in self.layers),
+            "layers": [asdict(row) for row in self.layers],
+            "ram": asdict(self.ram),
+            "flash": asdict(self.flash),
+            "sections": asdict(self.sections),
+        }
+
+
+def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBench:
+    """One inference on a seeded input.
+
+    Errors  BuildError; LimitError where the program does not fit the board
+    """
+    firmware = firmware_of(device, library)
+    plan = library.plan
+    inputs = sample(plan.graph, "uniform", (seed, 0)).inputs
+    # the second inference counts: the first has a little to set up
+    given = {"crt.in": pack_inputs(plan, [inputs, inputs])}
+    counting = count_plan(firmware, len(plan.steps))
+    outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
+    counts = outcome.counts
+    if counts is None or counts.total == 0:
+        raise BuildError(device.simulator.name, "counted nothing")
+    stack = int.from_bytes(outcome.files["crt.stack"], "little")
+    return BoardBench(
+        device=device,
+        model=library.report.name,
+        emit="c" if library.processor is None else "obj",
+        instructions=counts.total,
+        layers=_layers(library, counts),
+        ram=_ram(firmware, stack),
+        flash=_flash(firmware),
+        sections=_sections(firmware.elf),
+    )
+
+
+def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
+    graph = library.plan.graph
+    costs = []
+    for step, spent in zip(library.plan.steps, counts.steps, strict=True):
+        row = layer(step.node, graph)
+        costs.append(LayerCost(row.name, row.op, row.macs, spent))
+    return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime))
+
+
+def _ram(firmware: Firmware, stack: int) -> BoardRam:
+    elf = firmware.elf
+    arena, instance = elf.by_name["arena"].size, elf.by_name["model"].size
+    rest = elf.size(".data") + elf.size(".bss") - arena - instance
+    return BoardRam(
+        arena, instance, stack, rest, firmware.run_bound, firmware.stack_bound
+    )
+
+
+def _total(elf: Elf, names: Sequence[str]) -> int:
+    return sum(elf.size(name) for name in names)
+
+
+_BOARD = (".vectors", ".text", ".rodata", ".data", ".ARM.extab", ".ARM.exidx")
+
+
+def _flash(firmware: Firmware) -> BoardFlash:
+    elf = firmware.elf
+    return BoardFlash(
+        runtime=_total(elf, (".runtime", ".runtime_const")),
+        kernels=elf.size(".kernels"),
+        tables=elf.size(".tables"),
+        weights=elf.size(".weights"),
+        board=_total(elf, _BOARD),
+    )
+
+
+def _sections(elf: Elf) -> Sections:
+    data = elf.address("board_model_data_end") - elf.address("board_data_start")
+    bss = elf.address("board_model_bss_end") - elf.address("board_bss_start")
+    return Sections(
+        text=_total(elf, (".runtime", ".kernels")),
+        rodata=_total(elf, (".runtime_const", ".tables", ".weights")),
+        data=data,
+        bss=bss,
+    )

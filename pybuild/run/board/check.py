@@ -1,0 +1,100 @@
+"""The same inputs on a board and on this machine: integers must be the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybuild.dtype import Array
+from pybuild.run.board.device import Device, run_recorded, run_samples
+from pybuild.run.check import CheckResult
+from pybuild.run.compare import Judge, Limits, Tally, ranges
+from pybuild.run.samples import Inputs, samples
+
+if TYPE_CHECKING:
+    from pybuild.run.built import Library
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class BoardCheck:
+    """A comparison, and where it was made."""
+
+    device: Device
+    result: CheckResult
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.device.to_json(), **self.result.to_json()}
+
+
+def check_on_board(
+    device: Device,
+    library: Library,
+    path: str | Path,
+    count: int = 20,
+    per_layer: bool = False,
+    seed: int = 0,
+) -> BoardCheck:
+    """Compares `count` seeded inputs with the host's LLVM back end.
+
+    per_layer  compares what every step writes, too
+    Errors     BuildError; LimitError where the program does not fit the board
+    """
+    graph = library.plan.graph
+    given = [s.inputs for s in samples(graph, count, seed)]
+    wanted = _on_host(library, given, per_layer)
+    if per_layer:
+        found: Sequence[Values] = [run_recorded(device, library, g) for g in given]
+    else:
+        found = run_samples(device, library, given)
+    judge = Judge(graph, Limits(), ranges(graph, wanted))
+    tally = Tally()
+    for inputs, have, want in zip(given, found, wanted, strict=True):
+        seen = judge.compare(have, want)
+        if seen.mismatches and not tally.mismatches and not per_layer:
+            seen = replace(seen, first_layer=_first_bad(device, library, inputs))
+        tally += seen
+    return BoardCheck(
+        device,
+        CheckResult(
+            model=Path(path).name,
+            reference="this machine, back end llvm",
+            samples=count,
+            rounding=library.report.rounding,
+            per_layer=per_layer,
+            tensors=len(found[0]),
+            tolerance=str(judge.limits),
+            backends={device.board.name: tally},
+            ok=tally.good,
+            notes=(f"{device.toolchain}, {device.simulator.name}",),
+        ),
+    )
+
+
+def _on_host(
+    library: Library, given: Sequence[Inputs], per_layer: bool
+) -> list[dict[str, Array]]:
+    net = library.host("llvm")
+    try:
+        if per_layer:
+            return [net.run_recorded(inputs) for inputs in given]
+        return [net(**inputs) for inputs in given]
+    finally:
+        net.close()
+
+
+def _first_bad(device: Device, library: Library, inputs: Inputs) -> str | None:
+    """The first layer that differs from this machine's."""
+    (wanted,) = _on_host(library, [inputs], per_layer=True)
+    graph = library.plan.graph
+    judge = Judge(graph, Limits(), ranges(graph, [wanted]))
+    found = run_recorded(device, library, inputs)
+    for step in library.plan.steps:
+        name = step.node.output
+        seen = judge.compare({name: found[name]}, wanted)
+        if seen.mismatches:
+            return step.node.name
+    return None

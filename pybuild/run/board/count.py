@@ -1,0 +1,106 @@
+"""What the simulators count, and the C code in them that does, compiled on first use.
+
+Knows addresses of a firmware; runs nothing itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pybuild.errors import BuildError
+from pybuild.install import boards, host_compiler, is_checkout
+from pybuild.run.board.firmware import Firmware
+
+_SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
+
+
+@dataclass(frozen=True)
+class CountPlan:
+    """One inference of a firmware; the fields of struct count, in their order."""
+
+    begin: int
+    end: int
+    runtime: int
+    runtime_end: int
+    table: int
+    step_bytes: int
+    step_count: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Instructions of the runtime, and of each step of the plan."""
+
+    runtime: int
+    steps: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        return self.runtime + sum(self.steps)
+
+
+def count_plan(firmware: Firmware, steps: int) -> CountPlan:
+    """From the call of the model's run to its return; `steps`: of the plan."""
+    elf, name = firmware.elf, firmware.name
+    runtime, size = elf.sections[".runtime"]
+    table = elf.by_name.get(f"{name}_steps")
+    return CountPlan(
+        begin=elf.address(f"{name}_run"),
+        end=elf.address("board_returned"),
+        runtime=runtime,
+        runtime_end=runtime + size,
+        table=table.address if table else 0,
+        step_bytes=table.size // steps if table and steps else 1,
+        step_count=steps,
+    )
+
+
+def plan_fields(plan: CountPlan) -> dict[str, int]:
+    return asdict(plan)
+
+
+def counter_library(source: str) -> Path:
+    """boards/host/<source> as a shared library of this machine, made once.
+
+    Errors  BuildError without a C compiler
+    """
+    compiler = host_compiler()
+    if not compiler:
+        hint = "pip install ziglang, or install gcc"
+        raise BuildError("--on", "counting needs a C compiler for this machine", hint)
+    folder = boards() / "host"
+    content = hashlib.sha256(repr(compiler).encode())
+    for name in _SOURCES:
+        content.update((folder / name).read_bytes())
+    library = _cache() / content.hexdigest()[:16] / f"{Path(source).stem}.so"
+    if not library.is_file():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
+            made = Path(temporary) / library.name
+            _compile((*compiler, str(folder / source), "-o", str(made)))
+            os.replace(made, library)
+    return library
+
+
+def _compile(command: tuple[str, ...]) -> None:
+    flags = ("-std=c99", "-O2", "-fPIC", "-shared")
+    # QEMU has the functions that its plugin calls
+    done = subprocess.run(
+        [*command, *flags, "-Wl,--allow-shlib-undefined"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
+
+
+def _cache() -> Path:
+    """The checkout's build folder, or the user's cache."""
+    if is_checkout():
+        return boards().parent / "build" / "host"
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if home else Path.home() / ".cache") / "pybuild-crt"

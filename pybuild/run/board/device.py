@@ -1,0 +1,163 @@
+"""A board on this machine: its description, a compiler for it, a simulator of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.plan.plan import Plan
+from pybuild.run.board.firmware import Firmware, runner_firmware
+from pybuild.run.board.qemu import find_qemu, qemu_package
+from pybuild.run.board.simulator import Simulator, must_succeed
+from pybuild.run.board.unicorn import find_unicorn
+from pybuild.targets.board import Board, load_board
+from pybuild.targets.core import Core, core_named
+from pybuild.targets.toolchain import Toolchain, choose_toolchain
+
+if TYPE_CHECKING:
+    from pybuild.run.built import Library
+
+SIMULATORS = ("qemu", "unicorn")
+
+
+@dataclass(frozen=True)
+class Device:
+    """core: whose code is built; the board's own, or one whose code it runs.
+    optimise: size, balanced or speed; the compiler's level.
+    """
+
+    board: Board
+    core: Core
+    toolchain: Toolchain
+    simulator: Simulator
+    optimise: str = "balanced"
+
+    def to_json(self) -> dict[str, object]:
+        """What every result says of where it was found."""
+        tools = {"name": self.toolchain.name, "version": self.toolchain.version}
+        return {
+            "board": self.board.name,
+            "cpu": self.core.name,
+            "toolchain": tools,
+            "simulator": self.simulator.name,
+        }
+
+
+def open_device(
+    name: str,
+    toolchain: str = "auto",
+    simulator: str = "auto",
+    core: str = "",
+    optimise: str = "balanced",
+) -> Device:
+    """The board `name`, or the folder of one.
+
+    core    another core than the board's, whose code the board's runs too
+    Errors  BuildError that says what to install
+    """
+    board = load_board(name)
+    chosen = core_named(core) if core else board.core
+    machine = choose_simulator(board, simulator)
+    return Device(board, chosen, choose_toolchain(toolchain, chosen), machine, optimise)
+
+
+def choose_simulator(board: Board, wanted: str = "auto") -> Simulator:
+    """The simulator `wanted`, or for "auto" the first that has this board.
+
+    Errors  BuildError that says what to install
+    """
+    qemu, unicorn = find_qemu(board), find_unicorn(board)
+    found = {"qemu": qemu, "unicorn": unicorn, "auto": qemu or unicorn}[wanted]
+    if found is not None:
+        return found
+    if wanted == "unicorn" and not board.core.unicorn:
+        what = f"Unicorn has no {board.core.name}"
+        raise BuildError("--simulator", what, "--simulator qemu")
+    which = "simulator" if wanted == "auto" else wanted
+    hints = [missing_simulator(s, board) for s in SIMULATORS if wanted in ("auto", s)]
+    what = f"there is no {which} of {board.name} on this machine"
+    raise BuildError("--simulator", what, " or ".join(filter(None, hints)))
+
+
+def missing_simulator(name: str, board: Board) -> str:
+    """What to install for it; "" where nothing helps."""
+    if name == "qemu":
+        return qemu_package(board)
+    return "pip install 'pybuild-crt[boards]'" if board.core.unicorn else ""
+
+
+def run_samples(
+    device: Device, library: Library, inputs: Sequence[Mapping[str, Array]]
+) -> list[dict[str, Array]]:
+    """The outputs for each set of inputs, all in one run of the board."""
+    firmware = firmware_of(device, library)
+    data = pack_inputs(library.plan, inputs)
+    outcome = device.simulator.run(firmware, {"crt.in": data})
+    must_succeed(outcome, firmware)
+    return _outputs(library.plan, outcome.files.get("crt.out", b""), len(inputs))
+
+
+def pack_inputs(plan: Plan, inputs: Sequence[Mapping[str, Array]]) -> bytes:
+    """What runner.c reads."""
+    order = plan.graph.inputs
+    return b"".join(
+        np.ascontiguousarray(given[name]).tobytes()
+        for given in inputs
+        for name in order
+    )
+
+
+def _outputs(plan: Plan, data: bytes, count: int) -> list[dict[str, Array]]:
+    tensors = [plan.graph.tensor(name) for name in plan.graph.outputs]
+    at, found = 0, []
+    for _ in range(count):
+        values = {}
+        for tensor in tensors:
+            raw = np.frombuffer(data, np.uint8, tensor.bytes, at)
+            values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+            at += tensor.bytes
+        found.append(values)
+    return found
+
+
+def run_recorded(
+    device: Device, library: Library, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Every tensor that a step of the plan writes, taken as its rows are written."""
+    firmware = firmware_of(device, library, record=True)
+    given = {"crt.in": pack_inputs(library.plan, [inputs])}
+    outcome = must_succeed(device.simulator.run(firmware, given), firmware)
+    return _records(library.plan, outcome.files.get("crt.out", b""))
+
+
+def _records(plan: Plan, data: bytes) -> dict[str, Array]:
+    """Puts rows together: each is step, first row and bytes, then the bytes."""
+    rows = {
+        index: np.zeros(plan.graph.tensor(step.node.output).bytes, np.uint8)
+        for index, step in enumerate(plan.steps)
+    }
+    outputs = sum(plan.graph.tensor(name).bytes for name in plan.graph.outputs)
+    at = 0
+    while at < len(data) - outputs:
+        index, first, size = np.frombuffer(data, np.uint32, 3, at).tolist()
+        start = first * plan.steps[index].candidate.outputs[0].row_bytes
+        raw = np.frombuffer(data, np.uint8, size, at + 12)
+        rows[index][start : start + size] = raw
+        at += 12 + size
+    values = {}
+    for index, step in enumerate(plan.steps):
+        tensor = plan.graph.tensor(step.node.output)
+        values[tensor.name] = rows[index].view(tensor.dtype.numpy).reshape(tensor.shape)
+    return values
+
+
+def firmware_of(device: Device, library: Library, record: bool = False) -> Firmware:
+    """The runner for one device; `record`: it writes the rows of every step."""
+    return runner_firmware(
+        library, device.board, device.toolchain, device.core, device.optimise, record
+    )

@@ -1,0 +1,356 @@
+"""Firmware of a built model for a board: compiled, linked, its bytes counted.
+
+Knows compilers and the linker script; does not run anything on the board.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import re
+import string
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybuild.errors import BuildError, LimitError
+from pybuild.install import boards, crt_include, crt_sources
+from pybuild.run.board.elf import Elf, read_elf
+from pybuild.run.board.stack import stack_bound
+from pybuild.targets.board import Board
+from pybuild.targets.core import LEVELS, Core
+from pybuild.targets.toolchain import Toolchain
+
+if TYPE_CHECKING:
+    from pybuild.run.built import Library
+
+FIRST_STACK = 256  # bytes, before the program's own need is known
+_SHARED = ("runtime", "board")  # roles whose files are alike for all models
+_OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
+ENTRIES = {"arm": "board_reset", "riscv": "board_entry"}
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A program for a board.
+
+    core         whose instructions it is made of
+    stack_bound  bytes that the whole program needs at most
+    run_bound    bytes of one inference, from the runner's frame on
+    folder       holds the file; gone when this is closed
+    """
+
+    board: Board
+    core: Core
+    toolchain: Toolchain
+    name: str
+    path: Path
+    elf: Elf
+    stack_bound: int
+    run_bound: int
+    folder: tempfile.TemporaryDirectory[str]
+
+
+@dataclass(frozen=True)
+class Group:
+    """C files that are compiled alike: the objects are <role>_<file>.o."""
+
+    role: str
+    files: Mapping[str, str]
+    flags: tuple[str, ...] = ()
+
+
+def board_group(board: Board) -> Group:
+    """Start-up, console, ticks, semihosting and the little C library."""
+    common = boards() / "common"
+    arch = board.core.arch
+    files = [
+        common / f"start_{arch}.c",
+        common / f"ticks_{arch}.c",
+        common / "semihosting.c",
+        common / "libc" / "libc.c",
+        board.folder / "board.c",
+    ]
+    return Group("board", _texts(files), board_flags(board))
+
+
+def board_flags(board: Board) -> tuple[str, ...]:
+    common = boards() / "common"
+    facts = (f"-DBOARD_UART=0x{board.uart_base:08X}u", f"-DBOARD_HZ={board.hz}u")
+    return (*facts, f"-I{common}")
+
+
+def _texts(files: Sequence[Path]) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
+
+
+def linker_script(board: Board, core: Core, stack: int) -> str:
+    """The one template with the board's memories; `stack`: bytes it must have."""
+    text = (boards() / "common" / "link.ld.in").read_text(encoding="utf-8")
+    return _At(text).substitute(
+        board=board.name,
+        entry=ENTRIES[core.arch],
+        flash_origin=f"0x{board.flash.origin:08X}",
+        flash_size=board.flash.size,
+        ram_origin=f"0x{board.ram.origin:08X}",
+        ram_size=board.ram.size,
+        stack=stack,
+    )
+
+
+class _At(string.Template):
+    delimiter = "@"
+
+
+def runner_firmware(
+    library: Library,
+    board: Board,
+    toolchain: Toolchain,
+    core: Core | None = None,
+    optimise: str = "balanced",
+    record: bool = False,
+) -> Firmware:
+    """The program behind crt run, check and bench.
+
+    core    another one than the board's, whose code the board's runs too
+    record  writes the rows of every step
+    Errors  BuildError with the compiler's words; LimitError where it does not fit
+    """
+    common = boards() / "common"
+    made = library.sources() if library.processor is None else library.compiled()
+    sources, headers, objects = _sorted(made)
+    headers["firmware_model.h"] = _model_header(library)
+    runner = ("-DRECORD",) if record else ()
+    groups = [
+        *_model_groups(sources),
+        Group("runner", _texts([common / "runner.c"]), (*runner, f"-I{common}")),
+    ]
+    return _build(library, board, toolchain, core or board.core, optimise,
+                  groups, headers, objects)  # fmt: skip
+
+
+def _sorted(
+    made: Mapping[str, str | bytes],
+) -> tuple[dict[str, str], dict[str, str], dict[str, bytes]]:
+    """C files, headers and objects."""
+    texts = {n: t for n, t in made.items() if isinstance(t, str)}
+    return (
+        {n: t for n, t in texts.items() if n.endswith(".c")},
+        {n: t for n, t in texts.items() if n.endswith(".h")},
+        {n: t for n, t in made.items() if isinstance(t, bytes) and n.endswith(".o")},
+    )
+
+
+def example_firmware(
+    library: Library,
+    board: Board,
+    toolchain: Toolchain,
+    core: Core | None = None,
+    optimise: str = "balanced",
+) -> Firmware:
+    """example/main.c of the generated tree, which prints its self-test."""
+    tree = library.files()
+    models, headers, objects = _sorted({n: t for n, t in tree.items() if "/" not in n})
+    flags = ("-DCRT_WITH_SELFTEST",)
+    main = {"main.c": str(tree["example/main.c"])}
+    groups = [*_model_groups(models, flags), Group("main", main, flags)]
+    return _build(library, board, toolchain, core or board.core, optimise,
+                  groups, headers, objects)  # fmt: skip
+
+
+def _model_groups(
+    sources: Mapping[str, str], flags: tuple[str, ...] = ()
+) -> list[Group]:
+    weights = {n: t for n, t in sources.items() if n.endswith("_weights.c")}
+    kernels = {n: t for n, t in sources.items() if n not in weights}
+    return [Group("kernels", kernels, flags), Group("weights", weights, flags)]
+
+
+def _model_header(library: Library) -> str:
+    """What runner.c calls the model by."""
+    name, upper = library.report.name, library.report.name.upper()
+    steps = library.plan.steps
+    rows = ", ".join(f"{s.candidate.outputs[0].row_bytes}u" for s in steps)
+    return f"""\
+/* firmware_model.h: made by pybuild: the model that runner.c runs. */
+#include "{name}.h"
+
+#define MODEL_ARENA_BYTES {upper}_ARENA_BYTES
+#define MODEL_ARENA_ALIGN {upper}_ARENA_ALIGN
+#define MODEL_STRUCT struct {name}
+#define MODEL_MEMORY_STRUCT struct {name}_memory
+#define MODEL_MEMORY {upper}_MEMORY
+#define MODEL_INIT {name}_init
+#define MODEL_RUN {name}_run
+#ifdef RECORD
+static const uint32_t model_row_bytes[] = {{{rows or "0u"}}};
+#endif
+"""
+
+
+def _build(
+    library: Library,
+    board: Board,
+    toolchain: Toolchain,
+    core: Core,
+    optimise: str,
+    groups: Sequence[Group],
+    headers: Mapping[str, str],
+    made: Mapping[str, bytes],
+) -> Firmware:
+    must_run(board, core)
+    if library.plan.slots or library.plan.lazy:
+        what = "the program of a board has no parameters or lazy inputs to give"
+        raise BuildError("--on", what, "leave out --params, --lazy and --compress")
+    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(
+        prefix="crt-"
+    )
+    root = Path(folder.name)
+    for name, text in headers.items():
+        (root / name).write_text(text, encoding="utf-8")
+    all_groups = [
+        Group("runtime", _texts(crt_sources())),
+        board_group(board),
+        *groups,
+    ]
+    builder = _Builder(library, board, toolchain, core, LEVELS[optimise], root)
+    objects = builder.compile_all(all_groups)
+    for file, data in made.items():
+        objects.append(root / f"kernels_{file}")
+        objects[-1].write_bytes(data)
+    path = builder.link(objects, FIRST_STACK)
+    elf = read_elf(path)
+    name = library.report.name
+    run = f"{name}_run"
+    whole = stack_bound(elf, root, ENTRIES[core.arch], run, core.arch)
+    inner = stack_bound(elf, root, "main", run, core.arch)
+    path = builder.link(objects, whole)
+    return Firmware(
+        board, core, toolchain, name, path, read_elf(path), whole, inner, folder
+    )
+
+
+def must_run(board: Board, core: Core) -> None:
+    """Errors  BuildError where the board's core does not run the code of `core`."""
+    known = (board.core.name, *board.core.runs)
+    if core.name not in known:
+        what = f"{board.name} has a {board.core.name}, which runs no {core.name} code"
+        raise BuildError("--target", what, f"one of {', '.join(known)}")
+
+
+class _Builder:
+    """One compiler, one core, one folder."""
+
+    def __init__(
+        self,
+        library: Library,
+        board: Board,
+        toolchain: Toolchain,
+        core: Core,
+        level: str,
+        root: Path,
+    ) -> None:
+        self.library = library
+        self.board = board
+        self.toolchain = toolchain
+        self.core = core
+        self.level = level
+        self.root = root
+
+    def compile_all(self, groups: Sequence[Group]) -> list[Path]:
+        jobs = []
+        for group in groups:
+            for file, text in sorted(group.files.items()):
+                path = self.root / f"{group.role}_{file}"
+                path.write_text(text, encoding="utf-8")
+                jobs.append((path, group))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(lambda job: self._compile(*job), jobs))
+
+    def _compile(self, path: Path, group: Group) -> Path:
+        """The object; that of a file that knows no model is made once a process."""
+        include = ["-isystem", str(boards() / "common" / "libc"), f"-I{crt_include()}"]
+        flags = (*self.toolchain.compile_flags(self.core), self.level, *group.flags)
+        made = path.with_suffix(".o")
+        command = [*self.toolchain.command, *flags, *include, "-I.", "-fstack-usage"]
+        command += ["-c", path.name, "-o", made.name]
+        key = (*command, path.read_text(encoding="utf-8"))
+        usage = path.with_suffix(".su")
+        if group.role in _SHARED and key in _OBJECTS:
+            for file, data in zip((made, usage), _OBJECTS[key], strict=True):
+                file.write_bytes(data)
+            return made
+        self._run(command)
+        if group.role in _SHARED:
+            # zig writes no .su file
+            said = usage.read_bytes() if usage.is_file() else b""
+            _OBJECTS[key] = (made.read_bytes(), said)
+        return made
+
+    def link(self, objects: Sequence[Path], stack: int) -> Path:
+        """The program with at least `stack` bytes of stack.
+
+        Errors  LimitError where flash or RAM is too small
+        """
+        script = self.root / "link.ld"
+        script.write_text(linker_script(self.board, self.core, stack))
+        path = self.root / "firmware.elf"
+        flags = self.toolchain.link_flags(self.core, str(script))
+        names = [made.name for made in objects]
+        entry = f"-Wl,--entry={ENTRIES[self.core.arch]}"  # zig does not ask the script
+        command = [*self.toolchain.command, *flags, entry, *names, "-o", path.name]
+        self._run([*command, *self.toolchain.libraries(self.core)])
+        return path
+
+    def _run(self, command: Sequence[str]) -> None:
+        done = subprocess.run(
+            command, cwd=self.root, capture_output=True, text=True, errors="replace"
+        )
+        if done.returncode != 0:
+            over = _overflows(done.stderr)
+            if over:
+                raise self._too_large(over)
+            what = f"cannot build for {self.board.name}: {done.stderr.strip()}"
+            raise BuildError(str(self.toolchain), what)
+
+    def _too_large(self, over: Mapping[str, int]) -> LimitError:
+        """Names what is large: tensors alive at the peak, or weights."""
+        plan, where = self.library.plan, self.library.plan.graph.source
+        problems = []
+        for region, bytes_ in over.items():
+            memory = self.board.ram if region == "RAM" else self.board.flash
+            what = f"needs {bytes_} bytes more {region} than {self.board.name}"
+            what += f" has, {memory.size};"
+            if region == "RAM":
+                names = ", ".join(f"'{b.name}' {b.bytes}" for b in plan.peak)
+                what += f" alive at the peak: {names} bytes"
+                hint = "a smaller input, or fewer channels there"
+            else:
+                what += f" largest weights: {self._heaviest()} bytes"
+                hint = "fewer or smaller layers, or another board"
+            problems.append(LimitError(where, what, hint).problems[0])
+        error = LimitError.of(problems)
+        assert isinstance(error, LimitError)
+        return error
+
+    def _heaviest(self) -> str:
+        graph = self.library.plan.graph
+        sizes = sorted(
+            ((graph.tensor(n).bytes, n) for n in graph.constants), reverse=True
+        )
+        return ", ".join(f"'{name}' {size}" for size, name in sizes[:3])
+
+
+# of GNU ld and of lld
+_OVER = re.compile(r"region [`'](FLASH|RAM)':? overflowed by (\d+) bytes")
+
+
+def _overflows(text: str) -> dict[str, int]:
+    """Region -> bytes that are missing, from the linker's messages."""
+    found: dict[str, int] = {}
+    for region, bytes_ in _OVER.findall(text):
+        found[region] = max(found.get(region, 0), int(bytes_))
+    return found
