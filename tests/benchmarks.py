@@ -17,9 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pybuild.run.board.qemu import find_qemu
 from pybuild.run.check import CheckResult, check
 from pybuild.run.samples import samples
-from tests import costs, sharing
+from pybuild.targets.board import load_board
+from pybuild.targets.toolchain import find_toolchain
+from tests import board_costs, costs, sharing
 from tests.conftest import ROOT, models_folder
 from tests.costs import Row, Table, built, model, output
 from tests.real_models import (
@@ -52,10 +55,14 @@ def machine() -> Table:
     packages = ("numpy", "llvmlite", "onnx", "onnxruntime", "ai-edge-litert")
     rows += [(name, importlib.metadata.version(name)) for name in packages]
     rows.append(("LLVM", _llvm()))
-    for tool in ("gcc", "arm-none-eabi-gcc"):
+    for tool in ("gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"):
         found = shutil.which(tool)
         version = output(tool, "-dumpfullversion") if found else "absent"
         rows.append((tool, version))
+    zig = find_toolchain("zig", "arm")
+    qemu = find_qemu(load_board("mps2-an386"))
+    rows.append(("zig", zig.version if zig else "absent"))
+    rows.append(("QEMU", qemu.name.removeprefix("QEMU ") if qemu else "absent"))
     return Table("Measured with", "One machine, one run.", ("", "version"), tuple(rows))
 
 
@@ -226,8 +233,8 @@ def digits() -> Table:
 
 TABLES = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory, costs.text,
-    costs.waiting, costs.planner, costs.speed, sharing.compression, sharing.shared,
-    sharing.overhead, digits,
+    board_costs.on_boards, costs.waiting, costs.planner, costs.speed,
+    sharing.compression, sharing.shared, sharing.overhead, digits,
 )  # fmt: skip
 OPENING = """# Benchmarks
 

@@ -283,6 +283,27 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
+    Mutation(
+        "the layer that instructions are counted for",
+        "boards/host/count.h",
+        "c->step = at / c->step_bytes;",
+        "c->step = c->step < c->step_count ? c->step : at / c->step_bytes;",
+        "tests/boards/test_on_boards.py",
+    ),
+    Mutation(
+        "the instructions of a block in Unicorn",
+        "boards/host/unicorn_count.c",
+        "i += high >= 0xE8u ? 4 : 2;",
+        "i += high >= 0xF0u ? 4 : 2;",
+        "tests/boards/test_on_boards.py",
+    ),
+    Mutation(
+        "calls in the bound of the stack",
+        "pybuild/run/board/stack.py",
+        "calls |= tabled",
+        "calls |= set()",
+        "tests/boards/test_on_boards.py",
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -109,7 +110,8 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
         names = archive.namelist()
         assert archive.testzip() is None
     assert len(names) == len(set(names))
-    for folder, place in (("pybuild", ""), ("crt", "pybuild/_data/")):
+    data = "pybuild/_data/"
+    for folder, place in (("pybuild", ""), ("crt", data), ("boards", data)):
         wanted = {
             place + path.relative_to(ROOT).as_posix()
             for path in (ROOT / folder).rglob("*")
@@ -137,6 +139,28 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
         tmp_path,
     )
     assert (tmp_path / "out" / "digits.h").is_file()
+
+
+@pytest.mark.slow
+def test_a_board_with_pip_alone(wheel: Path, tmp_path: Path) -> None:
+    """No compiler and no QEMU: zig builds, Unicorn counts, in less than a minute."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "-q", f"{wheel}[boards]"]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if "No matching distribution" in done.stderr or "onnection" in done.stderr:
+        absent(f"no package index: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    env = _without_compiler(tmp_path, python.parent)
+    env |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = ["crt", "bench", MODEL, "--on", "mps2-an386", "--json"]
+    before = os.times()
+    seen = json.loads(_run(command, env, tmp_path))
+    after = os.times()
+    assert seen["toolchain"]["name"] == "zig" and "Unicorn" in seen["simulator"]
+    assert 100_000 < seen["instructions"] < 400_000
+    spent = after.children_user - before.children_user
+    assert spent + after.children_system - before.children_system < 60
 
 
 # ---- dev ------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""What an inference costs on each core, as a table: instructions, RAM and flash by
+model, core and back end, counted on simulated boards. Knows what a user knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pybuild.errors import BuildError
+from pybuild.run.board.bench import BoardBench, bench_on_board
+from pybuild.run.board.device import open_device
+from tests.boards.devices import CORES
+from tests.costs import Row, Table, built, model
+from tests.real_models import NETWORKS
+
+# name -> tool chain, what the board gets
+BACKENDS = {"C, gcc": ("gcc", "c"), "C, zig": ("zig", "c"), "LLVM": ("gcc", "obj")}
+# TensorFlow Lite Micro 90b983c2 with CMSIS-NN 4ab83cc3, core -O2, CMSIS-NN -O3, gcc
+# 12.2, counted on QEMU 7.2 in the same way; on RISC-V its reference kernels
+THEIRS = {
+    "kws": {"cortex-m4": 7_845_384, "cortex-m7": 7_761_339, "cortex-m55": 1_785_411,
+            "rv32imc": 44_312_391},
+    "vww": {"cortex-m4": 24_720_536, "cortex-m7": 24_483_996,
+            "cortex-m55": 6_433_751, "rv32imc": 109_926_642},
+    "ic": {"cortex-m4": 29_872_574, "cortex-m7": 29_934_923, "cortex-m55": 4_809_582,
+           "rv32imc": 125_528_838},
+    "ad": {"cortex-m4": 582_359, "cortex-m7": 582_669, "cortex-m55": 150_002,
+           "rv32imc": 2_480_182},
+}  # fmt: skip
+# bytes: their arena on a Cortex-M4, and code with read-only data but without the model
+THEIR_RAM = {"kws": 22_820, "vww": 100_708, "ic": 54_996, "ad": 2_580}
+THEIR_CODE = {"kws": 46_680, "vww": 46_680, "ic": 43_848, "ad": 22_424}
+
+
+def on_boards() -> Table:
+    rows = [row for network in NETWORKS for row in _network(network)]
+    says = (
+        "One warm inference of X_int8.tflite, counted to the instruction: `crt bench X "
+        "--on BOARD --target CORE --toolchain T --emit E`. Cortex-M0's code runs on "
+        "mps2-an385. RAM: arena, instance and measured stack. Code: crt and kernels; "
+        "flash: with step tables and weights. TFLM: TensorFlow Lite Micro with "
+        "CMSIS-NN, on RISC-V with its reference kernels; a ratio below 1 is fewer "
+        "instructions than theirs. Its arena, on a Cortex-M4, and its code: "
+        + "; ".join(f"{n} {THEIR_RAM[n]:,} and {THEIR_CODE[n]:,}" for n in NETWORKS)
+        + "."
+    )
+    columns = (
+        "model", "core", "back end", "instructions", "per MAC", "RAM", "stack", "code",
+        "flash", "TFLM", "ratio",
+    )  # fmt: skip
+    return Table("On boards", says, columns, tuple(rows))
+
+
+def _network(network: str) -> Iterator[Row]:
+    for core, board in CORES.items():
+        for name, (chain, emit) in BACKENDS.items():
+            device = open_device(board, chain, "qemu", core)
+            path = model(f"{network}_int8.tflite")
+            library = built(path, target=device.core.target, emit=emit)
+            try:
+                result = bench_on_board(device, library)
+            except BuildError as error:
+                yield (network, core, name, str(error), *7 * [""])
+                continue
+            yield (network, core, name, *_figures(network, core, result))
+
+
+def _figures(network: str, core: str, result: BoardBench) -> Row:
+    ram, flash = result.ram, result.flash
+    theirs = THEIRS[network].get(core)
+    macs = sum(row.macs for row in result.layers)
+    code = flash.runtime + flash.kernels
+    return (
+        result.instructions,
+        f"{result.instructions / macs:.2f}",
+        ram.arena + ram.instance + ram.stack,
+        ram.stack,
+        code,
+        code + flash.tables + flash.weights,
+        theirs or "",
+        f"{result.instructions / theirs:.2f}" if theirs else "",
+    )

@@ -1,0 +1,83 @@
+"""The MLPerf Tiny networks on every core: the same bits as this machine, which are
+LiteRT's; and what the small boards say of networks that are too large for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybuild.errors import LimitError
+from pybuild.run.board.bench import bench_on_board
+from pybuild.run.board.check import check_on_board
+from pybuild.run.board.device import firmware_of
+from tests.boards.devices import CORES, device, library
+from tests.conftest import model_path
+from tests.real_models import NETWORKS
+
+CHAINS = ["gcc", pytest.param("zig", marks=pytest.mark.sweep)]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_bit_equal(network: str, core: str, chain: str) -> None:
+    path = model_path(f"{network}_int8.tflite")
+    board = device(CORES[core], chain, "qemu", core)
+    done = check_on_board(board, library(path, board), path, count=2)
+    (tally,) = done.result.backends.values()
+    assert done.result.ok and tally.unequal == 0 and tally.elements > 0
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0", "rv32imc"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_both_simulators_count_alike(network: str, core: str) -> None:
+    path = model_path(f"{network}_int8.tflite")
+    seen = []
+    for simulator in ("qemu", "unicorn"):
+        board = device(CORES[core], "gcc", simulator, core)
+        seen.append(bench_on_board(board, library(path, board)))
+    assert seen[0].layers == seen[1].layers and seen[0].ram == seen[1].ram
+    assert seen[0].ram.stack <= seen[0].ram.stack_bound
+
+
+def test_layers_alike_cost_alike() -> None:
+    """Four pairs of layers of kws share two kernels; each is counted by itself."""
+    path = model_path("kws_int8.tflite")
+    board = device("mps2-an386")
+    result = bench_on_board(board, library(path, board))
+    depthwise = [r for r in result.layers if r.op == "depthwise_conv2d"]
+    pointwise = [r for r in result.layers if r.op == "conv2d"][1:]
+    assert len(depthwise) == len(pointwise) == 4
+    assert len({row.instructions for row in depthwise}) == 1
+    assert len({row.instructions for row in pointwise}) == 1
+    assert sum(row.instructions for row in result.layers) == result.instructions
+
+
+def test_kws_on_a_microbit() -> None:
+    """Refused as long as its arena takes the whole RAM; what fits must run."""
+    path = model_path("kws_int8.tflite")
+    board = device("microbit")
+    known = library(path, board)
+    if known.plan.arena_bytes < 15_000:
+        assert check_on_board(board, known, path, count=1).result.ok
+        return
+    names = [f"'{block.name}' {block.bytes}" for block in known.plan.peak]
+    with pytest.raises(LimitError) as caught:
+        firmware_of(board, known)
+    assert "more RAM than microbit has, 16384" in str(caught.value)
+    assert len(names) == 2 and all(name in str(caught.value) for name in names)
+
+
+def test_vww_does_not_fit_the_ram_of_a_microbit() -> None:
+    path = model_path("vww_int8.tflite")
+    board = device("microbit")
+    with pytest.raises(LimitError, match=r"more RAM .* alive at the peak: '") as caught:
+        firmware_of(board, library(path, board))
+    assert caught.value.exit_code == 3
+
+
+def test_ad_does_not_fit_the_flash_of_a_microbit() -> None:
+    path = model_path("ad_int8.tflite")
+    board = device("microbit")
+    with pytest.raises(LimitError, match=r"more FLASH .* largest weights: '"):
+        firmware_of(board, library(path, board))
