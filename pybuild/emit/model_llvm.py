@@ -21,28 +21,34 @@ _MODEL = f"{{ i32, {', '.join(['ptr'] * 9)}, {', '.join(['i16'] * 7)}, i8, i8 }}
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
-def module(tables: Tables, triple: str = "", layout: str = "") -> str:
+def module(
+    tables: Tables,
+    triple: str = "",
+    layout: str = "",
+    features: frozenset[str] = frozenset(),
+) -> str:
     """The module; its one exported symbol is NAME_model.
 
-    Shapes  as crt/abi.h, laid out by the target's rules for C structs
+    features  of the processor: whose instructions Intrins may be
+    Shapes    as crt/abi.h, laid out by the target's rules for C structs
     """
     head = [f'target triple = "{triple}"'] if triple else []
     head += [f'target datalayout = "{layout}"'] if layout else []
     kernels = llvm_declarations(func for func, _ in tables.kernels)
-    kernels += [_kernel(func) for func, _ in tables.kernels]
+    kernels += [_kernel(func, features) for func, _ in tables.kernels]
     data = [_constant(c) for c in tables.constants]
     if tables.unpacks:
         head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
     if tables.device_count > 1:
         head.append("@crt_accelerator = external constant i8")
     return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
-                      declarations(), ""])  # fmt: skip
+                      declarations(features), ""])  # fmt: skip
 
 
-def _kernel(func: Func) -> str:
+def _kernel(func: Func, features: frozenset[str]) -> str:
     if isinstance(func, External):
         return llvm_function(func, "internal ")
-    return function(func, "internal ")
+    return function(func, "internal ", features)
 
 
 def _constant(constant: Constant) -> str:
