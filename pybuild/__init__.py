@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pybuild.entry import build, load
     from pybuild.graph_builder import GraphBuilder
+    from pybuild.image import Image, build_image
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.functions import function, functions
@@ -24,16 +25,18 @@ if TYPE_CHECKING:
 # imported when first used: `import pybuild` is quick
 _LATE = {
     "GraphBuilder": "graph_builder",
+    "Image": "image",
     "Library": "library",
     "Model": "model",
     "build": "entry",
+    "build_image": "image",
     "function": "ops.functions",
     "functions": "ops.functions",
     "load": "entry",
 }
 __all__ = [
-    "BuildError", "GraphBuilder", "Library", "LimitError", "Model", "build",
-    "function", "functions", "load",
+    "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model", "build",
+    "build_image", "function", "functions", "load",
 ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from pybuild.package.report import (
     promise,
 )  # fmt: skip
 from pybuild.package.tree import tree_files
-from pybuild.params.codecs import CODECS, LZ4, Codec
+from pybuild.params.codecs import CODECS, LZ4
 from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
 from pybuild.run.devices import Device
@@ -137,19 +137,17 @@ class Library:
 
     def files(self) -> dict[str, str | bytes]:
         """The whole tree: path -> content."""
-        values = self._example()
-        file = f"{self.name}_selftest.c"
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
+        made = {**self.generated(), "report.json": report + "\n"}
+        return tree_files(self.tables, made)
+
+    def generated(self) -> dict[str, str | bytes]:
+        """Of the tree what is this model's alone: file name -> content."""
+        file = f"{self.name}_selftest.c"
+        test = selftest_file(self.tables, self._example(), self._banner(file))
         numbers = {} if self.tables.named else names_file(self.tables)
-        return tree_files(
-            self.tables,
-            {
-                **(self.compiled() if self.processor else self.sources()),
-                file: selftest_file(self.tables, values, self._banner(file)),
-                "report.json": report + "\n",
-                **numbers,
-            },
-        )
+        code = self.compiled() if self.processor else self.sources()
+        return {**code, file: test, **numbers}
 
     def _example(self) -> Mapping[str, Array]:
         """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
@@ -196,18 +194,14 @@ class Library:
         """The parameters that the model came with, for any number of instances."""
         return Weights(self.image())
 
-    def image(
-        self, values: Mapping[str, Array] | None = None, codec: Codec | None = None
-    ) -> bytes:
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
         """A parameter image, arranged as this library's kernels read it.
 
         values  new values of some of the user's parameters; others as the model has
-        codec   tried on each payload; None: what the build's --compress says
         Errors  BuildError for an unknown name, another type or shape, or values that
                 could overflow an accumulator
         """
-        if codec is None and self.options.get("compress") == "lz4":
-            codec = CODECS[LZ4]
+        codec = CODECS[LZ4] if self.options.get("compress") == "lz4" else None
         slots = self.plan.slots.values()
         packed = self._packed(values or {})
         return packed_image(slots, packed, codec, self.tables.named)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pybuild import passes
 from pybuild.emit.assemble import make_tables
-from pybuild.emit.names import identifier, is_prefix
+from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.kernels.devices import (
@@ -115,7 +115,8 @@ class Model:
                 all others, which may be placed by "capability" or "cost"
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
-        lazy    inputs that get no memory until they are bound; None: as the model says
+        lazy    inputs and outputs that get no memory until they are bound; None: as the
+                model says
         names   "full", or "ids": no names in flash, tensors have numbers
         storage  "given": tensors share memory as a graph JSON file says, where it does
         compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
@@ -133,14 +134,14 @@ class Model:
         require(emit, ("c", "obj"), "--emit")
         if emit == "obj":
             processor_of(target)
-        prefix = _prefix(name, self.path)
+        prefix = chosen_prefix(name, self.path)
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
         graph = on_devices(graph, table, place or {})
         kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
-        all_known(lazy, graph.inputs, "--lazy")
+        all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
         plan = make_plan(
             graph,
             lambda node, _: kernels[node.output],
@@ -162,13 +163,3 @@ class Model:
         if out is not None:
             write_tree(Path(out), library.files(), library.stale())
         return library
-
-
-def _prefix(name: str | None, path: str) -> str:
-    """The prefix of all C names: the user's choice, or the file's name."""
-    made = identifier(Path(path).stem if name is None else name)
-    good = made if is_prefix(made) else f"my_{made}"
-    if name is not None and name != good:
-        what = f"'{name}' cannot be the name of C functions"
-        raise BuildError("--name", what, f"for example '{good}'")
-    return good

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pybuild import __version__
 from pybuild.cli import boards, params
@@ -45,6 +45,10 @@ def input_dim(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
+def group(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
 def layout(text: str) -> tuple[str, str]:
     name, equals, value = text.rpartition("=")
     if not name or not equals or value not in ("nhwc", "nchw"):
@@ -68,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument("-o", "--out", required=True, metavar="DIR")
     text = "C sources, or an object for --target that no compiler is needed for"
     build.add_argument("--emit", choices=("c", "obj"), default="c", help=text)
+    _image_options(build)
     build.add_argument(
         "--force", action="store_true", help="write into a folder with other files"
     )
@@ -101,7 +106,8 @@ def _verb(
 
 def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add = verb.add_argument_group("build").add_argument
-    add("--name", help="prefix of every C name; default: the file's name")
+    text = "prefix of every C name; default: the file's name"
+    add("--name", action="append", default=[], metavar="[MODEL=]NAME", help=text)
     add("--target", metavar="CPU", help="whose instructions to use")
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
@@ -118,6 +124,15 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add("--compress", choices=COMPRESSIONS, default="none", help=text)
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
     add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
+
+
+def _image_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("several models").add_argument
+    many: dict[str, Any] = {"action": "append", "default": []}
+    text = "models that never run together: they share their memory"
+    add("--exclusive", type=group, **many, metavar="A,B", help=text)
+    text = "one buffer for an output and another model's input"
+    add("--connect", **many, metavar="A.OUT=B.IN", help=text)
 
 
 def _check_options(verb: argparse.ArgumentParser) -> None:

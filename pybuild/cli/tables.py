@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from pybuild.package.image_report import ImageReport
 from pybuild.package.report import Boundary, Layer, Report, Stored
 
 if TYPE_CHECKING:
@@ -79,6 +80,30 @@ def _show_stored(kind: str, rows: Sequence[Stored]) -> None:
         sizes = (f"{row.bytes:,}", f"{row.stored:,}", saved)
         shown.append((short(row.name), *sizes, form if kind == "parameter" else ""))
     table("", columns, shown)
+
+
+def show_image(report: ImageReport) -> None:
+    columns = [("model", "left"), ("arena", "right"), ("weights", "right")]
+    columns += [("tables", "right"), ("MACs", "right")]
+    rows = [
+        (m.name, f"{m.ram.arena:,}", f"{m.flash.weights:,}", f"{m.flash.tables:,}",
+         f"{m.macs:,}")
+        for m in report.models
+    ]  # fmt: skip
+    table(report.name, columns, rows)
+    ram, flash = report.ram, report.flash
+    print(f"RAM    arena {ram.arena:,} bytes (all apart {ram.separate:,})", end="")
+    print(f", instances {ram.instance:,}")
+    print(f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes", end="")
+    print(f"; sharing saves {flash.saved:,}")
+    for group in report.exclusive:
+        print(f"turns  {', '.join(group)}")
+    for wire in report.connections:
+        print(f"wire   {wire.ends}: {wire.bytes:,} bytes")
+    for shared in report.shared:
+        if shared.kind == "constant":
+            users = ", ".join(shared.models)
+            print(f"shared {shared.symbol}: {shared.bytes:,} bytes, {users}")
 
 
 def _show_layers(layers: Sequence[Layer]) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pybuild
 from pybuild.cli import boards, tables
+from pybuild.cli.names import chosen_names
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
+from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
 from pybuild.package.tree import write_tree
 
@@ -34,52 +36,60 @@ def inspect(args: argparse.Namespace) -> Outcome:
 
 
 def build(args: argparse.Namespace) -> Outcome:
-    """Writes all trees, or none."""
-    many = len(args.models) > 1
-    if many and args.name:
-        raise BuildError("--name", "names one model, but several are given")
-    libraries = _all_built(args)
-    out = Path(args.out)
-    trees = {out / lib.name if many else out: lib for lib in libraries}
-    if not args.force:
-        _raise_all(
-            [
-                e
-                for lib, place in zip(libraries, trees, strict=True)
-                for e in _in_the_way(place, lib.name)
-            ]
-        )
-    files = {place: library.files() for place, library in trees.items()}
-    for place, library in trees.items():
-        write_tree(place, files[place], library.stale())
-    reports = [library.report for library in libraries]
+    """Writes one tree, or nothing."""
+    if len(args.models) > 1:
+        return _build_image(args)
+    for option in ("exclusive", "connect"):
+        if getattr(args, option):
+            raise BuildError(f"--{option}", "needs several models")
+    library = _built(args, args.models[0])
+    _write(args, library.name, library.files, library.stale())
     if not args.json:
-        for report in reports:
-            tables.show_report(report)
+        tables.show_report(library.report)
         print(f"wrote {args.out}")
-    plain = [report.to_json() for report in reports]
-    return OK, {"models": plain} if many else plain[0]
+    return OK, library.report.to_json()
 
 
-def _all_built(args: argparse.Namespace) -> list[pybuild.Library]:
-    """One library for each model.
-
-    Errors  BuildError with the problems of all models
-    """
-    made: dict[str, pybuild.Library] = {}
+def _build_image(args: argparse.Namespace) -> Outcome:
+    whole, names = chosen_names(args.models, args.name)
+    loaded: dict[str, pybuild.Model] = {}
     errors: list[BuildError] = []
     for path in args.models:
+        name = chosen_prefix(names.get(path), path)
+        if name in loaded:
+            what = f"another model is named '{name}' too"
+            hint = "--name FILE=NAME gives it another"
+            errors.append(BuildError(Path(path).name, what, hint))
         try:
-            library = _built(args, path)
+            loaded[name] = _loaded(args, path)
         except BuildError as error:
             errors.append(error)
-            continue
-        if library.name in made:
-            what = f"another model is named '{library.name}' too"
-            errors.append(BuildError(path, what, "build one by itself with --name"))
-        made[library.name] = library
     _raise_all(errors)
-    return list(made.values())
+    with working("building " + ", ".join(loaded)):
+        image = pybuild.build_image(
+            loaded,
+            name=whole,
+            exclusive=args.exclusive,
+            connect=args.connect,
+            **_options(args),
+        )
+    _write(args, image.name, image.files)
+    if not args.json:
+        tables.show_image(image.report)
+        print(f"wrote {args.out}")
+    return OK, image.report.to_json()
+
+
+def _write(
+    args: argparse.Namespace,
+    name: str,
+    files: Callable[[], Mapping[str, str | bytes]],
+    stale: Sequence[str] = (),
+) -> None:
+    out = Path(args.out)
+    if not args.force:
+        _raise_all(list(_in_the_way(out, name)))
+    write_tree(out, files(), stale)
 
 
 def check(args: argparse.Namespace) -> Outcome:
@@ -145,25 +155,36 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
 
 def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
     """The model, planned with the options of the command line."""
+    whole, names = chosen_names([path], args.name)
     with working(f"building {Path(path).name}"):
-        model = pybuild.load(path, input_dims=dict(args.input_dim))
-        problems = model.problems()
-        if problems:
-            raise BuildError.of(problems)
-        return model.build(
-            name=args.name,
-            rounding=args.rounding,
-            input=args.input,
-            target=boards.target_of(args),
-            optimise=args.optimise,
-            ram_limit=args.ram_limit,
-            layout=dict(args.layout),
-            names=args.names,
-            params=_params(args.params),
-            lazy=args.lazy or None,
-            compress=args.compress,
-            emit=args.emit,
-        )
+        model = _loaded(args, path)
+        return model.build(name=names.get(path, whole), **_options(args))
+
+
+def _loaded(args: argparse.Namespace, path: str) -> pybuild.Model:
+    """Errors  BuildError with every problem of the model"""
+    model = pybuild.load(path, input_dims=dict(args.input_dim))
+    problems = model.problems()
+    if problems:
+        raise BuildError.of(problems)
+    return model
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """What Model.build takes besides a name."""
+    return {
+        "rounding": args.rounding,
+        "input": args.input,
+        "target": boards.target_of(args),
+        "optimise": args.optimise,
+        "ram_limit": args.ram_limit,
+        "layout": dict(args.layout),
+        "names": args.names,
+        "params": _params(args.params),
+        "lazy": args.lazy or None,
+        "compress": args.compress,
+        "emit": args.emit,
+    }
 
 
 def _params(names: list[str] | None) -> str | list[str] | None:

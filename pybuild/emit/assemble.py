@@ -103,7 +103,7 @@ class _Maker:
         tensor = self.plan.graph.tensor(name)
         region = max(self.plan.places[name].region, 0)
         flags = CONSUMED if is_input and name in self.plan.consumed else 0
-        if is_input and name in self.plan.lazy:
+        if name in self.plan.lazy:
             flags = LAZY
         return TensorRow(
             tensor=tensor,

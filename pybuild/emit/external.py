@@ -10,7 +10,7 @@ from pybuild.kernels.external import External
 from pybuild.loop import Func
 
 
-def c_function(kernel: External, users: str) -> str:
+def c_function(kernel: External, users: str, linkage: str) -> str:
     """The prototype of the symbol, and the kernel that calls it."""
     symbol, count = kernel.symbol, len(kernel.pointers)
     lines = [
@@ -18,7 +18,7 @@ def c_function(kernel: External, users: str) -> str:
         f"void {symbol}(void *const *p, const int32_t *a);",
         "",
         *block_comment(users),
-        f"static void {kernel.name}(void *const *p, const int32_t *a)",
+        f"{linkage}void {kernel.name}(void *const *p, const int32_t *a)",
         "{",
     ]
     if kernel.pointers == tuple(range(count)):

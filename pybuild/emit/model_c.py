@@ -6,7 +6,7 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
@@ -32,12 +32,17 @@ _PER_LINE = {1: 12, 2: 8, 4: 6, 8: 3}
 
 def weights_file(tables: Tables, banner: str) -> str:
     """NAME_weights.c: every constant array, in the order of its symbol."""
+    return constants_file(tables.constants, banner)
+
+
+def constants_file(constants: Sequence[Constant], banner: str) -> str:
+    """Constant arrays, whoever's they are."""
     parts = [banner, '#include "crt/abi.h"', ""]
-    for constant in tables.constants:
+    for constant in constants:
         parts += block_comment(constant.comment)
         head = f"{_declaration(constant)} CRT_SECTION_WEIGHTS = {{"
-        parts += [*_fold(head), *number_lines(constant.array), "};", ""]
-    if not tables.constants:
+        parts += [*fold(head), *number_lines(constant.array), "};", ""]
+    if not constants:
         parts.append("typedef int no_weights; /* C99 wants a declaration */")
     return "\n".join(parts).rstrip() + "\n"
 
@@ -49,18 +54,20 @@ def model_file(tables: Tables, banner: str) -> str:
     parts += ['#include "crt/lz4.h"', ""] if tables.unpacks else [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
-        line for c in tables.constants for line in _fold(f"extern {_declaration(c)};")
+        line for c in tables.constants for line in fold(f"extern {_declaration(c)};")
     ]
-    parts += ["", *_intrinsics(tables)]
-    parts += [_kernel(func, users) for func, users in tables.kernels]
+    own = {func.name for func, _ in tables.kernels}
+    others = sorted({s.kernel for s in tables.steps} - own - {""})
+    parts += [f"extern crt_kernel {kernel};" for kernel in others]
+    parts += ["", *kernels(tables.kernels, "static ")]
     parts += [*_lists(tables), *_model(tables), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _kernel(func: Func, users: str) -> str:
+def _kernel(func: Func, users: str, linkage: str) -> str:
     if isinstance(func, External):
-        return c_function(func, users)
-    return function(func, users)
+        return c_function(func, users, linkage)
+    return function(func, users, linkage)
 
 
 def functions_file(tables: Tables, banner: str) -> str:
@@ -73,7 +80,7 @@ def _declaration(constant: Constant) -> str:
     return f"const {kind} {constant.symbol}[{constant.array.size}]"
 
 
-def _fold(line: str) -> list[str]:
+def fold(line: str) -> list[str]:
     """Broken at spaces, none of them in a string."""
     if len(line) <= 80:
         return [line]
@@ -86,7 +93,7 @@ def _fold(line: str) -> list[str]:
     if not spaces:
         return [line]
     at = max((at for at in spaces if at < 80), default=spaces[0])
-    return [line[:at], *_fold("    " + line[at + 1 :])]
+    return [line[:at], *fold("    " + line[at + 1 :])]
 
 
 def number_lines(array: Array) -> list[str]:
@@ -103,12 +110,21 @@ def number_lines(array: Array) -> list[str]:
     ]
 
 
-def _intrinsics(tables: Tables) -> list[str]:
+def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:
+    """Kernels that the models of an image share."""
+    head = [banner, '#include "crt/abi.h"', '#include "crt/intrin.h"', ""]
+    heads = [f"crt_kernel {func.name};" for func, _ in funcs]
+    return "\n".join([*head, *heads, "", *kernels(funcs, "")]).rstrip() + "\n"
+
+
+def kernels(funcs: Sequence[tuple[Func, str]], linkage: str) -> list[str]:
+    """Kernels, each with the comment that says who uses it, and what they call."""
     needed: dict[str, Intrin] = {}
-    for func, _ in tables.kernels:
+    for func, _ in funcs:
         for intrin in intrins(func):
             needed.setdefault(intrin.name, intrin)
-    return [inline_function(i) for i in needed.values() if i.c is None]
+    called = [inline_function(i) for i in needed.values() if i.c is None]
+    return [*called, *(_kernel(func, users, linkage) for func, users in funcs)]
 
 
 def _table(head: str, rows: Iterable[str]) -> list[str]:
@@ -148,14 +164,14 @@ def _operand(o: Operand) -> list[str]:
     pad_row = o.pad_row or "NULL"
     numbers = (o.at, o.row_bytes, o.buffer, o.rows, o.ring, o.window, o.stride, o.pad)
     comment = [f"    {line}" for line in block_comment(o.comment)]
-    return [*comment, *_fold(f"    {{{pad_row}, {', '.join(map(str, numbers))}}},")]
+    return [*comment, *fold(f"    {{{pad_row}, {', '.join(map(str, numbers))}}},")]
 
 
 def _step(s: StepRow, index: int, name: str) -> list[str]:
     comment = [f"    {line}" for line in block_comment(f"{index}: {s.comment}")]
     lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
     counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
-    where = _fold(f"     {lists} {name}_operands + {s.operands},")
+    where = fold(f"     {lists} {name}_operands + {s.operands},")
     return [*comment, f"    {{{s.kernel or 'NULL'},", *where, f"     {counts}}},"]
 
 
@@ -222,14 +238,14 @@ def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
     text = f"    {{{text}, {tables.name}_dims_{index}, {number}, {zero},"
     text += f" {tensor.bytes}, {row.at}, {row.align}, {row.region}, {kind},"
     text += f" {len(tensor.shape)},"
-    return _fold(f"{text} {flags}}},")
+    return fold(f"{text} {flags}}},")
 
 
 def functions(tables: Tables) -> list[str]:
     """The functions of the header, over crt's: nothing of kernels or tables."""
     name = tables.name
     lines = [
-        *_fold(f"static struct crt_graph *{name}_graph(struct {name} *m)"),
+        *fold(f"static struct crt_graph *{name}_graph(struct {name} *m)"),
         "{",
         "    return m == NULL ? NULL : &m->graph;",
         "}",
@@ -258,7 +274,7 @@ def functions(tables: Tables) -> list[str]:
 
 
 def _body(head: str, line: str) -> list[str]:
-    return [*_fold(head), "{", *_fold(f"    {line}"), "}", ""]
+    return [*fold(head), "{", *fold(f"    {line}"), "}", ""]
 
 
 def _parameter_functions(name: str) -> list[str]:

@@ -5,6 +5,8 @@ The twin of model_c.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pybuild.dtype import Array, DType
 from pybuild.emit.external import llvm_declarations, llvm_function
 from pybuild.emit.llvm import declarations, function, literal
@@ -21,34 +23,39 @@ _MODEL = f"{{ i32, {', '.join(['ptr'] * 9)}, {', '.join(['i16'] * 7)}, i8, i8 }}
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
-def module(
-    tables: Tables,
-    triple: str = "",
-    layout: str = "",
-    features: frozenset[str] = frozenset(),
-) -> str:
+def module(tables: Tables, triple: str = "", layout: str = "") -> str:
     """The module; its one exported symbol is NAME_model.
 
-    features  of the processor: whose instructions Intrins may be
-    Shapes    as crt/abi.h, laid out by the target's rules for C structs
+    Shapes  as crt/abi.h, laid out by the target's rules for C structs
     """
+    return modules((tables,), tables.kernels, tables.constants, triple, layout)
+
+
+def modules(
+    models: Sequence[Tables],
+    kernels: Sequence[tuple[Func, str]],
+    constants: Sequence[Constant],
+    triple: str = "",
+    layout: str = "",
+) -> str:
+    """Models that share kernels and constants, in one module."""
     head = [f'target triple = "{triple}"'] if triple else []
     head += [f'target datalayout = "{layout}"'] if layout else []
-    kernels = llvm_declarations(func for func, _ in tables.kernels)
-    kernels += [_kernel(func, features) for func, _ in tables.kernels]
-    data = [_constant(c) for c in tables.constants]
-    if tables.unpacks:
+    if any(m.unpacks for m in models):
         head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
-    if tables.device_count > 1:
+    if any(m.device_count > 1 for m in models):
         head.append("@crt_accelerator = external constant i8")
-    return "\n".join([*head, *data, *_lists(tables), *_model(tables), *kernels,
-                      declarations(features), ""])  # fmt: skip
+    code = llvm_declarations(func for func, _ in kernels)
+    code += [_kernel(func) for func, _ in kernels]
+    data = [_constant(c) for c in constants]
+    lists = [line for m in models for line in (*_lists(m), *_model(m))]
+    return "\n".join([*head, *data, *lists, *code, declarations(), ""])
 
 
-def _kernel(func: Func, features: frozenset[str]) -> str:
+def _kernel(func: Func) -> str:
     if isinstance(func, External):
         return llvm_function(func, "internal ")
-    return function(func, "internal ", features)
+    return function(func, "internal ")
 
 
 def _constant(constant: Constant) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
+
+from pybuild.errors import BuildError
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern "
@@ -45,6 +48,19 @@ def is_prefix(text: str) -> bool:
     nothing of C or crt."""
     reserved = is_keyword(text) or text in _HEADERS.split()
     return not reserved and text != "crt" and not text.startswith("crt_")
+
+
+def chosen_prefix(name: str | None, path: str) -> str:
+    """The prefix of all C names: the user's choice, or the file's name.
+
+    Errors  BuildError for a choice that C cannot have
+    """
+    made = identifier(Path(path).stem if name is None else name)
+    good = made if is_prefix(made) else f"my_{made}"
+    if name is not None and name != good:
+        what = f"'{name}' cannot be the name of C functions"
+        raise BuildError("--name", what, f"for example '{good}'")
+    return good
 
 
 class Names:

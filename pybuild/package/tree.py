@@ -9,7 +9,7 @@ import os
 import re
 import string
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pybuild.dtype import DType
@@ -40,31 +40,62 @@ static void print_float(float value)
 """
 
 
-def tree_files(
-    tables: Tables, generated: Mapping[str, str | bytes]
-) -> dict[str, str | bytes]:
+Content = str | bytes
+
+
+def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Content]:
     """Path in the tree -> content; `generated`: the model's own files and report."""
-    files = {**generated, **_runtime(bool(tables.parameters), tables.unpacks)}
+    example = {
+        "weights": _weights(tables, ""),
+        "open": _open(tables, "", "model"),
+        "functions": _PRINT_FLOAT if _any_float(tables) else "",
+        "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
+    }
+    return _with_builds(tables.name, (tables,), generated, "main.c.in", example)
+
+
+def image_tree(
+    name: str, models: Sequence[Tables], generated: Mapping[str, Content]
+) -> dict[str, Content]:
+    """As tree_files, of several models."""
+    example = {
+        "weights": "".join(_weights(m, f"{m.name}_") for m in models),
+        "open": "".join(_open(m, f"{m.name}_", f"all.{m.name}") for m in models),
+        "tests": "\n".join(
+            f'    bad |= tell("{m.name}", {m.name}_selftest(&all.{m.name}));'
+            for m in models
+        ),
+    }
+    return _with_builds(name, models, generated, "image.c.in", example)
+
+
+def _with_builds(
+    name: str,
+    models: Sequence[Tables],
+    generated: Mapping[str, Content],
+    main: str,
+    example: Mapping[str, str],
+) -> dict[str, Content]:
+    """Adds the runtime, the build files, and the example from its template `main`."""
+    files = dict(generated)
+    files |= _runtime(any(m.parameters for m in models), any(m.unpacks for m in models))
     sources = [n for n in sorted(files) if n.endswith(".c")]
     objects = [n for n in sorted(files) if n.endswith(".o")]
     values = {
-        "name": tables.name,
-        "upper": tables.name.upper(),
+        **example,
+        "name": name,
+        "upper": name.upper(),
         "sources": " ".join(sources),
         "quoted": ", ".join(f"'{s}'" for s in sources),
         "lines": "\n".join(f"    {s}" for s in (*sources, *objects)),
         "objects": "".join(f" {o}" for o in objects),
         "quoted_objects": ", ".join(f"'{o}'" for o in objects),
-        "weights": _weights(tables),
-        "open": _open(tables),
-        "functions": _PRINT_FLOAT if _any_float(tables) else "",
-        "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
     for target, template in (
         ("CMakeLists.txt", "CMakeLists.txt.in"),
         ("meson.build", "meson.build.in"),
         ("Makefile", "Makefile.in"),
-        ("example/main.c", "main.c.in"),
+        ("example/main.c", main),
     ):
         text = (_TEMPLATES / template).read_text()
         files[target] = _At(text).substitute(values)
@@ -114,26 +145,26 @@ def _print(row: TensorRow, name: str) -> str:
     printf("\\n");"""
 
 
-def _weights(tables: Tables) -> str:
+def _weights(tables: Tables, prefix: str) -> str:
     """What the example keeps of parameters."""
     if not tables.parameters:
         return ""
-    lines = "static struct crt_params params;\n"
+    lines = f"static struct crt_params {prefix}params;\n"
     if tables.unpacked_bytes:
         size = f"{tables.name.upper()}_UNPACKED_BYTES"
-        lines += f"static uint8_t unpacked[{size}] ALIGNED;\n"
+        lines += f"static uint8_t {prefix}unpacked[{size}] ALIGNED;\n"
     return lines
 
 
-def _open(tables: Tables) -> str:
+def _open(tables: Tables, prefix: str, instance: str) -> str:
     if not tables.parameters:
         return ""
-    name, ram = tables.name, ", unpacked" if tables.unpacked_bytes else ""
+    name, ram = tables.name, f", {prefix}unpacked" if tables.unpacked_bytes else ""
     return f"""\
     if (error == CRT_OK)
-        error = {name}_open_params(&params{ram});
+        error = {name}_open_params(&{prefix}params{ram});
     if (error == CRT_OK)
-        error = {name}_load_params(&model, &params);
+        error = {name}_load_params(&{instance}, &{prefix}params);
 """
 
 

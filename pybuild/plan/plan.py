@@ -66,7 +66,7 @@ class Plan:
     consumed  inputs whose home is used for something else during a run
     slots     parameters as an instance binds them, by what tells them apart
     slot_spots  homes of those that a device reads, by name
-    lazy      inputs without memory: they are where the user binds them
+    lazy      inputs and outputs without memory: they are where the user binds them
     unpacks   constants that are packed in flash
     copied    nodes that only move bytes, which a view could not replace
     """
@@ -110,7 +110,7 @@ def make_plan(
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
-    lazy    inputs that get no memory until the user binds them
+    lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/compress.py
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
@@ -226,8 +226,8 @@ def _places(
         if name in graph.constants:
             continue
         if view.root not in storage.block_of:
-            if view.root in graph.inputs:
-                places[name] = Place(view.root, view.at, view.at, -1)
+            if view.root in named:
+                places[name] = Place(named[view.root], view.at, view.at, -1)
             continue
         spot = spots[storage.block_of[view.root]]
         home = spot.at + view.at

@@ -164,11 +164,11 @@ def lifetimes(
 ) -> Storage:
     """Liveness of every group over the steps, results in place where possible.
 
-    lazy  inputs that get no memory, and so have no block
+    lazy  inputs and outputs that get no memory, and so have no block
     """
     lives = _group_lives(graph, steps, views, keep_inputs)
     for name in lazy:
-        del lives[name]
+        lives.pop(views.of(name).root, None)
     block: dict[str, str] = {root: root for root in lives}
     for index, (node, candidate) in enumerate(steps):
         _try_in_place(graph, node, candidate, views, (lives, block, index))
@@ -238,6 +238,8 @@ def _try_in_place(
     """Gives the output's group the memory of an input that dies here."""
     lives, block, index = state
     made = views.of(node.output).root
+    if made not in lives:
+        return
     if lives[made].first != index or graph.tensor(made).bytes != lives[made].bytes:
         return
     for position in candidate.in_place:

@@ -26,6 +26,17 @@ def compiled_net(
 
     Errors  BuildError without a compiler, or with its message
     """
+    library, folder = compiled_library(name, sources)
+    return Net.load(plan, library, name, folder, devices)
+
+
+def compiled_library(
+    name: str, sources: Mapping[str, str]
+) -> tuple[Path, tempfile.TemporaryDirectory[str]]:
+    """Generated C with crt as a shared library, and the folder that it needs.
+
+    Errors  BuildError without a compiler, or with its message
+    """
     folder = tempfile.TemporaryDirectory(prefix="crt-")
     root = Path(folder.name)
     for file, text in sources.items():
@@ -33,7 +44,7 @@ def compiled_net(
     library = root / f"{name}.so"
     files = [str(root / f) for f in sorted(sources) if f.endswith(".c")]
     compile_shared([*files, *map(str, crt_sources())], [root], library)
-    return Net.load(plan, library, name, folder, devices)
+    return library, folder
 
 
 def compile_shared(

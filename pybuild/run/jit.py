@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pybuild.emit.model_llvm import module
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import host_compiler, host_library
+from pybuild.loop import Func
 from pybuild.plan.plan import Plan
 from pybuild.run.cc import compile_shared
 from pybuild.run.devices import Device
@@ -72,9 +73,8 @@ class _UserFunctions:
     keep: object = None
 
 
-def _user_functions(tables: Tables) -> _UserFunctions:
+def _user_functions(kernels: Sequence[Func]) -> _UserFunctions:
     """Errors  BuildError without a compiler, or with its message"""
-    kernels = [func for func, _ in tables.kernels]
     texts = sources(kernels, ())
     if not texts:
         return _UserFunctions({})
@@ -101,26 +101,34 @@ def _user_functions(tables: Tables) -> _UserFunctions:
 
 
 class Jit:
-    """A model in memory; `model` is the address of its struct crt_model.
+    """Models in memory.
 
-    Owner   keep the object as long as anything uses the model
+    text     the module for (triple, data layout)
+    kernels  what is in it, for the C functions that they call
+    Owner    keep the object as long as anything uses a model
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(
+        self, text: Callable[[str, str], str], kernels: Sequence[Func]
+    ) -> None:
         machine = _host()
-        text = module(tables, machine.triple, str(machine.target_data))
-        parsed = llvm.parse_assembly(text)
+        made = text(machine.triple, str(machine.target_data))
+        parsed = llvm.parse_assembly(made)
         parsed.verify()
         _optimise(parsed, machine)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
-        self._functions = _user_functions(tables)
+        self._functions = _user_functions(kernels)
         for symbol, address in self._functions.addresses.items():
             self._engine.add_global_mapping(parsed.get_function(symbol), address)
         self._engine.finalize_object()
-        self.model = int(self._engine.get_global_value_address(f"{tables.name}_model"))
+
+    def model(self, name: str) -> int:
+        """The address of its struct crt_model."""
+        return int(self._engine.get_global_value_address(f"{name}_model"))
 
 
 def jit_net(plan: Plan, tables: Tables, devices: Sequence[Device] = ()) -> Net:
     """An instance of a model compiled in memory for this machine."""
-    jit = Jit(tables)
-    return Net(plan, host_library(), jit.model, jit, devices)
+    kernels = [func for func, _ in tables.kernels]
+    jit = Jit(functools.partial(module, tables), kernels)
+    return Net(plan, host_library(), jit.model(tables.name), jit, devices)

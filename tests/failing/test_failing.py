@@ -19,8 +19,10 @@ CASES = tomllib.loads((Path(__file__).parent / "messages.toml").read_text())
 def test_message(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case: dict[str, Any] = CASES[name]
     model = MAKERS[case["model"]](tmp_path)
+    more = [str(MAKERS[name](tmp_path)) for name in case.get("more", [])]
     before = sorted(tmp_path.rglob("*"))
-    words = [case.get("verb", "build"), str(model), "--json", *case.get("options", [])]
+    words = [case.get("verb", "build"), str(model), *more, "--json"]
+    words += case.get("options", [])
     if words[0] == "build":
         words += ["-o", str(tmp_path / "out")]
     assert main(words) == case["exit"]
@@ -31,4 +33,5 @@ def test_message(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_bad_input_is_used() -> None:
-    assert {case["model"] for case in CASES.values()} == set(MAKERS)
+    used = {name for c in CASES.values() for name in (c["model"], *c.get("more", []))}
+    assert used == set(MAKERS)

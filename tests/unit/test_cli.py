@@ -148,10 +148,32 @@ def test_build_leaves_other_folders_alone(tmp_path: Path, capsys: Capture) -> No
 
 
 def test_build_of_several(tmp_path: Path, capsys: Capture) -> None:
-    code, facts, _ = crt(capsys, "build", INT8, FLOAT, "-o", str(tmp_path / "out"))
+    out = tmp_path / "out"
+    words = ["build", INT8, FLOAT, "-o", str(out), "--name", "digits_f32=second"]
+    words += ["--name", f"{INT8}=first"]
+    code, facts, _ = crt(capsys, *words, "--name", "digits")
     assert code == 0
-    assert [m["name"] for m in facts["models"]] == ["digits_int8", "digits_f32"]
-    assert (tmp_path / "out" / "digits_f32" / "digits_f32.c").is_file()
+    assert facts["name"] == "digits"
+    assert [m["name"] for m in facts["models"]] == ["first", "second"]
+    assert json.loads((out / "report.json").read_text()) == facts
+    files = {"digits.h", "digits.c", "digits_kernels.c", "digits_weights.c"}
+    assert files | {"first.h", "first.c", "second.c"} <= set(tree(out))
+    assert not {"first_weights.c", "second_weights.c"} & set(tree(out))
+    first = tree(out)
+    assert main([*words, "--name", "digits"]) == 0  # over its own earlier tree
+    assert tree(out) == first
+    assert "sharing saves" in capsys.readouterr().out
+
+
+def test_several_in_one_memory_within_a_limit(tmp_path: Path, capsys: Capture) -> None:
+    words = ["build", INT8, FLOAT, "-o", str(tmp_path / "out"), "--ram-limit", "6K"]
+    code, facts, _ = crt(capsys, *words)
+    assert code == 3
+    assert "'digits_int8' 1536, 'digits_f32' 6144 bytes" in facts["error"][0]["what"]
+    assert not (tmp_path / "out").exists()
+    code, facts, _ = crt(capsys, *words, "--exclusive", "digits_int8,digits_f32")
+    assert (code, facts["ram"]["arena"]) == (0, 6144)
+    assert facts["exclusive"] == [["digits_int8", "digits_f32"]]
 
 
 def test_one_bad_model_of_several_writes_none(tmp_path: Path, capsys: Capture) -> None:

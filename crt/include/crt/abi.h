@@ -94,7 +94,7 @@ struct crt_tensor {
 
 /* The home of this input is used for something else during a run. */
 #define CRT_TENSOR_CONSUMED 1u
-/* This input or parameter has no home: it is where it is bound. */
+/* This input, output or parameter has no home: it is where it is bound. */
 #define CRT_TENSOR_LAZY 2u
 
 /* Unpacks a constant.

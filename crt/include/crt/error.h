@@ -23,7 +23,7 @@ extern "C" {
     X(CRT_ERR_STAGE, -11, "stages must run in order, from 0")                  \
     X(CRT_ERR_NO_OUTPUT, -12, "no output: not run yet, or overwritten since")  \
     X(CRT_ERR_SELFTEST, -13, "the self-test gave another answer")              \
-    X(CRT_ERR_UNBOUND, -14, "a lazy input or a parameter is not bound")        \
+    X(CRT_ERR_UNBOUND, -14, "a lazy tensor or a parameter is not bound")       \
     X(CRT_ERR_LAZY, -15, "a lazy input has no memory to copy to: bind it")     \
     X(CRT_ERR_DTYPE, -16, "array is of another type than the tensor")          \
     X(CRT_ERR_SHAPE, -17, "array is of another shape than the tensor")         \

@@ -113,8 +113,8 @@ int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
  *         CRT_ERR_DEVICE */
 int crt_graph_setup(struct crt_graph *g);
 
-/* The lazy input or the parameter that is not bound; if all are, the input that
- * was not given: what a run would fail for. NULL: none.
+/* The lazy input or output or the parameter that is not bound; if all are, the
+ * input that was not given: what a run would fail for. NULL: none.
  *
  * Owner   the model */
 const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);

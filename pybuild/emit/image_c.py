@@ -1,0 +1,221 @@
+"""Prints IMAGE.h and IMAGE.c: one instance of every model of an image, their memory,
+and what wires them. Over the functions of the models' own headers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.emit.c import block_comment
+from pybuild.emit.model_c import fold
+from pybuild.emit.tables import Tables, TensorRow
+from pybuild.plan.together import Together
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An output that is the input of another model; buffer: index of its memory."""
+
+    source: Tables
+    output: TensorRow
+    target: Tables
+    input: TensorRow
+    buffer: int
+
+    @property
+    def function(self) -> str:
+        ends = f"{self.source.name}_{self.output.symbol}"
+        return f"connect_{ends}_to_{self.target.name}_{self.input.symbol}"
+
+    def __str__(self) -> str:
+        source = f"{self.source.name}.{self.output.tensor.name}"
+        return f"{source}={self.target.name}.{self.input.tensor.name}"
+
+
+@dataclass(frozen=True)
+class ImageTables:
+    """exclusive: groups of models that lie on top of each other."""
+
+    name: str
+    models: tuple[Tables, ...]
+    together: Together
+    exclusive: tuple[tuple[str, ...], ...]
+    wires: tuple[Wire, ...]
+
+    def turn_of(self, model: str) -> int | None:
+        """The index of the group that the model takes turns with."""
+        for index, group in enumerate(self.exclusive):
+            if model in group:
+                return index
+        return None
+
+
+def image_header(image: ImageTables, banner: str) -> str:
+    """IMAGE.h: what firmware includes to have all models."""
+    name, upper = image.name, image.name.upper()
+    lines = [banner.rstrip(), f"#ifndef {upper}_H", f"#define {upper}_H", ""]
+    lines += [f'#include "{m.name}.h"' for m in image.models]
+    lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += _memory(image)
+    lines += ["/* One instance of each model. */", f"struct {name} {{"]
+    lines += [f"    struct {m.name} {m.name};" for m in image.models]
+    if image.exclusive:
+        lines.append(f"    struct crt_turn turns[{len(image.exclusive)}];")
+    lines += ["};", "", *_told(image)]
+    lines += [*fold(f"{_init(name)};"), ""]
+    for wire in image.wires:
+        lines += [*_explained(wire), *_head(wire, name, ";"), ""]
+    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
+
+
+def image_file(image: ImageTables, banner: str) -> str:
+    """IMAGE.c."""
+    name = image.name
+    lines = [banner, f'#include "{name}.h"', ""]
+    for wire in image.wires:
+        lines += [*_head(wire, name, ""), *_connecting(wire)]
+    lines += [
+        *fold(_init(name)),
+        "{",
+        "    uint8_t *arena;",
+        "    int error = CRT_OK;",
+        "",
+        "    if (m == NULL || memory == NULL || memory->arena.ptr == NULL)",
+        "        return CRT_ERR_NULL;",
+        f"    if (memory->arena.bytes < {name.upper()}_ARENA_BYTES)",
+        "        return CRT_ERR_REGION;",
+        "    arena = (uint8_t *)memory->arena.ptr;",
+    ]
+    for index in range(len(image.exclusive)):
+        lines += [f"    m->turns[{index}].owner = NULL;"]
+        lines += [f"    m->turns[{index}].running = 0;"]
+    for model in image.models:
+        lines += _starting(model, image)
+    for wire in image.wires:
+        at = image.together.buffers[wire.buffer]
+        kind = wire.output.tensor.dtype.c
+        call = f"{name}_{wire.function}(&m->{wire.source.name},"
+        lines += [
+            "    if (error == CRT_OK)",
+            f"        error = {call}",
+            f"            &m->{wire.target.name}, ({kind} *)(void *)(arena + {at}u));",
+        ]
+    return "\n".join([*lines, "    return error;", "}", ""])
+
+
+def _memory(image: ImageTables) -> list[str]:
+    name, upper = image.name, image.name.upper()
+    text = "Working memory of all models: caller-owned, aligned as below."
+    for group in image.exclusive:
+        text += f"\n{', '.join(group)}: in one place, as they never run together."
+    align = max(m.region_align for m in image.models)
+    lines = [
+        *block_comment(text),
+        f"#define {upper}_ARENA_BYTES {image.together.bytes}u",
+        f"#define {upper}_ARENA_ALIGN {align}u",
+        "",
+        "/* Where in it the arena of each model begins, in bytes. */",
+    ]
+    for model in image.models:
+        at = image.together.at[model.name]
+        lines.append(f"#define {upper}_{model.name.upper()}_AT {at}u")
+    return [
+        *lines,
+        "",
+        f"/* The memory that a struct {name} lives in. */",
+        f"struct {name}_memory {{",
+        "    struct crt_region arena;",
+        "};",
+        "",
+        f"/* Initialises a struct {name}_memory from an array. */",
+        f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
+        "",
+    ]
+
+
+def _told(image: ImageTables) -> list[str]:
+    lines = ["/* Prepares an instance of every model, each in its part of the arena."]
+    if image.exclusive:
+        lines += [
+            " * Models in one place take turns: whichever is given an input or runs",
+            " * takes it over, and the others' inputs and results are lost; one that",
+            " * starts while another is in the middle of a run gets CRT_ERR_BUSY.",
+        ]
+    if image.wires:
+        lines += [
+            " * A connected output and input have one buffer, where no model lies:",
+            " * what is in it stays until its source runs again. Run the source first.",
+        ]
+    return [
+        *lines,
+        " *",
+        " * Owner   memory stays the caller's and must outlive m",
+        " * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */",
+    ]
+
+
+def _explained(wire: Wire) -> list[str]:
+    source, target = wire.source.name, wire.target.name
+    size = f"{source.upper()}_{wire.output.symbol.upper()}_LEN"
+    return [
+        *block_comment(
+            f"Makes output '{wire.output.tensor.name}' of {source} and input "
+            f"'{wire.input.tensor.name}' of {target} one buffer, of {size} elements. "
+            "For instances of your own; NULL for either leaves that end as it is.\n\n"
+            "Owner   buffer is the caller's and must outlive both"
+        )
+    ]
+
+
+def _init(name: str) -> str:
+    return f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)"
+
+
+def _head(wire: Wire, name: str, end: str) -> list[str]:
+    source, target = wire.source.name, wire.target.name
+    kind = wire.output.tensor.dtype.c
+    return [
+        f"int {name}_{wire.function}(",
+        f"    struct {source} *source, struct {target} *target, {kind} *buffer){end}",
+    ]
+
+
+def _connecting(wire: Wire) -> list[str]:
+    source = f"{wire.source.name}_bind_{wire.output.symbol}"
+    target = f"{wire.target.name}_bind_{wire.input.symbol}"
+    return [
+        "{",
+        "    int error = CRT_OK;",
+        "",
+        "    if (buffer == NULL)",
+        "        return CRT_ERR_NULL;",
+        "    if (source != NULL)",
+        f"        error = {source}(source, buffer);",
+        "    if (error == CRT_OK && target != NULL)",
+        f"        error = {target}(target, buffer);",
+        "    return error;",
+        "}",
+        "",
+    ]
+
+
+def _starting(model: Tables, image: ImageTables) -> list[str]:
+    name, upper = model.name, model.name.upper()
+    at = f"{image.name.upper()}_{upper}_AT"
+    init = [
+        "    if (error == CRT_OK) {",
+        f"        const struct {name}_memory part = {{{{arena + {at},",
+        f"            {upper}_ARENA_BYTES}}}};",
+        "",
+        f"        error = {name}_init(&m->{name}, &part);",
+        "    }",
+    ]
+    turn = image.turn_of(name)
+    if turn is None:
+        return init
+    return [
+        *init,
+        "    if (error == CRT_OK)",
+        f"        error = crt_graph_share_storage(&m->{name}.graph,",
+        f"            &m->turns[{turn}]);",
+    ]

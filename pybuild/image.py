@@ -1,0 +1,367 @@
+"""Several models in one image: kernels, constants and, where told, memory are one.
+
+Each model is built as by itself; here they are put together.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pybuild import __version__
+from pybuild.emit.c import block_comment
+from pybuild.emit.external import must_have_sources
+from pybuild.emit.external import sources as external_sources
+from pybuild.emit.header import header_file
+from pybuild.emit.image_c import ImageTables, Wire, image_file, image_header
+from pybuild.emit.model_c import constants_file, kernels_file
+from pybuild.emit.names import chosen_prefix
+from pybuild.emit.pool import Pool, defined, pooled
+from pybuild.emit.tables import Tables, TensorRow
+from pybuild.errors import BuildError, LimitError, Problem
+from pybuild.graph import Graph
+from pybuild.library import Library
+from pybuild.model import Model
+from pybuild.package.image_report import ImageReport, image_report
+from pybuild.package.tree import image_tree, write_tree
+from pybuild.plan.connect import Connection, read_connections
+from pybuild.plan.together import lay_together
+from pybuild.run.abi import ffi
+from pybuild.run.code import Code
+from pybuild.run.devices import Device, aligned
+from pybuild.run.native import Net
+
+
+@dataclass(frozen=True)
+class Member(Library):
+    """A model of an image: its figures are those that it has by itself."""
+
+    code: Code | None = field(default=None, repr=False, compare=False)
+
+    def sources(self) -> dict[str, str]:
+        """NAME.h, NAME.c: file name -> text; the image has the rest."""
+        made = super().sources()
+        del made[f"{self.name}_weights.c"]
+        return made
+
+    def instance(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
+        """As host(), with no parameter bound."""
+        if self.code is None or devices or backend not in ("llvm", "c"):
+            return super().instance(backend, devices)
+        must_have_sources(func for func, _ in self.code.pool.kernels)
+        return self.code.net(backend, self.name, self.plan)
+
+    def get_num_inputs(self) -> int:
+        """Those that a user gives."""
+        return len(self.tables.inputs)
+
+    def get_num_outputs(self) -> int:
+        return len(self.tables.outputs)
+
+    def get_num_params(self) -> int:
+        """Those that a user may replace."""
+        return len(self.tables.parameters)
+
+    def get_output_names(self) -> tuple[str, ...]:
+        """In the order of their numbers."""
+        return tuple(row.tensor.name for row in self.tables.outputs)
+
+
+@dataclass(frozen=True)
+class Image:
+    """Models that are built together; image["kws"] is one of them."""
+
+    members: Mapping[str, Member]
+    pool: Pool
+    tables: ImageTables
+
+    @property
+    def name(self) -> str:
+        return self.tables.name
+
+    def __getitem__(self, name: str) -> Member:
+        if name not in self.members:
+            known = ", ".join(repr(n) for n in self.members)
+            raise KeyError(f"model '{name}' is not known; there is {known}")
+        return self.members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @functools.cached_property
+    def report(self) -> ImageReport:
+        """What the image costs, and each model alone."""
+        reports = tuple(member.report for member in self.members.values())
+        return image_report(self.tables, self.pool, reports)
+
+    def sources(self) -> dict[str, str]:
+        """All C files but the self-tests: file name -> text."""
+        return _sources(self.pool, self.members.values()) | {
+            f"{self.name}.h": image_header(self.tables, self._banner(f"{self.name}.h")),
+            f"{self.name}.c": image_file(self.tables, self._banner(f"{self.name}.c")),
+        }
+
+    def files(self) -> dict[str, str | bytes]:
+        """The whole tree: path -> content."""
+        made: dict[str, str | bytes] = {**self.sources()}
+        for member in self.members.values():
+            made |= member.generated()
+        report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
+        made["report.json"] = report + "\n"
+        return image_tree(self.name, self.pool.models, made)
+
+    def host(self, backend: str = "llvm") -> dict[str, Net]:
+        """An instance of each model, connected, in memory as the image has it."""
+        nets = {name: member.host(backend) for name, member in self.members.items()}
+        turns = [ffi().new("struct crt_turn *") for _ in self.tables.exclusive]
+        memory = aligned(self.tables.together.bytes)
+        for name, net in nets.items():
+            at, turn = self.tables.together.at[name], self.tables.turn_of(name)
+            piece = memory[at : at + max(net.region_bytes[0], 1)]
+            net.use_memory([piece], None if turn is None else turns[turn])
+        for wire in self.tables.wires:
+            tensor = wire.output.tensor
+            at = self.tables.together.buffers[wire.buffer]
+            buffer = memory[at : at + tensor.bytes].view(tensor.dtype.numpy)
+            shaped = buffer.reshape(tensor.shape)
+            nets[wire.source.name].bind_output(tensor.name, shaped)
+            nets[wire.target.name].bind_input(wire.input.tensor.name, shaped)
+        return nets
+
+    def _banner(self, file: str) -> str:
+        return _banner(file, list(self.members))
+
+
+def build_image(
+    models: Mapping[str, Model] | Sequence[Model],
+    out: str | Path | None = None,
+    *,
+    name: str | None = None,
+    exclusive: Sequence[Sequence[str]] = (),
+    connect: Sequence[str] = (),
+    ram_limit: int | None = None,
+    **options: Any,
+) -> Image:
+    """Plans several models and, with `out`, writes one C tree for all there.
+
+    models     by the names that they get; else they are named by their files
+    name       of the image; default: the models' names, joined
+    exclusive  groups of models that never run together: they share their memory
+    connect    "a.scores=b.features": an output that is another model's input
+    options    as Model.build, for every model; names of tensors for the models that
+               have them
+    Units      ram_limit: bytes of the image's arena
+    Errors     BuildError, LimitError; then nothing is written
+    """
+    named = _named(models)
+    title = chosen_prefix(name or "_".join(named), "")
+    if options.get("emit", "c") != "c":
+        hint = "one model at a time, or --emit c"
+        raise BuildError("--emit", "several models at once are built as C", hint)
+    if not isinstance(options.get("target", ""), str):
+        what = "several models at once are built for the CPU alone"
+        raise BuildError("target", what, "one model at a time")
+    if title in named:
+        what = f"'{title}' is a model's name too"
+        raise BuildError("--name", what, "another one for the image")
+    _check_groups(exclusive, named)
+    _check_names(named.values(), options)
+    graphs = _graphs(named, options)
+    wires = read_connections(connect, graphs)
+    built = {}
+    for n, model in named.items():
+        own = _own_options(model, options)
+        chosen = graphs[n].lazy if own["lazy"] is None else own["lazy"]
+        own["lazy"] = list(dict.fromkeys([*chosen, *_bound(n, wires)]))
+        built[n] = model.build(name=n, **own)
+    image = _image(title, built, tuple(map(tuple, exclusive)), wires)
+    if ram_limit is not None and image.tables.together.bytes > ram_limit:
+        raise _too_large(image, ram_limit)
+    if out is not None:
+        write_tree(Path(out), image.files())
+    return image
+
+
+def _named(models: Mapping[str, Model] | Sequence[Model]) -> dict[str, Model]:
+    if isinstance(models, Mapping):
+        return {chosen_prefix(n, model.path): model for n, model in models.items()}
+    found: dict[str, Model] = {}
+    problems = []
+    for model in models:
+        made = chosen_prefix(None, model.path)
+        if made in found:
+            what = f"another model is named '{made}' too"
+            problems.append(Problem(model.path, what, "give it a name of its own"))
+        found[made] = model
+    if problems:
+        raise BuildError.of(problems)
+    return found
+
+
+def _check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
+    """Errors  BuildError for an unknown model, or one in two groups"""
+    option, seen = "--exclusive", set[str]()
+    found: list[Problem] = []
+    for group in groups:
+        if len(group) < 2:
+            what = f"'{', '.join(group)}' is alone in its group"
+            found.append(Problem(option, what, "two models or more, as in a,b"))
+        for name in group:
+            if name not in names:
+                hint = f"one of {', '.join(names)}"
+                found.append(Problem(option, f"there is no model '{name}'", hint))
+            if name in seen:
+                found.append(Problem(option, f"'{name}' is named twice"))
+            seen.add(name)
+    if found:
+        raise BuildError.of(found)
+
+
+def _own_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of all models as one of them takes them."""
+    own = dict(options)
+    ends = (*model.graph.inputs, *model.graph.outputs)
+    lazy = options.get("lazy")
+    own["lazy"] = lazy if lazy is None else [n for n in lazy if n in ends]
+    given = options.get("layout") or {}
+    own["layout"] = {n: want for n, want in given.items() if n in ends}
+    params = options.get("params")
+    if params is not None and not isinstance(params, str):
+        own["params"] = [n for n in params if n in model.graph.constants]
+    return own
+
+
+def _check_names(models: Collection[Model], options: Mapping[str, Any]) -> None:
+    """Errors  BuildError for a name of a tensor that no model has"""
+    found: list[Problem] = []
+    for option in ("lazy", "layout", "params"):
+        given = options.get(option) or ()
+        known = [_own_options(model, options)[option] for model in models if given]
+        for name in () if isinstance(given, str) else given:
+            if not any(name in names for names in known):
+                found.append(Problem(f"--{option}", f"no model has a '{name}'"))
+    if found:
+        raise BuildError.of(found)
+
+
+def _graphs(
+    models: Mapping[str, Model], options: Mapping[str, Any]
+) -> dict[str, Graph]:
+    """The graphs as they are built.
+
+    Errors  BuildError with the problems of all models
+    """
+    graphs: dict[str, Graph] = {}
+    found: list[Problem] = []
+    for name, model in models.items():
+        try:
+            own = _own_options(model, options)
+            graphs[name] = model.lower(own.get("rounding"), own["layout"])
+        except BuildError as error:
+            found += error.problems
+    if found:
+        raise BuildError.of(found)
+    return graphs
+
+
+def _bound(name: str, wires: Sequence[Connection]) -> list[str]:
+    """The tensors of a model that lie in the memory of a connection."""
+    found = [w.output for w in wires if w.source == name]
+    found += [w.input for w in wires if w.target == name]
+    return list(dict.fromkeys(found))
+
+
+def _image(
+    name: str,
+    built: Mapping[str, Library],
+    exclusive: tuple[tuple[str, ...], ...],
+    wires: Sequence[Connection],
+) -> Image:
+    texts = [header_file(library.tables, "") for library in built.values()]
+    taken = defined(name, texts)
+    pool = pooled(name, [library.tables for library in built.values()], taken)
+    models = {tables.name: tables for tables in pool.models}
+    members: dict[str, Member] = {}
+    code = Code(pool, lambda: _sources(pool, members.values()))
+    for title, made in built.items():
+        parts = (made.model, made.plan, models[title], made.rounding, made.options)
+        members[title] = Member(*parts, code=code)
+    rows, sizes = _wires(wires, models)
+    arenas = {title: tables.arena_bytes for title, tables in models.items()}
+    together = lay_together(arenas, exclusive, sizes)
+    tables = ImageTables(name, pool.models, together, exclusive, rows)
+    image = Image(members, pool, tables)
+    _must_not_clash(image)
+    return image
+
+
+def _wires(
+    wires: Sequence[Connection], models: Mapping[str, Tables]
+) -> tuple[tuple[Wire, ...], list[int]]:
+    """The connections, and the bytes of their buffers: one for each output."""
+    buffers: dict[tuple[str, str], int] = {}
+    sizes: list[int] = []
+    rows = []
+    for wire in wires:
+        output = _row(models[wire.source].outputs, wire.output)
+        index = buffers.setdefault((wire.source, wire.output), len(buffers))
+        if index == len(sizes):
+            sizes.append(output.tensor.bytes)
+        target = models[wire.target]
+        given = _row(target.inputs, wire.input)
+        rows.append(Wire(models[wire.source], output, target, given, index))
+    return tuple(rows), sizes
+
+
+def _row(rows: Sequence[TensorRow], name: str) -> TensorRow:
+    return next(row for row in rows if row.tensor.name == name)
+
+
+def _must_not_clash(image: Image) -> None:
+    """Errors  BuildError where two headers define one name"""
+    texts = {m.name: header_file(m, "") for m in image.pool.models}
+    texts[image.name] = image_header(image.tables, "")
+    found = []
+    names = list(texts)
+    for index, one in enumerate(names):
+        for other in names[index + 1 :]:
+            own = defined(one, [texts[one]]) & defined(other, [texts[other]])
+            for symbol in sorted(own):
+                what = f"models '{one}' and '{other}' both define {symbol}"
+                found.append(Problem("--name", what, "another name for one of them"))
+                break
+    if found:
+        raise BuildError.of(found)
+
+
+def _sources(pool: Pool, members: Collection[Member]) -> dict[str, str]:
+    """The C files of all models and of what they share."""
+    made: dict[str, str] = {}
+    for member in members:
+        made |= member.sources()
+    names = [member.name for member in members]
+    kernels, weights = f"{pool.name}_kernels.c", f"{pool.name}_weights.c"
+    made[kernels] = kernels_file(pool.kernels, _banner(kernels, names))
+    made[weights] = constants_file(pool.constants, _banner(weights, names))
+    return made | external_sources((func for func, _ in pool.kernels), made)
+
+
+def _banner(file: str, models: Sequence[str]) -> str:
+    text = f"{file}: generated by pybuild {__version__} for {', '.join(models)};\n"
+    return "\n".join([*block_comment(f"{text}regenerate, do not edit."), ""])
+
+
+def _too_large(image: Image, limit: int) -> LimitError:
+    arenas = ", ".join(f"'{m.name}' {m.arena_bytes}" for m in image.pool.models)
+    what = f"the arena needs {image.tables.together.bytes} bytes of RAM, the limit is "
+    what += f"{limit}; by model: {arenas} bytes"
+    return LimitError(
+        image.name, what, "--exclusive, for models that never run at once"
+    )

@@ -1,0 +1,115 @@
+"""What an image of several models costs, and what its models share.
+
+Values only; knows nothing of how they were found or where they are printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pybuild.emit.image_c import ImageTables
+from pybuild.emit.pool import Pool
+from pybuild.package.report import Report
+from pybuild.plan.together import lay_together
+
+# struct crt_turn on a 32-bit target
+_TURN_BYTES = 8
+
+
+@dataclass(frozen=True)
+class ImageRam:
+    """Units  bytes; separate: of the arena if no models took turns."""
+
+    arena: int
+    instance: int
+    separate: int
+
+
+@dataclass(frozen=True)
+class ImageFlash:
+    """Units  bytes; saved: what shared weights would take besides, each for itself."""
+
+    weights: int
+    tables: int
+    saved: int
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A kernel or constant of several models; bytes of a kernel: 0, not known here."""
+
+    symbol: str
+    kind: str
+    bytes: int
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An output that is another model's input, in one buffer."""
+
+    ends: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ImageReport:
+    """Several builds in figures; of each model what it has when it is alone."""
+
+    name: str
+    ram: ImageRam
+    flash: ImageFlash
+    shared: tuple[Shared, ...]
+    exclusive: tuple[tuple[str, ...], ...]
+    connections: tuple[Connection, ...]
+    models: tuple[Report, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers, in a fixed order."""
+        plain = asdict(self)
+        plain["shared"] = [
+            {**row, "models": list(row["models"])} for row in plain["shared"]
+        ]
+        plain["exclusive"] = [list(group) for group in self.exclusive]
+        plain["connections"] = list(plain["connections"])
+        plain["models"] = [model.to_json() for model in self.models]
+        return plain
+
+
+def image_report(
+    image: ImageTables, pool: Pool, reports: tuple[Report, ...]
+) -> ImageReport:
+    instances = sum(r.ram.instance for r in reports)
+    instances += _TURN_BYTES * len(image.exclusive)
+    arenas = {r.name: r.ram.arena for r in reports}
+    buffers = {w.buffer: w.output.tensor.bytes for w in image.wires}
+    apart = lay_together(arenas, (), list(buffers.values()))
+    wires = (Connection(str(wire), wire.output.tensor.bytes) for wire in image.wires)
+    return ImageReport(
+        name=image.name,
+        ram=ImageRam(image.together.bytes, instances, apart.bytes),
+        flash=ImageFlash(
+            pool.weight_bytes,
+            sum(r.flash.tables for r in reports),
+            pool.saved_bytes,
+        ),
+        shared=_shared(pool),
+        exclusive=image.exclusive,
+        connections=tuple(wires),
+        models=reports,
+    )
+
+
+def _shared(pool: Pool) -> tuple[Shared, ...]:
+    sizes = {c.symbol: c.array.nbytes for c in pool.constants}
+    return tuple(
+        Shared(
+            symbol,
+            "constant" if symbol in sizes else "kernel",
+            sizes.get(symbol, 0),
+            users,
+        )
+        for symbol, users in sorted(pool.users.items())
+        if len(users) > 1
+    )
