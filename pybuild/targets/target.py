@@ -33,7 +33,10 @@ class Target:
 
 
 # cores with 13 integer and 32 single-precision registers are all alike here
-_CORES = ("cortex-m0", "cortex-m3", "cortex-m55", "rv32imc")
+_CORES = (
+    "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55",
+    "rv32imc",
+)  # fmt: skip
 _DSP_CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
 TARGETS = {
     target.name: target
@@ -41,8 +44,10 @@ TARGETS = {
         Target("generic"),
         # vector registers: sums of 16 neighbouring channels side by side
         Target("host", (16, 4, 1), (16, 8, 1)),
-        *map(Target, _CORES),
-        *(Target(name, features=frozenset({"dsp"})) for name in _DSP_CORES),
+        *(
+            Target(name, features=frozenset({"dsp"} if name in _DSP_CORES else ()))
+            for name in _CORES
+        ),
     )
 }
 
