@@ -73,6 +73,7 @@ __all__ = [
     "Offset",
     "Operand",
     "Part",
+    "Piece",
     "PointerType",
     "Row",
     "Select",
@@ -152,6 +153,7 @@ class If:
 class Part:
     """A piece of the kernel as a function of its own: it has all registers.
 
+    name    of the function; pieces of one name are the same in all kernels
     params  all that the body knows of what is outside; never assigned
     """
 
@@ -162,6 +164,14 @@ class Part:
 
 
 Stmt = Let | Assign | Store | For | If | Part
+
+
+@dataclass(frozen=True)
+class Piece(Intrin):
+    """The function that a Part calls, among the functions that a kernel needs."""
+
+    body: tuple[Stmt, ...] = ()
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pybuild.loop import (
     Load,
     Offset,
     Part,
+    Piece,
     PointerType,
     Row,
     Select,
@@ -23,6 +24,7 @@ from pybuild.loop import (
     Var,
     WideLoad,
     children,
+    const,
     pointer_type,
     scalar_type,
 )
@@ -120,7 +122,7 @@ def _require(good: bool, what: str) -> None:
 
 
 def intrins(func: Func) -> list[Intrin]:
-    """The intrinsics that a kernel calls, callees before callers, each once."""
+    """The functions that a kernel calls, callees before callers, each once."""
     found: dict[str, Intrin] = {}
 
     def visit(expr: Expr) -> None:
@@ -135,6 +137,11 @@ def intrins(func: Func) -> list[Intrin]:
     for stmt in statements(func.body):
         for expr in _operands(stmt):
             visit(expr)
+    for part in reversed(statements(func.body)):
+        if isinstance(part, Part):
+            piece = Piece(part.name, part.params, const(0), body=part.body,
+                          in_place=func.in_place)  # fmt: skip
+            found.setdefault(part.name, piece)
     return list(found.values())
 
 
@@ -168,8 +175,8 @@ def _operands(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The names that a block's expressions use."""
-    found: set[str] = set()
+    """The names that a block uses or changes."""
+    found = {s.var.name for s in statements(body) if isinstance(s, Assign)}
 
     def visit(expr: Expr) -> None:
         if isinstance(expr, Var):

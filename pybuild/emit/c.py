@@ -24,6 +24,7 @@ from pybuild.loop import (
     Load,
     Offset,
     Part,
+    Piece,
     PointerType,
     Row,
     Select,
@@ -127,8 +128,8 @@ def _literal(value: int | float, dtype: DType) -> tuple[str, int]:
     return str(number), _UNARY if number < 0 else _ATOM
 
 
-def statement(stmt: Stmt, depth: int, name: str = "") -> list[str]:
-    """One statement of the kernel `name` as indented lines."""
+def statement(stmt: Stmt, depth: int) -> list[str]:
+    """One statement as indented lines."""
     pad = "    " * depth
     match stmt:
         case Let(var, value):
@@ -148,17 +149,17 @@ def statement(stmt: Stmt, depth: int, name: str = "") -> list[str]:
             return [
                 *hint,
                 *_wrapped(head, depth),
-                *_lines(body, depth + 1, name),
+                *_lines(body, depth + 1),
                 f"{pad}}}",
             ]
         case If(condition, body, otherwise):
             lines = _wrapped(f"{pad}if ({expression(condition)}) {{", depth)
-            lines += _lines(body, depth + 1, name)
+            lines += _lines(body, depth + 1)
             if otherwise:
-                lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1, name)]
+                lines += [f"{pad}}} else {{", *_lines(otherwise, depth + 1)]
             return [*lines, f"{pad}}}"]
         case Part(piece, _, args):
-            call = f"{pad}{name}_{piece}({', '.join(map(expression, args))});"
+            call = f"{pad}{piece}({', '.join(map(expression, args))});"
             return _wrapped(call, depth)
 
 
@@ -169,8 +170,8 @@ def _assign(var: Var, value: Expr, depth: int) -> list[str]:
     return _wrapped(f"{pad}{var.name} = {expression(value)};", depth)
 
 
-def _lines(body: tuple[Stmt, ...], depth: int, name: str) -> list[str]:
-    return [line for stmt in body for line in statement(stmt, depth, name)]
+def _lines(body: tuple[Stmt, ...], depth: int) -> list[str]:
+    return [line for stmt in body for line in statement(stmt, depth)]
 
 
 def _wrapped(line: str, depth: int) -> list[str]:
@@ -187,8 +188,7 @@ def _wrapped(line: str, depth: int) -> list[str]:
 
 def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
     """A kernel as a C function; `comment` says what it is for."""
-    lines = [line for part in _parts(func) for line in part]
-    lines += block_comment(comment) if comment else []
+    lines = block_comment(comment) if comment else []
     lines += _wrapped(f"{linkage}void {func.name}(void *const *p, const int32_t *a)", 1)
     lines.append("{")
     if not func.args:
@@ -200,24 +200,11 @@ def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
         lines.append(f"    {var.type.elem.c} {var.name}[{length}];")
     assigned = {s.var for s in statements(func.body) if isinstance(s, Assign)}
     for stmt in func.body:
-        text = statement(stmt, 1, func.name)
+        text = statement(stmt, 1)
         if isinstance(stmt, Let) and stmt.var not in assigned:
             text = _bound(stmt, text, func.in_place)
         lines += text
     return "\n".join([*lines, "}", ""])
-
-
-def _parts(func: Func) -> list[list[str]]:
-    """The functions that the kernel's parts are."""
-    found = []
-    for part in statements(func.body):
-        if isinstance(part, Part):
-            star = "*" if func.in_place else "*restrict "
-            params = (c_type(p.type).replace("*", star) + p.name for p in part.params)
-            head = f"CRT_PART void {func.name}_{part.name}({', '.join(params)})"
-            body = _lines(part.body, 1, func.name)
-            found.append([*_wrapped(head, 1), "{", *body, "}", ""])
-    return found[::-1]
 
 
 def _bound(stmt: Let, text: list[str], in_place: bool) -> list[str]:
@@ -232,7 +219,13 @@ def _bound(stmt: Let, text: list[str], in_place: bool) -> list[str]:
 
 
 def inline_function(intrin: Intrin) -> str:
-    """The meaning of an intrinsic as a C function."""
+    """The meaning of an intrinsic, or a piece of kernels, as a C function."""
+    if isinstance(intrin, Piece):
+        star = "*" if intrin.in_place else "*restrict "
+        given = (c_type(p.type).replace("*", star) + p.name for p in intrin.params)
+        head = f"CRT_PART void {intrin.name}({', '.join(given)})"
+        body = _lines(intrin.body, 1)
+        return "\n".join([*_wrapped(head, 1), "{", *body, "}", ""])
     params = ", ".join(f"{c_type(p.type)}{p.name}" for p in intrin.params)
     head = f"CRT_INLINE {c_type(intrin.result.type)}{intrin.name}({params})"
     lines = [*_wrapped(head, 1), "{"]

@@ -138,10 +138,23 @@ class Builder:
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""
         assert len(self._blocks) == 1, f"{self.name}: a block is still open"
-        body = tuple(self._blocks[0])
+        body = self._used(tuple(self._blocks[0]))
         func = Func(self.name, tuple(self._args), tuple(self._arrays), body, in_place)
         verify(func)
         return func
+
+    def _used(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The body without variables, and arguments left out, that nothing reads."""
+        before: tuple[Stmt, ...] = ()
+        while body != before:
+            before, used = body, reads(body)
+            body = tuple(
+                s for s in body if not isinstance(s, Let) or s.var.name in used
+            )
+        kept = [i for i, arg in enumerate(self._args) if arg.name in used]
+        self._args = [self._args[i] for i in kept]
+        self.values[:] = [self.values[i] for i in kept]
+        return body
 
     def _open(self) -> None:
         self._blocks.append([])

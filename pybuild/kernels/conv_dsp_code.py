@@ -17,18 +17,18 @@ from pybuild.loop import (
     INT8,
     INT32,
     Expr,
+    Operand,
     Var,
     cast,
     const,
-    i32,
     load,
     minimum,
     offset,
-    select,
     wide,
 )
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
+WRITTEN_OUT = 16  # bytes of a window's row, at most
 SUMS = 4  # pairs of output sums that the registers hold
 
 
@@ -84,20 +84,32 @@ class Layer:
     @property
     def scratch(self) -> int:
         """Bytes of the patch and, behind it, of a window that leaves the row."""
-        return 4 * self.patch + (self.taps if self.window.padded else 0)
+        return 4 * self.patch + (self.taps if self.copies else 0)
+
+    @property
+    def copies(self) -> bool:
+        """A window that leaves the row is put together byte by byte."""
+        return self.window.padded and self.window.channels % 4 > 0
 
     @property
     def name(self) -> str:
-        tail = ("", "tail1", "tail2", "tail2")[self.run % 4]
         parts = (
             "conv2d_dsp" if self.pixels > 1 else "dense_dsp",
             self.window.key,
-            tail,
+            _form(self.run),
+            _form(self.window.channels, 0) if self.window.padded else "",
             "odd" if self.window.out_channels % 2 else "",
             self.ending.key,
             f"by{self.unrolled}",
         )
         return "_".join(p for p in parts if p)
+
+
+def _form(count: int, written_out: int = WRITTEN_OUT) -> str:
+    """How so many bytes are widened: written out, or in a loop of words."""
+    if count <= written_out:
+        return f"run{count}"
+    return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]
 
 
 def _lanes(run: int) -> list[int]:
@@ -137,12 +149,16 @@ class _Writer:
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", len(layer.order) // 2 // layer.unrolled)
         self.run: Expr = g.channels
-        if not layer.window.pointwise and layer.window.dilation_w == 1:
+        if layer.run <= WRITTEN_OUT:
+            self.run = const(layer.run)
+        elif not layer.window.pointwise and layer.window.dilation_w == 1:
             self.run = k.let("run", g.channels * g.kernel_w)
         self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
         self.finish = AffineFinish(k, layer.ending)
         if layer.window.padded:
-            self.x_zero = k.arg("x_zero", layer.x_zero)
+            zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
+            self.x_zeros = k.arg("x_zeros", zeros)
+        if layer.copies:
             spare = k.row("spare", g.rows + 3, INT8, writable=True)
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
@@ -168,57 +184,95 @@ class _Writer:
         k, g, w = self.k, self.g, self.layer.window
         to = k.let("to", patch)
         x0 = k.let("x0", ox * g.stride - g.left)
-        begin = k.let("begin", x0 * g.channels)
-        inside: Expr | None = None
-        if w.padded:
-            span = (g.kernel_w - 1) * g.dilation_w + 1
-            inside = k.let("margin", minimum(x0, g.width - span - x0))
-            with k.when(inside < 0):
-                self._outside(x0)
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8, writable=w.padded)
-            x: Expr = offset(row, begin + kx * (g.dilation_w * g.channels))
-            if inside is not None:
-                spare = offset(self.outside, (ky * self.runs + kx) * self.run)
-                x = select(inside < 0, spare, x)
-            self._widen(k.let("x", x), to)
+        if not w.padded:
+            self._inside(x0, to)
+            return
+        span = (g.kernel_w - 1) * g.dilation_w + 1
+        with k.when(const(0) <= minimum(x0, g.width - span - x0)):
+            self._inside(x0, to)
+        with k.otherwise():
+            if self.layer.copies:
+                self._copied(x0, to)
+            else:
+                self._columns(x0, to)
 
-    def _widen(self, x: Var, to: Var) -> None:
+    def _inside(self, x0: Expr, to: Var) -> None:
+        """A window that lies in the row."""
+        k, g = self.k, self.g
+        begin = k.let("begin", x0 * g.channels)
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            x = k.let("x", offset(row, begin + kx * (g.dilation_w * g.channels)))
+            self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+
+    def _columns(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, in columns of whole words."""
+        k, g = self.k, self.g
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            column = k.let("column", x0 + kx * g.dilation_w)
+            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
+                x = k.let("x", offset(row, column * g.channels))
+                self._widen(x, to, g.channels, self.layer.window.channels, 0)
+            with k.otherwise(), k.loop("at", g.channels, 0, 4, rolled=True):
+                k.store(to, 0, self.x_zeros)
+                k.store(to, self.layer.pixels, self.x_zeros)
+                k.assign(to, offset(to, 2 * self.layer.pixels))
+
+    def _copied(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, copied byte by byte and then widened."""
+        k, g = self.k, self.g
+        copy = k.let("copy", self.outside)
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            column = k.let("column", x0 + kx * g.dilation_w)
+            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
+                x = k.let("x", offset(row, column * g.channels))
+                with k.loop("c", g.channels, rolled=True) as c:
+                    k.store(copy, c, load(x, c))
+            with k.otherwise(), k.loop("c", g.channels, rolled=True) as c:
+                k.store(copy, c, cast(self.x_zeros, INT8))
+            k.assign(copy, offset(copy, g.channels))
+        spare = k.let("spare", self.outside)
+        with k.loop("run", g.kernel_h * self.runs):
+            self._widen(spare, to, self.run, self.layer.run, WRITTEN_OUT)
+            k.assign(spare, offset(spare, self.run))
+
+    def _widen(
+        self, x: Var, to: Var, count: Expr, known: int, written_out: int
+    ) -> None:
+        """`count` bytes; `known`: as many, of which the code may depend on the form."""
         k, step = self.k, self.layer.pixels
-        with k.loop("at", self.run - 3, 0, 4, rolled=True) as at:
-            word = k.let("word", wide(x, at))
-            k.store(to, 0, EVEN_BYTES(word))
-            k.store(to, step, ODD_BYTES(word))
-            k.assign(to, offset(to, 2 * step))
-        tail = self.layer.run % 4
+        if known <= written_out:
+            for first in range(0, known - 3, 4):
+                self._word(x, first, to, first // 2 * step)
+            k.assign(to, offset(to, known // 4 * 2 * step))
+            count = const(known)
+        else:
+            words = 2 if known % 8 == 0 else 1
+            with k.loop("at", count - 3, 0, 4 * words, rolled=True) as at:
+                for i in range(words):
+                    self._word(x, at + 4 * i, to, 2 * i * step)
+                k.assign(to, offset(to, 2 * words * step))
+        tail = known % 4
         if tail:
-            word = k.let("word", wide(x, self.run - 4))
+            word = k.let("word", wide(x, count - 4))
             if tail > 1:
                 k.store(to, 0, EVEN_BYTES(word))
             k.store(to, step if tail > 1 else 0, ODD_BYTES(word))
             k.assign(to, offset(to, step * min(tail, 2)))
 
-    def _outside(self, x0: Expr) -> None:
-        """Copies a window that leaves the row, x_zero where nothing is."""
-        k, g = self.k, self.g
-        to = k.let("copy", self.outside)
-        with k.loop("ky", g.kernel_h) as ky:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            with k.loop("kx", g.kernel_w) as kx:
-                column = k.let("column", x0 + kx * g.dilation_w)
-                near = k.let("near", minimum(column, g.width - 1 - column))
-                with k.loop("c", g.channels) as c:
-                    value = k.let("value", self.x_zero)
-                    with k.when(const(0) <= near):
-                        k.assign(value, i32(load(row, column * g.channels + c)))
-                    k.store(to, c, cast(value, INT8))
-                k.assign(to, offset(to, g.channels))
+    def _word(self, x: Var, at: Operand, to: Var, first: int) -> None:
+        k = self.k
+        word = k.let("word", wide(x, at))
+        k.store(to, first, EVEN_BYTES(word))
+        k.store(to, first + self.layer.pixels, ODD_BYTES(word))
 
     def _channels(self, pixels: int, blocks: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""
         k, outer = self.k, (self.out_channels, self.turns, self.finish)
         with k.part(
-            f"pixels{pixels}",
+            self._part_name(pixels, blocks),
             taps=patch,
             weights=self.weights,
             ends=self.ends,
@@ -233,6 +287,18 @@ class _Writer:
             where = (inner["weights"], inner["ends"], inner["y"])
             self._blocks(pixels, blocks, where, inner["taps"])
         self.out_channels, self.turns, self.finish = outer
+
+    def _part_name(self, pixels: int, blocks: int) -> str:
+        """What distinguishes the code of two layers here."""
+        layer = self.layer
+        parts = (
+            f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled}",
+            f"blocks{blocks}" if blocks > 1 else "",
+            "rest" if self._rest(blocks) else "",
+            "odd" if layer.window.out_channels % 2 else "",
+            layer.ending.key,
+        )
+        return "_".join(p for p in parts if p)
 
     def _blocks(
         self, pixels: int, blocks: int, where: tuple[Expr, Expr, Expr], patch: Expr

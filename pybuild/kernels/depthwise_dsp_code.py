@@ -72,10 +72,13 @@ class Layer:
 
     @property
     def columns(self) -> int:
+        """Pixels of a row whose sums the registers hold, with few left over."""
         w = self.window
         if w.kernel_w > 3 or w.dilation_w > 1:
             return min(2, w.out_width)
-        return 3 if w.out_width in (3, 6, 9) else min(4, w.out_width)
+        if w.out_width <= 5:
+            return w.out_width
+        return 3 if w.out_width % 3 < w.out_width % 4 else 4
 
     @property
     def taps(self) -> int:
@@ -245,7 +248,7 @@ class _Writer:
         }
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with self.k.part(
-            "sums",
+            self._part_name(),
             lines=self.lines,
             weights=weights,
             ends=ends,
@@ -256,6 +259,20 @@ class _Writer:
             known = {p.name: p for p in params}
             inner = _Sums(self.k, self.layer, {**shared, **known}, self.finish, known)
             inner.write(len(at_rows))
+
+    def _part_name(self) -> str:
+        """What distinguishes the code of two layers here."""
+        layer, w = self.layer, self.w
+        rest = w.out_width % layer.columns > 0
+        rows = "image" if layer.image is not None else "rows"
+        parts = (
+            f"depthwise_dsp_{rows}_{w.kernel_h}x{w.kernel_w}_sum{layer.columns}",
+            "rest" if rest else "",
+            f"stride{w.stride_w}" if w.stride_w > 1 else "",
+            f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
+            layer.ending.key,
+        )
+        return "_".join(p for p in parts if p)
 
 
 class _Sums:

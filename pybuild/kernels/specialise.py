@@ -69,8 +69,12 @@ def _stmt(stmt: Stmt, known: _Known) -> Stmt:
             values = dict(zip(params, (_expr(a, known) for a in args), strict=True))
             fixed = {p: v for p, v in values.items() if isinstance(v, Const)}
             left = {p: v for p, v in values.items() if p not in fixed}
+            # pieces of one name are one function: the constants are in the name
+            known_ends = (str(v.value).replace("-", "m") for v in fixed.values())
             inner = _block(body, fixed)
-            return Part(name, tuple(left), tuple(left.values()), inner)
+            return Part(
+                "_".join((name, *known_ends)), tuple(left), tuple(left.values()), inner
+            )
 
 
 def _expr(expr: Expr, known: _Known) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,10 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.kernels import eltwise, reduce, shape
 from pybuild.kernels.table import candidates
+from pybuild.loop import Intrin, Piece
+from pybuild.loop_verify import intrins
 from pybuild.targets.target import TARGETS
+from tests.ops.cases import cases
 from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
 from tests.unit.kernel_cases import FLOAT32, Case, case, float_cases, int8_cases, tensor
 
@@ -150,3 +154,18 @@ def test_replaceable_weights_have_kernels_that_know_no_value() -> None:
         for graph in (made.graph, replace(made.graph, parameters={"x1": "w"}))
     ]  # fmt: skip
     assert [any("dsp" in name for name in found) for found in names] == [True, False]
+
+
+def test_pieces_of_one_name_are_one_function() -> None:
+    known: dict[str, Intrin] = {}
+    pieces = 0
+    ways = itertools.product(("conv", "dense"), ("balanced", "speed"))
+    for family, optimise in ways:
+        for one in cases(family):
+            graph = one.graph("litert")
+            core = TARGETS["cortex-m4"]
+            for offer in candidates(graph.nodes[0], graph, core, optimise):
+                for function in intrins(offer.func) if offer.func else ():
+                    pieces += isinstance(function, Piece)
+                    assert known.setdefault(function.name, function) == function
+    assert pieces > 40
