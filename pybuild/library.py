@@ -33,7 +33,7 @@ from pybuild.package.report import (
     promise,
 )  # fmt: skip
 from pybuild.package.tree import tree_files
-from pybuild.params.codecs import CODECS, LZ4
+from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
 from pybuild.run.devices import Device
@@ -194,14 +194,18 @@ class Library:
         """The parameters that the model came with, for any number of instances."""
         return Weights(self.image())
 
-    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+    def image(
+        self, values: Mapping[str, Array] | None = None, codec: Codec | None = None
+    ) -> bytes:
         """A parameter image, arranged as this library's kernels read it.
 
         values  new values of some of the user's parameters; others as the model has
+        codec   tried on each payload; None: what the build's --compress says
         Errors  BuildError for an unknown name, another type or shape, or values that
                 could overflow an accumulator
         """
-        codec = CODECS[LZ4] if self.options.get("compress") == "lz4" else None
+        if codec is None and self.options.get("compress") == "lz4":
+            codec = CODECS[LZ4]
         slots = self.plan.slots.values()
         packed = self._packed(values or {})
         return packed_image(slots, packed, codec, self.tables.named)

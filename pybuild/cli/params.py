@@ -1,6 +1,6 @@
 """`crt params`: packs, lists, verifies and converts parameter files.
 
-Knows no model: parameters are named arrays.
+Parameters are named arrays; only `pack --model` knows how a model's kernels read them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
     for action in (pack, listed, verify, convert):
         action.add_argument("file", metavar="FILE", help=_FILES)
         action.add_argument("--json", action="store_true", help="one JSON object")
+    add = pack.add_argument
+    text = "arrange them as the kernels of this model read them; others as it has them"
+    add("--model", metavar="MODEL", help=text)
+    text = "with --model, as in its build: parameters by NAME, or 'replaceable'"
+    add("--params", action="append", metavar="NAME", help=text)
+    for option in ("--target", "--optimise", "--rounding"):
+        add(option, help="with --model, as in its build")
     for action in (pack, convert):
         add = action.add_argument
         add("-o", "--out", required=True, metavar="FILE", help="what to write")
@@ -57,7 +64,28 @@ def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
     if Path(args.out).suffix.lower() != ".crtp":
         hint = "crt params convert writes the other kinds"
         raise BuildError(args.out, "is no name of an image (.crtp)", hint)
+    if args.model:
+        return _written(args, _arranged(args, data))
     return _convert(args, data)
+
+
+def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
+    """The image of a model with these values of its parameters."""
+    from pybuild.entry import load
+    from pybuild.params.codecs import codec_called
+    from pybuild.params.files import read_arrays
+
+    arrays = read_arrays(data, Path(args.file).name)
+    chosen = ("target", "optimise", "rounding")
+    options = {key: getattr(args, key) for key in chosen if getattr(args, key)}
+    library = load(args.model).build(params=args.params or "replaceable", **options)
+    known = library.model.graph.parameters
+    values = {name: value for name, value in arrays.items() if name in known}
+    if not values:
+        hint = f"it has {', '.join(sorted(known)) or 'none'}"
+        what = f"has no parameter of {Path(args.model).name}"
+        raise BuildError(Path(args.file).name, what, hint)
+    return library.image(values, codec_called(args.compress))
 
 
 def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
@@ -66,7 +94,11 @@ def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
 
     arrays = read_arrays(data, Path(args.file).name)
     codec = codec_called(args.compress)
-    made = write_arrays(arrays, args.out, codec, args.align)
+    return _written(args, write_arrays(arrays, args.out, codec, args.align))
+
+
+def _written(args: argparse.Namespace, made: bytes) -> dict[str, Any]:
+    """Writes the file, whole or not at all, and shows what it holds."""
     partial = Path(f"{args.out}.part")
     partial.parent.mkdir(parents=True, exist_ok=True)
     partial.write_bytes(made)

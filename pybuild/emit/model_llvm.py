@@ -23,12 +23,19 @@ _MODEL = f"{{ i32, {', '.join(['ptr'] * 9)}, {', '.join(['i16'] * 7)}, i8, i8 }}
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
-def module(tables: Tables, triple: str = "", layout: str = "") -> str:
+def module(
+    tables: Tables,
+    triple: str = "",
+    layout: str = "",
+    features: frozenset[str] = frozenset(),
+) -> str:
     """The module; its one exported symbol is NAME_model.
 
-    Shapes  as crt/abi.h, laid out by the target's rules for C structs
+    features  of the processor: whose instructions Intrins may be
+    Shapes    as crt/abi.h, laid out by the target's rules for C structs
     """
-    return modules((tables,), tables.kernels, tables.constants, triple, layout)
+    shared = (tables.kernels, tables.constants)
+    return modules((tables,), *shared, triple, layout, features)
 
 
 def modules(
@@ -37,6 +44,7 @@ def modules(
     constants: Sequence[Constant],
     triple: str = "",
     layout: str = "",
+    features: frozenset[str] = frozenset(),
 ) -> str:
     """Models that share kernels and constants, in one module."""
     head = [f'target triple = "{triple}"'] if triple else []
@@ -46,16 +54,16 @@ def modules(
     if any(m.device_count > 1 for m in models):
         head.append("@crt_accelerator = external constant i8")
     code = llvm_declarations(func for func, _ in kernels)
-    code += [_kernel(func) for func, _ in kernels]
+    code += [_kernel(func, features) for func, _ in kernels]
     data = [_constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
-    return "\n".join([*head, *data, *lists, *code, declarations(), ""])
+    return "\n".join([*head, *data, *lists, *code, declarations(features), ""])
 
 
-def _kernel(func: Func) -> str:
+def _kernel(func: Func, features: frozenset[str]) -> str:
     if isinstance(func, External):
         return llvm_function(func, "internal ")
-    return function(func, "internal ")
+    return function(func, "internal ", features)
 
 
 def _constant(constant: Constant) -> str:

@@ -15,12 +15,8 @@ from pybuild.emit.model_llvm import ABI, module
 from pybuild.emit.tables import Tables
 from pybuild.targets.llvm import Llvm
 
-# per --optimise: attributes of every kernel
-_ATTRIBUTES = {
-    "size": "nounwind minsize optsize",
-    "balanced": "nounwind optsize",
-    "speed": "nounwind",
-}
+# of every kernel; without optsize code is up to a fifth larger and no faster
+_ATTRIBUTES = "nounwind optsize"
 _DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
 _CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
 
@@ -32,7 +28,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
     """
     machine = _machine(processor)
-    text = object_text(tables, processor.triple, str(machine.target_data), optimise)
+    text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     # unrolled or vectorised for no vector unit, code grows threefold and gains nothing
@@ -52,7 +48,7 @@ def _without_note(content: bytes) -> bytes:
     return before + (b".comment.kernel\0" if note else b"") + after
 
 
-def object_text(tables: Tables, triple: str, layout: str, optimise: str) -> str:
+def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> str:
     """The IR of the object; `layout` is LLVM's data layout of the processor."""
     weights = {constant.symbol for constant in tables.constants}
 
@@ -60,7 +56,8 @@ def object_text(tables: Tables, triple: str, layout: str, optimise: str) -> str:
         place = "weights." if found[1] in weights else ""
         return f'{found[0]}, section ".rodata.{place}{found[1]}"'
 
-    text = _DATA.sub(data, module(tables, triple, layout))
+    has = frozenset(processor.features.replace("+", "").split(","))
+    text = _DATA.sub(data, module(tables, processor.triple, layout, has))
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
@@ -79,7 +76,8 @@ def _lock(name: str) -> list[str]:
 
 
 def _attributes(optimise: str) -> list[str]:
-    return [f"attributes #0 = {{ {_ATTRIBUTES[optimise]} }}", ""]
+    least = " minsize" if optimise == "size" else ""
+    return [f"attributes #0 = {{ {_ATTRIBUTES}{least} }}", ""]
 
 
 @functools.cache

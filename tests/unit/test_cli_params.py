@@ -125,3 +125,45 @@ def test_what_is_refused(blob: Path, tmp_path: Path, capsys: Capture) -> None:
 def test_usage(words: list[str], capsys: Capture) -> None:
     assert main(["params", *words]) == 64
     assert capsys.readouterr().err.startswith("usage: crt params")
+
+
+def test_pack_arranges_for_a_model(tmp_path: Path, capsys: Capture) -> None:
+    """What crt accepts for that model, and only then; other weights as it has them."""
+    from pybuild.frontends import graphjson
+    from pybuild.run.abi import CrtError
+    from pybuild.run.weights import Weights
+    from tests.networks import classifier
+
+    network = classifier()
+    model = network.model()
+    text, params = graphjson.dump(network.graph())
+    path = tmp_path / "tiny.json"
+    path.write_text(text)
+    path.with_suffix(".params").write_bytes(params)
+    new = {
+        "logits/b": np.arange(5, dtype=np.int32) * 1000,
+        "unknown": np.zeros(3, np.float32),
+    }
+    np.savez(tmp_path / "new.npz", **new)
+    image = tmp_path / "new.crtp"
+    words = ("pack", tmp_path / "new.npz", "-o", image, "--model", path)
+    assert crt(capsys, *words)[0] == 0
+    library = model.build(params="replaceable")
+    assert image.read_bytes() == library.image({"logits/b": new["logits/b"]})
+    net = library.instance()
+    net.load_params(Weights.read(image))
+    assert crt(capsys, *words[:-2])[0] == 0
+    with pytest.raises(CrtError, match="CRT_ERR_LAYOUT"):
+        net.load_params(Weights.read(image))
+
+
+def test_pack_for_a_model_needs_one_of_its_parameters(
+    blob: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    from tests.failing.bad import DIGITS
+
+    model = DIGITS / "digits_f32.onnx"
+    words = ("pack", blob, "-o", tmp_path / "x.crtp", "--model", model)
+    code, _, err = crt(capsys, *words)
+    assert code == 2 and "net.params: has no parameter of digits_f32.onnx" in err
+    assert not (tmp_path / "x.crtp").exists()
