@@ -22,12 +22,13 @@ from pybuild.kernels.devices import processor_of, table_of
 from pybuild.kernels.parameters import with_values
 from pybuild.package.names import names_file
 from pybuild.package.report import (
-    Copy,
     Flash,
     Ram,
     Report,
     Stored,
     boundary,
+    copies,
+    devices,
     layers,
     made_for,
     promise,
@@ -93,10 +94,8 @@ class Library:
             layers=rows,
             rounding=self.rounding,
             reference=promise(graph, self.rounding),
-            copies=tuple(
-                Copy(n.output, graph.tensor(n.output).bytes, n.op)
-                for n in self.plan.copied
-            ),
+            copies=copies(self.plan),
+            devices=devices(self.plan, self.targets),
             parameters=parameters,
             packed=packed,
             **made_for(self.options["emit"], self.targets, self.processor),
@@ -113,6 +112,7 @@ class Library:
         for index, slot in enumerate(self.plan.slots.values()):
             e = entries[slot.name if self.tables.named else str(index)]
             row = Stored(slot.title, e.bytes, e.stored, slot.layout, slot.copy_of)
+            row = replace(row, device=slot.device)
             (parameters if slot.sources else packed).append(row)
         return tuple(parameters), tuple(packed)
 
@@ -212,15 +212,16 @@ class Library:
 
     def _packed(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """The bytes of each slot, by its name."""
-        kept = {slot.name: slot.value for slot in self.plan.slots.values()}
-        plain = {slot.name for slot in self.plan.slots.values() if not slot.layout}
+        slots = self.plan.slots.values()
         if not values:
-            return kept
+            return {slot.name: slot.value for slot in slots}
+        plain = {name for slot in slots if not slot.layout for name in slot.sources}
+        plain -= {name for slot in slots if slot.layout for name in slot.sources}
         graph = self.model.graph
         all_known(values, graph.parameters, "parameters")
         _must_fit(graph, values)
         if plain >= values.keys():
-            return kept | dict(values)
+            return {s.name: values.get("".join(s.sources), s.value) for s in slots}
         again = replace(self.model, graph=with_values(graph, values), _lowered={})
         made = again.build(name=self.name, **self.options)
         if [(s.node, s.candidate.func) for s in made.plan.steps] != [

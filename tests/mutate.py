@@ -100,6 +100,13 @@ MUTATIONS = (
         "tests/unit/test_plan.py",
     ),
     Mutation(
+        "a wait before the CPU reads what a device writes",
+        "pybuild/plan/waits.py",
+        "_meet(touch.reads, work.writes)\n        or ",
+        "",
+        "tests/unit/test_placement.py tests/devices/test_devices.py",
+    ),
+    Mutation(
         "a lifetime",
         "pybuild/plan/storage.py",
         "touch(name, len(steps))\n    return lives",

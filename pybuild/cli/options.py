@@ -56,6 +56,20 @@ def layout(text: str) -> tuple[str, str]:
     return name, value
 
 
+def device(text: str) -> tuple[int, str]:
+    number, equals, target = text.partition("=")
+    if not equals or not target or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NUMBER=CPU, from 1 on")
+    return int(number), target
+
+
+def place(text: str) -> tuple[str, int | str]:
+    what, equals, to = text.rpartition("=")
+    if not equals or not what or not to:
+        raise argparse.ArgumentTypeError(f"'{text}' is not WHAT=NUMBER")
+    return what, int(to) if to.isdigit() else to
+
+
 def parser() -> argparse.ArgumentParser:
     """Of the whole command; the verb is in `verb`."""
     top = _Parser(prog="crt", description="Neural networks as static C.")
@@ -109,6 +123,12 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "prefix of every C name; default: the file's name"
     add("--name", action="append", default=[], metavar="[MODEL=]NAME", help=text)
     add("--target", metavar="CPU", help="whose instructions to use")
+    text = "a further device and its CPU; --place says what it computes"
+    add("--device", type=device, action="append", default=[], metavar="N=CPU",
+        help=text)  # fmt: skip
+    text = "a layer, operator, input:NAME, output:NAME or * (others) on a device"
+    add("--place", type=place, action="append", default=[], metavar="WHAT=N",
+        help=text)  # fmt: skip
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     if words:

@@ -60,6 +60,11 @@ def show_report(report: Report) -> None:
         print(f"RAM    unpacked weights {ram.unpacked:,} bytes, for all instances")
     _show_stored("parameter", report.parameters)
     _show_stored("packed constant", report.packed)
+    for device in report.devices:
+        print(
+            f"device {device.index} ({device.target}): {device.layers} layers, "
+            f"arena {device.arena:,} bytes"
+        )
     for copy in report.copies:
         print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
     if report.emit == "obj":

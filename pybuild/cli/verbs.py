@@ -170,12 +170,19 @@ def _loaded(args: argparse.Namespace, path: str) -> pybuild.Model:
     return model
 
 
+def _target(args: argparse.Namespace) -> str | dict[int, str]:
+    """The CPU's, or the table of all devices."""
+    own = boards.target_of(args)
+    return {0: own, **dict(args.device)} if args.device else own
+
+
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What Model.build takes besides a name."""
     return {
         "rounding": args.rounding,
         "input": args.input,
-        "target": boards.target_of(args),
+        "target": _target(args),
+        "place": dict(args.place),
         "optimise": args.optimise,
         "ram_limit": args.ram_limit,
         "layout": dict(args.layout),

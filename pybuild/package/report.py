@@ -11,6 +11,8 @@ from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.plan.plan import Plan
+from pybuild.plan.regions import Region
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
@@ -68,7 +70,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Copy:
-    """Bytes moved for layout only, which no view could replace."""
+    """Bytes moved for layout only, or between devices."""
 
     tensor: str
     bytes: int
@@ -80,7 +82,8 @@ class Stored:
     """A parameter, or a constant that is packed; stored: its bytes in flash.
 
     layout   0: row-major; else the number of an arrangement
-    copy_of  the parameter that this is a second arrangement of; ""
+    copy_of  the parameter that this is again, arranged otherwise or on a device; ""
+    device   that has it in its memory too; 0: none
     """
 
     name: str
@@ -88,6 +91,21 @@ class Stored:
     stored: int
     layout: int = 0
     copy_of: str = ""
+    device: int = 0
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of the table, the CPU being 0: its target, layers and arena.
+
+    Units  bytes
+    """
+
+    index: int
+    target: str
+    layers: int
+    arena: int
+    lower_bound: int
 
 
 @dataclass(frozen=True)
@@ -96,6 +114,7 @@ class Report:
 
     reference  what integer results are equal to
     cpu        with its features, what an object was compiled for; C: ""
+    devices    (): the CPU does it all
     """
 
     name: str
@@ -114,15 +133,43 @@ class Report:
     target: str = "generic"
     cpu: str = ""
     features: str = ""
+    devices: tuple[Device, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
         plain = asdict(self)
-        for key in ("inputs", "outputs", "layers", "copies", "parameters", "packed"):
-            plain[key] = list(plain[key])
+        for key, value in plain.items():
+            if isinstance(value, tuple):
+                plain[key] = list(value)
         for boundary in (*plain["inputs"], *plain["outputs"]):
             boundary["shape"] = list(boundary["shape"])
         return plain
+
+
+def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
+    """What each device has to do; () for the CPU alone."""
+    if len(targets) == 1:
+        return ()
+    regions = {region.device: region for region in plan.regions}
+    work = [s.device for s in plan.steps if s.candidate.func is not None]
+    found = []
+    for index, target in enumerate(targets):
+        region = regions.get(index, Region(index, 0, 0, ()))
+        size = region.bytes, region.lower_bound
+        found.append(Device(index, target.name, work.count(index), *size))
+    return tuple(found)
+
+
+def copies(plan: Plan) -> tuple[Copy, ...]:
+    """Nodes that only move bytes."""
+    crossings = plan.graph.crossings()
+    found = []
+    for node in plan.copied:
+        why = node.op
+        if node.output in crossings:
+            why = "from device {} to device {}".format(*crossings[node.output])
+        found.append(Copy(node.output, plan.graph.tensor(node.output).bytes, why))
+    return tuple(found)
 
 
 def boundary(tensor: Tensor) -> Boundary:
@@ -140,8 +187,9 @@ def boundary(tensor: Tensor) -> Boundary:
 def layer(node: Node, graph: Graph) -> Layer:
     if node.op not in OPERATORS:  # a task of the runtime's own
         return Layer(node.name, node.op, 0, 0)
-    made = sum(graph.tensor(name).bytes for name in node.outputs)
-    return Layer(node.name, node.op, OPERATORS[node.op].macs(node, graph), made)
+    made = sum(graph.tensor(n).bytes for n in node.outputs if n in graph.tensors)
+    macs = OPERATORS[node.op].macs(node, graph) if node.op in OPERATORS else 0
+    return Layer(node.name, node.op, macs, made)
 
 
 def layers(graph: Graph) -> tuple[Layer, ...]:

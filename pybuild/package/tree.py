@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pybuild.dtype import DType
+from pybuild.emit.regions import region_name, size_macro
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 
@@ -46,6 +47,9 @@ Content = str | bytes
 def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Content]:
     """Path in the tree -> content; `generated`: the model's own files and report."""
     example = {
+        "devices": _devices(tables),
+        "memory": ", ".join(region_name(device) for _, device in tables.regions),
+        "set_devices": _set_devices(tables),
         "weights": _weights(tables, ""),
         "open": _open(tables, "", "model"),
         "functions": _PRINT_FLOAT if _any_float(tables) else "",
@@ -78,7 +82,7 @@ def _with_builds(
 ) -> dict[str, Content]:
     """Adds the runtime, the build files, and the example from its template `main`."""
     files = dict(generated)
-    files |= _runtime(any(m.parameters for m in models), any(m.unpacks for m in models))
+    files |= _runtime(models)
     sources = [n for n in sorted(files) if n.endswith(".c")]
     objects = [n for n in sorted(files) if n.endswith(".o")]
     values = {
@@ -102,10 +106,14 @@ def _with_builds(
     return files
 
 
-def _runtime(parameters: bool, unpacks: bool) -> dict[str, str]:
+def _runtime(models: Sequence[Tables]) -> dict[str, str]:
     """The part of crt that a model needs: its sources and what they include."""
-    needed = (*_NEEDED, *(_WITH_PARAMETERS if parameters else ()))
-    needed += ("lz4",) if unpacks else ()
+    needed = (
+        *_NEEDED,
+        *(_WITH_PARAMETERS if any(m.parameters for m in models) else ()),
+    )
+    needed += ("lz4",) if any(m.unpacks for m in models) else ()
+    needed += ("device",) if any(m.device_count > 1 for m in models) else ()
     texts = {path.name: path.read_text() for path in crt_headers()}
     files = {
         f"crt/src/{path.name}": path.read_text()
@@ -128,12 +136,16 @@ class _At(string.Template):
 
 
 def _any_float(tables: Tables) -> bool:
-    return any(row.tensor.dtype is DType.FLOAT32 for row in tables.outputs)
+    here = (row.tensor.dtype for row in tables.outputs if not row.device)
+    return DType.FLOAT32 in here
 
 
 def _print(row: TensorRow, name: str) -> str:
     form, cast = _PRINT.get(row.tensor.dtype.value, ("%d", "(int)"))
     prefix = f"{name.upper()}_{row.symbol.upper()}"
+    if row.device:
+        return f"""\
+    printf("{row.symbol} is on device {row.device}\\n");"""
     value = f"{name}_{row.symbol}(&model)[i]"
     show = f'printf(" {form}", {cast}{value});'
     if row.tensor.dtype is DType.FLOAT32:
@@ -143,6 +155,32 @@ def _print(row: TensorRow, name: str) -> str:
     for (i = 0; i < {prefix}_LEN && i < 12; i++)
         {show}
     printf("\\n");"""
+
+
+def _devices(tables: Tables) -> str:
+    """Devices of the example: the CPU does the work of all."""
+    if tables.device_count == 1:
+        return ""
+    lines = [
+        f"static uint8_t {region_name(d)}[{size_macro(tables, d)}] ALIGNED;"
+        for _, d in tables.regions
+        if d
+    ]
+    count = f"{tables.name.upper()}_DEVICE_COUNT"
+    lines += [
+        "/* All are the CPU here; yours have a struct crt_device_api each. */",
+        f"static const struct crt_device devices[{count}] = {{{{NULL, NULL}}}};",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _set_devices(tables: Tables) -> str:
+    if tables.device_count == 1:
+        return ""
+    return f"""\
+    if (error == CRT_OK)
+        error = {tables.name}_set_devices(&model, devices);
+"""
 
 
 def _weights(tables: Tables, prefix: str) -> str:

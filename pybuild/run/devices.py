@@ -12,6 +12,9 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.plan.plan import ARENA_ALIGN
+from pybuild.run.abi import check, ffi
+
+_DEVICE = -19  # CRT_ERR_DEVICE
 
 
 class Device(Protocol):
@@ -46,12 +49,25 @@ class Cpu:
 
     @property
     def struct(self) -> Any:
-        from pybuild.run.abi import ffi
-
         return ffi().NULL, ffi().NULL
 
     def allocate(self, size: int) -> Array:
         return aligned(size)
+
+
+def read(device: Device, piece: Array) -> Array:
+    """A copy of bytes of a device's memory, when it has done its work.
+
+    Errors  CRT_ERR_DEVICE
+    """
+    api, context = device.struct
+    if not api:
+        return piece.copy()
+    made: Array = np.empty(piece.size, np.uint8)
+    to, start = (ffi().cast("void *", a.ctypes.data) for a in (made, piece))
+    if api.copy_out(context, to, start, piece.size) or api.wait(context):
+        check(_DEVICE)
+    return made
 
 
 def device_table(count: int, given: Sequence[Device]) -> tuple[Device, ...]:

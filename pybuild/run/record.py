@@ -14,6 +14,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.ops import OPERATORS
 from pybuild.run.abi import ffi
+from pybuild.run.devices import read
 
 if TYPE_CHECKING:
     from pybuild.run.native import Net
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
     """Runs once; every tensor of the plan by its name, `inputs` as they were given."""
     graph, buffer = net.plan.graph, ffi().buffer
-    record = {
+    record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(net.plan.steps)
-        if step.candidate.func is not None
+        if step.candidate.func is not None and not step.device
     }
 
     def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
@@ -35,7 +36,16 @@ def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
         return 0
 
     with net.hooked(hook):
-        net.run(**inputs)
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        for stage in range(net.stages):
+            net.run_stage(stage)
+            step = net.plan.steps[stage]
+            if step.device:
+                place = net.plan.places[step.node.output]
+                size = graph.tensor(step.node.output).bytes
+                piece = net.memory[place.region][place.home : place.home + size]
+                record[stage] = read(net.devices[step.device], piece)
     return _tensors(net, record, inputs)
 
 

@@ -150,6 +150,18 @@ def json_of_functions(folder: Path) -> Path:
     return path
 
 
+def json_without_a_copy(folder: Path) -> Path:
+    nodes = [null("x"), call("a", "f", [[0, 0], [0, 0]])]
+    nodes += [call("b", "f", [[1, 0], [0, 0]])]
+    for node in nodes[1:]:
+        node["attrs"]["op"] = "add"
+    top = graph(nodes, [0], [[2, 0]], [[4]] * 3)
+    top["attrs"]["device_index"] = ["list_int", [0, 0, 1]]
+    path = folder / "split.json"
+    path.write_text(json.dumps(top))
+    return path
+
+
 def json_storage(folder: Path) -> Path:
     """Each kind of storage that cannot be."""
     nodes = [null("x"), call("view", "__nop", [[0, 0]]), call("a", "__copy", [[0, 0]])]
@@ -185,5 +197,6 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         matmul_of_two_inputs,
         json_of_functions,
         json_storage,
+        json_without_a_copy,
     )
 }
