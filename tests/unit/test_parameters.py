@@ -197,7 +197,7 @@ def test_values_that_could_overflow_are_refused_where_they_are_packed() -> None:
 
 def test_code_that_depends_on_values_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that looks at a parameter's values would be wrong for others."""
-    from pybuild import model as module
+    from pybuild.kernels import devices as module
 
     real = module.candidates
 
