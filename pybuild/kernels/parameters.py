@@ -76,19 +76,32 @@ def _marked(
     if not made_of:
         return packed
     name = made_of[0]
-    as_it_is = (
-        len(made_of) == 1
-        and graph.parameters[name] == name
-        and _same(
-            trials[name].array.reshape(-1), _pattern(graph.constants[name]).reshape(-1)
-        )
+    as_it_is = len(made_of) == 1 and _same(
+        trials[name].array.reshape(-1), _pattern(graph.constants[name]).reshape(-1)
     )
-    layout = 0 if as_it_is else _layout(node, graph, candidate, at, blank)
+    if as_it_is:
+        layout = _moved(graph, name)
+    else:
+        layout = _layout(node, graph, candidate, at, blank)
     return replace(packed, parameters=made_of, layout=layout)
 
 
 def _same(a: Array, b: Array) -> bool:
     return a.dtype == b.dtype and np.array_equal(a, b)
+
+
+def _moved(graph: Graph, name: str) -> int:
+    """0: the user's own array; else of one with its elements moved, for any layer."""
+    if graph.parameters[name] == name:
+        return 0
+    return zlib.crc32(repr(_type(graph, graph.tensor(name))).encode()) or 1
+
+
+def _type(graph: Graph, tensor: Tensor) -> tuple[object, ...]:
+    """Type and shape, and what a parameter is called beyond its user's name."""
+    name = tensor.name
+    end = name.removeprefix(graph.parameters.get(name, name))
+    return tensor.shape, tensor.dtype.value, end
 
 
 def _layout(
@@ -97,11 +110,9 @@ def _layout(
     """Equal for equal arrangements, of whatever layer and model; never 0."""
     types = []
     for name in (*node.inputs, *node.outputs):
-        tensor = graph.tensors.get(
-            name, Tensor("", (), graph.tensor(node.output).dtype)
-        )
-        end = name.removeprefix(graph.parameters.get(name, name))
-        types.append((tensor.shape, tensor.dtype.value, tensor.quant, end))
+        absent = Tensor("", (), graph.tensor(node.output).dtype)
+        tensor = graph.tensors.get(name, absent)
+        types.append((*_type(graph, tensor), tensor.quant))
     assert candidate.func is not None
     code = replace(candidate.func, name="")
     text = repr((node.op, sorted(node.attrs.items()), types, code, candidate.args, at))

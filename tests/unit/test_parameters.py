@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import pybuild
@@ -16,7 +18,7 @@ from pybuild.run.abi import CrtError
 from pybuild.run.samples import example_inputs
 from pybuild.run.weights import Weights
 from tests import real_models
-from tests.conftest import model_path
+from tests.conftest import ROOT, model_path
 from tests.networks import Network, classifier
 
 Arrays = dict[str, np.ndarray]
@@ -237,6 +239,65 @@ def test_a_second_arrangement_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [row.name for row in rows]
     assert names[0] == "one/w" and "one/w.bias" in names
     assert sum(row.bytes for row in rows if row.layout == 0) == 256
+
+
+def test_both_arrangements_are_replaced() -> None:
+    """One matrix, read as it is and transposed: new values reach both."""
+    b = pybuild.GraphBuilder("tied")
+    x = b.input("x", (1, 4), "float32")
+    w = b.parameter("w", np.eye(4, dtype=np.float32))
+    b.output(b.op("dense", x, w), "rows")
+    b.output(b.op("dense", x, b.op("transpose", w, perm=(1, 0))), "columns")
+    library = pybuild.build(b.build())
+    assert [s.layout == 0 for s in library.plan.slots.values()] == [True, False]
+    new = np.arange(16, dtype=np.float32).reshape(4, 4)
+    net = library.instance()
+    net.load_params(Weights(library.image({"w": new})))
+    have = net(x=np.ones((1, 4), np.float32))
+    assert have["rows"].tolist() == [new.sum(1).tolist()]
+    assert have["columns"].tolist() == [new.sum(0).tolist()]
+
+
+@pytest.mark.parametrize("name", ["digits_f32.onnx", "digits_int8.onnx"])
+def test_onnx_weights_have_the_name_and_the_order_of_the_file(name: str) -> None:
+    path = ROOT / "examples" / "digits" / name
+    file = {t.name: onnx.numpy_helper.to_array(t)
+            for t in onnx.load(path).graph.initializer}  # fmt: skip
+    library = pybuild.load(path).build(params="replaceable")
+    graph = library.model.graph
+    assert {"conv_w", "depthwise_w", "dense_w", "dense_b"} <= graph.parameters.keys()
+    for weight in graph.parameters:
+        np.testing.assert_array_equal(graph.constants[weight], file[weight])
+    chance = np.random.default_rng(3)
+    values = {
+        n: chance.permutation(file[n].reshape(-1)).reshape(file[n].shape)
+        for n in ("conv_w", "depthwise_w", "pointwise_w", "dense_w", "dense_b")
+    }
+    anew = replace(library.model, graph=with_values(graph, values), _lowered={})
+    plain = anew.with_parameters("constant").build()
+    have = outputs(library, Weights(library.image(values)), "llvm")["scores"]
+    want = outputs(plain, None, "llvm")["scores"]
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+    one = pybuild.load(path).build(params=["conv_w"])
+    assert one.report.parameters[0].name == "conv_w"
+
+
+def test_moved_weights_are_shared_by_models_of_one_file(tmp_path: Path) -> None:
+    """Of two batch sizes: what a kernel reads as it is has one layout in both."""
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Conv", ["x", "w"], ["y"])], "n",
+        [onnx.helper.make_tensor_value_info("x", 1, ["n", 2, 4, 4])],
+        [onnx.helper.make_tensor_value_info("y", 1, ["n", 3, 2, 2])],
+        [onnx.numpy_helper.from_array(np.ones((3, 2, 3, 3), np.float32), "w")],
+    )  # fmt: skip
+    path = tmp_path / "n.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    layouts = []
+    for batch in (1, 4):
+        model = pybuild.load(path, input_dims={"n": batch})
+        library = model.build(params="replaceable")
+        layouts.append([(s.name, s.layout) for s in library.plan.slots.values()])
+    assert layouts[0] == layouts[1] and layouts[0][0][1] != 0
 
 
 def test_probe_values_tell_every_order_apart() -> None:

@@ -17,8 +17,8 @@ def gemm(draft: Draft, op: Op) -> None:
         name = draft.fresh(f"{a}.transposed")
         a = draft.emit("transpose", name, [a], name, {"perm": (1, 0)})
     alpha, beta = (float(op.attrs.get(k, 1.0)) for k in ("alpha", "beta"))
+    b = _scaled(draft, op, b, alpha)
     weights = _weights(draft, op, b, bool(op.integer("transB", 0)))
-    weights = _scaled(draft, op, weights, alpha)
     outs = draft.tensor(weights).shape[0]
     if c:
         draft.tensor(c)
@@ -53,9 +53,10 @@ def _weights(draft: Draft, op: Op, name: str, transposed: bool) -> str:
 
 
 def _scaled(draft: Draft, op: Op, name: str, alpha: float) -> str:
-    if alpha == 1.0:
+    if alpha == 1.0 or (draft.known(name) is None and name not in draft.sources):
         return name
-    if name in draft.constants:
+    if name not in draft.sources:
+        draft.tensor(name)
         made = draft.constants[name].astype(np.float64) * alpha
         return draft.constant(f"{name}.scaled", made.astype(np.float32))
     whole = draft.tensor(draft.sources[name])
@@ -80,5 +81,10 @@ def _bias(draft: Draft, op: Op, name: str, outs: int, beta: float) -> str:
         return ""
     if any(dim != 1 for dim in shape[:-1]):
         return ""
+    if value.size == outs and beta == 1.0:
+        if len(shape) == 1:
+            return name
+        flat = draft.fresh(f"{name}.row")
+        return draft.emit("reshape", flat, [name], flat, shape=(outs,))
     row = np.broadcast_to(value.reshape(-1), (outs,)).astype(np.float64) * beta
     return draft.constant(f"{name}.row", row.astype(np.float32))

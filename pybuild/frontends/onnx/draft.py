@@ -43,6 +43,7 @@ class Draft:
         self.unsigned: set[str] = set()
         self.inner: dict[str, str] = {}
         self.problems: list[Problem] = []
+        self._arranged: dict[tuple[object, ...], str] = {}
         self._view = Graph("", source, (), self.tensors, (), (), self.constants)
 
     def fresh(self, text: str) -> str:
@@ -79,6 +80,13 @@ class Draft:
         name = self.fresh(text)
         self._store(name, value, quant)
         return name
+
+    def integers(self, name: str, value: Array, quant: Quant) -> str:
+        """A constant of the file, which it quantises so; by its own name if it can."""
+        if name not in self.tensors:
+            self._store(name, value, quant)
+        same = name in self.constants and self.tensors[name].quant == quant
+        return name if same else self.constant(f"{name}.integers", value, quant)
 
     def _store(self, name: str, value: Array, quant: Quant | None) -> None:
         try:
@@ -139,29 +147,53 @@ class Draft:
     ) -> str:
         """Weights with their axes moved, then in `shape`; their scales follow.
 
+        The file's own stay the constant, for users to know and replace.
+
         shape   drops only last axes of size 1
         Errors  BuildError if they are not known at build time
         """
         whole = self.sources.get(name, name)
-        value = self.constants.get(whole)
-        if value is None:
-            value = self.values.get(whole)
-        if value is None:
+        if whole not in self.constants and whole not in self.values:
             hint = "only constant weights are supported; fold them at export"
             raise op.invalid(f"its {what} '{name}' is computed by the model", hint)
-        if len(perm) != value.ndim:
-            raise op.invalid(f"its {what} has shape {list(value.shape)}")
-        moved = np.ascontiguousarray(value.transpose(perm)).reshape(shape)
-        if whole == name:
-            return self.constant(f"{name}.moved", moved)
-        quant = self.tensors[whole].quant
+        if len(perm) != len(self.shape(whole)):
+            raise op.invalid(f"its {what} has shape {list(self.shape(whole))}")
+        quant = self.tensor(whole).quant
         if quant is not None and quant.axis is not None:
             quant = replace(quant, axis=perm.index(quant.axis))
-        integers = self.constant(f"{whole}.moved", moved, quant)
+        moved = self._moved(whole, perm, shape, quant)
+        if moved == whole:
+            return name
+        if whole == name:
+            return moved
         output = self.fresh(f"{name}.moved")
-        self.emit("dequantize", output, [integers], output, {"simulated": True})
-        self.sources[output] = integers
+        self.emit("dequantize", output, [moved], output, {"simulated": True})
+        self.sources[output] = moved
         return output
+
+    def _moved(
+        self,
+        name: str,
+        perm: tuple[int, ...],
+        shape: tuple[int, ...],
+        quant: Quant | None,
+    ) -> str:
+        """A constant with its axes moved, by nodes that are folded; once for all."""
+        key = (name, perm, shape)
+        if key not in self._arranged:
+            made = name
+            moved = tuple(self.shape(name)[axis] for axis in perm)
+            if perm != tuple(range(len(perm))):
+                last = f"{name}.moved" if moved == shape else f"{name}.transposed"
+                made = self.fresh(last)
+                kept = {"perm": perm}
+                self.emit("transpose", made, [name], made, kept, quant=quant)
+            if moved != shape:
+                last = self.fresh(f"{name}.moved")
+                self.emit("reshape", last, [made], last, shape=shape, quant=quant)
+                made = last
+            self._arranged[key] = made
+        return self._arranged[key]
 
     def renamed(self, old: str, new: str) -> None:
         """Gives a tensor that nodes make another name."""

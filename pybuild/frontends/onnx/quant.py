@@ -125,7 +125,7 @@ def dequantize(
         raise op.invalid(what, "use int8, uint8, or int32 for a bias")
     value = draft.known(x)
     if value is not None:
-        name = draft.constant(f"{x}.integers", value, quant)
+        name = draft.integers(x, value, quant)
         draft.sources[output] = name
     else:
         name = x
