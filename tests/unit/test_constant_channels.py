@@ -101,6 +101,16 @@ def test_other_values_stop_at_padding() -> None:
     assert narrowed(chain(dead, ONES)) == {"first": 8, "deep": 8, "last": 5}
 
 
+@pytest.mark.parametrize(("value", "left"), [(-40, 8), (100_000, 12)])
+def test_padding_of_the_reader_itself(value: int, left: int) -> None:
+    net = Net()
+    net.input("x", 1, 5, 6, 8, quant=X)
+    dead = dict.fromkeys((0, 3, 4, 5, 9), value)
+    net.layer("conv2d", "x", "first", (12, 1, 1, 8), dead)
+    net.layer("conv2d", "first", "last", (5, 3, 3, 12), {}, attrs=SAME)
+    assert narrowed(net.graph("last")) == {"first": left, "last": 5}
+
+
 def test_saturated_channels_are_constant() -> None:
     net = Net()
     net.input("x", 1, 5, 6, 8, quant=X)
