@@ -15,12 +15,15 @@ from pybuild.errors import BuildError, LimitError
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pybuild.entry import build, load
+    from pybuild import debug_executor, graph_executor, runtime
+    from pybuild import runtime as nd
+    from pybuild.entry import build, load, load_module
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.functions import function, functions
+    from pybuild.runtime import cpu, device
 
 # imported when first used: `import pybuild` is quick
 _LATE = {
@@ -30,17 +33,29 @@ _LATE = {
     "Model": "model",
     "build": "entry",
     "build_image": "image",
+    "cpu": "runtime",
+    "device": "runtime",
     "function": "ops.functions",
     "functions": "ops.functions",
     "load": "entry",
+    "load_module": "entry",
+}
+_MODULES = {
+    "debug_executor": "debug_executor",
+    "graph_executor": "graph_executor",
+    "nd": "runtime",
+    "runtime": "runtime",
 }
 __all__ = [
     "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model", "build",
-    "build_image", "function", "functions", "load",
+    "build_image", "cpu", "debug_executor", "device", "function", "functions",
+    "graph_executor", "load", "load_module", "nd", "runtime",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATE:
         return getattr(import_module(f"pybuild.{_LATE[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"pybuild.{_MODULES[name]}")
     raise AttributeError(f"module 'pybuild' has no attribute '{name}'")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
@@ -13,6 +14,10 @@ from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops.functions import AnyFunctions
+from pybuild.run.archive import read
+from pybuild.run.factory import BACKENDS, Factory, Package
+
+Buildable = Model | Graph | str | Path
 
 
 def load(
@@ -58,25 +63,89 @@ def load(
     raise BuildError(short, f"files '{suffix}' are not read", hint)
 
 
+@overload
 def build(
-    what: Model | Graph | str | Path,
+    what: Mapping[str, Buildable],
+    out: None = None,
+    *,
+    functions: AnyFunctions = None,
+    weights: None = None,
+    target: str = "llvm",
+    mod_name: str = "default",
+    **options: Any,
+) -> Package: ...
+
+
+@overload
+def build(
+    what: Buildable,
     out: str | Path | None = None,
     *,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
+    target: str = "generic",
+    mod_name: str = "default",
     **options: Any,
-) -> Library:
-    """Builds a loaded model, a file, the text of a graph JSON, or a graph made by hand.
+) -> Library: ...
+
+
+def build(
+    what: Buildable | Mapping[str, Buildable],
+    out: str | Path | None = None,
+    *,
+    functions: AnyFunctions = None,
+    weights: bytes | Mapping[str, Array] | None = None,
+    target: str = "generic",
+    mod_name: str = "default",
+    **options: Any,
+) -> Library | Package:
+    """Builds a loaded model, a file, the text of a graph JSON, or a graph made by hand;
+    several by name, as a package of libraries.
 
     functions, weights  as in load()
-    options             as in Model.build()
-    Errors              BuildError, LimitError
+    target    a processor; or "llvm" or "c", for graph executors on this machine: inputs
+              are kept, and the weights of a graph JSON replaceable
+    mod_name  what makes modules: library["default"](device)
+    options   as in Model.build()
+    Errors    BuildError, LimitError
     """
-    return _model_of(what, functions, weights).build(out, **options)
+    if isinstance(what, Mapping):
+        given = {"functions": functions, "target": target, **options}
+        made = {n: build(w, mod_name=n, name=n, **given) for n, w in what.items()}
+        return Package(made)
+    model = _model_of(what, functions, weights)
+    if target not in BACKENDS:
+        library = model.build(out, target=target, **options)
+        return replace(library, mod_name=mod_name)
+    defaults: dict[str, Any] = {"input": "keep"}
+    if _is_json(what) and not model.graph.parameters:
+        defaults["params"] = "replaceable"
+    library = model.build(out, target="host", **{**defaults, **options})
+    return replace(library, backend=target, mod_name=mod_name)
+
+
+def load_module(path: str | Path) -> Factory | Package:
+    """A library, or package of libraries, that export_library has written.
+
+    Errors  BuildError for other files
+    """
+    return read(path, _rebuilt)
+
+
+def _rebuilt(graph: Graph, facts: Mapping[str, Any]) -> Library:
+    model = Model(f"{facts['name']}.json", graph, facts["rounding"], "")
+    library = model.build(name=facts["name"], **facts["options"])
+    return replace(library, backend=facts["backend"])
+
+
+def _is_json(what: Buildable) -> bool:
+    if isinstance(what, (Model, Graph)):
+        return False
+    return str(what).lstrip().startswith("{") or str(what).endswith(".json")
 
 
 def _model_of(
-    what: Model | Graph | str | Path,
+    what: Buildable,
     functions: AnyFunctions,
     weights: bytes | Mapping[str, Array] | None,
 ) -> Model:
@@ -87,10 +156,10 @@ def _model_of(
         parts += [what.constants[name].tobytes() for name in sorted(what.constants)]
         digest = hashlib.sha256(b"".join(parts)).hexdigest()
         return Model(what.source, what, "litert", digest)
-    if isinstance(what, Path) or not what.lstrip().startswith("{"):
+    if not str(what).lstrip().startswith("{"):
         return load(what, functions=functions, weights=weights)
     from pybuild.frontends import graphjson
 
-    data = what.encode()
+    data = str(what).encode()
     graph = graphjson.load("graph.json", data, weights, functions)
     return Model("graph.json", graph, "litert", hashlib.sha256(data).hexdigest())

@@ -32,7 +32,8 @@ from pybuild.plan.connect import Connection, read_connections
 from pybuild.plan.together import lay_together
 from pybuild.run.abi import ffi
 from pybuild.run.code import Code
-from pybuild.run.devices import Device, aligned
+from pybuild.run.compiled import Compiled
+from pybuild.run.devices import aligned
 from pybuild.run.native import Net
 
 
@@ -40,7 +41,7 @@ from pybuild.run.native import Net
 class Member(Library):
     """A model of an image: its figures are those that it has by itself."""
 
-    code: Code | None = field(default=None, repr=False, compare=False)
+    shared: Code | None = field(default=None, repr=False, compare=False)
 
     def sources(self) -> dict[str, str]:
         """NAME.h, NAME.c: file name -> text; the image has the rest."""
@@ -48,12 +49,12 @@ class Member(Library):
         del made[f"{self.name}_weights.c"]
         return made
 
-    def instance(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
-        """As host(), with no parameter bound."""
-        if self.code is None or devices or backend not in ("llvm", "c"):
-            return super().instance(backend, devices)
-        must_have_sources(func for func, _ in self.code.pool.kernels)
-        return self.code.net(backend, self.name, self.plan)
+    def _compiled(self, backend: str) -> Compiled:
+        """With the code that all models of the image have."""
+        if self.shared is None:
+            return super()._compiled(backend)
+        must_have_sources(func for func, _ in self.shared.pool.kernels)
+        return self.shared.compiled(backend, self.name)
 
     def get_num_inputs(self) -> int:
         """Those that a user gives."""
@@ -292,7 +293,7 @@ def _image(
     code = Code(pool, lambda: _sources(pool, members.values()))
     for title, made in built.items():
         parts = (made.model, made.plan, models[title], made.rounding, made.options)
-        members[title] = Member(*parts, code=code)
+        members[title] = Member(*parts, shared=code)
     rows, sizes = _wires(wires, models)
     arenas = {title: tables.arena_bytes for title, tables in models.items()}
     together = lay_together(arenas, exclusive, sizes)

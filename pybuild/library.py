@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybuild import __version__
 from pybuild.dtype import Array
 from pybuild.emit.c import block_comment
-from pybuild.emit.external import must_have_sources
+from pybuild.emit.external import must_be_ours, must_have_sources
 from pybuild.emit.files import c_files, object_files, stale_files
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
@@ -37,9 +37,10 @@ from pybuild.package.tree import tree_files
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
-from pybuild.run.devices import Device
-from pybuild.run.native import Net
-from pybuild.run.weights import Weights, packed_image
+from pybuild.run.compiled import Compiled
+from pybuild.run.factory import Factory, backend_of, described
+from pybuild.run.parameters import SlotFacts
+from pybuild.run.weights import packed_image
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
@@ -48,18 +49,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Library:
-    """A planned model: figures, files, and instances on this machine."""
+class Library(Factory):
+    """A planned model: figures, files, and instances on this machine.
+
+    backend   of instances that ask for none
+    mod_name  what makes modules: library["default"](device)
+    bound     whether modules begin with the model's weights
+    """
 
     model: Model
     plan: Plan
     tables: Tables
     rounding: str
     options: Mapping[str, Any] = field(repr=False)
+    backend: str = "llvm"
+    mod_name: str = "default"
+    bound: bool = True
+    _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         return self.tables.name
+
+    @property
+    def graph(self) -> Graph:
+        return self.model.graph
+
+    @property
+    def slots(self) -> tuple[SlotFacts, ...]:
+        there = self.plan.slots.values()
+        return tuple(SlotFacts(s.name, s.layout, s.sources) for s in there)
+
+    def planned(self) -> Plan:
+        return self.plan
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "backend": self.backend, "options": dict(self.options),
+            "rounding": self.rounding, "parameters": described(self.parameters),
+            "slots": [[s.name, s.layout, list(s.sources)] for s in self.slots],
+        }  # fmt: skip
 
     @property
     def processor(self) -> Llvm | None:
@@ -165,34 +194,32 @@ class Library:
         net.run()
         return {**inputs, **net.outputs()}
 
-    def host(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
-        """An instance on this machine, driven through crt.
-
-        backend  "llvm" (no compiler needed) or "c" (the generated C, compiled)
-        devices  of a model for several; (): the CPU does the work of all
-        Errors   BuildError where "c" finds no compiler
-        """
-        net = self.instance(backend, devices)
-        if self.plan.slots:
-            net.load_params(self.weights)
-        return net
-
-    def instance(self, backend: str = "llvm", devices: Sequence[Device] = ()) -> Net:
-        """As host(), with no parameter bound."""
-        require(backend, ("llvm", "c"), "--backend")
+    def code(self, backend: str | None = None) -> Compiled:
+        chosen = backend_of(backend, self.backend)
         must_have_sources(func for func, _ in self.tables.kernels)
+        if chosen not in self._code:
+            self._code[chosen] = self._compiled(chosen)
+        return self._code[chosen]
+
+    def _compiled(self, backend: str) -> Compiled:
         if backend == "llvm":
-            from pybuild.run.jit import jit_net
+            from pybuild.run.jit import jit
 
-            return jit_net(self.plan, self.tables, devices)
-        from pybuild.run.cc import compiled_net
+            return jit(self.tables)
+        from pybuild.run.cc import c_code
 
-        return compiled_net(self.plan, self.name, self.sources(), devices)
+        return c_code(self.name, self.sources())
 
-    @functools.cached_property
-    def weights(self) -> Weights:
-        """The parameters that the model came with, for any number of instances."""
-        return Weights(self.image())
+    def portable(self) -> bytes:
+        if self.backend == "llvm":
+            from pybuild.emit.model_llvm import module
+            from pybuild.run.jit import bitcode
+
+            must_be_ours(func for func, _ in self.tables.kernels)
+            return bitcode(functools.partial(module, self.tables))
+        from pybuild.run.cc import shared_library
+
+        return shared_library(self.name, self.sources())
 
     def image(
         self, values: Mapping[str, Array] | None = None, codec: Codec | None = None

@@ -58,14 +58,15 @@ static int run_lap(struct crt_graph *g, void **pointers,
     return error;
 }
 
-/* Runs of the next try, after one that was too short. */
+/* Runs of the next try, after one that was too short; of no ticks: as many. */
 static uint32_t longer(const struct crt_lap *lap, uint32_t min_ticks)
 {
     uint64_t by_ratio = (uint64_t)lap->runs * 1618u / 1000u + 1u;
-    uint64_t wanted = 0;
+    uint64_t wanted;
 
-    if (lap->ticks > 0)
-        wanted = (uint64_t)lap->runs * min_ticks / lap->ticks + 1u;
+    if (lap->ticks == 0)
+        return lap->runs;
+    wanted = (uint64_t)lap->runs * min_ticks / lap->ticks + 1u;
     if (wanted < by_ratio)
         wanted = by_ratio;
     return wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;

@@ -11,6 +11,7 @@ from pybuild.cli import boards, params
 
 USAGE = 64
 
+INPUTS = ("reuse", "keep")
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
 COMPRESSIONS = ("none", "lz4", "lz4-layer")
@@ -80,8 +81,9 @@ def parser() -> argparse.ArgumentParser:
     check = _verb(verbs, "check", "compare every back end with a reference")
     bench = _verb(verbs, "bench", "time a model, whole and by layer")
     run = _verb(verbs, "run", "run a model once, here or on a board")
-    for verb in (inspect, build, check, bench, run):
-        _build_options(verb, words=verb is not run)
+    debug = _verb(verbs, "debug", "what each layer of a run gives, and where it errs")
+    for verb in (inspect, build, check, bench, run, debug):
+        _build_options(verb, words=verb not in (run, debug))
         verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
     text = "C sources, or an object for --target that no compiler is needed for"
@@ -95,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     boards.run_options(run)
     for verb in (check, bench, run):
         boards.device_options(verb)
+    _debug_options(debug)
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
     text = "list the boards, or write what a firmware project needs of one"
@@ -132,8 +135,7 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     if words:
-        choices = ("reuse", "keep")
-        add("--input", choices=choices, default="reuse", help="inputs after run")
+        add("--input", choices=INPUTS, default="reuse", help="inputs after run")
     add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
     add("--names", choices=("full", "ids"), default="full", help="strings in flash")
     text = "weights that can be loaded and shared: 'replaceable' for all, or a NAME"
@@ -170,3 +172,11 @@ def _bench_options(verb: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="N")
     add("--backend", choices=("c", "llvm"), default="llvm")
     add("--against", choices=("litert",), help="time this too, in turn with ours")
+
+
+def _debug_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("debug").add_argument
+    text = "arrays by input name (without, a seeded sample); or as of build"
+    add("--input", action="append", default=[], metavar="FILE.npz", help=text)
+    add("--ref", choices=REFERENCES, help="the interpreter to compare with")
+    add("--backend", choices=("c", "llvm"), default="llvm")

@@ -12,6 +12,7 @@ from pybuild.package.report import Boundary, Layer, Report, Stored
 if TYPE_CHECKING:
     from pybuild.run.bench import BenchResult
     from pybuild.run.check import CheckResult
+    from pybuild.run.layers import DebugResult
 
 # of a pipe or file, where nobody says how wide it is
 PLAIN_WIDTH = 100
@@ -139,6 +140,28 @@ def show_check(result: CheckResult) -> None:
     for note in result.notes:
         print(f"note: {note}")
     print("equal" if result.ok else "NOT equal")
+
+
+def show_debug(result: DebugResult) -> None:
+    heads = ("min", "max", "mean", "zeros", "saturated")
+    columns = [("layer", "left"), ("operator", "left")]
+    columns += [(head, "right") for head in heads]
+    if result.reference:
+        columns += [("mismatches", "right"), ("max |diff|", "right")]
+    rows = []
+    for x in result.layers:
+        row = [short(x.layer), x.op, f"{x.min:g}", f"{x.max:g}", f"{x.mean:.4g}"]
+        row += [f"{x.zeros:,}", f"{x.saturated:,}"]
+        if result.reference and x.against is None:
+            row += ["-", "-"]
+        elif x.against is not None:
+            row += [f"{x.against.mismatches:,}", f"{x.against.max_abs:g}"]
+        rows.append(row)
+    table(f"{result.model}, back end {result.backend}", columns, rows)
+    if result.reference:
+        print(f"against {result.reference}; {result.tolerance}")
+        first = result.first_layer
+        print(f"first layer that differs: {first}" if first else "equal")
 
 
 def show_bench(result: BenchResult) -> None:

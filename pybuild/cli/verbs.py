@@ -14,6 +14,7 @@ from typing import Any
 import pybuild
 from pybuild.cli import boards, tables
 from pybuild.cli.names import chosen_names
+from pybuild.cli.options import INPUTS
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.emit.names import chosen_prefix
@@ -142,12 +143,32 @@ def run(args: argparse.Namespace) -> Outcome:
     return boards.run(args, _built(args, args.model))
 
 
+def debug(args: argparse.Namespace) -> Outcome:
+    """Exit 1 where a layer differs from the reference."""
+    from pybuild.params.files import read_arrays
+    from pybuild.run.layers import debug as look
+
+    files = [word for word in args.input if word not in INPUTS]
+    args.input = next((word for word in args.input if word in INPUTS), "reuse")
+    if len(files) > 1:
+        raise BuildError("--input", "names several files", "one that has all inputs")
+    given = None
+    for file in files:
+        given = read_arrays(Path(file).read_bytes(), Path(file).name)
+    library = _built(args, args.model)
+    result = look(args.model, library, given, args.ref, args.backend)
+    if not args.json:
+        tables.show_debug(result)
+    return OK if result.ok else MISMATCH, result.to_json()
+
+
 VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "inspect": inspect,
     "build": build,
     "check": check,
     "bench": bench,
     "run": run,
+    "debug": debug,
     "params": params,
     "boards": boards.boards,
 }

@@ -81,3 +81,10 @@ def must_have_sources(kernels: Iterable[Func]) -> None:
             what = "is linked from elsewhere, so it cannot run on this machine"
             where = f"function '{kernel.symbol}'"
             raise BuildError(where, what, "give source=, or reference= for a self-test")
+
+
+def must_be_ours(kernels: Iterable[Func]) -> None:
+    """Errors  BuildError where the code alone does not hold all functions"""
+    for symbol in symbols(kernels):
+        what = "is C, which LLVM's code does not hold"
+        raise BuildError(f"function '{symbol}'", what, 'build with target="c"')

@@ -78,13 +78,7 @@ def read_blob(data: bytes, source: str = "parameters") -> dict[str, Array]:
     Errors  BuildError that says where the blob stops making sense
     """
     reader = _Reader(data, source)
-    if not is_blob(data):
-        raise reader.error("is not a parameter blob (its first bytes are others)")
-    reader.take(16, "the header")
-    names = [reader.name(i) for i in range(reader.count("the number of names", 8))]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise reader.error(f"two arrays are named '{twice}'")
+    names = reader.names()
     count = reader.count("the number of arrays", _ARRAY_HEADER.size)
     if count != len(names):
         raise reader.error(f"has {len(names)} names but {count} arrays")
@@ -92,6 +86,19 @@ def read_blob(data: bytes, source: str = "parameters") -> dict[str, Array]:
     if reader.at != len(data):
         raise reader.error(f"{len(data) - reader.at} bytes follow the last array")
     return arrays
+
+
+def blob_names(data: bytes, source: str = "parameters") -> list[str]:
+    """The names of a blob's arrays; of what follows only their number is read.
+
+    Errors  BuildError as of read_blob
+    """
+    reader = _Reader(data, source)
+    names = reader.names()
+    count = reader.u64("the number of arrays")
+    if count != len(names):
+        raise reader.error(f"has {len(names)} names but {count} arrays")
+    return names
 
 
 class _Reader:
@@ -119,6 +126,17 @@ class _Reader:
         if number > (len(self.data) - self.at) // least:
             raise self.error(f"{what} is {number}, more than the file can hold")
         return number
+
+    def names(self) -> list[str]:
+        """The header and the names of the arrays, no two equal."""
+        if not is_blob(self.data):
+            raise self.error("is not a parameter blob (its first bytes are others)")
+        self.take(16, "the header")
+        names = [self.name(i) for i in range(self.count("the number of names", 8))]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise self.error(f"two arrays are named '{twice}'")
+        return names
 
     def name(self, index: int) -> str:
         text = self.take(self.u64(f"name {index}"), f"name {index}")

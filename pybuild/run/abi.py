@@ -24,9 +24,19 @@ class CrtError(Exception):
     code = 0
 
 
+class UnknownName(KeyError, RuntimeError, AttributeError):
+    """No tensor of this name or number; the message lists those that there are.
+
+    All three kinds, as scripts for other executors catch one or another.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 @functools.cache
 def errors() -> dict[int, type[CrtError]]:
-    """Code -> exception class, named as in crt/error.h: CRT_ERR_ALIGN, ..."""
+    """Compiled -> exception class, named as in crt/error.h: CRT_ERR_ALIGN, ..."""
     text = (crt_include() / "crt" / "error.h").read_text()
     found = re.findall(r'X\((\w+), (-?\d+),\s*"([^"]*)"\)', text)
     return {

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.install import crt_include, crt_sources, host_compiler
-from pybuild.plan.plan import Plan
-from pybuild.run.devices import Device
-from pybuild.run.native import Net
+from pybuild.run.compiled import Compiled
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 
 
-def compiled_net(
-    plan: Plan,
-    name: str,
-    sources: Mapping[str, str],
-    devices: Sequence[Device] = (),
-) -> Net:
-    """An instance of a model compiled by the C compiler of this machine.
+def c_code(name: str, sources: Mapping[str, str]) -> Compiled:
+    """A model compiled, with crt, by the C compiler of this machine.
 
     Errors  BuildError without a compiler, or with its message
     """
     library, folder = compiled_library(name, sources)
-    return Net.load(plan, library, name, folder, devices)
+    return loaded(name, library, folder)
 
 
 def compiled_library(
@@ -38,13 +32,30 @@ def compiled_library(
     Errors  BuildError without a compiler, or with its message
     """
     folder = tempfile.TemporaryDirectory(prefix="crt-")
-    root = Path(folder.name)
-    for file, text in sources.items():
-        (root / file).write_text(text, encoding="utf-8")
-    library = root / f"{name}.so"
-    files = [str(root / f) for f in sorted(sources) if f.endswith(".c")]
-    compile_shared([*files, *map(str, crt_sources())], [root], library)
+    library = Path(folder.name) / f"{name}.so"
+    compile_model(sources, library)
     return library, folder
+
+
+def compile_model(sources: Mapping[str, str], library: Path) -> None:
+    """A model's C files and crt to a shared library; sources lie beside it."""
+    for file, text in sources.items():
+        (library.parent / file).write_text(text, encoding="utf-8")
+    files = [str(library.parent / f) for f in sorted(sources) if f.endswith(".c")]
+    compile_shared([*files, *map(str, crt_sources())], [library.parent], library)
+
+
+def shared_library(name: str, sources: Mapping[str, str]) -> bytes:
+    """The same as bytes."""
+    library, _folder = compiled_library(name, sources)
+    return library.read_bytes()
+
+
+def loaded(name: str, library: Path, keep: object) -> Compiled:
+    """A model in a shared library that holds crt too."""
+    symbols = ctypes.CDLL(str(library))
+    address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
+    return Compiled(library, address, (symbols, keep))
 
 
 def compile_shared(

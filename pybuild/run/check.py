@@ -97,7 +97,7 @@ def check(
     per_layer = per_layer and not known.hybrid
     cases, notes = _cases(graph, known, samples, seed, per_layer)
     nets, missing = _nets(library, backends)
-    judge = Judge(graph, _limits(known), ranges(graph, (c.values for c in cases)))
+    judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
     tallies = {name: Tally() for name in nets}
     try:
         for index, case in enumerate(cases):
@@ -139,7 +139,8 @@ def _nets(
     return nets, missing
 
 
-def _limits(known: Reference) -> Limits:
+def limits_of(known: Reference) -> Limits:
+    """How far a build may be from a reference."""
     if known.hybrid:
         return Limits(relative=HYBRID_TOLERANCE)
     return Limits(steps=0 if known.exact else 1)
@@ -172,7 +173,7 @@ def _cases(
             outcome = "still" if _says_nothing(graph, found) else "replaced it"
             what = f"sample {index}: every intermediate was constant; {outcome}"
             notes.append(f"{what}: {given.kind}")
-        cases.append(_Case(given, _values(graph, found, names)))
+        cases.append(_Case(given, values_of(graph, found, names)))
     return cases, notes
 
 
@@ -192,7 +193,7 @@ def _says_nothing(graph: Graph, found: Values) -> bool:
     return bool(told) and all((value == value.flat[0]).all() for value in told)
 
 
-def _values(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
+def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
     """What the reference gave of `names`, where its type and shape are ours.
 
     Of a tensor that lost channels: of those that it still has.
@@ -232,7 +233,7 @@ def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:
     graph = judge.graph
     found = net.run_recorded(inputs)
     for run in (known.run, lambda given: interpret(graph, given)):
-        wanted = _values(graph, run(inputs), _compared(graph, per_layer=True))
+        wanted = values_of(graph, run(inputs), _compared(graph, per_layer=True))
         exact = replace(judge, ranges=ranges(graph, [wanted]))
         layer = exact.compare(found, wanted).first_layer
         if layer is not None and layer != layer_of(graph, graph.outputs[0]):

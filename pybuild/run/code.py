@@ -9,9 +9,7 @@ from typing import Any
 
 from pybuild.emit.model_llvm import modules
 from pybuild.emit.pool import Pool
-from pybuild.install import host_library
-from pybuild.plan.plan import Plan
-from pybuild.run.native import Net
+from pybuild.run.compiled import Compiled
 
 
 class Code:
@@ -25,24 +23,28 @@ class Code:
         self.pool = pool
         self._sources = sources
 
-    def net(self, backend: str, name: str, plan: Plan) -> Net:
-        """An instance of the model of this name; backend "llvm" or "c".
+    def compiled(self, backend: str, name: str) -> Compiled:
+        """The model of this name; backend "llvm" or "c".
 
         Errors  BuildError where "c" finds no compiler
         """
         if backend == "c":
+            from pybuild.run.cc import loaded
+
             library, folder = self._library
-            return Net.load(plan, library, name, (folder, self))
-        return Net(plan, host_library(), self._jit.model(name), self)
+            return loaded(name, library, folder)
+        made: Compiled = self._jit.model(name)
+        return made
 
     @functools.cached_property
     def _jit(self) -> Any:
-        from pybuild.run.jit import Jit
+        from pybuild.run.jit import Jit, bitcode, user_functions
 
         pool = self.pool
         shared = (pool.models, pool.kernels, pool.constants)
         kernels = [func for func, _ in pool.kernels]
-        return Jit(functools.partial(modules, *shared), kernels)
+        code = bitcode(functools.partial(modules, *shared))
+        return Jit(code, user_functions(kernels))
 
     @functools.cached_property
     def _library(self) -> tuple[Path, Any]:

@@ -18,22 +18,11 @@ from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import host_compiler, host_library
 from pybuild.loop import Func
-from pybuild.plan.plan import Plan
 from pybuild.run.cc import compile_shared
-from pybuild.run.devices import Device
-from pybuild.run.native import Net
+from pybuild.run.compiled import Compiled
 
 # what tables refer to in crt
 _RUNTIME = ("crt_lz4_unpack", "crt_accelerator")
-
-
-def host_features() -> str:
-    """This machine's, without the masks that LLVM 22 reads the wrong bit of.
-
-    Source  `select` on element 7 of a compared <8 x i32>, with AVX512DQ
-    """
-    features: str = llvm.get_host_cpu_features().flatten()
-    return f"{features},-avx512dq" if "+avx512dq" in features else features
 
 
 @functools.cache
@@ -51,7 +40,7 @@ def _host() -> Any:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=host_features(),
+        features=llvm.get_host_cpu_features().flatten(),
         opt=3,
         jit=True,
     )
@@ -66,18 +55,21 @@ def _optimise(parsed: Any, machine: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _UserFunctions:
+class UserFunctions:
     """C functions of the user in memory; `keep` holds them there."""
 
     addresses: Mapping[str, int]
     keep: object = None
 
 
-def _user_functions(kernels: Sequence[Func]) -> _UserFunctions:
+NO_FUNCTIONS = UserFunctions({})
+
+
+def user_functions(kernels: Sequence[Func]) -> UserFunctions:
     """Errors  BuildError without a compiler, or with its message"""
     texts = sources(kernels, ())
     if not texts:
-        return _UserFunctions({})
+        return NO_FUNCTIONS
     first = symbols(kernels)[0]
     if not host_compiler():
         hint = "pip install ziglang, or give loop= in place of symbol="
@@ -97,38 +89,45 @@ def _user_functions(kernels: Sequence[Func]) -> _UserFunctions:
         found[symbol] = int(
             ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p).value or 0
         )
-    return _UserFunctions(found, (loaded, folder))
+    return UserFunctions(found, (loaded, folder))
+
+
+def bitcode(text: Callable[[str, str], str]) -> bytes:
+    """A module for this machine, not yet optimised; the same for the same models.
+
+    text  the module for (triple, data layout)
+    """
+    machine = _host()
+    parsed = llvm.parse_assembly(text(machine.triple, str(machine.target_data)))
+    parsed.verify()
+    made: bytes = parsed.as_bitcode()
+    return made
 
 
 class Jit:
     """Models in memory.
 
-    text     the module for (triple, data layout)
-    kernels  what is in it, for the C functions that they call
-    Owner    keep the object as long as anything uses a model
+    code   as of bitcode()
+    Owner  keep the object as long as anything uses a model; Compiled does so
     """
 
-    def __init__(
-        self, text: Callable[[str, str], str], kernels: Sequence[Func]
-    ) -> None:
+    def __init__(self, code: bytes, functions: UserFunctions = NO_FUNCTIONS) -> None:
         machine = _host()
-        made = text(machine.triple, str(machine.target_data))
-        parsed = llvm.parse_assembly(made)
+        parsed = llvm.parse_bitcode(code)
         parsed.verify()
         _optimise(parsed, machine)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
-        self._functions = _user_functions(kernels)
-        for symbol, address in self._functions.addresses.items():
+        self._functions = functions
+        for symbol, address in functions.addresses.items():
             self._engine.add_global_mapping(parsed.get_function(symbol), address)
         self._engine.finalize_object()
 
-    def model(self, name: str) -> int:
-        """The address of its struct crt_model."""
-        return int(self._engine.get_global_value_address(f"{name}_model"))
+    def model(self, name: str) -> Compiled:
+        address = int(self._engine.get_global_value_address(f"{name}_model"))
+        return Compiled(host_library(), address, self)
 
 
-def jit_net(plan: Plan, tables: Tables, devices: Sequence[Device] = ()) -> Net:
-    """An instance of a model compiled in memory for this machine."""
-    kernels = [func for func, _ in tables.kernels]
-    jit = Jit(functools.partial(module, tables), kernels)
-    return Net(plan, host_library(), jit.model(tables.name), jit, devices)
+def jit(tables: Tables) -> Compiled:
+    """A model compiled in memory for this machine."""
+    functions = user_functions([func for func, _ in tables.kernels])
+    return Jit(bitcode(functools.partial(module, tables)), functions).model(tables.name)

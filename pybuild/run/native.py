@@ -6,9 +6,7 @@ numpy in, numpy out, through cffi; the interpreter lock is free while running.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,8 @@ from pybuild.dtype import Array
 from pybuild.graph import Quant, Tensor
 from pybuild.params.image import DTYPES
 from pybuild.plan.plan import Plan
-from pybuild.run.abi import CrtError, check, errors, ffi
+from pybuild.run.abi import CrtError, UnknownName, check, errors, ffi
+from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
 from pybuild.run.weights import Weights
 
@@ -25,16 +24,6 @@ Key = str | int
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
 _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
-
-
-class UnknownName(KeyError, RuntimeError, AttributeError):
-    """No tensor of this name or number; the message lists those that there are.
-
-    All three kinds, as scripts for other executors catch one or another.
-    """
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class Net:
@@ -51,16 +40,14 @@ class Net:
     def __init__(
         self,
         plan: Plan | Callable[[], Plan],
-        library: Path,
-        model: int,
-        keep: object,
+        code: Compiled,
         devices: Sequence[Device] = (),
     ) -> None:
         self._plan = plan
-        self._keep, self._library = keep, library
+        self._code: Compiled | None = code
         self._ffi = ffi()
-        self._lib = self._ffi.dlopen(str(library))
-        self._model = self._ffi.cast("const struct crt_model *", model)
+        self._lib = self._ffi.dlopen(str(code.library))
+        self._model = self._ffi.cast("const struct crt_model *", code.model)
         counts = self._model.input_count, self._model.output_count
         self.inputs = self._described(0, counts[0])
         self.results = self._described(counts[0], counts[1])
@@ -73,24 +60,10 @@ class Net:
         self._run = self._lib.crt_graph_run
         self._put = self._lib.crt_graph_set_input
 
-    @classmethod
-    def load(
-        cls,
-        plan: Plan | Callable[[], Plan],
-        library: Path,
-        name: str,
-        keep: object,
-        devices: Sequence[Device] = (),
-    ) -> Net:
-        """A model compiled, with crt, into a shared library."""
-        symbols = ctypes.CDLL(str(library))
-        address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
-        return cls(plan, library, address, (symbols, keep), devices)
-
     def another(self) -> Net:
         """A further instance of the same code, with no parameter bound."""
-        address = int(self._ffi.cast("uintptr_t", self._model))
-        return Net(self._plan, self._library, address, self._keep)
+        assert self._code is not None, "close() was called"
+        return Net(self._plan, self._code)
 
     @property
     def plan(self) -> Plan:
@@ -266,12 +239,23 @@ class Net:
 
     def borrow_output(self, key: Key) -> Array:
         """The memory of an output of the last run; the next writes over it."""
-        index = self._index(key, self.results, "output")
-        if not self._graph.valid:
+        taken = self._turn is not None and self._turn.owner != self._graph
+        if taken or not self._graph.valid:
+            self._index(key, self.results, "output")
             check(_NO_OUTPUT)
+        return self.output_memory(key)
+
+    def output_memory(self, key: Key) -> Array:
+        """Where runs write an output, whether or not there was one."""
+        index = self._index(key, self.results, "output")
         if self._is_remote(len(self.inputs) + index):
             check(_DEVICE)
         return self._view(len(self.inputs) + index, self.results[index])
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether other instances use the same memory."""
+        return self._turn is not None
 
     def _is_remote(self, slot: int) -> bool:
         """Whether a tensor is in the memory of a device: it can only be copied."""
@@ -296,7 +280,12 @@ class Net:
     def load_params(self, weights: Weights) -> None:
         """Binds the parameters of an image where they lie; others stay."""
         check(self._lib.crt_graph_load_params(self._graph, weights.struct))
-        self._sources.append(weights)
+        self._used((weights,))
+
+    def _used(self, weights: Iterable[Weights]) -> None:
+        """Keeps images that something is bound to."""
+        held = {id(w): w for w in (*self._sources, *weights)}
+        self._sources = [w for w in held.values() if w.users]
 
     def share_params(self, donor: Net, names: Iterable[str] | None = None) -> None:
         """Makes parameters, or those of these names, the donor's own.
@@ -313,7 +302,7 @@ class Net:
                     self._graph, mine, donor._graph, theirs
                 )
             )
-        self._sources += donor._sources
+        self._used(donor._sources)
 
     def release_params(self) -> None:
         """Unbinds all parameters."""
@@ -386,14 +375,24 @@ class Net:
         """Of a run; so many calls of run_stage() are one."""
         return int(self._model.stage_count)
 
+    @property
+    def stage_steps(self) -> list[range]:
+        """The steps of each stage."""
+        stages = self._model.stages[0 : self._model.stage_count]
+        return [range(stage.first, stage.first + stage.count) for stage in stages]
+
     def run_stage(self, stage: int) -> None:
         """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
         code = self._lib.crt_graph_run_stage(self._graph, self._pointers, stage)
         if code:
             self._check(code)
 
+    def run_step(self, step: int) -> None:
+        """Computes one step on what is in memory; for timing."""
+        self._lib.crt_step_run(self._model, step, self._base, self._pointers)
+
     def close(self) -> None:
         """Gives the memory back; the object is of no use afterwards."""
         self._bound.clear()
-        self._keep = None
+        self._code = None
         self._graph = self._base = None

@@ -15,13 +15,19 @@ from pybuild.dtype import Array
 from pybuild.ops import OPERATORS
 from pybuild.run.abi import ffi
 from pybuild.run.devices import read
+from pybuild.run.timing import Timing, laps
 
 if TYPE_CHECKING:
     from pybuild.run.native import Net
 
 
-def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
-    """Runs once; every tensor of the plan by its name, `inputs` as they were given."""
+def recorded(
+    net: Net, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Runs once; every tensor of the plan by its name, `inputs` as they were given.
+
+    there  inputs that the instance has already
+    """
     graph, buffer = net.plan.graph, ffi().buffer
     record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
@@ -46,7 +52,7 @@ def recorded(net: Net, inputs: Mapping[str, Any]) -> dict[str, Array]:
                 size = graph.tensor(step.node.output).bytes
                 piece = net.memory[place.region][place.home : place.home + size]
                 record[stage] = read(net.devices[step.device], piece)
-    return _tensors(net, record, inputs)
+    return _tensors(net, record, {**(there or {}), **inputs})
 
 
 def _tensors(
@@ -83,3 +89,25 @@ def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[f
             row.append(clock() - start)
         rows.append(row)
     return rows
+
+
+def stage_times(net: Net, how: Timing) -> list[list[float]]:
+    """Seconds of each stage in each repeat, for the inputs that are there."""
+    clock = time.perf_counter_ns
+    sums = [0] * net.stages
+
+    def lap(number: int) -> int:
+        sums[:] = [0] * net.stages
+        for _ in range(number):
+            for stage in range(net.stages):
+                start = clock()
+                net.run_stage(stage)
+                sums[stage] += clock() - start
+        return sum(sums)
+
+    lap(1)
+    found: list[list[float]] = [[] for _ in sums]
+    for done in laps(lap, how):
+        for stage, spent in enumerate(sums):
+            found[stage].append(spent * 1e-9 / done.number)
+    return found

@@ -15,7 +15,8 @@ from pybuild.frontends import graphjson
 from pybuild.kernels.candidate import TASK_UNPACK
 from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError
-from pybuild.run.jit import jit_net
+from pybuild.run.jit import jit
+from pybuild.run.native import Net
 from pybuild.run.samples import example_inputs
 from pybuild.run.weights import Weights
 from tests.networks import Network
@@ -104,7 +105,8 @@ def test_a_damaged_layer_stops_the_run() -> None:
 
     library = packable().model().build(compress="lz4-layer")
     plan = _damaged(library.plan)
-    net = jit_net(plan, make_tables(plan, "damaged"))
+    tables = make_tables(plan, "damaged")
+    net = Net(plan, jit(tables))
     with pytest.raises(CrtError, match="CRT_ERR_UNPACK"):
         net.run(**example_inputs(plan.graph))
 

@@ -25,7 +25,8 @@ FLOORS = {
     "emit": 7,
     "package": 8,
     "run": 9,
-    "model": 10, "library": 10, "entry": 10, "image": 10,
+    "model": 10, "library": 10, "entry": 10, "image": 10, "runtime": 10,
+    "graph_executor": 10, "debug_executor": 10,
     "cli": 11,
 }  # fmt: skip
 C_FLOORS = {

@@ -1,0 +1,29 @@
+"""Graph executors that show each layer, as scripts for TVM's know them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybuild.graph_executor import Devices, get_device, library_for
+from pybuild.ops.functions import AnyFunctions
+from pybuild.run.debug import GraphModuleDebug
+from pybuild.run.factory import Factory
+
+__all__ = ["GraphModuleDebug", "create"]
+
+
+def create(
+    graph_json_str: str,
+    libmod: Factory | AnyFunctions,
+    device: Devices,
+    dump_root: str | Path | None = None,
+) -> GraphModuleDebug:
+    """As graph_executor.create; a library's own weights are set.
+
+    dump_root  the folder for files; None: a new temporary one, until exit()
+    Errors     BuildError; ValueError for something that is no device
+    """
+    devices, _, _ = get_device(libmod, device)
+    library = library_for(graph_json_str, libmod)
+    bound = isinstance(libmod, Factory)
+    return GraphModuleDebug.of(library, devices, bound, dump_root)

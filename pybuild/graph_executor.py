@@ -1,0 +1,81 @@
+"""Graph executors as scripts for TVM's know them: create, GraphModule.
+
+What differs is in docs/graph-executor.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pybuild.entry import build
+from pybuild.errors import BuildError
+from pybuild.ops.functions import AnyFunctions
+from pybuild.run.abi import UnknownName
+from pybuild.run.factory import Factory
+from pybuild.run.module import AnyDevice, GraphModule, setup_shared_storage
+from pybuild.run.tensors import EXT_DEV, Device
+
+__all__ = [
+    "GraphModule", "UnknownName", "create", "get_device", "library_for",
+    "setup_shared_storage",
+]  # fmt: skip
+
+Devices = AnyDevice | Sequence[AnyDevice]
+
+
+def create(
+    graph_json_str: str, libmod: Factory | AnyFunctions, device: Devices
+) -> GraphModule:
+    """An instance of a graph; its weights are not set.
+
+    libmod  the library that was built of this graph, get_lib() of one; or functions
+            that its nodes call, None if each names its operator: it is then compiled
+            here, and every input is an input
+    device  one, or several; the first is the CPU. tvm.cpu(0), or what does the work of
+            a device of the model (pybuild/run/devices.py)
+    Errors  BuildError; ValueError for something that is no device
+    """
+    devices, _, _ = get_device(libmod, device)
+    library = library_for(graph_json_str, libmod)
+    return GraphModule.of(library, devices, bound=False)
+
+
+def get_device(libmod: Any, device: Devices) -> tuple[list[AnyDevice], int, list[int]]:
+    """The devices, how many of them are remote (none), and their numbers in a row."""
+    devices = list(device) if isinstance(device, Sequence) else [device]
+    known = (isinstance(one, Device) or hasattr(one, "struct") for one in devices)
+    if not devices or not all(known):
+        raise ValueError("dev has to be the type of Device or a list of Device")
+    names = [d if isinstance(d, Device) else EXT_DEV for d in devices]
+    return devices, 0, [n for d in names for n in (d.device_type, d.device_id)]
+
+
+def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:
+    """The library given, if it is of this graph; else one that is built of it.
+
+    Errors  BuildError
+    """
+    if not isinstance(graph_json_str, str):
+        raise TypeError("the graph must be the text of a graph JSON")
+    if not isinstance(libmod, Factory):
+        return build(
+            graph_json_str,
+            functions=libmod,
+            target="llvm",
+            storage="given",
+        )
+    if _nodes(graph_json_str) != _nodes(libmod.get_graph_json()):
+        what = f"the library '{libmod.name}' was built of another graph"
+        raise BuildError("graph JSON", what, "give its own, get_graph_json()")
+    return libmod
+
+
+def _nodes(text: str) -> Any:
+    try:
+        top = json.loads(text)
+        return top["nodes"], top["heads"], top["attrs"]["shape"], top["attrs"]["dltype"]
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"is no graph JSON ({error})"
+        raise BuildError("graph JSON", what) from None

@@ -1,0 +1,217 @@
+"""Exported libraries: graph JSON, weights, packed weights and code, and back.
+
+A zip file or a folder; the same bytes for the same models. Nothing is compiled
+from the graph when one is read, unless weights are given that must be packed anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.frontends import graphjson
+from pybuild.graph import Graph, Tensor
+from pybuild.install import crt_include
+from pybuild.params.blob import read_blob
+from pybuild.plan.plan import Plan
+from pybuild.run.compiled import Compiled
+from pybuild.run.factory import Factory, Package
+from pybuild.run.parameters import SlotFacts
+from pybuild.run.weights import Weights
+
+_FORMAT = 1
+_INDEX = "library.json"
+_GRAPH, _PARAMS, _IMAGE = "graph.json", "graph.params", "weights.crtp"
+_CODE = {"llvm": "code.bc", "c": "code.so"}
+
+# makes the library anew: graph, its facts
+Rebuild = Callable[[Graph, Mapping[str, Any]], Factory]
+
+
+def export(libraries: Mapping[str, Factory], path: str | Path) -> None:
+    """Writes everything, or nothing where something is wrong.
+
+    Errors  BuildError for a name that no folder can have, or without a compiler
+    """
+    files: dict[str, bytes] = {}
+    index: dict[str, Any] = {"format": _FORMAT, "abi": _abi(), "models": {}}
+    for number, (name, library) in enumerate(libraries.items()):
+        text, params = graphjson.dump(library.graph)
+        folder = f"{number}"
+        files[f"{folder}/{_GRAPH}"] = text.encode()
+        files[f"{folder}/{_PARAMS}"] = params
+        if library.slots:
+            files[f"{folder}/{_IMAGE}"] = library.image()
+        facts = library.facts()
+        files[f"{folder}/{_CODE[facts['backend']]}"] = library.portable()
+        index["models"][name] = {"folder": folder, **facts}
+    files[_INDEX] = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
+    place = Path(path)
+    if str(path).endswith("/") or place.is_dir():
+        for file, data in files.items():
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            (place / file).write_bytes(data)
+        return
+    with zipfile.ZipFile(place, "w") as archive:
+        for file, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
+
+
+def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
+    """What export() wrote; a Package if it was one.
+
+    Errors  BuildError for other files, or another version
+    """
+    files = _files(Path(path))
+    where = Path(path).name
+    try:
+        index = json.loads(files(_INDEX))
+        models = index["models"]
+        version = (index["format"], index["abi"])
+    except (KeyError, ValueError, TypeError):
+        what = "is not a library that export_library has written"
+        raise BuildError(where, what) from None
+    if version != (_FORMAT, _abi()):
+        what = f"is of format {version[0]}, ABI {version[1]}, not {_FORMAT}, {_abi()}"
+        raise BuildError(where, what, "export it anew")
+    found = {
+        name: Loaded(where, name, facts, functools.partial(_in, files, facts), rebuild)
+        for name, facts in models.items()
+    }
+    return next(iter(found.values())) if len(found) == 1 else Package(found)
+
+
+def _in(files: Callable[[str], bytes], facts: Mapping[str, Any], name: str) -> bytes:
+    return files(f"{facts['folder']}/{name}")
+
+
+def _files(path: Path) -> Callable[[str], bytes]:
+    """Reads a file of the library by its name; KeyError if there is none."""
+
+    def of_folder(name: str) -> bytes:
+        try:
+            return (path / PurePath(name)).read_bytes()
+        except OSError:
+            raise KeyError(name) from None
+
+    def of_archive(name: str) -> bytes:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+
+    if path.is_dir():
+        return of_folder
+    if not path.is_file():
+        raise BuildError(str(path), "cannot be read (no such file)")
+    if not zipfile.is_zipfile(path):
+        what = "is not a library that export_library has written"
+        raise BuildError(path.name, what)
+    return of_archive
+
+
+def _abi() -> str:
+    """Of the tables in the code."""
+    text = (crt_include() / "crt" / "abi.h").read_text()
+    return text.partition("#define CRT_ABI ")[2].split()[0]
+
+
+@dataclass(frozen=True)
+class Loaded(Factory):
+    """A library that was read; `file` gives the bytes of one of its files."""
+
+    where: str
+    mod_name: str
+    _facts: Mapping[str, Any]
+    file: Callable[[str], bytes]
+    rebuild: Rebuild
+    bound: bool = True
+    _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return str(self._facts["name"])
+
+    def facts(self) -> dict[str, Any]:
+        return {k: v for k, v in self._facts.items() if k != "folder"}
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        data = self.file(_GRAPH)
+        made = graphjson.load(_GRAPH, data, self.file(_PARAMS))
+        named = {name: name for name in self._facts["parameters"]}
+        return dataclasses.replace(made, parameters=named)
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, Tensor]:
+        kinds = self._facts["parameters"]
+        return {n: Tensor(n, tuple(k[1]), DType(k[0])) for n, k in kinds.items()}
+
+    @functools.cached_property
+    def _values(self) -> Mapping[str, Array]:
+        return read_blob(self.file(_PARAMS), self.where)
+
+    def value(self, name: str) -> Array:
+        return self._values[name]
+
+    def get_graph_json(self) -> str:
+        return self.file(_GRAPH).decode()
+
+    @functools.cached_property
+    def slots(self) -> tuple[SlotFacts, ...]:
+        return tuple(
+            SlotFacts(name, layout, tuple(sources))
+            for name, layout, sources in self._facts["slots"]
+        )
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        return Weights(self.file(_IMAGE))
+
+    @functools.cached_property
+    def built(self) -> Factory:
+        """The same library, made from its graph.
+
+        Errors  BuildError where this pybuild would make another
+        """
+        made = self.rebuild(self.graph, self._facts)
+        if made.slots != self.slots:
+            what = "was made by another pybuild, whose kernels pack weights otherwise"
+            raise BuildError(self.where, what, "export it anew")
+        return made
+
+    def planned(self) -> Plan:
+        return self.built.planned()
+
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+        return self.built.image(values) if values else self.file(_IMAGE)
+
+    def portable(self) -> bytes:
+        return self.file(_CODE[self._facts["backend"]])
+
+    def code(self, backend: str | None = None) -> Compiled:
+        own = str(self._facts["backend"])
+        if backend not in (None, own):
+            return self.built.code(backend)
+        if own not in self._code:
+            self._code[own] = self._compiled(own)
+        return self._code[own]
+
+    def _compiled(self, backend: str) -> Compiled:
+        if backend == "llvm":
+            from pybuild.run.jit import Jit
+
+            return Jit(self.portable()).model(self.name)
+        from pybuild.run.cc import loaded
+
+        folder = tempfile.TemporaryDirectory(prefix="crt-")
+        library = Path(folder.name) / f"{self.name}.so"
+        library.write_bytes(self.portable())
+        return loaded(self.name, library, folder)

@@ -1,0 +1,200 @@
+"""What makes graph executor modules by name, and can be exported: a built model.
+
+As scripts know the result of relay.build. Knows no file.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.frontends import graphjson
+from pybuild.graph import Graph, Tensor
+from pybuild.run.abi import UnknownName
+from pybuild.run.compiled import Compiled
+from pybuild.run.debug import GraphModuleDebug
+from pybuild.run.devices import Device
+from pybuild.run.module import AnyDevice, GraphModule
+from pybuild.run.native import Net
+from pybuild.run.parameters import SlotFacts
+from pybuild.run.tensors import NDArray, ndarray
+from pybuild.run.weights import Weights
+
+if TYPE_CHECKING:
+    from pybuild.plan.plan import Plan
+
+BACKENDS = ("llvm", "c")
+
+
+class Factory(abc.ABC):
+    """A compiled model. Its modules share code, and weights until they are replaced."""
+
+    # what asks for it by name: lib["default"](device)
+    mod_name: str
+    # whether modules begin with the weights that the model came with
+    bound: bool
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The prefix of its symbols."""
+
+    @property
+    @abc.abstractmethod
+    def graph(self) -> Graph:
+        """As the user gave it."""
+
+    @property
+    @abc.abstractmethod
+    def slots(self) -> tuple[SlotFacts, ...]:
+        """What an instance binds."""
+
+    @abc.abstractmethod
+    def planned(self) -> Plan:
+        """What was built, for recording."""
+
+    @abc.abstractmethod
+    def code(self, backend: str | None = None) -> Compiled:
+        """Compiled once."""
+
+    @abc.abstractmethod
+    def portable(self) -> bytes:
+        """The code as it is exported: LLVM bitcode, or a shared library.
+
+        Errors  BuildError without a compiler
+        """
+
+    @abc.abstractmethod
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+        """All parameters packed, some of them with other values."""
+
+    @abc.abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What, beside graph, weights and code, an exported library must say."""
+
+    # ---- instances ------------------------------------------------------------
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        """The parameters that the model came with, for any number of instances."""
+        return Weights(self.image())
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, Tensor]:
+        graph = self.graph
+        return {name: graph.tensor(name) for name in graph.parameters}
+
+    def value(self, name: str) -> Array:
+        """Of a parameter, as the model came."""
+        return self.graph.constants[name]
+
+    def instance(
+        self, backend: str | None = None, devices: Sequence[Device] = ()
+    ) -> Net:
+        """As host(), with no parameter bound."""
+        return Net(self.planned, self.code(backend), devices)
+
+    def host(self, backend: str | None = None, devices: Sequence[Device] = ()) -> Net:
+        """An instance on this machine, driven through crt.
+
+        backend  "llvm" (no compiler needed), "c" (the generated C, compiled); None: as
+                 the library was built for
+        devices  of a model for several; (): the CPU does the work of all
+        Errors   BuildError where "c" finds no compiler
+        """
+        net = self.instance(backend, devices)
+        if self.slots:
+            net.load_params(self.weights)
+        return net
+
+    # ---- what scripts for graph executors call --------------------------------
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """A function that makes modules, by the model's name; or one of these:
+
+        get_graph_json, get_graph_params, debug_create, remove_params
+        """
+        known: dict[str, Callable[..., Any]] = {
+            self.mod_name: self._module,
+            "get_graph_json": self.get_graph_json,
+            "get_graph_params": self.get_params,
+            "debug_create": self._debug,
+            "remove_params": self._unbound,
+        }
+        if name not in known:
+            what = f"'{name}' is not known; there is {', '.join(map(repr, known))}"
+            raise UnknownName(f"function {what}")
+        return known[name]
+
+    def _module(self, *devices: AnyDevice) -> GraphModule:
+        return GraphModule.of(self, devices, self.bound)
+
+    def _debug(self, name: str, *devices: AnyDevice) -> GraphModuleDebug:
+        if name != self.mod_name:
+            raise UnknownName(
+                f"model '{name}' is not known; there is {self.mod_name!r}"
+            )
+        return GraphModuleDebug.of(self, devices, self.bound)
+
+    def _unbound(self) -> Self:
+        return dataclasses.replace(self, bound=False)  # type: ignore[type-var]
+
+    def get_graph_json(self) -> str:
+        return graphjson.dump(self.graph)[0]
+
+    def get_params(self) -> dict[str, NDArray]:
+        """Copies of the weights that may be replaced."""
+        return {name: ndarray(self.value(name).copy()) for name in self.parameters}
+
+    def get_lib(self) -> Factory:
+        """The code; give it to pybuild.graph_executor.create."""
+        return self._unbound()
+
+    def export_library(self, path: str | Path) -> None:
+        """Writes graph, weights and code, to be read by pybuild.load_module.
+
+        path  a folder if it ends in / or is there; else a zip file, whatever its name
+        """
+        from pybuild.run.archive import export
+
+        export({self.mod_name: self}, path)
+
+
+class Package:
+    """Several libraries by name: lib["encoder"](device)."""
+
+    def __init__(self, libraries: Mapping[str, Factory]) -> None:
+        self.libraries = dict(libraries)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """Errors  UnknownName that lists the models"""
+        if name not in self.libraries:
+            known = ", ".join(map(repr, self.libraries))
+            raise UnknownName(f"model '{name}' is not known; there is {known}")
+        return self.libraries[name][name]
+
+    def export_library(self, path: str | Path) -> None:
+        """As of one library; load_module gives a Package again."""
+        from pybuild.run.archive import export
+
+        export(self.libraries, path)
+
+
+def backend_of(name: str | None, default: str) -> str:
+    """Errors  BuildError for a back end that there is not"""
+    chosen = name or default
+    if chosen not in BACKENDS:
+        what = f"'{chosen}' is not known"
+        raise BuildError("--backend", what, f"one of {', '.join(BACKENDS)}")
+    return chosen
+
+
+def described(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Type and shape of each, for facts()."""
+    return {t.name: [t.dtype.value, list(t.shape)] for t in tensors.values()}

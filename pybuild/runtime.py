@@ -1,0 +1,38 @@
+"""What scripts for TVM take from tvm.runtime and tvm.nd, and its parameter files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pybuild.dtype import Array
+from pybuild.entry import load_module
+from pybuild.params.blob import read_blob, write_blob
+from pybuild.run.tensors import Device, NDArray, array, cpu, device, empty, ndarray
+
+__all__ = [
+    "Device", "NDArray", "array", "cpu", "device", "empty", "load_module",
+    "load_param_dict", "load_param_dict_from_file", "save_param_dict",
+    "save_param_dict_to_file", "tensor",
+]  # fmt: skip
+
+tensor = array
+
+
+def save_param_dict(params: Mapping[str, Array]) -> bytearray:
+    """Arrays as a blob, in the order of their names."""
+    return bytearray(write_blob(params, "parameters"))
+
+
+def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
+    """Errors  BuildError for damaged bytes"""
+    return {n: ndarray(v) for n, v in read_blob(bytes(data), "parameters").items()}
+
+
+def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> None:
+    Path(path).write_bytes(save_param_dict(params))
+
+
+def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:
+    """Errors  BuildError for damaged bytes"""
+    return load_param_dict(Path(path).read_bytes())
