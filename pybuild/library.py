@@ -239,12 +239,7 @@ class Library(Factory):
 
     def _packed(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """The bytes of each slot, by its name."""
-<<<<<<< HEAD
         slots = self.plan.slots.values()
-=======
-        kept = {slot.name: slot.value for slot in self.plan.slots.values()}
-        packed = {n for s in self.plan.slots.values() if s.layout for n in s.sources}
->>>>>>> cdc8771 (ONNX weights are parameters by the file's names, in its order; every arrangement of a replaced parameter gets the new values)
         if not values:
             return {slot.name: slot.value for slot in slots}
         plain = {name for slot in slots if not slot.layout for name in slot.sources}
@@ -252,13 +247,8 @@ class Library(Factory):
         graph = self.model.graph
         all_known(values, graph.parameters, "parameters")
         _must_fit(graph, values)
-<<<<<<< HEAD
         if plain >= values.keys():
             return {s.name: values.get("".join(s.sources), s.value) for s in slots}
-=======
-        if not packed & values.keys():  # all is read as the user has it
-            return kept | {name: values[name] for name in kept.keys() & values.keys()}
->>>>>>> cdc8771 (ONNX weights are parameters by the file's names, in its order; every arrangement of a replaced parameter gets the new values)
         again = replace(self.model, graph=with_values(graph, values), _lowered={})
         made = again.build(name=self.name, **self.options)
         if [(s.node, s.candidate.func) for s in made.plan.steps] != [
