@@ -146,6 +146,9 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     """Exit 1 where a value differs from this machine's."""
     from pybuild.run.board.check import check_on_board
 
+    if args.ref != "auto":
+        what = f"--ref {args.ref} has no meaning on a board, which must equal the host"
+        raise BuildError("--on", what, "check the host with --ref, the board without")
     device = _device(args)
     with working(f"checking {Path(args.model).name} on {device.board.name}"):
         done = check_on_board(
@@ -159,6 +162,9 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     from pybuild.run.board.bench import bench_on_board
 
+    if args.against:
+        what = f"--against {args.against} has no meaning on a board"
+        raise BuildError("--on", what, "time it with --on host")
     device = _device(args)
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
         result = bench_on_board(device, library, args.seed)

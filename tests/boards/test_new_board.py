@@ -68,6 +68,10 @@ def test_the_page_works(folder: Path) -> None:
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         if line.startswith(("crt check", "crt bench")):
             assert "lm3s6965evb" in done.stdout
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    script = [sys.executable, "-c", code]
+    done = subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.stdout.startswith("lm3s6965evb "), done.stderr
     board = load_board(str(folder / "lm3s6965evb"))
     program = folder / "built" / "digits_example"
     qemu = ["qemu-system-arm", *machine_options(board), "-kernel", program]
