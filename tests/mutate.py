@@ -254,20 +254,6 @@ MUTATIONS = (
         "tests/unit/test_image.py",
     ),
     Mutation(
-        "a step of the cheap requantisation",
-        "pybuild/kernels/affine.py",
-        "most = edge - 1 - ((first - 1) << FRACTION)",
-        "most = edge + (1 << 10) - ((first - 1) << FRACTION)",
-        "tests/unit/test_affine.py",
-    ),
-    Mutation(
-        "a constant channel at a padded border",
-        "pybuild/passes/constant_channels.py",
-        "folds = folds & (x.low == made.x_zero)",
-        "folds = folds & (x.low == x.low)",
-        "tests/unit/test_constant_channels.py",
-    ),
-    Mutation(
         "the overflow proof",
         "pybuild/ops/conv.py",
         "if bool((reach >= _INT32).any()):",
