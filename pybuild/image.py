@@ -186,7 +186,7 @@ def build_image(
     if ram_limit is not None and image.tables.together.bytes > ram_limit:
         raise _too_large(image, ram_limit)
     if out is not None:
-        write_tree(Path(out), image.files())
+        write_tree(Path(out), image.files(), (image.name, *image))
     return image
 
 

@@ -13,7 +13,7 @@ from pybuild import __version__
 from pybuild.dtype import Array
 from pybuild.emit.c import block_comment
 from pybuild.emit.external import must_be_ours, must_have_sources
-from pybuild.emit.files import c_files, object_files, stale_files
+from pybuild.emit.files import c_files, object_files
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
@@ -159,10 +159,6 @@ class Library(Factory):
         processor = processor_of(self.options["target"])
         optimise = self.options["optimise"]
         return object_files(self.tables, self._banner, image, processor, optimise)
-
-    def stale(self) -> tuple[str, ...]:
-        """The files that only a tree of the other `emit` holds."""
-        return stale_files(self.name, self.processor is not None)
 
     def files(self) -> dict[str, str | bytes]:
         """The whole tree: path -> content."""

@@ -161,5 +161,5 @@ class Model:
         if plan.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         if out is not None:
-            write_tree(Path(out), library.files(), library.stale())
+            write_tree(Path(out), library.files(), (library.name,))
         return library

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def build(args: argparse.Namespace) -> Outcome:
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
     library = _built(args, args.models[0])
-    _write(args, library.name, library.files, library.stale())
+    _write(args, library.name, library.files)
     if not args.json:
         tables.show_report(library.report)
         print(f"wrote {args.out}")
@@ -74,7 +74,7 @@ def _build_image(args: argparse.Namespace) -> Outcome:
             connect=args.connect,
             **_options(args),
         )
-    _write(args, image.name, image.files)
+    _write(args, image.name, image.files, loaded)
     if not args.json:
         tables.show_image(image.report)
         print(f"wrote {args.out}")
@@ -85,12 +85,12 @@ def _write(
     args: argparse.Namespace,
     name: str,
     files: Callable[[], Mapping[str, str | bytes]],
-    stale: Sequence[str] = (),
+    more: Iterable[str] = (),
 ) -> None:
     out = Path(args.out)
     if not args.force:
         _raise_all(list(_in_the_way(out, name)))
-    write_tree(out, files(), stale)
+    write_tree(out, files(), (name, *more))
 
 
 def check(args: argparse.Namespace) -> Outcome:

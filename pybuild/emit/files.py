@@ -53,9 +53,3 @@ def _with_common(
         made[file] = params_file(tables, image, banner(file))
     taken = (*made, f"{name}_selftest.c")
     return made | sources((func for func, _ in tables.kernels), taken)
-
-
-def stale_files(name: str, is_object: bool) -> tuple[str, ...]:
-    """What only a build of the other kind writes: nobody must compile it now."""
-    ends = (".c", "_weights.c") if is_object else (".o", "_functions.c")
-    return tuple(f"{name}{end}" for end in ends)

@@ -21,6 +21,11 @@ _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
 _NEEDED = ("array", "error", "graph", "run")
 _WITH_PARAMETERS = ("crc", "lz4", "params", "unpack", "weights")
+# what the files of a model itself may be called, after its name
+_OWN = (
+    ".h", ".c", ".o", "_weights.c", "_functions.c", "_kernels.c", "_params.c",
+    "_selftest.c", ".names.json",
+)  # fmt: skip
 _PRINT = {"int64": ("%lld", "(long long)")}
 _PRINT_FLOAT = """\
 /* Prints six digits after the point: on boards printf often knows no floats. */
@@ -207,18 +212,20 @@ def _open(tables: Tables, prefix: str, instance: str) -> str:
 
 
 def write_tree(
-    folder: Path, files: Mapping[str, str | bytes], stale: Iterable[str] = ()
+    folder: Path, files: Mapping[str, str | bytes], names: Iterable[str] = ()
 ) -> None:
     """Writes all files; each appears whole or not at all.
 
-    stale  what an earlier build may have left and nobody must compile now
+    names  prefixes of the models: what an earlier build with other options left of
+           them is removed, for nobody to compile it
 
     Errors  OSError, before anything of a new folder is visible
     """
     if folder.exists():
         for name, content in sorted(files.items()):
             _replace(folder / name, content)
-        for name in stale:
+        own = {f"{prefix}{end}" for prefix in names for end in _OWN}
+        for name in own - files.keys():
             (folder / name).unlink(missing_ok=True)
         return
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -135,6 +135,18 @@ def test_build_again_writes_the_same_bytes(tmp_path: Path, capsys: Capture) -> N
     assert tree(out) == first
 
 
+def test_a_build_with_other_options_leaves_nothing_of_the_first(tmp_path: Path) -> None:
+    out, alone = tmp_path / "out", tmp_path / "alone"
+    first = ["--params", "replaceable", "--names", "ids"]
+    assert main(["build", INT8, "-o", str(out), "--name", "d", *first]) == 0
+    assert {"d_params.c", "d.names.json"} <= set(tree(out))
+    (out / "d_mine.c").write_text("mine")
+    assert main(["build", INT8, "-o", str(out), "--name", "d"]) == 0
+    assert main(["build", INT8, "-o", str(alone), "--name", "d"]) == 0
+    left = {n for n in set(tree(out)) - set(tree(alone)) if not n.startswith("crt/")}
+    assert left == {"d_mine.c"}
+
+
 def test_build_leaves_other_folders_alone(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     code, facts, err = crt(capsys, "build", INT8, "-o", str(tmp_path))
