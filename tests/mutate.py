@@ -13,6 +13,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from board_mutations import BOARDS  # of the folder of this script
+
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
 
@@ -332,27 +334,7 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
-    Mutation(
-        "the layer that instructions are counted for",
-        "boards/host/count.h",
-        "c->step = at / c->step_bytes;",
-        "c->step = c->step < c->step_count ? c->step : at / c->step_bytes;",
-        "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]",
-    ),
-    Mutation(
-        "the instructions of a block in Unicorn",
-        "boards/host/unicorn_count.c",
-        "i += high >= 0xE8u ? 4 : 2;",
-        "i += high >= 0xF0u ? 4 : 2;",
-        "tests/boards/test_on_boards.py::test_both_simulators_count_alike[mps2-an386]",
-    ),
-    Mutation(
-        "calls in the bound of the stack",
-        "pybuild/run/board/stack.py",
-        "calls |= tabled",
-        "calls |= set()",
-        "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]",
-    ),
+    *(Mutation(*words) for words in BOARDS),
 )
 
 
