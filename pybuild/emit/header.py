@@ -8,7 +8,7 @@ from pybuild.emit.model_llvm import ABI
 from pybuild.emit.params_c import open_arguments
 from pybuild.emit.regions import macros, memory, set_devices_declaration
 from pybuild.emit.stateless import declarations
-from pybuild.emit.tables import Tables, TensorRow
+from pybuild.emit.tables import LAZY, Tables, TensorRow
 from pybuild.loop import const
 
 
@@ -81,6 +81,9 @@ extern const struct crt_model {name}_model;
  * Errors  CRT_ERR_NULL, CRT_ERR_REGION (too small), CRT_ERR_ALIGN */
 int {name}_init(struct {name} *m, const struct {name}_memory *memory);
 """
+    late, tensors = "", (*tables.inputs, *tables.outputs)
+    if tables.parameters or any(row.flags & LAZY for row in tensors):
+        late = ";\n *         CRT_ERR_UNBOUND: bind parameters and lazy tensors first"
     text = f"""\
 /* Forgets inputs and results; what is bound stays bound. */
 int {name}_reset(struct {name} *m);
@@ -88,7 +91,7 @@ int {name}_reset(struct {name} *m);
 /* Runs the model once.
  *
  * Thread  one per instance; distinct instances run at the same time
- * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again */
+ * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again{late} */
 int {name}_run(struct {name} *m);
 
 #ifdef CRT_WITH_SELFTEST
@@ -141,8 +144,12 @@ int {name}_release_params(struct {name} *m);
 
 def _input(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
+    what = f"Input '{row.tensor.name}': the memory to fill before a run."
+    if row.flags & LAZY:
+        what = f"Input '{row.tensor.name}': lazy, it has no memory of its own. Bind it;"
+        what += f" till then this is NULL and {name}_set_{symbol} fails: CRT_ERR_LAZY."
     return [
-        *block_comment(f"Input '{row.tensor.name}': the memory to fill before a run."),
+        *block_comment(what),
         f"{kind} *{name}_{symbol}(struct {name} *m);",
         "/* ... copied from data; or read where it is, without a copy, until bound",
         " * again (NULL: back to its own memory). */",
@@ -154,8 +161,11 @@ def _input(row: TensorRow, name: str) -> list[str]:
 
 def _output(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
+    what = f"Output '{row.tensor.name}': valid until the next {name}_run."
+    if row.flags & LAZY:
+        what += " It has no memory of its own: bind it."
     return [
-        *block_comment(f"Output '{row.tensor.name}': valid until the next {name}_run."),
+        *block_comment(what),
         f"const {kind} *{name}_{symbol}(const struct {name} *m);",
         "/* ... written to data instead (NULL: back to its own memory). */",
         f"int {name}_bind_{symbol}(struct {name} *m, {kind} *data);",

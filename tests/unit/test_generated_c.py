@@ -164,6 +164,19 @@ def test_same_bytes_from_another_path_locale_and_hash_seed(tmp_path: Path) -> No
         assert str(tmp_path).encode() not in text
 
 
+def test_the_header_says_what_has_to_be_bound() -> None:
+    model = classifier("tiny").model()
+    plain = model.build(name="tiny").sources()["tiny.h"]
+    assert "UNBOUND" not in plain and "lazy" not in plain
+    lazy = model.build(name="tiny", lazy=["image"]).sources()["tiny.h"]
+    assert "CRT_ERR_UNBOUND: bind parameters and lazy tensors first */" in lazy
+    text = " ".join(lazy.replace("\n *", " ").split())
+    assert "/* Input 'image': lazy, it has no memory of its own. Bind it; till" in text
+    assert "tiny_set_image fails: CRT_ERR_LAZY. */" in text
+    loaded = model.build(name="tiny", params="replaceable").sources()["tiny.h"]
+    assert "CRT_ERR_UNBOUND" in loaded and "lazy, it" not in loaded
+
+
 def test_the_report_is_in_the_tree(tmp_path: Path) -> None:
     library = tree(tmp_path / "t", "tiny", "int8")
     report = json.loads((tmp_path / "t/report.json").read_text())
