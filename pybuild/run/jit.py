@@ -25,6 +25,15 @@ from pybuild.run.compiled import Compiled
 _RUNTIME = ("crt_lz4_unpack", "crt_accelerator")
 
 
+def host_features() -> str:
+    """This machine's, without the masks that LLVM 22 reads the wrong bit of.
+
+    Source  `select` on element 7 of a compared <8 x i32>, with AVX512DQ
+    """
+    features: str = llvm.get_host_cpu_features().flatten()
+    return f"{features},-avx512dq" if "+avx512dq" in features else features
+
+
 @functools.cache
 def _ready() -> None:
     llvm.initialize_native_target()
@@ -40,7 +49,7 @@ def _host() -> Any:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=host_features(),
         opt=3,
         jit=True,
     )

@@ -19,7 +19,8 @@ from pybuild.ops.interpret import interpret
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
 from pybuild.run.abi import CrtError, errors
-from pybuild.run.native import Net, aligned
+from pybuild.run.devices import aligned
+from pybuild.run.native import Net
 from pybuild.run.samples import example_inputs
 from pybuild.run.weights import Weights
 from tests.conftest import model_path
