@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 Outcome = tuple[int, dict[str, Any]]
 COMPRESSIONS = ("none", "lz4")
+_AS_BUILT = "with --model, as in its build"
 _FILES = "a .params (TVM's blob), .crtp (image) or .npz file"
 
 
 def add_parsers(verb: argparse.ArgumentParser) -> None:
     """The actions below `crt params`; the chosen one is in `action`."""
+    from pybuild.cli.options import input_dim, layout
+
     actions = verb.add_subparsers(dest="action", required=True, metavar="ACTION")
     pack = _action(actions, "pack", "arrays into an image that is used in place")
     listed = _action(actions, "list", "what a file holds, and what packing saves")
@@ -37,7 +40,10 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
     text = "with --model, as in its build: parameters by NAME, or 'replaceable'"
     add("--params", action="append", metavar="NAME", help=text)
     for option in ("--target", "--optimise", "--rounding"):
-        add(option, help="with --model, as in its build")
+        add(option, help=_AS_BUILT)
+    add("--names", choices=("full", "ids"), default="full", help=_AS_BUILT)
+    for option, kind in (("--input-dim", input_dim), ("--layout", layout)):
+        add(option, type=kind, action="append", default=[], help=_AS_BUILT)
     for action in (pack, convert):
         add = action.add_argument
         add("-o", "--out", required=True, metavar="FILE", help="what to write")
@@ -78,7 +84,11 @@ def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
     arrays = read_arrays(data, Path(args.file).name)
     chosen = ("target", "optimise", "rounding")
     options = {key: getattr(args, key) for key in chosen if getattr(args, key)}
-    library = load(args.model).build(params=args.params or "replaceable", **options)
+    options |= {"names": args.names, "layout": dict(args.layout)}
+    names = args.params or ["replaceable"]
+    library = load(args.model, input_dims=dict(args.input_dim)).build(
+        params="replaceable" if names == ["replaceable"] else names, **options
+    )
     known = library.model.graph.parameters
     values = {name: value for name, value in arrays.items() if name in known}
     if not values:

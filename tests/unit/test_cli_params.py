@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pybuild
 from pybuild.cli import main
 from pybuild.params.blob import read_blob, write_blob
 from pybuild.params.image_read import read_image
@@ -155,6 +156,24 @@ def test_pack_arranges_for_a_model(tmp_path: Path, capsys: Capture) -> None:
     assert crt(capsys, *words[:-2])[0] == 0
     with pytest.raises(CrtError, match="CRT_ERR_LAYOUT"):
         net.load_params(Weights.read(image))
+
+
+def test_pack_for_a_model_that_was_built_with_options(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    from tests.failing.bad import DIGITS
+
+    model = DIGITS / "digits_f32.onnx"
+    new = {"conv_b": np.arange(8, dtype=np.float32)}
+    np.savez(tmp_path / "new.npz", **new)
+    image = tmp_path / "new.crtp"
+    words = ("pack", tmp_path / "new.npz", "-o", image, "--model", model)
+    more = ("--params", "replaceable", "--names", "ids", "--layout", "image=nhwc")
+    assert crt(capsys, *words, *more)[0] == 0
+    library = pybuild.load(model).build(
+        params="replaceable", names="ids", layout={"image": "nhwc"}
+    )
+    assert image.read_bytes() == library.image(new) != library.image()
 
 
 def test_pack_for_a_model_needs_one_of_its_parameters(
