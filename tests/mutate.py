@@ -218,14 +218,14 @@ MUTATIONS = (
         "pybuild/emit/pool.py",
         "key = (constant.array.dtype.name, constant.array.tobytes())",
         'key = ("", constant.array.tobytes()[:8])',
-        "tests/unit/test_image.py",
+        "tests/unit/test_several_models.py",
     ),
     Mutation(
         "a kernel shared by its name",
         "pybuild/emit/pool.py",
         'key = replace(func, name="")',
         'key = replace(func, name="", body=())',
-        "tests/unit/test_image.py",
+        "tests/unit/test_several_models.py",
     ),
     Mutation(
         "the buffer of a connection",
@@ -239,7 +239,7 @@ MUTATIONS = (
         "pybuild/plan/together.py",
         "max(arenas[member] for member in group)",
         "min(arenas[member] for member in group)",
-        "tests/unit/test_image.py",
+        "tests/unit/test_several_models.py",
     ),
     Mutation(
         "the turns of an image",
@@ -253,7 +253,7 @@ MUTATIONS = (
         "pybuild/plan/connect.py",
         "return tensor.dtype, tensor.shape, tensor.quant",
         "return tensor.dtype, tensor.shape",
-        "tests/unit/test_image.py",
+        "tests/unit/test_several_models.py",
     ),
     Mutation(
         "the overflow proof",

@@ -15,7 +15,7 @@ from pybuild.install import crt_include, crt_sources
 from tests.networks import classifier
 from tests.toolchains import ROOT, require
 from tests.unit.test_generated_c import CLEAN, SANITIZE, WARNINGS, shell
-from tests.unit.test_image import IMAGE, SCALE, head
+from tests.unit.test_several_models import IMAGE, SCALE, head
 
 assert SCALE == 1 / 256
 

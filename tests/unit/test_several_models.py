@@ -364,7 +364,7 @@ BUILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from tests.unit.test_image import WIRED, image
+from tests.unit.test_several_models import WIRED, image
 image(Path(sys.argv[2]), names="ids", **WIRED)
 """
 
