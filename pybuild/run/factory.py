@@ -87,8 +87,9 @@ class Factory(abc.ABC):
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, Tensor]:
-        graph = self.graph
-        return {name: graph.tensor(name) for name in graph.parameters}
+        """Those that kernels read, as users have them."""
+        graph, read = self.graph, {n for slot in self.slots for n in slot.sources}
+        return {name: graph.tensor(name) for name in graph.parameters if name in read}
 
     def value(self, name: str) -> Array:
         """Of a parameter, as the model came."""

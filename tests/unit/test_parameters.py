@@ -124,6 +124,7 @@ def test_an_unused_weight_is_not_offered() -> None:
     library = net.model().build(params="replaceable")
     offered = {s for slot in library.plan.slots.values() for s in slot.sources}
     assert "nobody" not in offered and "stem/w" in offered
+    assert library.get_params().keys() == offered
 
 
 def test_float_weights_stay_row_major() -> None:
