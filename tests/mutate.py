@@ -232,7 +232,7 @@ MUTATIONS = (
         "pybuild/plan/together.py",
         "        places.append(top)\n",
         "        places.append(top - 16)\n",
-        "tests/unit/test_image_c.py",
+        "tests/unit/test_several_models_c.py",
     ),
     Mutation(
         "the largest model of a group",
@@ -246,7 +246,7 @@ MUTATIONS = (
         "pybuild/emit/image_c.py",
         "    if turn is None:\n        return init",
         "    if turn is None or turn >= 0:\n        return init",
-        "tests/unit/test_image_c.py",
+        "tests/unit/test_several_models_c.py",
     ),
     Mutation(
         "the quantisation of a connection",
