@@ -84,6 +84,9 @@ _CONV = {**_WINDOW, "dilations": _ints(2, 1)}
 _KERNEL = {"kernel": _ints(2, 1)}
 _SIMULATED = {"simulated": _FLAG}
 
+# what passes add to any node: a rounding rule; the channels left of the output
+_OF_PASSES = {"rounding": _ROUNDING, "channels": _INTS}
+
 SIGNATURES: dict[str, Signature] = {
     "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}),
     "depthwise_conv2d": Signature(2, 3, {}, _CONV),
@@ -119,11 +122,11 @@ def misfits(node: Node) -> list[str]:
     if not signature.least <= count <= signature.most:
         found.append(f"has {count} inputs, not {_range(signature)}")
     found += [f"has no attribute '{k}'" for k in signature.required - node.attrs.keys()]
-    known = {**signature.required, **signature.optional, "rounding": _ROUNDING}
+    known = {**signature.required, **signature.optional, **_OF_PASSES}
     for name in sorted(node.attrs):
         kind, value = known.get(name), node.attrs[name]
         if kind is None:
-            allowed = ", ".join(sorted(known))
+            allowed = ", ".join(sorted(known.keys() - {"channels"}))
             found.append(f"has an attribute '{name}'; known are {allowed}")
         elif not kind.fits(value):
             found.append(f"'{name}' is {value!r}, it must be {kind.text}")

@@ -52,8 +52,15 @@ def test_llvm(case: Case, rounding: str, target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("which", ["suite", "dsp_suite"])
+@pytest.mark.parametrize(
+    ("which", "compiler"),
+    [
+        ("suite", "gcc"),
+        ("suite", "clang"),
+        ("dsp_suite", "gcc"),
+        pytest.param("dsp_suite", "clang", marks=pytest.mark.sweep),
+    ],
+)
 def test_c_with_sanitizers(
     which: str, compiler: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
