@@ -1,6 +1,5 @@
 /* device.c: steps and tensors on other devices, and the copies between.
- * Knows no device but by crt/device.h. Linked only where a
- * model has some. */
+ * Knows no device but by crt/device.h. Linked only where a model has some. */
 #include "crt/slots.h"
 
 /* A device of the instance; NULL: the CPU does its work. */

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_dsp_code import GROUP, Image, Layer, kernel
-from pybuild.kernels.weights import constant, fixed, folded_bias, reach
+from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
@@ -52,14 +52,9 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if (
-        "dsp" not in target.features
-        or graph.tensor(node.output).dtype is not DType.INT8
-    ):
+    if not takes_pairs(node, graph, target):
         return []
     if window.out_channels != window.channels or window.channels < GROUP:
-        return []
-    if not fixed(node, graph):
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
     made = conv_parameters(node, graph)

@@ -13,6 +13,7 @@ from pybuild.kernels.requant import Ints, requant
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.operator import clamp_of
 from pybuild.ops.quant import accumulator_bound
+from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
 
@@ -59,6 +60,12 @@ def fixed(node: Node, graph: Graph) -> bool:
     They may not where users can replace them: such a kernel is the same for all.
     """
     return all(graph.known(name) for name in node.inputs[1:] if name)
+
+
+def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
+    """Whether a layer may have kernels on pairs of int16: int8, weights known."""
+    is_int8 = graph.tensor(node.output).dtype is DType.INT8
+    return "dsp" in target.features and is_int8 and fixed(node, graph)
 
 
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:
