@@ -1,0 +1,174 @@
+"""The onnx.backend API: ONNX models and single nodes, run on this machine.
+
+onnx.backend.test.BackendTest(pybuild.backend, __name__) is ONNX's own suite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+from onnx.backend.base import Backend, BackendRep
+from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.frontends.onnx import load
+from pybuild.library import Library
+from pybuild.model import Model
+
+__all__ = ["InC", "InLlvm", "Refused", "Rep", "prepare", "run_model", "run_node",
+           "supports_device"]  # fmt: skip
+
+
+class Refused(BackendIsNotSupposedToImplementIt):
+    """A model that cannot be built, and every reason; ONNX's own runner skips it."""
+
+
+def built(
+    model: ModelProto, name: str = "model", values: Mapping[str, Array] | None = None
+) -> Library:
+    """The planned model, as `crt build` makes it for this machine.
+
+    values   of inputs that are fixed at build time
+    Errors   Refused with every finding
+    """
+    data = model.SerializeToString()
+    try:
+        graph = load(f"{name}.onnx", data, {})
+        digest = hashlib.sha256(data).hexdigest()
+        found = Model(f"{name}.onnx", graph, "onnx", digest)
+        return found.build(name=name, target="host", input="keep")
+    except BuildError as error:
+        raise Refused(str(error)) from error
+
+
+def library_for(
+    model: ModelProto, inputs: Mapping[str, Any], name: str = "model"
+) -> tuple[Library, tuple[str, ...]]:
+    """The library for these inputs, and the names of those whose values it has.
+
+    Errors  Refused
+    """
+    return built(model, name), ()
+
+
+class Rep(BackendRep):
+    """A model that run() computes.
+
+    code  "llvm" or "c"
+    """
+
+    def __init__(self, model: ModelProto, code: str) -> None:
+        self.library = built(model)
+        constants = {tensor.name for tensor in model.graph.initializer}
+        self.inputs = [v.name for v in model.graph.input if v.name not in constants]
+        self.outputs = [v.name for v in model.graph.output]
+        self._net = self.library.host(code)
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs in the order of the file, also by their names.
+
+        inputs  arrays in the order of the file, by name, or the one that there is
+        """
+        return outputs_of(self._net, self.outputs, given(self.inputs, inputs))
+
+
+def given(names: Sequence[str], inputs: Any) -> dict[str, Any]:
+    """What run() is given, by name."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    single = isinstance(inputs, np.ndarray)
+    return dict(zip(names, [inputs] if single else inputs, strict=False))
+
+
+def outputs_of(
+    net: Any, names: Sequence[str], inputs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Runs once: every output, in this order, as a named tuple."""
+    for tensor in net.inputs:
+        net.set_input(tensor.name, np.asarray(inputs[tensor.name]))
+    net.run()
+    found = [net.get_output(index) for index in range(len(names))]
+    return namedtuple("Outputs", names, rename=True)(*found)
+
+
+class InLlvm(Backend):
+    """Machine code from LLVM."""
+
+    code = "llvm"
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Rep:
+        """Errors  Refused for a model that cannot be built"""
+        return Rep(model, cls.code)
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, Sequence[int]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """outputs_info  (numpy type, shape) of each output; None: they are inferred"""
+        model = _model_of(node, inputs, outputs_info, kwargs.pop("opset_version", None))
+        return cls.run_model(model, inputs, device, **kwargs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device.split(":")[0] == "CPU"
+
+
+class InC(InLlvm):
+    """The generated C, through the compiler of this machine."""
+
+    code = "c"
+
+
+def _model_of(
+    node: NodeProto,
+    inputs: Any,
+    outputs_info: Sequence[tuple[Any, Sequence[int]]] | None,
+    opset: int | None,
+) -> ModelProto:
+    names = [name for name in node.input if name]
+    values = given(names, inputs)
+    boundary = [_value(name, np.asarray(values[name])) for name in dict.fromkeys(names)]
+    if outputs_info is None:
+        outputs = [helper.make_empty_tensor_value_info(n) for n in node.output if n]
+    else:
+        outputs = [
+            _value(name, np.empty(shape, dtype))
+            for name, (dtype, shape) in zip(node.output, outputs_info, strict=True)
+        ]
+    graph = helper.make_graph([node], "node", boundary, outputs)
+    given_opset = [helper.make_opsetid("", opset)] if opset else None
+    model = helper.make_model(graph, opset_imports=given_opset)
+    if outputs_info is None:
+        from onnx.shape_inference import infer_shapes
+
+        model = infer_shapes(model, strict_mode=True)
+    return model
+
+
+def _value(name: str, array: Array) -> Any:
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_value_info(name, kind, array.shape)
+
+
+prepare = InLlvm.prepare
+run_model = InLlvm.run_model
+run_node = InLlvm.run_node
+supports_device = InLlvm.supports_device
