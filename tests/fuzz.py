@@ -45,6 +45,21 @@ def _lz4_seeds() -> list[bytes]:
     return [len(data).to_bytes(2, "little") + pack(data) for data in plain]
 
 
+def _rpc_seeds() -> list[bytes]:
+    """A byte that says what follows; then calls, or bytes of a line."""
+    graph, buffer = 15, 13
+    calls = [
+        [1], [2, 40], [3, buffer], [4, buffer, 8], [5, buffer, 8, 16], [6, buffer, 90],
+        [7], [8, graph, 0, 0, 1], [9, graph, 0, 0, 4], [9, graph, 1, 0, 4],
+        [10, graph, 1], [11, graph, 0], [12, graph], [13, graph], [14, graph, 14],
+        [15, graph, 1, 12, 1], [16, graph], [17, graph, 0, graph, 1],
+        [18, graph, buffer, 1], [0],
+    ]  # fmt: skip
+    packed = [bytes([len(c) + 4, *c, 1, 2, 3, 4]) for c in calls]
+    line = b"\x7e" + bytes(16) + b"\x7e\x7d\x5d" + bytes(90) + b"\x7e"
+    return [b"\1" + b"".join(packed), *(b"\1" + p for p in packed), b"\0" + line]
+
+
 def fuzz_c(target: str, inputs: Sequence[bytes], seconds: int) -> str:
     """Runs tests/crt/fuzz_<target>.c; what it counted.
 
@@ -249,6 +264,7 @@ def fuzz_python(
 TARGETS: Mapping[str, Callable[[int], str]] = {
     "image": lambda seconds: fuzz_c("params", seeds(), seconds),
     "lz4": lambda seconds: fuzz_c("lz4", _lz4_seeds(), seconds),
+    "rpc": lambda seconds: fuzz_c("rpc", _rpc_seeds(), seconds),
     "blob": partial(fuzz_python, lambda: _damaged(_blobs()), _read_blob),
     "json": partial(fuzz_python, _documents, _read_json),
     "image-python": partial(fuzz_python, _images, _read_image),

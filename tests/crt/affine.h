@@ -82,7 +82,7 @@ struct affine {
     int8_t arena[AFFINE_BYTES] __attribute__((aligned(16)));
 };
 
-static int affine_init(struct affine *a, const struct crt_model *model)
+static inline int affine_init(struct affine *a, const struct crt_model *model)
 {
     struct crt_region region;
 
@@ -92,7 +92,7 @@ static int affine_init(struct affine *a, const struct crt_model *model)
 }
 
 /* Sets x to 1, 2, 3, 4 times `times`, runs, and gives y. */
-static int affine_run(struct affine *a, int times, int8_t *y)
+static inline int affine_run(struct affine *a, int times, int8_t *y)
 {
     void *pointers[6];
     int8_t x[4];

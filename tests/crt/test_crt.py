@@ -25,7 +25,11 @@ PROGRAMS = (
     "test_weights.c",
     "test_devices.c",
     "test_timing.c",
+    "test_frame.c",
+    "test_rpc.c",
+    "test_calls.c",
 )
+MINE = "#define CRT_NO_HOOK\n#define CRT_NO_STRING_H\n#define CRT_NO_RPC\n"
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 
 
@@ -35,7 +39,7 @@ SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h
 def test_calls(program: str, compiler: str, switch: str, tmp_path: Path) -> None:
     require(compiler)
     checks = SANITIZE if links(compiler, SANITIZE, tmp_path) else TRAP
-    (tmp_path / "mine.h").write_text("#define CRT_NO_HOOK\n#define CRT_NO_STRING_H\n")
+    (tmp_path / "mine.h").write_text(MINE)
     flags = [*STRICT, *checks, *([switch] if switch else []), "-I", tmp_path]
     files = [*SOURCES, HERE / program]
     run([compiler, *flags, *INCLUDES, *files, "-o", tmp_path / "test"])

@@ -5,9 +5,11 @@
 #include "expect.h"
 #include "image.h"
 
-static const int8_t b_bytes[4] = {1, 1, 2, 2};
-static const int8_t w_bytes[4] = {3, -1, 2, 5};
-static const int8_t other_bytes[4] = {9, 9, 9, 9};
+#define ALIGNED __attribute__((aligned(4)))
+
+static const int8_t b_bytes[4] ALIGNED = {1, 1, 2, 2};
+static const int8_t w_bytes[4] ALIGNED = {3, -1, 2, 5};
+static const int8_t other_bytes[4] ALIGNED = {9, 9, 9, 9};
 
 static const struct entry b_entry = {"b", CRT_INT8, 2, {2, 2}, 0,
                                      0,   11,       4, b_bytes};

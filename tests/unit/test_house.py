@@ -35,7 +35,7 @@ C_FLOORS = {
     "crc": 0, "lz4": 0, "device": 1,
     "graph": 1, "params": 1, "slots": 1, "run": 1, "array": 1,
     "unpack": 2, "weights": 2, "timing": 2,
-    "frame": 3, "rpc": 3,
+    "frame": 3, "rpc": 3, "calls": 3,
 }  # fmt: skip
 OUTSIDE = {"_build", "_data"}  # run before or after pybuild, import none of it
 

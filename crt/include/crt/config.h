@@ -10,6 +10,8 @@
  * CRT_NO_HOOK      leaves out crt_graph_set_hook and the call of the hook:
  *                  saves 8 bytes of RAM per instance and about 120 of flash,
  *                  costs per-layer checking and timing on the device
+ * CRT_NO_RPC       leaves out the server of crt/rpc.h; it is not linked anyway
+ *                  where nothing calls it
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
  *                  for tool chains without a C library */
 
@@ -21,6 +23,15 @@
  * __attribute__((section(".weights"))). Empty: with the other constants. */
 #ifndef CRT_SECTION_WEIGHTS
 #define CRT_SECTION_WEIGHTS
+#endif
+
+/* Instances, images and buffers that the server of crt/rpc.h can hold at a
+ * time, 2 to 1000; 12 bytes of RAM each. */
+#ifndef CRT_RPC_OBJECTS
+#define CRT_RPC_OBJECTS 16
+#endif
+#if CRT_RPC_OBJECTS < 2 || CRT_RPC_OBJECTS > 1000
+#error "CRT_RPC_OBJECTS must be 2 to 1000"
 #endif
 
 #if !defined(__cplusplus) &&                                                   \
