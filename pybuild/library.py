@@ -39,6 +39,7 @@ from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan
 from pybuild.run.compiled import Compiled
 from pybuild.run.factory import Factory, backend_of, described
+from pybuild.run.lend import lend
 from pybuild.run.parameters import SlotFacts
 from pybuild.run.weights import packed_image
 from pybuild.targets.llvm import Llvm
@@ -184,7 +185,7 @@ class Library(Factory):
         inputs = example_inputs(graph)
         if all(map(has_reference, graph.nodes)):
             return interpret(graph, inputs)
-        net = self.host()
+        net = lend(self.host())
         for name, value in inputs.items():
             net.bind_input(name, value)
         net.run()

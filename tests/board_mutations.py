@@ -2,6 +2,8 @@
 
 _SIZES = "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]"
 _ALIKE = "tests/boards/test_on_boards.py::test_both_simulators_count_alike[mps2-an386]"
+_TWO = "tests/boards/test_two_cores.py"
+_OPTIONS = "tests/boards/test_board_options.py"
 
 BOARDS = (
     (
@@ -24,5 +26,61 @@ BOARDS = (
         "calls |= tabled",
         "calls |= set()",
         _SIZES,
+    ),
+    (
+        "the first core waits for all that it gave to the second",
+        "boards/common/second.c",
+        "while (queue.done != queue.given && !queue.faulted)",
+        "while (queue.done == 0 && !queue.faulted)",
+        _TWO,
+    ),
+    (
+        "room in the queue between two cores",
+        "boards/common/second.c",
+        "if (queue.given - queue.done == JOBS)",
+        "if (queue.given - queue.done == 2u * JOBS)",
+        f"{_TWO}::test_more_jobs_than_the_queue_holds",
+    ),
+    (
+        "a fault of the second core",
+        "boards/common/second.c",
+        "return queue.faulted != 0;\n}\n\nstatic int give",
+        "return 0;\n}\n\nstatic int give",
+        f"{_TWO}::test_a_fault_of_the_second_core_ends_the_run",
+    ),
+    (
+        "the time of a core that waits",
+        "boards/host/count.h",
+        "count_later(&c->core[0], c->done_at);",
+        "c->core[0].time += c->done_at;",
+        f"{_TWO}::test_cores_work_at_the_same_time",
+    ),
+    (
+        "the step that the second core works on",
+        "boards/host/count.h",
+        "c->core[1].step = c->job_step[c->taken % MOST_JOBS];",
+        "c->core[1].step = c->step_count;",
+        f"{_TWO}::test_the_same_bits_and_what_each_core_does",
+    ),
+    (
+        "whose kernels are in the file of a device",
+        "pybuild/emit/apart.py",
+        "or len(devices) > 1 or 0 in devices",
+        "or devices == {0}",
+        "tests/boards/test_two_cores.py::test_what_both_run_is_there_once",
+    ),
+    (
+        "lazy inputs of the runner",
+        "boards/common/runner.c",
+        "if ((info->flags & CRT_TENSOR_LAZY) != 0)\n        return crt_graph_bind",
+        "if (0)\n        return crt_graph_bind",
+        _OPTIONS,
+    ),
+    (
+        "outputs of the runner that are on a device",
+        "boards/common/runner.c",
+        "if (data == 0) { /* it is on a device */",
+        "if (0) {",
+        _OPTIONS,
     ),
 )

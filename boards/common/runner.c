@@ -5,6 +5,9 @@
 
 #include "crt/port.h"
 #include "firmware_model.h"
+#ifdef BOARD_SECOND
+#include "second.h"
+#endif
 
 #define PAINT  0xC5C5C5C5u
 #define MARGIN 64u     /* bytes below the stack pointer that are not painted */
@@ -19,6 +22,23 @@ static uint8_t arena[MODEL_ARENA_BYTES]
 static MODEL_STRUCT model;
 static int32_t given;
 static int32_t results;
+#ifdef MODEL_OPEN_PARAMS
+static struct crt_params params;
+#endif
+#ifdef MODEL_BUFFERS
+/* of lazy inputs and outputs, and of those on a device; else 0 */
+static uint8_t *const buffers[] = MODEL_BUFFERS;
+#endif
+#ifdef MODEL_DEVICE_COUNT
+#ifdef BOARD_SECOND
+extern uint32_t board_second_stack_low[], board_second_stack_top[];
+static void *second_pointers[MODEL_POINTERS];
+static const struct crt_device devices[MODEL_DEVICE_COUNT] = {
+    {0, 0}, {&board_second, 0}}; /* the CPU does the work of any others */
+#else
+static const struct crt_device devices[MODEL_DEVICE_COUNT] = {{0, 0}};
+#endif
+#endif
 
 /* The end of what is painted: that of the stack, or far below `here`. */
 static uint32_t *low(const uint32_t *here)
@@ -62,9 +82,30 @@ static int record(void *context, uint32_t step, uint32_t first_row,
 }
 #endif
 
+/* Memory of the runner's own for input or, after those, output i; 0: the model
+ * has some. */
+static uint8_t *buffer_of(int i)
+{
+#ifdef MODEL_BUFFERS
+    return buffers[i];
+#else
+    (void)i;
+    return 0;
+#endif
+}
+
+/* Binds a lazy input to where it was read, or copies one to its device. */
+static int hand_over(uint32_t i, const struct crt_tensor *info,
+                     const uint8_t *data)
+{
+    if ((info->flags & CRT_TENSOR_LAZY) != 0)
+        return crt_graph_bind_input(&model.graph, i, data, info->bytes);
+    return crt_graph_set_input(&model.graph, i, data, info->bytes);
+}
+
 /* Reads one set of inputs to where the model wants them.
  *
- * Errors  1 at the end of the file, or where it cannot be read */
+ * Errors  1 at the end of the file, or where it cannot be read or given */
 static int take_inputs(void)
 {
     int i;
@@ -72,9 +113,13 @@ static int take_inputs(void)
     for (i = 0; i < crt_graph_input_count(&model.graph); i++) {
         const struct crt_tensor *info =
             crt_graph_input_info(&model.graph, (uint32_t)i);
-        void *data = crt_graph_input(&model.graph, (uint32_t)i);
+        uint8_t *own = buffer_of(i);
+        void *data =
+            own != 0 ? own : crt_graph_input(&model.graph, (uint32_t)i);
 
         if (board_read(given, data, info->bytes) != (int32_t)info->bytes)
+            return 1;
+        if (own != 0 && hand_over((uint32_t)i, info, own) != CRT_OK)
             return 1;
     }
     return 0;
@@ -82,17 +127,92 @@ static int take_inputs(void)
 
 static int give_outputs(void)
 {
+    const int first = crt_graph_input_count(&model.graph);
     int i;
 
     for (i = 0; i < crt_graph_output_count(&model.graph); i++) {
         const struct crt_tensor *info =
             crt_graph_output_info(&model.graph, (uint32_t)i);
+        uint8_t *own = buffer_of(first + i);
         const void *data = crt_graph_output(&model.graph, (uint32_t)i);
 
+        if (data == 0) { /* it is on a device */
+            if (crt_graph_get_output(&model.graph, (uint32_t)i, own,
+                                     info->bytes) != CRT_OK)
+                return BAD_FILE;
+            data = own;
+        }
         if (board_write(results, data, info->bytes) != (int32_t)info->bytes)
             return BAD_FILE;
     }
     return 0;
+}
+
+/* Lazy outputs go to memory of the runner's. */
+static int bind_outputs(void)
+{
+    const int first = crt_graph_input_count(&model.graph);
+    int error = CRT_OK;
+    int i;
+
+    for (i = 0; error == CRT_OK && i < crt_graph_output_count(&model.graph);
+         i++) {
+        const struct crt_tensor *info =
+            crt_graph_output_info(&model.graph, (uint32_t)i);
+
+        if ((info->flags & CRT_TENSOR_LAZY) != 0)
+            error = crt_graph_bind_output(&model.graph, (uint32_t)i,
+                                          buffer_of(first + i), info->bytes);
+    }
+    return error;
+}
+
+#ifdef BOARD_SECOND
+static void start_second(void)
+{
+    uint32_t *p;
+
+    for (p = board_second_stack_low; p < board_second_stack_top; p++)
+        *p = PAINT;
+    board_second_start(second_pointers);
+}
+#endif
+
+/* Bytes that the second core's stack has held. */
+static uint32_t used_by_second(void)
+{
+#ifdef BOARD_SECOND
+    const uint32_t *p = board_second_stack_low;
+
+    while (p < board_second_stack_top && *p == PAINT)
+        p++;
+    return (uint32_t)((const uint8_t *)board_second_stack_top -
+                      (const uint8_t *)p);
+#else
+    return 0;
+#endif
+}
+
+/* The instance with its devices, parameters and memory. */
+static int set_up(void)
+{
+    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY(arena);
+    int error = MODEL_INIT(&model, &memory);
+
+#ifdef MODEL_DEVICE_COUNT
+#ifdef BOARD_SECOND
+    start_second();
+#endif
+    if (error == CRT_OK)
+        error = MODEL_SET_DEVICES(&model, devices);
+#endif
+#ifdef MODEL_OPEN_PARAMS
+    if (error == CRT_OK)
+        error = MODEL_OPEN_PARAMS(&params);
+    if (error == CRT_OK)
+        error = MODEL_LOAD_PARAMS(&model, &params);
+#endif
+    return error == CRT_OK ? bind_outputs() : error;
 }
 
 /* One inference with its stack measured.
@@ -113,9 +233,8 @@ static int measured_run(uint32_t *stack)
 
 int main(void)
 {
-    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY(arena);
-    int error = -MODEL_INIT(&model, &memory);
-    uint32_t stack = 0;
+    int error = -set_up();
+    uint32_t stacks[2] = {0, 0};
     int32_t file;
 
     given = board_open("crt.in", 0);
@@ -127,13 +246,14 @@ int main(void)
         error = -crt_graph_set_hook(&model.graph, record, 0);
 #endif
     while (error == 0 && take_inputs() == 0) {
-        error = measured_run(&stack);
+        error = measured_run(&stacks[0]);
         if (error == 0)
             error = give_outputs();
     }
     board_close(results);
+    stacks[1] = used_by_second();
     file = board_open("crt.stack", 1);
-    if (board_write(file, &stack, sizeof stack) != (int32_t)sizeof stack)
+    if (board_write(file, stacks, sizeof stacks) != (int32_t)sizeof stacks)
         error = BAD_FILE;
     board_close(file);
     return error;

@@ -6,12 +6,27 @@
 
 #include <stdint.h>
 
-enum { MOST_STEPS = 4096 };
+enum { MOST_STEPS = 4096, MOST_JOBS = 4096, CORES = 2 };
+
+/* One core.
+ *
+ * step  that it works on; step_count: none
+ * time  instructions since the call began, with those that it has waited for
+ *       the other core's */
+struct core {
+    uint64_t step;
+    uint64_t waits;
+    uint64_t time;
+    uint64_t of_runtime;
+    uint64_t of_step[MOST_STEPS];
+};
 
 /* What to count, in device addresses; the runtime's own code is apart.
  *
  * A step runs from the moment that the runtime reads its kernel's address,
- * the first field of its entry in the table, to the next such read. */
+ * the first field of its entry in the table, to the next such read. A second
+ * core works on the step that the first gave the job for. What cores do while
+ * they wait is not counted. */
 struct count {
     uint64_t begin; /* first block of the call */
     uint64_t end;   /* block that follows it */
@@ -20,41 +35,101 @@ struct count {
     uint64_t table; /* of steps */
     uint64_t step_bytes;
     uint64_t step_count;
-    uint64_t on; /* 1 within the call */
-    uint64_t step;
-    uint64_t of_runtime;
-    uint64_t of_step[MOST_STEPS];
+    uint64_t waiting; /* code of cores that wait for the other */
+    uint64_t waiting_end;
+    uint64_t ring; /* by which the first core gives a job, the second is done */
+    uint64_t on;   /* 1 within the call */
+    uint64_t given;
+    uint64_t taken;
+    uint64_t done_at; /* time of the second core when its last job was done */
+    struct core core[CORES];
+    uint64_t job_at[MOST_JOBS]; /* time of the first core when it was given */
+    uint64_t job_step[MOST_JOBS];
 };
 
-static inline void count_block(struct count *c, uint64_t address,
-                               uint64_t instructions)
+static inline void count_begin(struct count *c)
 {
     uint64_t i;
+    uint64_t k;
 
-    if (address == c->begin) { /* of several calls the last one stays */
+    for (k = 0; k < CORES; k++) {
         for (i = 0; i < c->step_count; i++)
-            c->of_step[i] = 0;
-        c->of_runtime = 0;
-        c->on = 1;
-        c->step = c->step_count;
-    } else if (address == c->end) {
+            c->core[k].of_step[i] = 0;
+        c->core[k].of_runtime = 0;
+        c->core[k].time = 0;
+        c->core[k].step = c->step_count;
+    }
+    c->given = 0;
+    c->taken = 0;
+    c->done_at = 0;
+    c->on = 1;
+}
+
+static inline void count_later(struct core *core, uint64_t time)
+{
+    if (core->time < time)
+        core->time = time;
+}
+
+/* A core goes on after it has waited: the first when all jobs are done, the
+ * second when there is one. */
+static inline void count_woken(struct count *c, uint64_t k)
+{
+    c->core[k].waits = 0;
+    if (k == 0) {
+        count_later(&c->core[0], c->done_at);
+    } else {
+        count_later(&c->core[1], c->job_at[c->taken % MOST_JOBS]);
+        c->core[1].step = c->job_step[c->taken % MOST_JOBS];
+        c->taken++;
+    }
+}
+
+static inline void count_rings(struct count *c, uint64_t k)
+{
+    if (k == 0) {
+        c->job_at[c->given % MOST_JOBS] = c->core[0].time;
+        c->job_step[c->given % MOST_JOBS] = c->core[0].step;
+        c->given++;
+    } else {
+        c->done_at = c->core[1].time;
+    }
+}
+
+/* k: the core, from 0 */
+static inline void count_block(struct count *c, uint64_t k, uint64_t address,
+                               uint64_t instructions)
+{
+    struct core *core = &c->core[k];
+
+    if (address == c->begin) /* of several calls the last one stays */
+        count_begin(c);
+    else if (address == c->end)
         c->on = 0;
+    if (address >= c->waiting && address < c->waiting_end) {
+        core->waits = 1;
+        return;
     }
     if (!c->on)
         return;
-    if (c->step == c->step_count ||
+    if (core->waits)
+        count_woken(c, k);
+    if (address == c->ring)
+        count_rings(c, k);
+    core->time += instructions;
+    if (core->step == c->step_count ||
         (address >= c->runtime && address < c->runtime_end))
-        c->of_runtime += instructions;
+        core->of_runtime += instructions;
     else
-        c->of_step[c->step] += instructions;
+        core->of_step[core->step] += instructions;
 }
 
-static inline void count_read(struct count *c, uint64_t address)
+static inline void count_read(struct count *c, uint64_t k, uint64_t address)
 {
     const uint64_t at = address - c->table;
 
     if (c->on && at % c->step_bytes == 0 && at / c->step_bytes < c->step_count)
-        c->step = at / c->step_bytes;
+        c->core[k].step = at / c->step_bytes;
 }
 
 #endif

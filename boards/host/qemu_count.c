@@ -47,16 +47,16 @@ static void executed(unsigned int cpu, void *user)
 {
     const struct block *block = (const struct block *)user;
 
-    (void)cpu;
-    count_block(&count, block->address, block->instructions);
+    if (cpu < CORES)
+        count_block(&count, cpu, block->address, block->instructions);
 }
 
 static void has_read(unsigned int cpu, uint32_t info, uint64_t at, void *user)
 {
-    (void)cpu;
     (void)info;
     (void)user;
-    count_read(&count, at);
+    if (cpu < CORES)
+        count_read(&count, cpu, at);
 }
 
 static void translated(plugin_id id, struct qemu_plugin_tb *tb)
@@ -82,27 +82,35 @@ static void finished(plugin_id id, void *user)
 {
     FILE *out = fopen(out_file, "w");
     uint64_t i;
+    uint64_t k;
 
     (void)id;
     (void)user;
     if (out == NULL)
         return;
-    fprintf(out, "%llu\n", (unsigned long long)count.of_runtime);
-    for (i = 0; i < count.step_count; i++)
-        fprintf(out, "%llu\n", (unsigned long long)count.of_step[i]);
+    fprintf(out, "%llu\n", (unsigned long long)count.core[0].time);
+    for (k = 0; k < CORES; k++) {
+        const struct core *core = &count.core[k];
+
+        fprintf(out, "%llu\n", (unsigned long long)core->of_runtime);
+        for (i = 0; i < count.step_count; i++)
+            fprintf(out, "%llu\n", (unsigned long long)core->of_step[i]);
+    }
     fclose(out);
 }
 
-/* Arguments: NAME=NUMBER for the first seven fields of struct count. */
+/* Arguments: NAME=NUMBER for the first ten fields of struct count. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
-    static const char *const names[] = {"begin",       "end",   "runtime",
-                                        "runtime_end", "table", "step_bytes",
-                                        "step_count"};
-    uint64_t *const fields[] = {
-        &count.begin, &count.end,        &count.runtime,   &count.runtime_end,
-        &count.table, &count.step_bytes, &count.step_count};
+    static const char *const names[] = {
+        "begin",      "end",        "runtime", "runtime_end", "table",
+        "step_bytes", "step_count", "waiting", "waiting_end", "ring"};
+    uint64_t *const fields[] = {&count.begin,       &count.end,
+                                &count.runtime,     &count.runtime_end,
+                                &count.table,       &count.step_bytes,
+                                &count.step_count,  &count.waiting,
+                                &count.waiting_end, &count.ring};
     size_t f;
     int i;
 

@@ -42,7 +42,7 @@ void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
     struct unicorn_count *u = (struct unicorn_count *)user;
 
     (void)engine;
-    count_block(&u->count, address, instructions(u, address, bytes));
+    count_block(&u->count, 0, address, instructions(u, address, bytes));
 }
 
 void unicorn_read(void *engine, int kind, uint64_t address, int bytes,
@@ -54,5 +54,5 @@ void unicorn_read(void *engine, int kind, uint64_t address, int bytes,
     (void)kind;
     (void)bytes;
     (void)value;
-    count_read(&u->count, address);
+    count_read(&u->count, 0, address);
 }

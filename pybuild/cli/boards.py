@@ -185,6 +185,10 @@ def show_bench(result: BoardBench) -> None:
     where = f"{device.board.name} ({device.core.name})"
     tables.table(f"{result.model} on {where}", columns, rows)
     print(f"total  {result.instructions:,} instructions of one inference")
+    if len(result.cores) > 1:
+        each = ", ".join(f"{spent:,}" for spent in result.cores)
+        print(f"cores  {each}; {result.wall:,} from begin to end; ", end="")
+        print(f"stack of the second {ram.second:,} (at most {ram.second_bound:,})")
     print(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
     print(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
     print(f", data {ram.data:,} bytes")
@@ -199,7 +203,9 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     given = _inputs(args, library)
     where: dict[str, Any] = {"board": HOST}
     if args.on == HOST:
-        net = library.host("llvm")
+        from pybuild.run.lend import lend
+
+        net = lend(library.host("llvm"))
         outputs = net(**given)
         net.close()
     else:

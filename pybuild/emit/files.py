@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pybuild.emit.apart import apart, file_name
 from pybuild.emit.external import sources
 from pybuild.emit.header import header_file
-from pybuild.emit.model_c import functions_file, model_file, weights_file
+from pybuild.emit.model_c import (
+    functions_file,
+    kernels_file,
+    model_file,
+    weights_file,
+)
 from pybuild.emit.params_c import params_file
 from pybuild.emit.tables import Tables
 from pybuild.targets.llvm import Llvm
@@ -19,12 +25,17 @@ Banner = Callable[[str], str]
 
 
 def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, str]:
-    """NAME.h, NAME.c, weights, parameters, users' functions: name -> text."""
+    """NAME.h, NAME.c, weights, parameters, kernels of each further device, users'
+    functions: name -> text."""
     name = tables.name
+    of_cpu, of_devices = apart(tables)
     own = {
-        f"{name}.c": model_file(tables, banner(f"{name}.c")),
+        f"{name}.c": model_file(of_cpu, banner(f"{name}.c")),
         f"{name}_weights.c": weights_file(tables, banner(f"{name}_weights.c")),
     }
+    for device, kernels in of_devices.items():
+        file = file_name(name, device)
+        own[file] = kernels_file(kernels, banner(file))
     return _with_common(tables, banner, image, own)
 
 

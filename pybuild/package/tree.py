@@ -225,6 +225,8 @@ def write_tree(
         for name, content in sorted(files.items()):
             _replace(folder / name, content)
         own = {f"{prefix}{end}" for prefix in names for end in _OWN}
+        for prefix in names:
+            own |= {path.name for path in folder.glob(f"{prefix}_device_[0-9].c")}
         for name in own - files.keys():
             (folder / name).unlink(missing_ok=True)
         return

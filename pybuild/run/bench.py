@@ -16,6 +16,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.package.report import Layer, layer
+from pybuild.run.lend import lend
 from pybuild.run.record import layer_seconds
 from pybuild.run.samples import sample
 
@@ -87,7 +88,7 @@ def bench(
     Errors   BuildError where the back end or LiteRT is missing
     """
     inputs = sample(library.plan.graph, "uniform", (seed, 0)).inputs
-    net = library.host(backend)
+    net = lend(library.host(backend))
     try:
         rivals: list[Callable[[], None]] = [lambda: net.run(**inputs)]
         name = ""

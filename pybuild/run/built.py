@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from pybuild.emit.tables import Tables
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
@@ -16,6 +17,9 @@ class Library(Protocol):
 
     @property
     def plan(self) -> Plan: ...
+
+    @property
+    def tables(self) -> Tables: ...
 
     @property
     def report(self) -> Report: ...

@@ -24,6 +24,7 @@ from pybuild.run.compare import (
     layer_of,
     ranges,
 )
+from pybuild.run.lend import lend
 from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import Inputs, Sample, sample, samples
 
@@ -131,7 +132,7 @@ def _nets(
     missing = []
     for name in backends or BACKENDS:
         try:
-            nets[name] = library.host(name)
+            nets[name] = lend(library.host(name))
         except BuildError as error:
             if backends or name == "llvm":
                 raise

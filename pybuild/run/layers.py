@@ -18,6 +18,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Tensor
 from pybuild.run.check import limits_of, values_of
 from pybuild.run.compare import Judge, Tally, ranges
+from pybuild.run.lend import lend
 from pybuild.run.record import recorded
 from pybuild.run.reference import reference
 from pybuild.run.samples import example_inputs
@@ -94,7 +95,7 @@ def debug(
     known = (
         None if ref is None else reference(ref, path, graph, library.report.rounding)
     )
-    net = library.host(backend)
+    net = lend(library.host(backend))
     for name, value in inputs.items():
         net.bind_input(name, value)
     found = recorded(net, {}, inputs)

@@ -29,8 +29,9 @@ _NAMED = (-8, -9, _UNBOUND)
 class Net:
     """One instance of a model: set, run, get.
 
-    plan    what was built, for recording; a function of it, if it is seldom asked for
+    plan    what was built, for recording; or a function of it
     devices  of a model for several; (): the CPU does the work of all
+    lent    inputs and outputs that have memory by lend()
     Owner   memory and bound arrays are kept alive by this object
     Thread  one thread at a time; run() releases the interpreter lock
     Errors  KeyError listing the known names; ValueError for a wrong shape or type;
@@ -55,6 +56,7 @@ class Net:
         self._sources: list[Weights] = []
         self._turn: Any = None
         self._bound: dict[int, Array] = {}
+        self.lent: set[int] = set()
         self.devices = device_table(int(self._model.device_count), devices)
         self._new_instance()
         self._run = self._lib.crt_graph_run
@@ -79,8 +81,8 @@ class Net:
     @property
     def instance_bytes(self) -> int:
         """Of everything else that an instance of this machine needs."""
-        sizeof, parts = self._ffi.sizeof, (self._base, self._fresh, self._pointers)
-        return int(sizeof("struct crt_graph") + sum(map(sizeof, parts)))
+        sizes = map(self._ffi.sizeof, (self._base, self._fresh, self._pointers))
+        return int(self._ffi.sizeof("struct crt_graph") + sum(sizes))
 
     def _described(self, first: int, count: int) -> tuple[Tensor, ...]:
         """Tensors as the tables have them."""
@@ -123,9 +125,8 @@ class Net:
     def region_devices(self) -> list[int]:
         """Whose each region of memory is."""
         count = self._model.region_count
-        if not self._model.region_devices:
-            return [0] * count
-        return list(self._model.region_devices[0:count])
+        there = self._model.region_devices
+        return list(there[0:count]) if there else [0] * count
 
     def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
         """Moves the instance; inputs, results and bindings of them are forgotten.
@@ -143,9 +144,8 @@ class Net:
             check(self._lib.crt_graph_share_storage(self._graph, self._ffi.NULL))
         given = (self._graph, self._model, self._base, self._fresh, regions)
         check(self._lib.crt_graph_init(*given, len(memory)))
-        check(
-            self._lib.crt_graph_set_devices(self._graph, self._table, len(self.devices))
-        )
+        count = len(self.devices)
+        check(self._lib.crt_graph_set_devices(self._graph, self._table, count))
         for index, pointer in enumerate(kept, weights):
             self._base[index] = pointer
         if turn is not None:
@@ -176,6 +176,8 @@ class Net:
         """Copies an array of the tensor's shape and type into the model."""
         index = self._index(key, self.inputs, "input")
         array = self._fitting(self.inputs[index], value)
+        if index in self.lent:
+            return np.copyto(self._bound[index], array)
         data = self._ffi.cast("const void *", array.ctypes.data)
         check(self._put(self._graph, index, data, array.nbytes))
         self._bound.pop(index, None)
@@ -233,15 +235,14 @@ class Net:
         index = self._index(key, self.inputs, "input")
         if not self._lib.crt_graph_input(self._graph, index):
             kind = errors()[_DEVICE if self._is_remote(index) else _UNBOUND]
-            name = self.inputs[index].name
-            raise kind(f"{kind.__name__}: {kind.__doc__}: '{name}'")
+            raise kind(f"{kind.__name__}: {kind.__doc__}: '{self.inputs[index].name}'")
         return self._view(index, self.inputs[index])
 
     def borrow_output(self, key: Key) -> Array:
         """The memory of an output of the last run; the next writes over it."""
         taken = self._turn is not None and self._turn.owner != self._graph
+        self._index(key, self.results, "output")
         if taken or not self._graph.valid:
-            self._index(key, self.results, "output")
             check(_NO_OUTPUT)
         return self.output_memory(key)
 
@@ -259,8 +260,11 @@ class Net:
 
     def _is_remote(self, slot: int) -> bool:
         """Whether a tensor is in the memory of a device: it can only be copied."""
-        there = self._model.tensors[slot]
-        return self.region_devices[int(there.region)] != 0
+        return self.region_devices[int(self._model.tensors[slot].region)] != 0
+
+    def flags(self, slot: int) -> int:
+        """CRT_TENSOR_... of an input or, after those, an output."""
+        return int(self._model.tensors[slot].flags)
 
     def _view(self, slot: int, tensor: Tensor) -> Array:
         if slot in self._bound:
@@ -383,9 +387,7 @@ class Net:
 
     def run_stage(self, stage: int) -> None:
         """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
-        code = self._lib.crt_graph_run_stage(self._graph, self._pointers, stage)
-        if code:
-            self._check(code)
+        self._check(self._lib.crt_graph_run_stage(self._graph, self._pointers, stage))
 
     def run_step(self, step: int) -> None:
         """Computes one step on what is in memory; for timing."""

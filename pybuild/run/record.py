@@ -32,13 +32,15 @@ def recorded(
     record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(net.plan.steps)
-        if step.candidate.func is not None and not step.device
+        if step.candidate.func is not None
     }
+    told: set[int] = set()  # of steps of devices: whose work the CPU does
 
     def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
         size = net.plan.steps[step].candidate.outputs[0].row_bytes
         data = np.frombuffer(buffer(rows, count * size), np.uint8)
         record[step][row * size : (row + count) * size] = data
+        told.add(step)
         return 0
 
     with net.hooked(hook):
@@ -47,7 +49,7 @@ def recorded(
         for stage in range(net.stages):
             net.run_stage(stage)
             step = net.plan.steps[stage]
-            if step.device:
+            if step.device and stage not in told:
                 place = net.plan.places[step.node.output]
                 size = graph.tensor(step.node.output).bytes
                 piece = net.memory[place.region][place.home : place.home + size]

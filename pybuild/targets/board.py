@@ -17,6 +17,7 @@ from pybuild.targets.core import CORES, Core
 
 UARTS = ("cmsdk", "stm32", "pl011", "nrf51", "ns16550", "sifive")
 SYSTEMS = ("arm", "riscv32")
+CHIPS = ("sse200",)  # whose second core boards/common knows how to start
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Board:
 
     folder   of board.toml and board.c
     machine  QEMU's -M; system: arm or riscv32
+    second   a further core that sees the same memory; chip: how it is started
     """
 
     name: str
@@ -47,6 +49,8 @@ class Board:
     system: str
     machine: str
     arguments: tuple[str, ...] = ()
+    second: Core | None = None
+    chip: str = ""
 
 
 def board_names() -> tuple[str, ...]:
@@ -96,6 +100,7 @@ class _Reader:
         if not (self.folder / "board.c").is_file():
             self._wrong(own_file, "there is no board.c beside it")
         cpu = self._one_of(chip, "cpu", soc_file, tuple(CORES))
+        second, second_chip = self._second(chip, soc_file)
         return Board(
             name=self.folder.resolve().name,
             title=self._text(chip, "title", soc_file),
@@ -109,7 +114,17 @@ class _Reader:
             system=self._one_of(qemu, "system", own_file, SYSTEMS),
             machine=self._text(qemu, "machine", own_file),
             arguments=tuple(map(str, qemu.get("arguments", []))),
+            second=second,
+            chip=second_chip,
         )
+
+    def _second(self, chip: dict[str, Any], file: Path) -> tuple[Core | None, str]:
+        """Most chips have none."""
+        if "second" not in chip:
+            return None, ""
+        table = self._table(chip, "second", file)
+        cpu = self._one_of(table, "cpu", file, tuple(CORES))
+        return CORES.get(cpu), self._one_of(table, "chip", file, CHIPS)
 
     def _soc(self, name: str) -> Path | None:
         """The chip's file: beside the board's folder, or one of pybuild's."""

@@ -5,7 +5,7 @@ Knows no board and runs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybuild.errors import BuildError
 
@@ -101,3 +101,13 @@ def core_named(name: str) -> Core:
         known = ", ".join(CORES)
         raise BuildError("--target", f"'{name}' is no core", f"one of {known}")
     return CORES[name]
+
+
+def linkable_with(core: Core, other: Core) -> Core:
+    """`core`, with functions called as `other` calls them: code of both can be in one
+    program. Its FPU is used all the same."""
+    if _HARD not in core.gcc or _HARD in other.gcc:
+        return core
+    flags = tuple("-mfloat-abi=softfp" if f == _HARD else f for f in core.gcc)
+    clang, (_, cpu) = core.clang.removesuffix("hf"), core.zig
+    return replace(core, gcc=flags, clang=clang, zig=(_EABI, cpu))

@@ -5,9 +5,12 @@ Everything is counted or read off the program; nothing is estimated but the boun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pybuild.errors import BuildError
 from pybuild.package.report import layer
@@ -42,6 +45,8 @@ class BoardRam:
     data         everything else of .data and .bss
     stack_bound  of one inference, from the compiler's frames
     program      stack of the whole program at most, from reset on
+    second       what the stack of a second core has held; second_bound: at most;
+                 0 where none takes part
     """
 
     arena: int
@@ -50,6 +55,8 @@ class BoardRam:
     data: int
     stack_bound: int
     program: int
+    second: int
+    second_bound: int
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,11 @@ class Sections:
 
 @dataclass(frozen=True)
 class BoardBench:
-    """emit: "c", or "obj" for kernels compiled by LLVM."""
+    """emit  "c", or "obj" for kernels compiled by LLVM
+    cores  instructions of each core, waiting left out
+    wall   instructions from begin to end where all cores run at one pace: with what
+           the first has waited for the second; of one core, its own
+    """
 
     device: Device
     model: str
@@ -87,6 +98,8 @@ class BoardBench:
     ram: BoardRam
     flash: BoardFlash
     sections: Sections
+    cores: tuple[int, ...]
+    wall: int
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -99,6 +112,8 @@ class BoardBench:
             "ram": asdict(self.ram),
             "flash": asdict(self.flash),
             "sections": asdict(self.sections),
+            "cores": list(self.cores),
+            "wall": self.wall,
         }
 
 
@@ -117,16 +132,18 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
     counts = outcome.counts
     if counts is None or counts.total == 0:
         raise BuildError(device.simulator.name, "counted nothing")
-    stack = int.from_bytes(outcome.files["crt.stack"], "little")
+    stacks = np.frombuffer(outcome.files["crt.stack"], "<u4").tolist()
     return BoardBench(
         device=device,
         model=library.report.name,
         emit="c" if library.processor is None else "obj",
         instructions=counts.total,
         layers=_layers(library, counts),
-        ram=_ram(firmware, stack),
+        ram=_ram(firmware, *stacks),
         flash=_flash(firmware),
         sections=_sections(firmware.elf),
+        cores=counts.cores,
+        wall=counts.wall,
     )
 
 
@@ -139,12 +156,20 @@ def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
     return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime))
 
 
-def _ram(firmware: Firmware, stack: int) -> BoardRam:
+def _ram(firmware: Firmware, stack: int, second: int) -> BoardRam:
     elf = firmware.elf
-    arena, instance = elf.by_name["arena"].size, elf.by_name["model"].size
+    arenas = (s for s in elf.symbols if re.fullmatch(r"arena(_device_\d+)?", s.name))
+    arena, instance = sum(s.size for s in arenas), elf.by_name["model"].size
     rest = elf.size(".data") + elf.size(".bss") - arena - instance
     return BoardRam(
-        arena, instance, stack, rest, firmware.run_bound, firmware.stack_bound
+        arena=arena,
+        instance=instance,
+        stack=stack,
+        data=rest,
+        stack_bound=firmware.run_bound,
+        program=firmware.stack_bound,
+        second=second,
+        second_bound=firmware.second_bound,
     )
 
 
@@ -152,7 +177,15 @@ def _total(elf: Elf, names: Sequence[str]) -> int:
     return sum(elf.size(name) for name in names)
 
 
-_BOARD = (".vectors", ".text", ".rodata", ".data", ".ARM.extab", ".ARM.exidx")
+_BOARD = (
+    ".vectors",
+    ".waiting",
+    ".text",
+    ".rodata",
+    ".data",
+    ".ARM.extab",
+    ".ARM.exidx",
+)
 
 
 def _flash(firmware: Firmware) -> BoardFlash:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,18 +31,40 @@ class CountPlan:
     table: int
     step_bytes: int
     step_count: int
+    waiting: int
+    waiting_end: int
+    ring: int
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Instructions of the runtime, and of each step of the plan."""
+    """Instructions of the runtime, and of each step of the plan, on all cores.
+
+    cores  of each core
+    wall   from begin to end, where cores wait for each other at one instruction a
+           tick; of one core its total
+    """
 
     runtime: int
     steps: tuple[int, ...]
+    cores: tuple[int, ...]
+    wall: int
 
     @property
     def total(self) -> int:
         return self.runtime + sum(self.steps)
+
+
+def counts_of(
+    wall: int, cores: Sequence[tuple[int, Sequence[int]]], second: bool
+) -> Counts:
+    """From the runtime's and the steps' of each core; `second`: it is in use."""
+    used = cores if second else cores[:1]
+    steps = zip(*(own for _, own in used), strict=True)
+    totals = tuple(runtime + sum(own) for runtime, own in used)
+    return Counts(
+        sum(runtime for runtime, _ in used), tuple(map(sum, steps)), totals, wall
+    )
 
 
 def count_plan(firmware: Firmware, steps: int) -> CountPlan:
@@ -49,6 +72,7 @@ def count_plan(firmware: Firmware, steps: int) -> CountPlan:
     elf, name = firmware.elf, firmware.name
     runtime, size = elf.sections[".runtime"]
     table = elf.by_name.get(f"{name}_steps")
+    waiting, waited = elf.sections.get(".waiting", (0, 0))
     return CountPlan(
         begin=elf.address(f"{name}_run"),
         end=elf.address("board_returned"),
@@ -57,6 +81,9 @@ def count_plan(firmware: Firmware, steps: int) -> CountPlan:
         table=table.address if table else 0,
         step_bytes=table.size // steps if table and steps else 1,
         step_count=steps,
+        waiting=waiting,
+        waiting_end=waiting + waited,
+        ring=elf.address("board_second_ring") if firmware.second else 0,
     )
 
 

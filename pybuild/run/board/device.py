@@ -140,6 +140,7 @@ def _records(plan: Plan, data: bytes) -> dict[str, Array]:
     rows = {
         index: np.zeros(plan.graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(plan.steps)
+        if step.candidate.func is not None  # tasks write nothing of their own
     }
     outputs = sum(plan.graph.tensor(name).bytes for name in plan.graph.outputs)
     at = 0
@@ -150,9 +151,9 @@ def _records(plan: Plan, data: bytes) -> dict[str, Array]:
         rows[index][start : start + size] = raw
         at += 12 + size
     values = {}
-    for index, step in enumerate(plan.steps):
-        tensor = plan.graph.tensor(step.node.output)
-        values[tensor.name] = rows[index].view(tensor.dtype.numpy).reshape(tensor.shape)
+    for index, raw in rows.items():
+        tensor = plan.graph.tensor(plan.steps[index].node.output)
+        values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
     return values
 
 

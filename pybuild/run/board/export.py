@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybuild.install import boards
-from pybuild.run.board.firmware import ENTRIES, board_flags, board_group, linker_script
+from pybuild.run.board.firmware import (
+    ENTRIES,
+    board_flags,
+    board_group,
+    linker_script,
+    second_group,
+)
 from pybuild.targets.board import Board
+from pybuild.targets.core import linkable_with
 from pybuild.targets.toolchain import Toolchain
 
-STACK = 2048  # bytes that the linker script keeps free, to be changed by hand
+# bytes that the linker script keeps free for each core, to be changed by hand
+STACK, SECOND_STACK = 2048, 1024
 _CPUS = {"arm": "arm", "riscv": "riscv32"}
 
 
@@ -20,15 +28,23 @@ def board_files(board: Board, toolchain: Toolchain) -> dict[str, str]:
     """File name -> text, <board>.ini among them: meson setup --cross-file."""
     common = boards() / "common"
     sources = board_group(board).files
-    headers = [common / "board.h", *sorted((common / "uart").glob("*.h"))]
+    second = second_group(board).files if board.second else {}
+    headers = [
+        common / "board.h",
+        *([common / "second.h"] if second else []),
+        *sorted((common / "uart").glob("*.h")),
+    ]
     files = {
         path.relative_to(common).as_posix(): path.read_text(encoding="utf-8")
         for path in (*headers, *sorted((common / "libc").glob("*.h")))
     }
     return {
         **sources,
+        **second,
         **files,
-        "link.ld": linker_script(board, board.core, STACK),
+        "link.ld": linker_script(
+            board, board.core, STACK, SECOND_STACK if second else 0
+        ),
         f"{board.name}.ini": _cross_file(board, toolchain, sorted(sources)),
     }
 
@@ -57,12 +73,25 @@ optimization = '2'
 [properties]
 skip_sanity_check = true
 crt_board_sources = {_list([f"{here}/{name}" for name in sources])}
-
+{_second_part(board, toolchain)}
 [host_machine]
 system = 'none'
 cpu_family = '{_CPUS[core.arch]}'
 cpu = '{core.name}'
 endian = 'little'
+"""
+
+
+def _second_part(board: Board, toolchain: Toolchain) -> str:
+    """Of the properties: what else a project needs for the second core."""
+    if board.second is None:
+        return ""
+    names = [f"@DIRNAME@/{name}" for name in sorted(second_group(board).files)]
+    machine = toolchain.machine(linkable_with(board.second, board.core))
+    return f"""\
+# the second core as a device of crt, and how to compile the kernels of that device
+crt_second_sources = {_list(names)}
+crt_second_args = {_list(machine)}
 """
 
 

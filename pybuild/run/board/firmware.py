@@ -19,17 +19,20 @@ from typing import TYPE_CHECKING
 from pybuild.errors import BuildError, LimitError
 from pybuild.install import boards, crt_include, crt_sources
 from pybuild.run.board.elf import Elf, read_elf
+from pybuild.run.board.model_header import model_header
 from pybuild.run.board.stack import stack_bound
 from pybuild.targets.board import Board
-from pybuild.targets.core import LEVELS, Core
+from pybuild.targets.core import LEVELS, Core, linkable_with
 from pybuild.targets.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
 
 FIRST_STACK = 256  # bytes, before the program's own need is known
+_DATA = ("_weights.c", "_params.c")
 _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
+_SECOND = "board_second_reset"
 ENTRIES = {"arm": "board_reset", "riscv": "board_entry"}
 
 
@@ -38,6 +41,7 @@ class Firmware:
     """A program for a board.
 
     core         whose instructions it is made of
+    second       whether a second core takes part; second_bound: bytes of its stack
     stack_bound  bytes that the whole program needs at most
     run_bound    bytes of one inference, from the runner's frame on
     folder       holds the file; gone when this is closed
@@ -52,15 +56,21 @@ class Firmware:
     stack_bound: int
     run_bound: int
     folder: tempfile.TemporaryDirectory[str]
+    second: bool = False
+    second_bound: int = 0
 
 
 @dataclass(frozen=True)
 class Group:
-    """C files that are compiled alike: the objects are <role>_<file>.o."""
+    """C files that are compiled alike: the objects are <role>_<file>.o.
+
+    core  whose instructions; None: that of the program
+    """
 
     role: str
     files: Mapping[str, str]
     flags: tuple[str, ...] = ()
+    core: Core | None = None
 
 
 def board_group(board: Board) -> Group:
@@ -77,6 +87,13 @@ def board_group(board: Board) -> Group:
     return Group("board", _texts(files), board_flags(board))
 
 
+def second_group(board: Board) -> Group:
+    """What makes a device of the board's second core."""
+    common = boards() / "common"
+    files = [common / "second.c", common / f"second_{board.chip}.c"]
+    return Group("board", _texts(files), board_flags(board))
+
+
 def board_flags(board: Board) -> tuple[str, ...]:
     common = boards() / "common"
     facts = (f"-DBOARD_UART=0x{board.uart_base:08X}u", f"-DBOARD_HZ={board.hz}u")
@@ -87,8 +104,11 @@ def _texts(files: Sequence[Path]) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
-def linker_script(board: Board, core: Core, stack: int) -> str:
-    """The one template with the board's memories; `stack`: bytes it must have."""
+def linker_script(board: Board, core: Core, stack: int, second: int = 0) -> str:
+    """The one template with the board's memories; `stack`: bytes it must have.
+
+    second  bytes of the second core's stack
+    """
     text = (boards() / "common" / "link.ld.in").read_text(encoding="utf-8")
     return _At(text).substitute(
         board=board.name,
@@ -98,6 +118,7 @@ def linker_script(board: Board, core: Core, stack: int) -> str:
         ram_origin=f"0x{board.ram.origin:08X}",
         ram_size=board.ram.size,
         stack=stack,
+        second_stack=second,
     )
 
 
@@ -122,10 +143,14 @@ def runner_firmware(
     common = boards() / "common"
     made = library.sources() if library.processor is None else library.compiled()
     sources, headers, objects = _sorted(made)
-    headers["firmware_model.h"] = _model_header(library)
-    runner = ("-DRECORD",) if record else ()
+    headers["firmware_model.h"] = model_header(library)
+    runner: tuple[str, ...] = ("-DRECORD",) if record else ()
+    # rows are recorded by the first core, which then does all
+    second = board.second if library.tables.device_count > 1 and not record else None
+    runner += ("-DBOARD_SECOND",) if second else ()
     groups = [
-        *_model_groups(sources),
+        *([second_group(board)] if second else []),
+        *_model_groups(sources, second=second),
         Group("runner", _texts([common / "runner.c"]), (*runner, f"-I{common}")),
     ]
     return _build(library, board, toolchain, core or board.core, optimise,
@@ -162,33 +187,20 @@ def example_firmware(
 
 
 def _model_groups(
-    sources: Mapping[str, str], flags: tuple[str, ...] = ()
+    sources: Mapping[str, str],
+    flags: tuple[str, ...] = (),
+    second: Core | None = None,
 ) -> list[Group]:
-    weights = {n: t for n, t in sources.items() if n.endswith("_weights.c")}
-    kernels = {n: t for n, t in sources.items() if n not in weights}
-    return [Group("kernels", kernels, flags), Group("weights", weights, flags)]
-
-
-def _model_header(library: Library) -> str:
-    """What runner.c calls the model by."""
-    name, upper = library.report.name, library.report.name.upper()
-    steps = library.plan.steps
-    rows = ", ".join(f"{s.candidate.outputs[0].row_bytes}u" for s in steps)
-    return f"""\
-/* firmware_model.h: made by pybuild: the model that runner.c runs. */
-#include "{name}.h"
-
-#define MODEL_ARENA_BYTES {upper}_ARENA_BYTES
-#define MODEL_ARENA_ALIGN {upper}_ARENA_ALIGN
-#define MODEL_STRUCT struct {name}
-#define MODEL_MEMORY_STRUCT struct {name}_memory
-#define MODEL_MEMORY {upper}_MEMORY
-#define MODEL_INIT {name}_init
-#define MODEL_RUN {name}_run
-#ifdef RECORD
-static const uint32_t model_row_bytes[] = {{{rows or "0u"}}};
-#endif
-"""
+    """second: runs the kernels of device 1."""
+    parts: dict[str, dict[str, str]] = {"kernels": {}, "second": {}, "weights": {}}
+    for name, text in sources.items():
+        kind = "second" if second and name.endswith("_device_1.c") else "kernels"
+        parts["weights" if name.endswith(_DATA) else kind][name] = text
+    return [
+        Group("kernels", parts["kernels"], flags),
+        Group("kernels", parts["second"], flags, second),
+        Group("weights", parts["weights"], flags),
+    ]
 
 
 def _build(
@@ -202,9 +214,6 @@ def _build(
     made: Mapping[str, bytes],
 ) -> Firmware:
     must_run(board, core)
-    if library.plan.slots or library.plan.lazy:
-        what = "the program of a board has no parameters or lazy inputs to give"
-        raise BuildError("--on", what, "leave out --params, --lazy and --compress")
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(
         prefix="crt-"
     )
@@ -225,12 +234,18 @@ def _build(
     elf = read_elf(path)
     name = library.report.name
     run = f"{name}_run"
-    whole = stack_bound(elf, root, ENTRIES[core.arch], run, core.arch)
-    inner = stack_bound(elf, root, "main", run, core.arch)
-    path = builder.link(objects, whole)
+
+    def bound(entry: str) -> int:
+        return stack_bound(elf, root, entry, run, core.arch)
+
+    whole, inner = bound(ENTRIES[core.arch]), bound("main")
+    second = _SECOND in elf.by_name
+    apart = -(-bound(_SECOND) // 8) * 8 if second else 0
+    path = builder.link(objects, whole, apart)
     return Firmware(
-        board, core, toolchain, name, path, read_elf(path), whole, inner, folder
-    )
+        board, core, toolchain, name, path, read_elf(path), whole, inner, folder,
+        second, apart,
+    )  # fmt: skip
 
 
 def must_run(board: Board, core: Core) -> None:
@@ -273,7 +288,8 @@ class _Builder:
     def _compile(self, path: Path, group: Group) -> Path:
         """The object; that of a file that knows no model is made once a process."""
         include = ["-isystem", str(boards() / "common" / "libc"), f"-I{crt_include()}"]
-        flags = (*self.toolchain.compile_flags(self.core), self.level, *group.flags)
+        core = linkable_with(group.core, self.core) if group.core else self.core
+        flags = (*self.toolchain.compile_flags(core), self.level, *group.flags)
         made = path.with_suffix(".o")
         command = [*self.toolchain.command, *flags, *include, "-I.", "-fstack-usage"]
         command += ["-c", path.name, "-o", made.name]
@@ -290,13 +306,14 @@ class _Builder:
             _OBJECTS[key] = (made.read_bytes(), said)
         return made
 
-    def link(self, objects: Sequence[Path], stack: int) -> Path:
-        """The program with at least `stack` bytes of stack.
+    def link(self, objects: Sequence[Path], stack: int, second: int = 0) -> Path:
+        """The program with at least `stack` bytes of stack; `second`: of the second
+        core, before its need is known 0.
 
         Errors  LimitError where flash or RAM is too small
         """
         script = self.root / "link.ld"
-        script.write_text(linker_script(self.board, self.core, stack))
+        script.write_text(linker_script(self.board, self.core, stack, second))
         path = self.root / "firmware.elf"
         flags = self.toolchain.link_flags(self.core, str(script))
         names = [made.name for made in objects]

@@ -10,7 +10,13 @@ import tempfile
 from pathlib import Path
 
 from pybuild.errors import BuildError
-from pybuild.run.board.count import CountPlan, Counts, counter_library, plan_fields
+from pybuild.run.board.count import (
+    CountPlan,
+    Counts,
+    counter_library,
+    counts_of,
+    plan_fields,
+)
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.simulator import TIMEOUT, Files, Outcome
 from pybuild.targets.board import Board
@@ -38,7 +44,9 @@ class Qemu:
                 command += ["-plugin", _plugin(plan)]
             done = _finished(command, root, firmware.board)
             made = {p.name: p.read_bytes() for p in root.iterdir() if p.is_file()}
-        counts = _counts(made.pop("crt.counts", b"")) if plan is not None else None
+        counts = None
+        if plan is not None:
+            counts = _counts(made.pop("crt.counts", b""), firmware.second)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode < 0 or (plan is not None and counts is None):
             raise BuildError(self.name, f"ended with {done.returncode}: {said}")
@@ -73,9 +81,12 @@ def _plugin(plan: CountPlan) -> str:
     return ",".join([library, *fields])
 
 
-def _counts(text: bytes) -> Counts | None:
-    numbers = [int(line) for line in text.split()]
-    return Counts(numbers[0], tuple(numbers[1:])) if numbers else None
+def _counts(text: bytes, second: bool) -> Counts | None:
+    """Wall, then the runtime and each step of one core, and of the other."""
+    wall, *numbers = [int(line) for line in text.split()] or [0]
+    half = len(numbers) // 2
+    cores = [(own[0], own[1:]) for own in (numbers[:half], numbers[half:]) if own]
+    return counts_of(wall, cores, second) if cores else None
 
 
 @functools.cache

@@ -19,7 +19,10 @@ from pybuild.run.board.code import flows
 from pybuild.run.board.elf import Elf, Symbol
 
 _CALLER = "board_call"  # calls what the runner gives it: the model's run
-_HOOK = "record"  # of the runner
+# of the runner, and of the second core as a device: crt calls them by pointers
+_GIVEN = {
+    "record", "board_second_copy", "board_second_launch", "board_second_wait",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
     Errors  BuildError for recursion, or a frame without a fixed size
     """
     functions = _functions(elf, _usages(folder), arch)
-    tabled = _tabled(elf, arch) | ({_HOOK} & set(functions))
+    tabled = _tabled(elf, arch) | (_GIVEN & set(functions))
     runtime, size = elf.sections.get(".runtime", (0, 0))
     inside = range(runtime, runtime + size)
     depths: dict[str, int] = {}

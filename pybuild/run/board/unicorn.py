@@ -11,7 +11,13 @@ import importlib.util
 from typing import Any
 
 from pybuild.errors import BuildError
-from pybuild.run.board.count import CountPlan, Counts, counter_library, plan_fields
+from pybuild.run.board.count import (
+    CountPlan,
+    Counts,
+    counter_library,
+    counts_of,
+    plan_fields,
+)
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.semihost import Semihost
 from pybuild.run.board.simulator import FAULT, TIMEOUT, Files, Outcome
@@ -20,7 +26,7 @@ from pybuild.targets.board import Board
 _PAGE = 0x1000
 _NOWHERE = 0xFFFFFFFE  # an address that no program reaches
 _SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
-_MOST_STEPS = 4096  # of boards/host/count.h
+_MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
 # data register; status register; what it reads when a byte may be sent
 _UARTS = {
     "cmsdk": (0x00, 0x04, 0),
@@ -41,6 +47,9 @@ class Unicorn:
     def run(
         self, firmware: Firmware, files: Files, plan: CountPlan | None = None
     ) -> Outcome:
+        if firmware.second:
+            what = f"Unicorn has one core, this program of {firmware.board.name} uses"
+            raise BuildError("--simulator", f"{what} two", "--simulator qemu")
         machine = _Machine(firmware, files)
         counter = _Counter(machine.uc, firmware, plan) if plan is not None else None
         code, said = machine.run()
@@ -187,15 +196,28 @@ class _Machine:
         return f"0x{at:08X}, {next(inside, 'in no function')}"
 
 
+def _numbers(*names: str) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, ctypes.c_uint64) for name in names)
+
+
+class _Core(ctypes.Structure):
+    """struct core of boards/host/count.h"""
+
+    _fields_ = (
+        *_numbers("step", "waits", "time", "of_runtime"),
+        ("of_step", ctypes.c_uint64 * _MOST_STEPS),
+    )
+
+
 class _Fields(ctypes.Structure):
     """struct count of boards/host/count.h"""
 
     _fields_ = (
-        *((name, ctypes.c_uint64) for name in CountPlan.__dataclass_fields__),
-        ("on", ctypes.c_uint64),
-        ("step", ctypes.c_uint64),
-        ("of_runtime", ctypes.c_uint64),
-        ("of_step", ctypes.c_uint64 * _MOST_STEPS),
+        *_numbers(*CountPlan.__dataclass_fields__),
+        *_numbers("on", "given", "taken", "done_at"),
+        ("core", _Core * 2),
+        ("job_at", ctypes.c_uint64 * _MOST_JOBS),
+        ("job_step", ctypes.c_uint64 * _MOST_JOBS),
     )
 
 
@@ -246,7 +268,9 @@ class _Counter:
 
     def counts(self) -> Counts:
         count = self.state.count
-        return Counts(count.of_runtime, tuple(count.of_step[: count.step_count]))
+        core = count.core[0]
+        own = core.of_runtime, tuple(core.of_step[: count.step_count])
+        return counts_of(core.time, [own], second=False)
 
 
 def find_unicorn(board: Board) -> Unicorn | None:

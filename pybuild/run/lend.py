@@ -1,0 +1,21 @@
+"""Memory for lazy inputs and outputs, where nobody cares where they are."""
+
+from __future__ import annotations
+
+from pybuild.run.devices import aligned
+from pybuild.run.native import Net
+
+_LAZY = 2  # CRT_TENSOR_LAZY
+
+
+def lend(net: Net) -> Net:
+    """The instance, with every lazy tensor bound; set_input copies to what it has."""
+    binds = [(net.bind_input, t) for t in net.inputs]
+    binds += [(net.bind_output, t) for t in net.results]
+    for slot, (bind, tensor) in enumerate(binds):
+        if net.flags(slot) & _LAZY:
+            memory = aligned(tensor.bytes)[: tensor.bytes]
+            index = slot if slot < len(net.inputs) else slot - len(net.inputs)
+            bind(index, memory.view(tensor.dtype.numpy).reshape(tensor.shape))
+            net.lent.add(slot)
+    return net
