@@ -22,7 +22,7 @@ REACH = 1 << 22  # accumulators, bias included, are smaller than this
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (9, 10, 12)
 _LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
-_DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
+DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
 _BATCH = 1 << 21  # steps looked at together
 
 Flags = npt.NDArray[np.bool_]
@@ -63,7 +63,7 @@ class Affine:
 
 
 @dataclass(frozen=True)
-class _Staircase:
+class Staircase:
     """Where a layer's values begin.
 
     low, high  accumulators of each channel, both included
@@ -92,7 +92,7 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
     most = min(7 - int(bits[some].max(initial=-15)), 22)
     if made.rounding == "even" or most < 1:
         return None
-    stairs = _staircase(made, mult[some], bits[some], low[some], high[some])
+    stairs = staircase(made, mult[some], bits[some], low[some], high[some])
     if stairs is None:
         return None
     shifts = [s for s in SHIFTS if s < most] + [most]
@@ -114,9 +114,9 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
     return Affine(shift, base, above, multiplier, made.low, made.high, below)
 
 
-def _staircase(
+def staircase(
     made: ConvParameters, mult: Ints, bits: Ints, low: Ints, high: Ints
-) -> _Staircase | None:
+) -> Staircase | None:
     steps = np.arange(made.low + 1, made.high + 1, dtype=np.int64)
     real = mult * 2.0 ** (bits - 31.0)
     guess = np.floor((steps - made.y_zero - 0.5) / real[:, None])
@@ -128,17 +128,17 @@ def _staircase(
         return None
     first = near[..., 0] + (~reached).sum(-1)
     first = np.clip(first, low[:, None], high[:, None] + 1)
-    return _Staircase(0, 0, low, high, steps, first)
+    return Staircase(0, 0, low, high, steps, first)
 
 
-def _search(stairs: _Staircase, nearest: Ints) -> Ints | None:
+def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
     """Multipliers, offsets from 0 on, offsets below 0: [3, channel]."""
     count = len(nearest)
     found = np.zeros((3, count), np.int64)
     missing = np.ones(count, bool)
     for apart in (False, True):
         last = -1
-        for far in _DISTANCES:
+        for far in DISTANCES:
             near = [d for d in range(-far, far + 1) if abs(d) > last]
             near.sort(key=abs)
             last = far
@@ -153,7 +153,7 @@ def _search(stairs: _Staircase, nearest: Ints) -> Ints | None:
 
 
 def _pick(
-    stairs: _Staircase, part: Ints, multipliers: Ints, apart: bool
+    stairs: Staircase, part: Ints, multipliers: Ints, apart: bool
 ) -> tuple[Flags, Ints]:
     """For each channel the first multiplier that some offset completes.
 

@@ -96,3 +96,6 @@ SATURATE8 = Intrin(
     minimum(maximum(_X, -128), 127),
     c="crt_saturate8({0})",
 )
+# x; nothing after it is read before it: compilers read far more values ahead than
+# RISC-V has registers
+IN_ORDER = Intrin("crt_in_order", (_X,), _X, c="crt_in_order({0})")

@@ -12,8 +12,14 @@ class Target:
     """A processor as kernels and the planner see it.
 
     int8_blocks, float_blocks  sums that its registers hold at once, largest first
+    sums                       (output channels, pixels) whose int8 sums are kept in
+                               registers while single products are added; (): there
+                               is no kernel for it
+    row_sums                   neighbouring pixels of one channel, likewise
     features                   instructions beyond the plain ones:
                                "dsp": pairs of int16, words at any address
+                               "mulhi": the high half of a product
+                               "signed_bytes": loads of them near a pointer
     operators  what it can compute; None: everything
     pace       time that one of a kernel's estimated instructions takes
     copy_pace, copy_start      time to move a byte to or from it, and to begin
@@ -22,6 +28,8 @@ class Target:
     name: str
     int8_blocks: tuple[int, ...] = (4, 1)
     float_blocks: tuple[int, ...] = (8, 1)
+    sums: tuple[tuple[int, int], ...] = ()
+    row_sums: int = 0
     features: frozenset[str] = frozenset()
     operators: frozenset[str] | None = None
     pace: float = 1.0
@@ -32,21 +40,24 @@ class Target:
         return self.operators is None or op in self.operators
 
 
-# cores with 13 integer and 32 single-precision registers are all alike here
-_CORES = (
-    "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55",
-    "rv32imc",
-)  # fmt: skip
-_DSP_CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
+# Cortex-M have 13 integer registers, of which M0 computes in 8 only; RISC-V has 31
+_MULTIPLY = frozenset({"mulhi", "signed_bytes"})
+_DSP = frozenset({"dsp"}) | _MULTIPLY
 TARGETS = {
     target.name: target
     for target in (
         Target("generic"),
         # vector registers: sums of 16 neighbouring channels side by side
         Target("host", (16, 4, 1), (16, 8, 1)),
-        *(
-            Target(name, features=frozenset({"dsp"} if name in _DSP_CORES else ()))
-            for name in _CORES
+        Target("cortex-m0", sums=((4, 1),), row_sums=3),
+        Target("cortex-m3", sums=((4, 2), (4, 1)), row_sums=5, features=_MULTIPLY),
+        *(Target(n, features=_DSP) for n in ("cortex-m4", "cortex-m7", "cortex-m33")),
+        Target("cortex-m55", features=_MULTIPLY),
+        Target(
+            "rv32imc",
+            sums=((4, 3), (4, 2), (8, 1), (4, 1)),
+            row_sums=6,
+            features=_MULTIPLY,
         ),
     )
 }

@@ -44,6 +44,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
+    "crt_in_order": lambda x: x,
 }
 INTRINS = [v for v in vars(intrin).values() if isinstance(v, Intrin)]
 
@@ -75,7 +76,7 @@ def _jobs() -> list[tuple[Job, np.ndarray]]:
     for one in INTRINS:
         values = _values(one.name)[: len(one.params)]
         want = MEANINGS[one.name](*(v.astype(np.int64) for v in values))
-        assert np.abs(want).max() < 2**31
+        assert want.min() >= -(2**31) and want.max() < 2**31
         rows = tuple(
             RowAccess(n, 1, 4 * N, 1, 0) for n in ("y", *(p.name for p in one.params))
         )

@@ -153,10 +153,19 @@ CRT_INLINE int32_t crt_odd_bytes(int32_t x)
 #endif
 }
 
+/* x; nothing after it is read before it. */
+CRT_INLINE int32_t crt_in_order(int32_t x)
+{
+#if defined(__GNUC__) && (defined(__riscv) || !defined(__clang__))
+    __asm__ volatile("" : "+r"(x) : : "memory");
+#endif
+    return x;
+}
+
 /* Held within int8. */
 CRT_INLINE int32_t crt_saturate8(int32_t x)
 {
-#if defined(CRT_DSP) && !defined(__clang__)
+#if defined(__ARM_FEATURE_SAT) && defined(__GNUC__) && !defined(__clang__)
     int32_t y;
     __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(x));
     return y;

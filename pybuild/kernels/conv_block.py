@@ -1,0 +1,126 @@
+"""int8 convolution and fully connected layers on cores that multiply one by one.
+
+The windows of a few pixels are copied side by side into scratch, and the weights of
+a few output channels lie side by side in flash: each value loaded meets all of the
+others, and every pointer only moves forward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.affine import REACH
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.conv_block_code import HALF, Layer, kernel
+from pybuild.kernels.requant import Ints
+from pybuild.kernels.scalar_finish import Ending, scalar_ending, table
+from pybuild.kernels.weights import constant, fixed, folded_bias, reach
+from pybuild.kernels.window import Window
+from pybuild.ops.conv import conv_parameters
+from pybuild.targets.target import Target
+
+_MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
+_ROOM = 2  # copying a byte into the patch
+
+
+def _order(layer: Layer) -> Array:
+    """Output channels as they are computed; the last block may overlap."""
+    outputs, n = layer.window.out_channels, layer.channels
+    starts = [min(c, outputs - n) for c in range(0, outputs, n)]
+    return np.asarray([s + j for s in starts for j in range(n)])
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as blocks of output channels, in each: taps, then channels."""
+    lanes = np.zeros((len(kernels), layer.lanes), np.int64)
+    lanes[:, : layer.taps] = kernels
+    dtype = DType.INT8
+    if layer.unsigned:
+        lanes, dtype = lanes + HALF, DType.UINT8
+    blocks = lanes[_order(layer)].reshape(-1, layer.channels, layer.lanes)
+    return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy))
+
+
+def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
+    """The bias less what the pixels' HALF adds to each sum."""
+    wide = bias.astype(np.int64)
+    if layer.unsigned:
+        wide = wide - HALF * kernels.astype(np.int64).sum(1)
+    return wide
+
+
+def cost(layer: Layer) -> int:
+    """Estimated instructions of a row: loads, products, loops, ends, the patch."""
+    w = layer.window
+    blocks = -(-w.out_width // layer.pixels) * -(-w.out_channels // layer.channels)
+    sums = layer.channels * layer.pixels
+    tap = layer.channels + layer.pixels + 2 * sums
+    turns = layer.lanes // layer.unrolled * 4
+    block = layer.lanes * tap + turns + 16 * sums + 8 * layer.channels
+    copied = 0 if layer.direct else -(-w.out_width // layer.pixels) * layer.pixels
+    return blocks * block + copied * (_ROOM * layer.taps + 20)
+
+
+def offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * bands * cost(layer),
+    )
+
+
+def _best(window: Window, ending: Ending, x_zero: int, target: Target) -> Layer | None:
+    """The block that fits the layer best."""
+    layers = [
+        Layer(window, ending, x_zero, channels, pixels,
+              "signed_bytes" not in target.features)
+        for channels, pixels in target.sums
+        if pixels <= window.out_width and channels <= window.out_channels
+    ]  # fmt: skip
+    return min(layers, key=cost, default=None)
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    is_int8 = graph.tensor(node.output).dtype is DType.INT8
+    if not (target.sums and is_int8 and fixed(node, graph)) or window.groups > 1:
+        return []
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(len(weights), -1)
+    made = conv_parameters(node, graph)
+    bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
+    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    low, high = reach(node, graph, kernels, bias)
+    if max(-int(low.min()), int(high.max())) > REACH:
+        return []
+    ending = scalar_ending(made, low, high, target)
+    if ending is None:
+        return []
+    layer = _best(window, ending, made.x_zero, target)
+    if layer is None or not 4 <= layer.taps < _MOST_TAPS:
+        return []
+    ends = table(ending, start(layer, kernels, bias), _order(layer))
+    return [offer(layer, rows, (pack(layer, kernels), ends), calls)]

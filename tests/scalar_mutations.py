@@ -1,0 +1,49 @@
+"""Mutations of kernels on cores that multiply one by one, for mutate.py."""
+
+_SPLIT = "tests/unit/test_affine_split.py"
+_KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
+
+SCALAR = (
+    (
+        "where accumulators are held",
+        "pybuild/kernels/affine_split.py",
+        "limit = int(np.abs(steps).max(initial=0)) + 1",
+        "limit = int(np.abs(steps).max(initial=0)) - 900",
+        _SPLIT,
+    ),
+    (
+        "the room of an offset",
+        "pybuild/kernels/affine_split.py",
+        "most = wanted - 1 - (",
+        "most = wanted + 200000 - (",
+        _SPLIT,
+    ),
+    (
+        "the lower part of a multiplier",
+        "pybuild/kernels/scalar_finish.py",
+        "((acc * lower) >> ending.part)",
+        "((acc * lower) >> (ending.part + 2))",
+        _KERNELS,
+    ),
+    (
+        "what storing pixels as uint8 adds",
+        "pybuild/kernels/conv_block.py",
+        "wide = wide - HALF * kernels",
+        "wide = wide - (HALF - 1) * kernels",
+        _KERNELS,
+    ),
+    (
+        "channels that are computed twice",
+        "pybuild/kernels/conv_block.py",
+        "starts = [min(c, outputs - n)",
+        "starts = [c % max(1, outputs - n + 1)",
+        _KERNELS,
+    ),
+    (
+        "margins of copied channels",
+        "pybuild/kernels/depthwise_block_code.py",
+        "zero = layer.x_zero + (HALF if layer.unsigned else 0)",
+        "zero = layer.x_zero + (HALF if layer.unsigned else 1)",
+        _KERNELS,
+    ),
+)
