@@ -107,6 +107,7 @@ class Model:
         compress: str = "none",
         emit: str = "c",
         place: Rules | None = None,
+        plan: str = "whole",
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
@@ -122,6 +123,8 @@ class Model:
         compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
                 all instances; "lz4-layer": packed in flash, each layer's unpacked to
                 the arena before it runs
+        plan    "rows": layers advance in lock step, with rings of rows between them,
+                where that needs less memory; "whole": every tensor is held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
@@ -132,6 +135,7 @@ class Model:
         require(storage, ("planned", "given"), "storage")
         require(optimise, ("size", "balanced", "speed"), "--optimise")
         require(emit, ("c", "obj"), "--emit")
+        require(plan, ("rows", "whole"), "--plan")
         if emit == "obj":
             processor_of(target)
         prefix = chosen_prefix(name, self.path)
@@ -142,23 +146,25 @@ class Model:
         kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
-        plan = make_plan(
+        made = make_plan(
             graph,
             lambda node, _: kernels[node.output],
             input == "keep",
             ram_limit,
             lazy,
             compress,
+            plan == "rows",
         )
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
+            "plan": plan,
         }  # fmt: skip
-        tables = make_tables(plan, prefix, len(table))
+        tables = make_tables(made, prefix, len(table))
         tables = replace(tables, named=names == "full")
-        library = Library(model, plan, tables, rounding or self.rounding, options)
-        if plan.slots:
+        library = Library(model, made, tables, rounding or self.rounding, options)
+        if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         if out is not None:
             write_tree(Path(out), library.files(), (library.name,))

@@ -3,7 +3,7 @@
  * tables are trusted, what the caller passes is not. */
 #include "crt/slots.h"
 
-const uint32_t crt_abi_2 = CRT_ABI;
+const uint32_t crt_abi_3 = CRT_ABI;
 
 static int check_input(const struct crt_graph *g, uint32_t index)
 {

@@ -46,10 +46,11 @@ static void compute(const struct crt_step *step, void *const *base, void **p,
 
 #ifndef CRT_NO_HOOK
 /* Tells the hook of the rows that a step has just written. */
-static int report(const struct crt_graph *g, void *const *p, uint32_t index,
-                  uint32_t image, uint32_t band)
+static int report(const struct crt_graph *g, void *const *p,
+                  const struct crt_step *step, uint32_t image, uint32_t band)
 {
-    const struct crt_operand *out = g->model->steps[index].operands;
+    const struct crt_operand *out = step->operands;
+    uint32_t index = (uint32_t)(step - g->model->steps);
     uint32_t row = band * out->stride;
     uint32_t left = out->rows - row;
     uint32_t count = out->window < left ? out->window : left;
@@ -65,20 +66,18 @@ static int report(const struct crt_graph *g, void *const *p, uint32_t index,
 }
 #endif
 
-/* Computes a step; g = NULL: its hook is not called. */
-static int run_bands(struct crt_graph *g, const struct crt_model *model,
-                     uint32_t index, void *const *base, void **p)
+int crt_run_bands(struct crt_graph *g, const struct crt_step *step,
+                  void *const *base, void **p, uint32_t first, uint32_t end)
 {
-    const struct crt_step *step = &model->steps[index];
     uint32_t image;
     uint32_t band;
 
     for (image = 0; image < step->images; image++) {
-        for (band = 0; band < step->bands; band++) {
+        for (band = first; band < end; band++) {
             compute(step, base, p, image, band);
 #ifndef CRT_NO_HOOK
             if (g != NULL && g->hook != NULL &&
-                report(g, p, index, image, band) != CRT_OK)
+                report(g, p, step, image, band) != CRT_OK)
                 return CRT_ERR_STOPPED;
 #else
             (void)g;
@@ -91,7 +90,9 @@ static int run_bands(struct crt_graph *g, const struct crt_model *model,
 void crt_step_run(const struct crt_model *model, uint32_t index,
                   void *const *base, void **pointers)
 {
-    run_bands(NULL, model, index, base, pointers);
+    const struct crt_step *step = &model->steps[index];
+
+    crt_run_bands(NULL, step, base, pointers, 0, step->bands);
 }
 
 /* The only task without a device. */
@@ -117,7 +118,7 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
     if (step->kernel == NULL || device != 0)
         error = g->model->accelerator->step(g, index, device);
     if (error == CRT_ON_CPU)
-        error = run_bands(g, g->model, index, g->base, p);
+        error = crt_run_bands(g, step, g->base, p, 0, step->bands);
     return error;
 }
 
@@ -153,6 +154,8 @@ static int run_steps(struct crt_graph *g, void **p, const struct crt_stage *s)
     uint32_t i;
     int error = CRT_OK;
 
+    if (s->link != 0)
+        return g->model->advance(g, p, s);
     for (i = s->first; i < (uint32_t)s->first + s->count; i++) {
         error = run_step(g, p, i, s->device);
         if (error != CRT_OK) {

@@ -142,6 +142,8 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add("--params", action="append", metavar="NAME", help=text)
     text = "an input without memory, until it is bound"
     add("--lazy", action="append", default=[], metavar="INPUT", help=text)
+    text = "rows: layers advance in lock step where that needs less memory"
+    add("--plan", choices=("rows", "whole"), default="whole", help=text)
     text = "of weights: unpacked once to RAM, or layer by layer to the arena"
     add("--compress", choices=COMPRESSIONS, default="none", help=text)
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")

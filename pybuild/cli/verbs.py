@@ -204,6 +204,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "input": args.input,
         "target": _target(args),
         "place": dict(args.place),
+        "plan": args.plan,
         "optimise": args.optimise,
         "ram_limit": args.ram_limit,
         "layout": dict(args.layout),

@@ -15,6 +15,7 @@ from pybuild.emit.tables import (
     LAZY,
     Constant,
     Operand,
+    StageRow,
     StepRow,
     Tables,
     TensorRow,
@@ -23,6 +24,7 @@ from pybuild.errors import BuildError
 from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
+from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA, Plan, Step
 from pybuild.plan.slots import Slot, key_of
 
@@ -79,6 +81,7 @@ class _Maker:
         self.constant_names = Names(self.io_symbols)
         self._pad_rows()
         steps = tuple(self._step(step) for step in self.plan.steps)
+        links, stages = self._stages(steps)
         kernels = tuple(
             (func, "\n".join(users)) for func, users in self.kernels.values()
         )
@@ -90,6 +93,9 @@ class _Maker:
             constant_list=tuple(self.constant_list.flat),
             operands=tuple(self.operands),
             steps=steps,
+            stages=stages,
+            links=links,
+            counters=self.plan.counters,
             inputs=inputs,
             outputs=outputs,
             parameters=tuple(self._parameter(slot) for slot in self.slots),
@@ -98,6 +104,21 @@ class _Maker:
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
             unpacks=bool(self.plan.unpacks),
         )
+
+    def _stages(
+        self, steps: Sequence[StepRow]
+    ) -> tuple[tuple[Link, ...], tuple[StageRow, ...]]:
+        """The links of all stages, each ended by one of zeros, and the stages."""
+        end = Link(0, 0, 0, 0, 0, 0)
+        links, rows = [end], []
+        for stage in self.plan.stages:
+            at = 0
+            if stage.links:
+                at = len(links)
+                links += [*stage.links, end]
+            device = steps[stage.first].device
+            rows.append(StageRow(stage.first, stage.end - stage.first, device, at))
+        return tuple(links) if len(links) > 1 else (), tuple(rows)
 
     def _tensor(self, name: str, is_input: bool) -> TensorRow:
         tensor = self.plan.graph.tensor(name)
@@ -228,29 +249,34 @@ class _Maker:
 
     def _operand(self, access: RowAccess) -> Operand:
         place = self.plan.places[access.tensor]
+        ring = self.plan.rings.get(access.tensor)
         buffer = place.region if place.buffer == ARENA else self.buffers[place.buffer]
         pad_row = ""
         if access.pad_row is not None:
-            dtype = self.plan.graph.tensor(access.tensor).dtype
+            dtype = self._dtype(access)
             pad_row = self.pads[dtype, access.pad_row]
         return Operand(
             pad_row=pad_row,
             at=place.at,
-            row_bytes=access.row_bytes,
+            row_bytes=ring.pitch if ring else access.row_bytes,
             buffer=buffer,
             rows=access.rows,
-            ring=access.rows,
+            ring=ring.rows if ring else access.rows,
             window=access.window,
             stride=access.stride,
             pad=access.pad,
             comment=access.tensor,
         )
 
+    def _dtype(self, access: RowAccess) -> DType:
+        """Of a tensor; what a kernel sums up between two steps is int32 or float."""
+        tensor = self.plan.graph.tensors.get(access.tensor)
+        return tensor.dtype if tensor else DType.INT32
+
     def _pad_rows(self) -> None:
         """One array for all rows of padding that begin alike."""
-        graph = self.plan.graph
         rows = {
-            (graph.tensor(access.tensor).dtype, access.pad_row)
+            (self._dtype(access), access.pad_row)
             for step in self.plan.steps
             for access in step.candidate.inputs
             if access.pad_row is not None

@@ -51,6 +51,7 @@ def model_file(tables: Tables, banner: str) -> str:
     """NAME.c: kernels, step tables, and the functions of the header."""
     name = tables.name
     parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"']
+    parts += ['#include "crt/lockstep.h"'] if tables.links else []
     parts += ['#include "crt/lz4.h"', ""] if tables.unpacks else [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
@@ -150,9 +151,15 @@ def _lists(tables: Tables) -> list[str]:
         f"struct crt_step {name}_steps[]",
         (line for i, s in enumerate(tables.steps) for line in _step(s, i, name)),
     )
+    if tables.links:
+        lines += ["/* reader, maker, stride, ahead, rows, made */"]
+        lines += _table(
+            f"struct crt_link {name}_links[]",
+            (f"    {{{', '.join(map(str, link))}}}," for link in tables.links),
+        )
     return lines + _table(
         f"struct crt_stage {name}_stages[]",
-        (f"    {{{i}, 1, {s.device}}}," for i, s in enumerate(tables.steps)),
+        (f"    {{{s.first}, {s.count}, {s.device}, {s.link}}}," for s in tables.stages),
     )
 
 
@@ -200,17 +207,20 @@ def _model(tables: Tables) -> list[str]:
         devices, accelerator = f"{name}_region_devices", "&crt_accelerator"
         numbers = (f"    {device}," for _, device in tables.regions)
         lines += _table(f"uint8_t {devices}[]", numbers)
+    advance, links = "NULL", "NULL"
+    if tables.links:
+        advance, links = "crt_lockstep", f"{name}_links"
     counts = (
-        len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
-        len(tables.parameters), tables.pointer_count, tables.region_align,
-        len(tables.regions), tables.device_count,
+        tables.counters, len(tables.stages), len(tables.steps), len(tables.inputs),
+        len(tables.outputs), len(tables.parameters), tables.pointer_count,
+        tables.region_align, len(tables.regions), tables.device_count,
     )  # fmt: skip
     return [
         *lines,
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
-        f"    {devices}, {unpack}, {accelerator},",
+        f"    {devices}, {unpack}, {accelerator}, {advance}, {links},",
         f"    {', '.join(map(str, counts))}",
         "};",
         "",

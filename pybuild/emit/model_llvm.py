@@ -14,12 +14,13 @@ from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 from pybuild.kernels.external import External
 from pybuild.loop import Func
 
-ABI = 2
+ABI = 3
 _OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
-_STAGE = "{ i16, i8, i8 }"
+_STAGE = "{ i16, i8, i8, i16 }"
+_LINK = "{ i8, i8, i16, i16, i16, i16 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
-_MODEL = f"{{ i32, {', '.join(['ptr'] * 9)}, {', '.join(['i16'] * 7)}, i8, i8 }}"
+_MODEL = f"{{ i32, {', '.join(['ptr'] * 11)}, i32, {', '.join(['i16'] * 7)}, i8, i8 }}"
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -51,6 +52,8 @@ def modules(
     head += [f'target datalayout = "{layout}"'] if layout else []
     if any(m.unpacks for m in models):
         head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
+    if any(m.links for m in models):
+        head.append("declare i32 @crt_lockstep(ptr, ptr, ptr)")
     if any(m.device_count > 1 for m in models):
         head.append("@crt_accelerator = external constant i8")
     code = llvm_declarations(func for func, _ in kernels)
@@ -124,8 +127,12 @@ def _lists(tables: Tables) -> list[str]:
         for s in tables.steps
     ]  # fmt: skip
     stages = [
-        _struct([("i16", i), ("i8", 1), ("i8", step.device)])
-        for i, step in enumerate(tables.steps)
+        _struct([("i16", s.first), ("i8", s.count), ("i8", s.device), ("i16", s.link)])
+        for s in tables.stages
+    ]
+    links = [
+        _struct(list(zip(("i8", "i8", *["i16"] * 4), link, strict=True)))
+        for link in tables.links
     ]
     return [
         _array(f"{name}_args", "i32", [str(a) for a in tables.args]),
@@ -133,6 +140,7 @@ def _lists(tables: Tables) -> list[str]:
         _array(f"{name}_operands", _OPERAND, operands),
         _array(f"{name}_steps", _STEP, steps),
         _array(f"{name}_stages", _STAGE, stages),
+        *([_array(f"{name}_links", _LINK, links)] if links else []),
     ]
 
 
@@ -172,10 +180,12 @@ def _model(tables: Tables) -> list[str]:
     parts += [f"@{name}_{part}" for part in ("stages", "steps", "tensors")]
     unpack = "@crt_lz4_unpack" if tables.unpacks else "null"
     parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
+    parts += ["@crt_lockstep", f"@{name}_links"] if tables.links else ["null"] * 2
     fields: list[tuple[str, object]] = [("i32", ABI)]
     fields += [("ptr", part) for part in parts]
+    fields.append(("i32", tables.counters))
     counts = (
-        len(tables.steps), len(tables.steps), len(tables.inputs), len(tables.outputs),
+        len(tables.stages), len(tables.steps), len(tables.inputs), len(tables.outputs),
         len(tables.parameters), tables.pointer_count, tables.region_align,
     )  # fmt: skip
     fields += [("i16", count) for count in counts]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pybuild.dtype import Array, DType
 from pybuild.graph import Tensor
 from pybuild.loop import Func
+from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA_ALIGN
 
 # enum crt_dtype
@@ -19,7 +20,8 @@ DTYPES = {
 }  # fmt: skip
 CONSUMED, LAZY = 1, 2  # CRT_TENSOR_...
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
-OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 4, 32, 56
+OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 6, 32, 68
+LINK_BYTES = 10
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ class StepRow:
 
 
 @dataclass(frozen=True)
+class StageRow:
+    """struct crt_stage; link: first index in the flat list, 0 for none."""
+
+    first: int
+    count: int
+    device: int
+    link: int
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class TensorRow:
     """struct crt_tensor, and the tensor's name in C.
 
@@ -95,6 +108,8 @@ class Tables:
     unpacks  some steps unpack constants
     image_bytes  of the parameters that the model came with
     unpacked_bytes  RAM that their unpacking takes
+    links    numbers of struct crt_link in its order; () if no stage is in lock step
+    counters  where the bands of its steps are counted, in the first region
     named    names are in flash; else tensors are known by their numbers only
     """
 
@@ -105,6 +120,7 @@ class Tables:
     constant_list: tuple[str, ...]
     operands: tuple[Operand, ...]
     steps: tuple[StepRow, ...]
+    stages: tuple[StageRow, ...]
     inputs: tuple[TensorRow, ...]
     outputs: tuple[TensorRow, ...]
     parameters: tuple[TensorRow, ...]
@@ -114,6 +130,8 @@ class Tables:
     unpacks: bool
     image_bytes: int = 0
     unpacked_bytes: int = 0
+    links: tuple[Link, ...] = ()
+    counters: int = 0
     named: bool = True
 
     @property
@@ -149,11 +167,17 @@ class Tables:
         return (
             4 * (len(self.args) + len(self.constant_list) + 1)
             + OPERAND_BYTES * len(self.operands)
-            + (STEP_BYTES + STAGE_BYTES) * len(self.steps)
+            + STEP_BYTES * len(self.steps)
+            + self.stage_bytes
             + TENSOR_BYTES * len(rows) + 4 * len(self.parameters)
             + 5 * len(self.regions) - 5
             + MODEL_BYTES + text + dims
         )  # fmt: skip
+
+    @property
+    def stage_bytes(self) -> int:
+        """Of that, for the stages and what their steps wait for."""
+        return STAGE_BYTES * len(self.stages) + LINK_BYTES * len(self.links)
 
     @property
     def instance_bytes(self) -> int:

@@ -18,6 +18,7 @@ class RowAccess:
 
     window, stride, pad  as in crt_operand; stride 0: the same window every time
     pad_row              bytes of a row outside the tensor; None: never outside
+    ring                 rows that are kept, where the kernel says so; 0: the plan does
     """
 
     tensor: str
@@ -27,6 +28,7 @@ class RowAccess:
     stride: int = 1
     pad: int = 0
     pad_row: bytes | None = None
+    ring: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Candidate:
     func      None: a task of the runtime's own, whose number is args[0]
     bands     calls per image (output rows, unless a band has several)
     scratch   bytes of working memory, 16-byte aligned
-    in_place  inputs whose memory the first output may take over
+    in_place  inputs whose memory the first output may take over, or, where each band
+              reads one row of it and writes one, row by row; of rows that are not
+              as long the last, or shorter, bytes are read
+    finish    what ends the work when all bands are done: a step of its own
     cost      estimated instructions of one inference; `code` estimated bytes
     """
 
@@ -72,6 +77,7 @@ class Candidate:
     scratch: int = 0
     in_place: tuple[int, ...] = ()
     cost: int = 0
+    finish: Candidate | None = None
 
 
 # enum crt_task of crt/abi.h

@@ -39,7 +39,9 @@ def _fused(node: Node, pad: Node, graph: Graph) -> Node | None:
     had = tuple(node.attrs.get("pads", (0, 0, 0, 0)))
     (top, bottom), (left, right) = pad.attrs["pads"][1:3]
     more = (top, left, bottom, right)
-    pads = tuple(a + b for a, b in zip(had, more, strict=True)) if len(had) == 4 else ()
+    if node.op == "pad" or len(had) != 4:
+        return None
+    pads = tuple(a + b for a, b in zip(had, more, strict=True))
     inputs = (pad.inputs[0], *node.inputs[1:])
     match node.op:
         case "conv2d" | "depthwise_conv2d" if fill == zero:

@@ -9,9 +9,11 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.plan.compress import Unpack, as_parameters, blocks, find_packed, task
 from pybuild.plan.given import given_storage
+from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
 from pybuild.plan.regions import Limits, Region, Spot, check_limits, place_regions
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
+from pybuild.plan.stages import COUNTERS, Arrangement, Stage, arrange
 from pybuild.plan.storage import (
     Block,
     Storage,
@@ -24,6 +26,9 @@ from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
 ARENA = ""  # the buffer of what is in no input and no output
+
+# times the instructions of the fastest plan
+_MOST_COST = 1.05
 
 Choose = Callable[[Node, Graph], list[Candidate]]
 
@@ -57,6 +62,13 @@ class Step:
         """Where the kernel runs; tasks are the runtime's."""
         return 0 if self.candidate.func is None else self.node.device
 
+    @property
+    def is_layer(self) -> bool:
+        """Whether it writes what its node is for; else it prepares that."""
+        wrote = self.candidate.outputs
+        known = bool(wrote) and wrote[0].tensor == self.node.output
+        return known and self.candidate.func is not None
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,6 +80,9 @@ class Plan:
     slot_spots  homes of those that a device reads, by name
     lazy      inputs and outputs without memory: they are where the user binds them
     unpacks   constants that are packed in flash
+    stages    steps that advance together
+    rings     of tensors that are not held whole
+    counters  where the bands of steps in lock step are counted
     copied    nodes that only move bytes, which a view could not replace
     """
 
@@ -80,6 +95,9 @@ class Plan:
     slot_spots: Mapping[str, Spot] = field(default_factory=dict)
     lazy: frozenset[str] = frozenset()
     unpacks: tuple[Unpack, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    rings: Mapping[str, Ring] = field(default_factory=dict)
+    counters: int = 0
 
     @property
     def arena_bytes(self) -> int:
@@ -107,56 +125,96 @@ def make_plan(
     ram_limit: Limits = None,
     lazy: Collection[str] = (),
     compress: str = "none",
+    rows: bool = False,
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/compress.py
+    rows    whether steps may advance in lock step, with rings of rows between them
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
     if not graph.storage:
         graph = replace(graph, nodes=order_nodes(graph))
     views = find_views(graph)
-    chosen = [
-        (node, _best(candidates(node, graph)))
+    options = [
+        (node, candidates(node, graph))
         for node in graph.nodes
         if node.output not in views.dropped
     ]
+    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
+        found = arrange(graph, options, views, keep_inputs, lazy, _MOST_COST)
+        if compress == "lz4":
+            found = replace(found, steps=tuple(as_parameters(found.steps)))
+        return _placed(graph, views, found, ram_limit, lazy)
+    chosen = [(node, _best(offers)) for node, offers in options]
     unpacks: list[Unpack] = []
     if compress == "lz4-layer":
         chosen, unpacks = find_packed(chosen)
     elif compress == "lz4":
         chosen = as_parameters(chosen)
-    slots = find_slots(graph, chosen)
     held = given_storage if graph.storage else lifetimes
     storage = held(graph, chosen, views, keep_inputs, lazy)
-    homes = slot_blocks(slots.values(), len(chosen))
+    alone = Arrangement(
+        tuple(chosen),
+        (),
+        replace(storage, blocks=(*storage.blocks, *blocks(unpacks))),
+        scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
+    )
+    return _placed(graph, views, alone, ram_limit, lazy, unpacks)
+
+
+def _placed(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    ram_limit: Limits,
+    lazy: Collection[str],
+    unpacks: Sequence[Unpack] = (),
+) -> Plan:
+    """Every block at its bytes."""
+    slots = find_slots(graph, found.steps)
+    homes = slot_blocks(slots.values(), len(found.steps))
     regions, spots = place_regions(
-        (*storage.blocks, *blocks(unpacks), *homes.values()),
-        _devices(graph, slots.values()),
+        (*found.storage.blocks, *homes.values()), _devices(graph, slots.values())
     )
     check_limits(graph, regions, ram_limit)
     steps = []
-    for index, (node, candidate) in enumerate(chosen):
+    for index, (node, candidate) in enumerate(found.steps):
         steps += [Step(*task(u)) for u in unpacks if u.step == index]
-        scratch = spots.get(scratch_of(node))
-        steps.append(Step(node, candidate, scratch.at if scratch else -1))
-    places = _places(graph, views, storage, spots)
+        scratch = found.scratch[index]
+        steps.append(Step(node, candidate, spots[scratch].at if scratch else -1))
+    places = _places(graph, views, found, spots)
     for unpack in unpacks:
         at = spots[unpack.place].at
         places[unpack.place] = Place(ARENA, at, at)
+    timed = with_waits(graph, steps, places, regions) if not found.stages else steps
+    alone = tuple(Stage(i, i + 1) for i in range(len(timed)))
     return Plan(
         graph=graph,
-        steps=with_waits(graph, steps, places, regions),
+        steps=tuple(timed),
         places=places,
         regions=regions,
-        consumed=_consumed(graph, storage, views, spots),
+        consumed=_consumed(graph, found.storage, views, spots),
         slots=slots,
         slot_spots={name: spots[block.name] for name, block in homes.items()},
         lazy=frozenset(lazy),
         unpacks=tuple(unpacks),
+        stages=found.stages or alone,
+        rings=_by_tensor(graph, views, found),
+        counters=spots[COUNTERS].at if COUNTERS in spots else 0,
     )
+
+
+def _by_tensor(graph: Graph, views: Views, found: Arrangement) -> dict[str, Ring]:
+    """The rings, by all names that a tensor has."""
+    rings = dict(found.rings)
+    for name in graph.tensors:
+        root = views.of(name).root
+        if root in rings:
+            rings[name] = rings[root]
+    return rings
 
 
 def with_waits(
@@ -215,8 +273,9 @@ def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
 
 
 def _places(
-    graph: Graph, views: Views, storage: Storage, spots: Mapping[str, Spot]
+    graph: Graph, views: Views, found: Arrangement, spots: Mapping[str, Spot]
 ) -> dict[str, Place]:
+    storage = found.storage
     named: dict[str, str] = {}
     for name in (*graph.outputs, *graph.inputs):
         named[views.of(name).root] = name
@@ -234,6 +293,12 @@ def _places(
         buffer = named.get(view.root, ARENA)
         at = home if buffer == ARENA else view.at
         places[name] = Place(buffer, at, home, spot.region)
+    whole = dict(places)
+    for name, ring in _by_tensor(graph, views, found).items():
+        base = whole.get(ring.home)
+        if base is None:
+            base = Place(ARENA, spots[ring.home].at, spots[ring.home].at)
+        places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
     return places
 
 

@@ -166,14 +166,35 @@ def lifetimes(
 
     lazy  inputs and outputs that get no memory, and so have no block
     """
-    lives = _group_lives(graph, steps, views, keep_inputs)
-    for name in lazy:
+    alone = [[step] for step in range(len(steps))]
+    storage = staged(graph, steps, alone, views, keep_inputs, lazy)
+    return Storage((*storage.blocks, *scratch(steps)), storage.block_of)
+
+
+def staged(
+    graph: Graph,
+    steps: Sequence[tuple[Node, Candidate]],
+    stages: Sequence[Sequence[int]],
+    views: Views,
+    keep_inputs: bool,
+    without: Collection[str] = (),
+) -> Storage:
+    """As lifetimes, over stages of steps; without scratch.
+
+    stages   the steps of each, by number; all of a stage is alive at once
+    without  tensors that get no block
+    """
+    stage_of = [stage for stage, each in enumerate(stages) for _ in each]
+    lives = _group_lives(graph, steps, views, keep_inputs, stage_of)
+    for name in without:
         lives.pop(views.of(name).root, None)
     block: dict[str, str] = {root: root for root in lives}
-    for index, (node, candidate) in enumerate(steps):
-        _try_in_place(graph, node, candidate, views, (lives, block, index))
+    for stage, each in enumerate(stages):
+        if len(each) == 1:
+            node, candidate = steps[each[0]]
+            _try_in_place(graph, node, candidate, views, (lives, block, stage))
     blocks = [b for b in _blocks(lives) if block[b.name] == b.name]
-    return Storage((*blocks, *scratch(steps)), {root: block[root] for root in lives})
+    return Storage(tuple(blocks), {root: block[root] for root in lives})
 
 
 def groups(
@@ -183,7 +204,7 @@ def groups(
     keep_inputs: bool,
 ) -> list[Block]:
     """Every group of views in memory of its own, named by its root."""
-    return _blocks(_group_lives(graph, steps, views, keep_inputs))
+    return _blocks(_group_lives(graph, steps, views, keep_inputs, range(len(steps))))
 
 
 def scratch(steps: Sequence[tuple[Node, Candidate]]) -> list[Block]:
@@ -204,7 +225,9 @@ def _group_lives(
     steps: Sequence[tuple[Node, Candidate]],
     views: Views,
     keep_inputs: bool,
+    stage_of: Sequence[int],
 ) -> dict[str, _Life]:
+    after = stage_of[-1] + 1 if stage_of else 0
     lives: dict[str, _Life] = {}
 
     def touch(tensor: str, when: int) -> None:
@@ -218,13 +241,13 @@ def _group_lives(
     for name in graph.inputs:
         touch(name, -1)
         if keep_inputs:
-            touch(name, len(steps))
-    for index, (node, _) in enumerate(steps):
+            touch(name, after)
+    for (node, _), stage in zip(steps, stage_of, strict=True):
         for name in (*node.outputs, *node.inputs):
             if name and name not in graph.constants:
-                touch(name, index)
+                touch(name, stage)
     for name in graph.outputs:
-        touch(name, len(steps))
+        touch(name, after)
     return lives
 
 

@@ -32,11 +32,13 @@ def recorded(
     record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(net.plan.steps)
-        if step.candidate.func is not None
+        if step.is_layer
     }
     told: set[int] = set()  # of steps of devices: whose work the CPU does
 
     def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
+        if step not in record:
+            return 0
         size = net.plan.steps[step].candidate.outputs[0].row_bytes
         data = np.frombuffer(buffer(rows, count * size), np.uint8)
         record[step][row * size : (row + count) * size] = data
@@ -48,12 +50,13 @@ def recorded(
             net.set_input(name, value)
         for stage in range(net.stages):
             net.run_stage(stage)
-            step = net.plan.steps[stage]
-            if step.device and stage not in told:
+            first = net.plan.stages[stage].first
+            step = net.plan.steps[first]
+            if step.device and first not in told:
                 place = net.plan.places[step.node.output]
                 size = graph.tensor(step.node.output).bytes
                 piece = net.memory[place.region][place.home : place.home + size]
-                record[stage] = read(net.devices[step.device], piece)
+                record[first] = read(net.devices[step.device], piece)
     return _tensors(net, record, {**(there or {}), **inputs})
 
 
@@ -78,17 +81,29 @@ def _tensors(
 
 
 def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
-    """Seconds of each stage, for each of `runs` runs."""
+    """Seconds of each step, for each of `runs` runs; in lock step by the hook, after
+    each band."""
     clock = time.perf_counter
     rows = []
+    now = [0.0]
+
+    def hook(context: Any, step: int, first: int, count: int, data: Any) -> int:
+        row[step] += clock() - now[0]
+        now[0] = clock()
+        return 0
+
     for _ in range(runs):
         for name, value in inputs.items():
             net.set_input(name, value)
-        row = []
-        for stage in range(net.stages):
-            start = clock()
-            net.run_stage(stage)
-            row.append(clock() - start)
+        row = [0.0] * len(net.plan.steps)
+        for stage, steps in enumerate(net.plan.stages):
+            now[0] = clock()
+            if steps.links:
+                with net.hooked(hook):
+                    net.run_stage(stage)
+            else:
+                net.run_stage(stage)
+                row[steps.first] += clock() - now[0]
         rows.append(row)
     return rows
 

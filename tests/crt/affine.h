@@ -35,7 +35,7 @@ static const struct crt_operand affine_operands[] = {
     {NULL, 32, 4, 0, 1, 1, 1, 0, 0}};
 static const struct crt_step affine_steps[] = {
     {affine, affine_args, affine_constants, affine_operands, 1, 1, 1, 1, 3, 1}};
-static const struct crt_stage affine_stages[] = {{0, 1, 0}};
+static const struct crt_stage affine_stages[] = {{0, 1, 0, 0}};
 
 static const int32_t affine_dims[] = {2, 2};
 
@@ -62,6 +62,9 @@ static const struct crt_model affine_model = {CRT_ABI,
                                               NULL,
                                               NULL,
                                               NULL,
+                                              NULL,
+                                              NULL,
+                                              0,
                                               1,
                                               1,
                                               1,

@@ -186,8 +186,9 @@ static const struct crt_step steps[] = {
     {NULL, wait_3, NULL, NULL, 1, 1, 0, 0, 0, 0}};
 enum { STEPS = 11 };
 static const struct crt_stage stages[STEPS] = {
-    {0, 1, 0}, {1, 1, 1}, {2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {5, 1, 2},
-    {6, 1, 0}, {7, 1, 0}, {8, 1, 3}, {9, 1, 0}, {10, 1, 0}};
+    {0, 1, 0, 0}, {1, 1, 1, 0}, {2, 1, 0, 0}, {3, 1, 0, 0},
+    {4, 1, 0, 0}, {5, 1, 2, 0}, {6, 1, 0, 0}, {7, 1, 0, 0},
+    {8, 1, 3, 0}, {9, 1, 0, 0}, {10, 1, 0, 0}};
 
 static const int32_t dims[] = {N};
 
@@ -215,6 +216,9 @@ static const struct crt_model model = {CRT_ABI,
                                        region_devices,
                                        NULL,
                                        &crt_accelerator,
+                                       NULL,
+                                       NULL,
+                                       0,
                                        STEPS,
                                        STEPS,
                                        2,

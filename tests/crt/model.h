@@ -92,7 +92,7 @@ static const struct crt_step steps[] = {
     {add, cols_arg, NULL, add_operands, IMAGES, ROWS / 2, 1, 2, 0, 0},
     {copy, cols_arg, NULL, ring_operands, IMAGES, ROWS, 1, 1, 0, 0},
     {copy2, cols_arg, NULL, pair_operands, 1, 2, 1, 1, 0, 0}};
-static const struct crt_stage stages[] = {{0, 1, 0}, {1, 3, 0}};
+static const struct crt_stage stages[] = {{0, 1, 0, 0}, {1, 3, 0, 0}};
 
 static const int32_t dims_a[] = {IMAGES, ROWS, COLS};
 static const int32_t dims_y[] = {IMAGES, ROWS / 2, COLS};
@@ -114,7 +114,8 @@ static const uint32_t region_bytes[] = {ARENA_BYTES, KEPT_BYTES};
  * devices */
 static const struct crt_model model = {
     CRT_ABI, "two", stages, steps, tensors, NULL, region_bytes,
-    NULL,    NULL,  NULL,   2,     4,       2,    3,
-    0,       6,     16,     2,     1};
+    NULL,    NULL,  NULL,   NULL,  NULL,    0,    2,
+    4,       2,     3,      0,     6,       16,   2,
+    1};
 
 #endif

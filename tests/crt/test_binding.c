@@ -235,7 +235,7 @@ static void test_turns(void)
 
 static void test_turn_in_the_middle_of_a_run(void)
 {
-    static const struct crt_stage stages[] = {{0, 1, 0}, {0, 1, 0}};
+    static const struct crt_stage stages[] = {{0, 1, 0, 0}, {0, 1, 0, 0}};
     struct crt_model model = affine_model;
     struct crt_turn turn;
     int8_t y[4];
@@ -287,7 +287,7 @@ static void test_unpack(void)
     struct crt_operand unpacked = {NULL, 36, 4, 0, 1, 1, 1, 0, 0};
     struct crt_operand operands[5];
     struct crt_step steps[2];
-    static const struct crt_stage stages[] = {{0, 2, 0}};
+    static const struct crt_stage stages[] = {{0, 2, 0, 0}};
     struct crt_model model = affine_model;
     int8_t y[4];
 

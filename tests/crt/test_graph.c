@@ -271,7 +271,7 @@ static void test_many_inputs(void)
     static struct crt_tensor many[33];
     static void *many_base[34];
     static uint32_t bits[CRT_FRESH_WORDS(33)];
-    static const struct crt_stage nothing = {0, 0, 0};
+    static const struct crt_stage nothing = {0, 0, 0, 0};
     static const uint32_t bytes = 33;
     struct crt_model m = model;
     struct crt_graph g;
@@ -385,7 +385,7 @@ static void test_texts(void)
     EXPECT(strcmp(crt_strerror(name), text) == 0);
     CRT_ERRORS(EXPECT_TEXT)
     EXPECT(strcmp(crt_strerror(1), "unknown error") == 0);
-    EXPECT(crt_abi_2 == CRT_ABI);
+    EXPECT(crt_abi_3 == CRT_ABI);
 }
 
 int main(void)

@@ -425,7 +425,7 @@ static void test_what_there_is(void)
 /* A run under way ends when a parameter changes. */
 static void test_in_the_middle_of_a_run(void)
 {
-    static const struct crt_stage stages[] = {{0, 1, 0}, {0, 1, 0}};
+    static const struct crt_stage stages[] = {{0, 1, 0, 0}, {0, 1, 0, 0}};
     struct crt_model model = affine_model;
     void *pointers[6];
 

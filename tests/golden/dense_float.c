@@ -61,7 +61,7 @@ static const struct crt_step dense_float_steps[] = {
 };
 
 static const struct crt_stage dense_float_stages[] = {
-    {0, 1, 0},
+    {0, 1, 0, 0},
 };
 
 static const int32_t dense_float_dims_0[] = {1, 6};
@@ -79,8 +79,8 @@ static const uint32_t dense_float_regions[] = {
 const struct crt_model dense_float_model = {
     CRT_ABI, "dense_float", dense_float_stages, dense_float_steps,
     dense_float_tensors, NULL, dense_float_regions,
-    NULL, NULL, NULL,
-    1, 1, 1, 1, 0, 4, 16, 1, 1
+    NULL, NULL, NULL, NULL, NULL,
+    0, 1, 1, 1, 1, 0, 4, 16, 1, 1
 };
 
 static struct crt_graph *dense_float_graph(struct dense_float *m)

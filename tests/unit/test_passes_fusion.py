@@ -53,6 +53,14 @@ def test_padding_goes_into_pools_where_exact() -> None:
         assert ops(made) == ([op] if fused else ["pad", op])
 
 
+def test_padding_of_padding_stays() -> None:
+    g = Small()
+    g.input("x", 1, 4, 4, 2)
+    g.node("pad", "x", "a", pads=AROUND, value=0.0)
+    g.node("pad", "a", "y", pads=AROUND, value=0.0)
+    assert ops(after(fuse_pad, g.graph("y"))) == ["pad", "pad"]
+
+
 def test_other_padding_stays() -> None:
     for pads, value in ((AROUND, 1.0), (((0, 0), (0, 0), (0, 0), (1, 0)), 0.0)):
         g = Small()

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 2
+#define CRT_ABI 3
 
 /* A kernel computes one band of output rows.
  *
@@ -68,11 +68,27 @@ struct crt_step {
     uint8_t scratch_count;
 };
 
-/* Consecutive steps that are advanced together, on one device. */
+/* Consecutive steps that are advanced together, on one device: one after the
+ * other, or, where the stage has links, row by row in lock step. */
 struct crt_stage {
     uint16_t first; /* index of the first step */
     uint8_t count;  /* steps */
     uint8_t device; /* index into the device table; 0: the CPU */
+    uint16_t link;  /* index of the first link; 0: it has none */
+};
+
+/* In lock step: before `reader` computes band b, `maker` must have made
+ * min(b * stride + ahead, rows) rows; each of its bands makes `made`.
+ *
+ * Steps are numbered from 1 in their stage; makers come before their readers,
+ * a stage's links begin with those of its last step, and reader 0 ends them. */
+struct crt_link {
+    uint8_t reader;
+    uint8_t maker;
+    uint16_t stride;
+    int16_t ahead;
+    uint16_t rows;
+    uint16_t made;
 };
 
 struct crt_accelerator; /* crt/device.h */
@@ -97,6 +113,12 @@ struct crt_tensor {
 /* This input, output or parameter has no home: it is where it is bound. */
 #define CRT_TENSOR_LAZY 2u
 
+struct crt_graph; /* crt/graph.h */
+
+/* Advances a stage in lock step to its end. */
+typedef int crt_advance(struct crt_graph *g, void **pointers,
+                        const struct crt_stage *stage);
+
 /* Unpacks a constant.
  *
  * Errors  non-zero for damaged bytes; never reads or writes outside */
@@ -116,6 +138,10 @@ struct crt_model {
     crt_unpack *unpack;               /* for CRT_TASK_UNPACK; NULL: has none */
     /* NULL: all is done by the CPU, and device_count is 1 */
     const struct crt_accelerator *accelerator;
+    crt_advance *advance;         /* NULL: no stage is in lock step */
+    const struct crt_link *links; /* NULL without `advance` */
+    uint32_t counters; /* where in region 0 the bands of each step are counted,
+                        * 2 bytes each */
     uint16_t stage_count;
     uint16_t step_count;
     uint16_t input_count;

@@ -105,6 +105,13 @@ int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
 /* The first input that was not given; NULL: none. */
 const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);
 
+/* Computes some bands of a step, of each image, and tells the hook of each;
+ * g = NULL: not even that.
+ *
+ * Errors  CRT_ERR_STOPPED */
+int crt_run_bands(struct crt_graph *g, const struct crt_step *step,
+                  void *const *base, void **p, uint32_t first, uint32_t end);
+
 /* The index of a name among `count` tensors from `first` on.
  *
  * Errors  CRT_ERR_NAME */

@@ -140,15 +140,16 @@ def _records(plan: Plan, data: bytes) -> dict[str, Array]:
     rows = {
         index: np.zeros(plan.graph.tensor(step.node.output).bytes, np.uint8)
         for index, step in enumerate(plan.steps)
-        if step.candidate.func is not None  # tasks write nothing of their own
+        if step.is_layer
     }
     outputs = sum(plan.graph.tensor(name).bytes for name in plan.graph.outputs)
     at = 0
     while at < len(data) - outputs:
         index, first, size = np.frombuffer(data, np.uint32, 3, at).tolist()
         start = first * plan.steps[index].candidate.outputs[0].row_bytes
-        raw = np.frombuffer(data, np.uint8, size, at + 12)
-        rows[index][start : start + size] = raw
+        if index in rows:
+            raw = np.frombuffer(data, np.uint8, size, at + 12)
+            rows[index][start : start + size] = raw
         at += 12 + size
     values = {}
     for index, raw in rows.items():

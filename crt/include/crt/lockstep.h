@@ -1,0 +1,25 @@
+/* crt/lockstep.h: what a model with stages in lock step refers to.
+ * Knows no operator. */
+#ifndef CRT_LOCKSTEP_H
+#define CRT_LOCKSTEP_H
+
+#include "crt/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Computes all bands of all steps of a stage, each as late as its readers
+ * allow: the rows between two steps then need the fewest bytes.
+ *
+ * Shapes  pointers as for crt_graph_run
+ * Time    a look at the stage's links before each band
+ * Errors  CRT_ERR_STOPPED: failed_step tells where */
+int crt_lockstep(struct crt_graph *g, void **pointers,
+                 const struct crt_stage *stage);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

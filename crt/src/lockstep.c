@@ -1,0 +1,53 @@
+/* lockstep.c: steps advanced together, so that tensors between them are rings.
+ * Linked only by models that have such stages. All state is in the counters:
+ * how many bands each step has computed. */
+#include "crt/lockstep.h"
+
+#include "crt/slots.h"
+
+/* The step to go on with so that `step` can: itself, if all rows that its next
+ * band reads are made, or the first maker of missing rows, or whom that one
+ * waits for. Makers' links follow their readers', so one look is enough. */
+static uint32_t next_step(const struct crt_link *link, const uint16_t *done,
+                          uint32_t step)
+{
+    int32_t rows;
+
+    for (; link->reader != 0; link++) {
+        if (link->reader != step)
+            continue;
+        rows = (int32_t)done[step - 1u] * link->stride + link->ahead;
+        if (rows > link->rows)
+            rows = link->rows;
+        if ((int32_t)done[link->maker - 1u] * link->made < rows)
+            step = link->maker;
+    }
+    return step;
+}
+
+int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
+{
+    const struct crt_model *model = g->model;
+    const struct crt_step *steps = &model->steps[s->first];
+    const struct crt_link *links = &model->links[s->link];
+    uint16_t *done =
+        (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
+    uint32_t last;
+    uint32_t step;
+    uint32_t band;
+
+    for (step = 0; step < s->count; step++)
+        done[step] = 0;
+    for (last = s->count; last != 0; last--) {
+        while (done[last - 1u] < steps[last - 1u].bands) {
+            step = next_step(links, done, last);
+            band = done[step - 1u]++;
+            if (crt_run_bands(g, &steps[step - 1u], g->base, p, band,
+                              band + 1u) != CRT_OK) {
+                g->failed_step = (int16_t)(s->first + step - 1u);
+                return CRT_ERR_STOPPED;
+            }
+        }
+    }
+    return CRT_OK;
+}

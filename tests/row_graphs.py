@@ -1,0 +1,147 @@
+"""Random small graphs of layers that go by rows, for hypothesis: chains with residual
+connections and branches. Knows operators, no plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pybuild.graph import Graph, Quant, Tensor
+from pybuild.graph_builder import GraphBuilder
+from pybuild.model import Model
+
+_OPS = (
+    "conv", "conv", "pointwise", "depthwise", "max_pool", "avg_pool", "relu",
+    "residual", "concat", "pad", "global", "tanh",
+)  # fmt: skip
+
+
+class _Maker:
+    def __init__(self, draw: Any, kind: str) -> None:
+        self.draw, self.is_int8 = draw, kind == "int8"
+        self.net = GraphBuilder("rows")
+        self.chance = np.random.default_rng(draw(st.integers(0, 2**16)))
+        self.count = 0
+
+    def pick(self, low: int, high: int) -> int:
+        return int(self.draw(st.integers(low, high)))
+
+    def quant(self) -> dict[str, Any]:
+        if not self.is_int8:
+            return {}
+        return {"quant": (float(self.chance.choice([0.05, 0.1])), self.pick(-9, 9))}
+
+    def weights(self, shape: tuple[int, ...], axis: int) -> Tensor:
+        self.count += 1
+        name = f"w{self.count}"
+        if not self.is_int8:
+            return self.net.constant(
+                name, self.chance.normal(0, 0.3, shape).astype(np.float32)
+            )
+        scales = self.chance.uniform(0.002, 0.01, shape[axis]).astype(np.float32)
+        quant = Quant(tuple(map(float, scales)), (0,) * shape[axis], axis)
+        values = self.chance.integers(-127, 128, shape).astype(np.int8)
+        return self.net.constant(name, values, quant)
+
+    def input(self) -> Tensor:
+        shape = (1, self.pick(3, 19), self.pick(1, 7), self.pick(1, 6))
+        kind = "int8" if self.is_int8 else "float32"
+        return self.net.input("x", shape, kind, **self.quant())
+
+    def window(self, x: Tensor, most: int = 3) -> dict[str, Any]:
+        """Kernel, strides, dilations and pads that fit the tensor."""
+        kernel, stride, dilation, pads = [], [], [], []
+        for size in x.shape[1:3]:
+            k = self.pick(1, most)
+            d = self.pick(1, 2) if k > 1 else 1
+            before, after = self.pick(0, (k - 1) * d), self.pick(0, (k - 1) * d)
+            if size + before + after < (k - 1) * d + 1:
+                k, d, before, after = 1, 1, 0, 0
+            kernel.append(k)
+            dilation.append(d)
+            stride.append(self.pick(1, 3))
+            pads.append((before, after))
+        return {
+            "kernel": tuple(kernel),
+            "strides": tuple(stride),
+            "dilations": tuple(dilation),
+            "pads": (pads[0][0], pads[1][0], pads[0][1], pads[1][1]),
+        }
+
+    def layer(self, x: Tensor, op: str) -> Tensor:
+        net, channels = self.net, x.shape[3]
+        match op:
+            case "conv":
+                attrs = self.window(x)
+                k = attrs.pop("kernel")
+                w = self.weights((self.pick(1, 6), *k, channels), 0)
+                return net.op("conv2d", x, w, **self.quant(), **attrs)
+            case "pointwise":
+                w = self.weights((self.pick(1, 9), 1, 1, channels), 0)
+                return net.op("conv2d", x, w, **self.quant())
+            case "depthwise":
+                attrs = self.window(x)
+                k = attrs.pop("kernel")
+                w = self.weights((*k, channels), 2)
+                return net.op("depthwise_conv2d", x, w, **self.quant(), **attrs)
+            case "max_pool" | "avg_pool":
+                attrs = self.window(x)
+                attrs.pop("dilations")
+                k = attrs["kernel"]
+                pads = [min(p, k[i % 2] - 1) for i, p in enumerate(attrs["pads"])]
+                attrs["pads"] = tuple(pads)
+                if any(
+                    size + pads[i] + pads[i + 2] < k[i]
+                    for i, size in enumerate(x.shape[1:3])
+                ):
+                    attrs = {"kernel": (1, 1), "strides": (1, 1)}
+                return net.op(f"{op}2d", x, **attrs)
+            case "relu":
+                return net.op("clip", x, clamp=(0.0, None), **self.same(x))
+            case "tanh":
+                return net.op("tanh", x, **self.quant())
+            case "residual":
+                attrs = {"pads": (1, 1, 1, 1), "strides": (1, 1)}
+                w = self.weights((channels, 3, 3, channels), 0)
+                y = net.op("conv2d", x, w, **self.quant(), **attrs)
+                if self.pick(0, 1):
+                    w = self.weights((channels, 3, 3, channels), 0)
+                    y = net.op("conv2d", y, w, **self.quant(), **attrs)
+                pair = (x, y) if self.pick(0, 1) else (y, x)
+                return net.op("add", *pair, **self.quant())
+            case "concat":
+                w = self.weights((self.pick(1, 4), 3, 3, channels), 0)
+                y = net.op("conv2d", x, w, pads=(1, 1, 1, 1), **self.same(x))
+                return net.op("concat", x, y, axis=3)
+            case "pad":
+                pads = ((0, 0), (self.pick(0, 2), 1), (1, 0), (0, 0))
+                return net.op("pad", x, pads=pads)
+        return net.op("avg_pool2d", x, kernel=x.shape[1:3])
+
+    def same(self, x: Tensor) -> dict[str, Any]:
+        return {"quant": x.quant} if self.is_int8 else {}
+
+
+@st.composite
+def row_graphs(draw: Any, kind: str = "int8") -> Graph:
+    """A graph of up to eight such layers; sometimes with a second output."""
+    maker = _Maker(draw, kind)
+    x = maker.input()
+    names = [x]
+    for op in draw(st.lists(st.sampled_from(_OPS), min_size=2, max_size=8)):
+        if op == "global" and names[-1].shape[1] == 1:
+            continue
+        names.append(maker.layer(names[-1], op))
+    if names[-1] is x:
+        names.append(maker.layer(x, "relu"))
+    maker.net.output(names[-1])
+    if len(names) > 3 and maker.pick(0, 4) == 0:
+        maker.net.output(names[len(names) // 2])
+    return maker.net.build()
+
+
+def model_of(graph: Graph) -> Model:
+    return Model("rows.test", graph, "litert", "0" * 64)
