@@ -15,7 +15,7 @@ from pybuild.errors import BuildError, LimitError
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pybuild import debug_executor, graph_executor, runtime
+    from pybuild import debug_executor, graph_executor, rpc, runtime
     from pybuild import runtime as nd
     from pybuild.entry import build, load, load_module
     from pybuild.graph_builder import GraphBuilder
@@ -44,12 +44,14 @@ _MODULES = {
     "debug_executor": "debug_executor",
     "graph_executor": "graph_executor",
     "nd": "runtime",
+    "rpc": "rpc",
     "runtime": "runtime",
 }
 __all__ = [
     "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model", "build",
     "build_image", "cpu", "debug_executor", "device", "function", "functions",
-    "graph_executor", "load", "load_module", "nd", "runtime",
+    "graph_executor", "load", "load_module", "nd", "rpc",
+    "runtime",
 ]  # fmt: skip
 
 

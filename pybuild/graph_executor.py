@@ -14,7 +14,9 @@ from pybuild.errors import BuildError
 from pybuild.ops.functions import AnyFunctions
 from pybuild.run.abi import UnknownName
 from pybuild.run.factory import Factory
-from pybuild.run.module import AnyDevice, GraphModule, setup_shared_storage
+from pybuild.run.instance import AnyDevice
+from pybuild.run.module import GraphModule, setup_shared_storage
+from pybuild.run.rpc.device import RemoteDevice
 from pybuild.run.tensors import EXT_DEV, Device
 
 __all__ = [
@@ -33,8 +35,8 @@ def create(
     libmod  the library that was built of this graph, get_lib() of one; or functions
             that its nodes call, None if each names its operator: it is then compiled
             here, and every input is an input
-    device  one, or several; the first is the CPU. tvm.cpu(0), or what does the work of
-            a device of the model (pybuild/run/devices.py)
+    device  one, or several; the first is the CPU. tvm.cpu(0), what does the work of a
+            device of the model (pybuild/run/devices.py), or remote.device(0)
     Errors  BuildError; ValueError for something that is no device
     """
     devices, _, _ = get_device(libmod, device)
@@ -43,13 +45,24 @@ def create(
 
 
 def get_device(libmod: Any, device: Devices) -> tuple[list[AnyDevice], int, list[int]]:
-    """The devices, how many of them are remote (none), and their numbers in a row."""
+    """The devices, how many of them are remote, and their numbers in a row.
+
+    Errors  ValueError for what is no device; for devices of different machines
+    """
     devices = list(device) if isinstance(device, Sequence) else [device]
     known = (isinstance(one, Device) or hasattr(one, "struct") for one in devices)
     if not devices or not all(known):
         raise ValueError("dev has to be the type of Device or a list of Device")
+    remote = [d.remote for d in devices if isinstance(d, RemoteDevice)]
+    if remote and len(remote) != len(devices):
+        raise ValueError("Either all or none of the devices should be rpc.")
+    if any(one is not remote[0] for one in remote):
+        raise ValueError("the devices are of different boards")
+    if len(remote) > 1:
+        raise ValueError("a board is one device: give it alone")
     names = [d if isinstance(d, Device) else EXT_DEV for d in devices]
-    return devices, 0, [n for d in names for n in (d.device_type, d.device_id)]
+    numbers = [(d.device_type % 128, d.device_id) for d in names]
+    return devices, len(remote), [n for pair in numbers for n in pair]
 
 
 def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:

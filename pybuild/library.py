@@ -161,6 +161,19 @@ class Library(Factory):
         optimise = self.options["optimise"]
         return object_files(self.tables, self._banner, image, processor, optimise)
 
+    def shipped(self) -> Mapping[str, str | bytes]:
+        return self.compiled() if self.processor else self.sources()
+
+    def retargeted(self, target: str) -> Library:
+        """Errors  BuildError for a build for several devices"""
+        if isinstance(self.options["target"], Mapping):
+            what = "was built for several devices"
+            raise BuildError(self.name, what, "build it for one processor")
+        if self.options["target"] == target:
+            return self
+        made = self.model.build(name=self.name, **{**self.options, "target": target})
+        return replace(made, mod_name=self.mod_name, bound=self.bound)
+
     def files(self) -> dict[str, str | bytes]:
         """The whole tree: path -> content."""
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
@@ -172,8 +185,7 @@ class Library(Factory):
         file = f"{self.name}_selftest.c"
         test = selftest_file(self.tables, self._example(), self._banner(file))
         numbers = {} if self.tables.named else names_file(self.tables)
-        code = self.compiled() if self.processor else self.sources()
-        return {**code, file: test, **numbers}
+        return {**self.shipped(), file: test, **numbers}
 
     def _example(self) -> Mapping[str, Array]:
         """Inputs and their outputs: by numpy, or by these kernels where it cannot."""

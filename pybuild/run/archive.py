@@ -193,6 +193,12 @@ class Loaded(Factory):
     def image(self, values: Mapping[str, Array] | None = None) -> bytes:
         return self.built.image(values) if values else self.file(_IMAGE)
 
+    def retargeted(self, target: str) -> Factory:
+        return self.built.retargeted(target)
+
+    def shipped(self) -> Mapping[str, str | bytes]:
+        return self.built.shipped()
+
     def portable(self) -> bytes:
         return self.file(_CODE[self._facts["backend"]])
 

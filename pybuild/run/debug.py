@@ -23,12 +23,13 @@ from pybuild.run.dump import (
     table,
     trace,
 )
-from pybuild.run.module import AnyDevice, GraphModule, handed
+from pybuild.run.instance import AnyDevice
+from pybuild.run.module import GraphModule, handed
 from pybuild.run.native import Key
 from pybuild.run.parameters import Source
 from pybuild.run.profile import Report, profile_report
-from pybuild.run.record import recorded, stage_times
-from pybuild.run.timing import BenchmarkResult, Timing, measure
+from pybuild.run.record import recorded, stage_times, step_time
+from pybuild.run.timing import BenchmarkResult, Timing
 
 _WARM_UP = 3
 
@@ -146,7 +147,8 @@ class GraphModuleDebug(GraphModule):
         min_repeat_ms: float = 0,
         **options: Any,
     ) -> BenchmarkResult:
-        """One layer alone, again and again; memory is then as after a run.
+        """One layer alone, again and again; memory is then as after a run. On a board:
+        the layer in whole runs.
 
         Errors  UnknownName for a number that no node has
         """
@@ -155,12 +157,7 @@ class GraphModuleDebug(GraphModule):
         if step < 0:
             return BenchmarkResult([0.0] * repeat)
         self._ready()
-        self.net.run()
-        kept = [memory.copy() for memory in self.net.memory]
-        result = measure(self.net.run_step, how, (step,))
-        for memory, values in zip(self.net.memory, kept, strict=True):
-            memory[:] = values
-        return result
+        return step_time(self.net, step, how)
 
     def profile(self, collectors: object = None, **inputs: Any) -> Report:
         """Times of one run, after three to warm up."""

@@ -20,7 +20,8 @@ from pybuild.run.abi import UnknownName
 from pybuild.run.compiled import Compiled
 from pybuild.run.debug import GraphModuleDebug
 from pybuild.run.devices import Device
-from pybuild.run.module import AnyDevice, GraphModule
+from pybuild.run.instance import AnyDevice
+from pybuild.run.module import GraphModule
 from pybuild.run.native import Net
 from pybuild.run.parameters import SlotFacts
 from pybuild.run.tensors import NDArray, ndarray
@@ -77,6 +78,14 @@ class Factory(abc.ABC):
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
         """What, beside graph, weights and code, an exported library must say."""
+
+    @abc.abstractmethod
+    def retargeted(self, target: str) -> Factory:
+        """The same build for another processor."""
+
+    @abc.abstractmethod
+    def shipped(self) -> Mapping[str, str | bytes]:
+        """What a firmware compiles or links: file name -> content."""
 
     # ---- instances ------------------------------------------------------------
 

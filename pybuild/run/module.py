@@ -16,12 +16,19 @@ from pybuild.params.blob import blob_names, is_blob
 from pybuild.params.files import read_arrays
 from pybuild.params.image_read import is_image, read_image
 from pybuild.run.abi import UnknownName, ffi
-from pybuild.run.devices import Cpu, aligned
-from pybuild.run.devices import Device as Accelerator
-from pybuild.run.native import Key, Net
+from pybuild.run.devices import aligned
+from pybuild.run.instance import (
+    AnyDevice,
+    local,
+    must_be_together,
+    new_instance,
+    read_where,
+)
+from pybuild.run.native import Key
 from pybuild.run.parameters import Parameters, Source
+from pybuild.run.rpc.net import RemoteNet
 from pybuild.run.tensors import Device, NDArray, converted, cpu, ndarray
-from pybuild.run.timing import BenchmarkResult, time_evaluator
+from pybuild.run.timing import BenchmarkResult, Timing, time_evaluator
 
 _FUNCTIONS = (
     "set_input", "set_input_zero_copy", "set_output_zero_copy", "set_shared_input",
@@ -29,10 +36,6 @@ _FUNCTIONS = (
     "get_input_index", "get_input_info", "get_output_info", "run", "run_from_inputs",
     "load_params", "share_params", "setup_operators",
 )  # fmt: skip
-
-
-# a name, or what does the work of a device of the model
-AnyDevice = Device | Accelerator
 
 
 class GraphModule:
@@ -59,11 +62,10 @@ class GraphModule:
 
     def _start(self, source: Source, devices: Sequence[AnyDevice], bound: bool) -> None:
         named = (one for one in devices if isinstance(one, Device))
-        self.source, self.devices = source, tuple(named) or (cpu(),)
-        several = [Cpu() if isinstance(d, Device) else d for d in devices]
-        self.net: Net = source.instance(None, several if len(several) > 1 else ())
+        self.devices = tuple(named) or (cpu(),)
+        self.source, self.net = new_instance(source, devices)
         self._inputs = {tensor.name: tensor for tensor in self.net.inputs}
-        self.parameters = Parameters(source, self.net)
+        self.parameters = Parameters(self.source, self.net)
         self._weights: set[str] = set()  # inputs that load_params has set
         if bound:
             self.parameters.reset()
@@ -126,7 +128,10 @@ class GraphModule:
         other_key  an output of the other module, else an input of it
         """
         if isinstance(other, GraphModule):
-            other = other._memory(0 if other_key is None else other_key)
+            there = 0 if other_key is None else other_key
+            if read_where(self.net, self._name(key), other.net, there):
+                return
+            other = other._memory(there)
         self.set_input_zero_copy(key, other)
 
     def _memory(self, key: Key) -> Array:
@@ -134,7 +139,7 @@ class GraphModule:
             raise ValueError("a module in shared storage has no memory to share")
         outputs = [tensor.name for tensor in self.net.results]
         if isinstance(key, int) or key in outputs:
-            return self.net.output_memory(key)
+            return local(self.net).output_memory(key)
         return self.net.borrow_input(key)
 
     def get_input(self, key: Key, out: Any = None) -> Any:
@@ -258,12 +263,14 @@ class GraphModule:
         Owner   the other module may be gone first
         Errors  UnknownName; CRT_ERR_LAYOUT, CRT_ERR_CONTENT, CRT_ERR_UNBOUND, ...
         """
+        must_be_together(self.net, other.net)
         names = self._shared_names(what)
         weights = [n for n in names if n not in self._inputs]
         self.parameters.share(other.parameters, weights)
         for name in names:
             if name in self._inputs:
-                self.net.bind_input(name, other.net.borrow_input(name))
+                if not read_where(self.net, name, other.net, name):
+                    self.net.bind_input(name, other.net.borrow_input(name))
                 self._weights.add(name)
 
     def _shared_names(self, what: bytes | Sequence[str] | None) -> Sequence[str]:
@@ -282,6 +289,9 @@ class GraphModule:
         """A function that measures one of this module's; options as of Timing."""
         if func_name == "run":
             self._ready()
+            if isinstance(self.net, RemoteNet):
+                net, how = self.net, Timing(**options)
+                return lambda *_: net.timed(how)
         return time_evaluator(self[func_name], **options)
 
     def _ready(self) -> None:
@@ -326,16 +336,17 @@ def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
     Errors  ValueError for memory of devices; later, CRT_ERR_BUSY for a run while
             another is in the middle of one
     """
-    if any(any(module.net.region_devices) for module in modules):
+    nets = [local(module.net) for module in modules]
+    if any(any(net.region_devices) for net in nets):
         raise ValueError("the memory of devices is not shared")
-    sizes = [module.net.region_bytes for module in modules]
+    sizes = [net.region_bytes for net in nets]
     regions = max(map(len, sizes), default=0)
     memory = [
         aligned(max(size[i] for size in sizes if i < len(size))) for i in range(regions)
     ]
     turn = ffi().new("struct crt_turn *")
-    for module, size in zip(modules, sizes, strict=True):
-        module.net.use_memory(memory[: len(size)], turn)
+    for net, size in zip(nets, sizes, strict=True):
+        net.use_memory(memory[: len(size)], turn)
     return sum(piece.nbytes for piece in memory)
 
 

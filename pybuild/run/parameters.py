@@ -17,6 +17,7 @@ from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
 from pybuild.run.abi import UnknownName
 from pybuild.run.devices import Device
+from pybuild.run.instance import Instance, share_params
 from pybuild.run.native import Net
 from pybuild.run.tensors import converted
 from pybuild.run.weights import Weights
@@ -74,7 +75,7 @@ _PACKED = np.zeros(0, np.uint8)
 class Parameters:
     """Owner   packed images are kept while the instance is bound to them"""
 
-    def __init__(self, source: Source, net: Net) -> None:
+    def __init__(self, source: Source, net: Instance) -> None:
         self.tensors = source.parameters
         self._source, self._net = source, net
         # None: the value that the model came with
@@ -192,7 +193,7 @@ class Parameters:
             if beside:
                 what = f"'{slot.name}' is made of {', '.join(sorted(beside))} too"
                 raise ValueError(f"{what}: share all of them")
-        self._net.share_params(donor._net, [slot.name for slot in slots])
+        share_params(self._net, donor._net, [slot.name for slot in slots])
         for name in wanted:
             value = donor._given[name]
             self._given[name] = donor._source.value(name) if value is None else value

@@ -15,19 +15,26 @@ from pybuild.dtype import Array
 from pybuild.ops import OPERATORS
 from pybuild.run.abi import ffi
 from pybuild.run.devices import read
-from pybuild.run.timing import Timing, laps
+from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.timing import BenchmarkResult, Timing, laps, measure
 
 if TYPE_CHECKING:
+    from pybuild.run.instance import Instance
     from pybuild.run.native import Net
 
 
 def recorded(
-    net: Net, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
+    net: Instance, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
     """Runs once; every tensor of the plan by its name, `inputs` as they were given.
 
     there  inputs that the instance has already
     """
+    if isinstance(net, RemoteNet):
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        given = {**(there or {}), **inputs}
+        return _tensors(net, net.recorded(given), given)
     graph, buffer = net.plan.graph, ffi().buffer
     record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
@@ -61,7 +68,7 @@ def recorded(
 
 
 def _tensors(
-    net: Net, record: Mapping[int, Array], inputs: Mapping[str, Any]
+    net: Instance, record: Mapping[int, Array], inputs: Mapping[str, Any]
 ) -> dict[str, Array]:
     """What the steps wrote, and the views that no step had to write."""
     graph = net.plan.graph
@@ -108,8 +115,10 @@ def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[f
     return rows
 
 
-def stage_times(net: Net, how: Timing) -> list[list[float]]:
+def stage_times(net: Instance, how: Timing) -> list[list[float]]:
     """Seconds of each stage in each repeat, for the inputs that are there."""
+    if isinstance(net, RemoteNet):
+        return net.stage_times(how)
     clock = time.perf_counter_ns
     sums = [0] * net.stages
 
@@ -128,3 +137,18 @@ def stage_times(net: Net, how: Timing) -> list[list[float]]:
         for stage, spent in enumerate(sums):
             found[stage].append(spent * 1e-9 / done.number)
     return found
+
+
+def step_time(net: Instance, step: int, how: Timing) -> BenchmarkResult:
+    """One step alone, again and again; memory is then as after a run. On a board: its
+    stage, in whole runs.
+    """
+    if isinstance(net, RemoteNet):
+        stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
+        return BenchmarkResult(net.stage_times(how)[stage])
+    net.run()
+    kept = [memory.copy() for memory in net.memory]
+    result = measure(net.run_step, how, (step,))
+    for memory, values in zip(net.memory, kept, strict=True):
+        memory[:] = values
+    return result

@@ -35,6 +35,7 @@ class Board:
     folder   of board.toml and board.c
     machine  QEMU's -M; system: arm or riscv32
     second   a further core that sees the same memory; chip: how it is started
+    flash_command  puts the ELF file {} into its flash; "": none is known
     """
 
     name: str
@@ -51,6 +52,7 @@ class Board:
     arguments: tuple[str, ...] = ()
     second: Core | None = None
     chip: str = ""
+    flash_command: str = ""
 
 
 def board_names() -> tuple[str, ...]:
@@ -116,6 +118,7 @@ class _Reader:
             arguments=tuple(map(str, qemu.get("arguments", []))),
             second=second,
             chip=second_chip,
+            flash_command=str(own.get("program", "")),
         )
 
     def _second(self, chip: dict[str, Any], file: Path) -> tuple[Core | None, str]:

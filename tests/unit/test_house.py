@@ -26,7 +26,7 @@ FLOORS = {
     "package": 8,
     "run": 9,
     "model": 10, "library": 10, "entry": 10, "image": 10, "runtime": 10,
-    "graph_executor": 10, "debug_executor": 10,
+    "graph_executor": 10, "debug_executor": 10, "rpc": 10,
     "backend": 10,
     "cli": 11,
 }  # fmt: skip

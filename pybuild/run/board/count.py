@@ -104,7 +104,7 @@ def counter_library(source: str) -> Path:
     content = hashlib.sha256(repr(compiler).encode())
     for name in _SOURCES:
         content.update((folder / name).read_bytes())
-    library = _cache() / content.hexdigest()[:16] / f"{Path(source).stem}.so"
+    library = cache() / content.hexdigest()[:16] / f"{Path(source).stem}.so"
     if not library.is_file():
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
@@ -125,7 +125,7 @@ def _compile(command: tuple[str, ...]) -> None:
         raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
 
 
-def _cache() -> Path:
+def cache() -> Path:
     """The checkout's build folder, or the user's cache."""
     if is_checkout():
         return boards().parent / "build" / "host"

@@ -84,14 +84,14 @@ def board_group(board: Board) -> Group:
         common / "libc" / "libc.c",
         board.folder / "board.c",
     ]
-    return Group("board", _texts(files), board_flags(board))
+    return Group("board", texts(files), board_flags(board))
 
 
 def second_group(board: Board) -> Group:
     """What makes a device of the board's second core."""
     common = boards() / "common"
     files = [common / "second.c", common / f"second_{board.chip}.c"]
-    return Group("board", _texts(files), board_flags(board))
+    return Group("board", texts(files), board_flags(board))
 
 
 def board_flags(board: Board) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def board_flags(board: Board) -> tuple[str, ...]:
     return (*facts, f"-I{common}")
 
 
-def _texts(files: Sequence[Path]) -> dict[str, str]:
+def texts(files: Sequence[Path]) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
@@ -142,7 +142,7 @@ def runner_firmware(
     """
     common = boards() / "common"
     made = library.sources() if library.processor is None else library.compiled()
-    sources, headers, objects = _sorted(made)
+    sources, headers, objects = sorted_files(made)
     headers["firmware_model.h"] = model_header(library)
     runner: tuple[str, ...] = ("-DRECORD",) if record else ()
     # rows are recorded by the first core, which then does all
@@ -150,14 +150,14 @@ def runner_firmware(
     runner += ("-DBOARD_SECOND",) if second else ()
     groups = [
         *([second_group(board)] if second else []),
-        *_model_groups(sources, second=second),
-        Group("runner", _texts([common / "runner.c"]), (*runner, f"-I{common}")),
+        *model_groups(sources, second=second),
+        Group("runner", texts([common / "runner.c"]), (*runner, f"-I{common}")),
     ]
-    return _build(library, board, toolchain, core or board.core, optimise,
+    return build(library, board, toolchain, core or board.core, optimise,
                   groups, headers, objects)  # fmt: skip
 
 
-def _sorted(
+def sorted_files(
     made: Mapping[str, str | bytes],
 ) -> tuple[dict[str, str], dict[str, str], dict[str, bytes]]:
     """C files, headers and objects."""
@@ -178,15 +178,17 @@ def example_firmware(
 ) -> Firmware:
     """example/main.c of the generated tree, which prints its self-test."""
     tree = library.files()
-    models, headers, objects = _sorted({n: t for n, t in tree.items() if "/" not in n})
+    models, headers, objects = sorted_files(
+        {n: t for n, t in tree.items() if "/" not in n}
+    )
     flags = ("-DCRT_WITH_SELFTEST",)
     main = {"main.c": str(tree["example/main.c"])}
-    groups = [*_model_groups(models, flags), Group("main", main, flags)]
-    return _build(library, board, toolchain, core or board.core, optimise,
+    groups = [*model_groups(models, flags), Group("main", main, flags)]
+    return build(library, board, toolchain, core or board.core, optimise,
                   groups, headers, objects)  # fmt: skip
 
 
-def _model_groups(
+def model_groups(
     sources: Mapping[str, str],
     flags: tuple[str, ...] = (),
     second: Core | None = None,
@@ -203,7 +205,7 @@ def _model_groups(
     ]
 
 
-def _build(
+def build(
     library: Library,
     board: Board,
     toolchain: Toolchain,
@@ -213,6 +215,7 @@ def _build(
     headers: Mapping[str, str],
     made: Mapping[str, bytes],
 ) -> Firmware:
+    """Compiles, links with the stack that it needs, and reads it again."""
     must_run(board, core)
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(
         prefix="crt-"
@@ -221,7 +224,7 @@ def _build(
     for name, text in headers.items():
         (root / name).write_text(text, encoding="utf-8")
     all_groups = [
-        Group("runtime", _texts(crt_sources())),
+        Group("runtime", texts(crt_sources())),
         board_group(board),
         *groups,
     ]

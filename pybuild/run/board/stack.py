@@ -19,9 +19,11 @@ from pybuild.run.board.code import flows
 from pybuild.run.board.elf import Elf, Symbol
 
 _CALLER = "board_call"  # calls what the runner gives it: the model's run
-# of the runner, and of the second core as a device: crt calls them by pointers
+# of the runner and the server, of the second core as a device, and what the server
+# was given: crt calls them by pointers
 _GIVEN = {
     "record", "board_second_copy", "board_second_launch", "board_second_wait",
+    "crt_rpc_port_put", "crt_rpc_port_get", "crt_rpc_port_ticks",
 }  # fmt: skip
 
 

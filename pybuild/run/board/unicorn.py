@@ -23,9 +23,9 @@ from pybuild.run.board.semihost import Semihost
 from pybuild.run.board.simulator import FAULT, TIMEOUT, Files, Outcome
 from pybuild.targets.board import Board
 
-_PAGE = 0x1000
-_NOWHERE = 0xFFFFFFFE  # an address that no program reaches
-_SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
+PAGE = 0x1000
+NOWHERE = 0xFFFFFFFE  # an address that no program reaches
+SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
 _MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
 # data register; status register; what it reads when a byte may be sent
 _UARTS = {
@@ -50,7 +50,7 @@ class Unicorn:
         if firmware.second:
             what = f"Unicorn has one core, this program of {firmware.board.name} uses"
             raise BuildError("--simulator", f"{what} two", "--simulator qemu")
-        machine = _Machine(firmware, files)
+        machine = Machine(firmware, files)
         counter = _Counter(machine.uc, firmware, plan) if plan is not None else None
         code, said = machine.run()
         counts = counter.counts() if counter is not None else None
@@ -59,7 +59,7 @@ class Unicorn:
         return Outcome(code, console, made, counts, said)
 
 
-class _Machine:
+class Machine:
     """One processor with the board's memories."""
 
     def __init__(self, firmware: Firmware, files: Files) -> None:
@@ -92,25 +92,25 @@ class _Machine:
     def _map_memories(self) -> None:
         board, uc = self.board, self.uc
         for memory in (board.flash, board.ram):
-            uc.mem_map(memory.origin, -(-memory.size // _PAGE) * _PAGE)
+            uc.mem_map(memory.origin, -(-memory.size // PAGE) * PAGE)
         for segment in self.firmware.elf.segments:
             uc.mem_write(segment.address, segment.data)
         if self.is_arm:
-            uc.mem_map(_SYSTEM, _PAGE)
-        page = board.uart_base & -_PAGE
-        uc.mmio_map(page, _PAGE, self._load, None, self._store, None)
+            uc.mem_map(SYSTEM, PAGE)
+        page = board.uart_base & -PAGE
+        uc.mmio_map(page, PAGE, self._load, None, self._store, None)
 
     def _load(self, uc: object, offset: int, size: int, user: object) -> int:
         """Reads of the console's page: always ready to send, nothing came."""
         _, status, ready = _UARTS[self.board.uart]
-        base = self.board.uart_base % _PAGE
+        base = self.board.uart_base % PAGE
         return ready if offset == base + status else 0
 
     def _store(
         self, uc: object, offset: int, size: int, value: int, user: object
     ) -> None:
         data, _, _ = _UARTS[self.board.uart]
-        if offset == self.board.uart_base % _PAGE + data:
+        if offset == self.board.uart_base % PAGE + data:
             self.console.append(value & 0xFF)
 
     def _read(self, at: int, size: int) -> bytes:
@@ -158,7 +158,7 @@ class _Machine:
         fault = ""
         while start is not None and not fault:
             try:
-                self.uc.emu_start(start, _NOWHERE, timeout=int(TIMEOUT * 1e6))
+                self.uc.emu_start(start, NOWHERE, timeout=int(TIMEOUT * 1e6))
                 start = None
             except self.unicorn.UcError as error:
                 # it knows no ebreak of RISC-V: the call is answered from outside

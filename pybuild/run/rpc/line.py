@@ -1,0 +1,136 @@
+"""Lines that carry bytes both ways: sockets and serial ports.
+
+Knows no frame. A line may lose and change bytes; what is broken for good raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from typing import Any, Protocol
+
+from pybuild.errors import BuildError
+
+CHUNK = 65536  # bytes of one read
+
+
+class RemoteError(Exception):
+    """A board that does not do what it was asked; the message says why."""
+
+
+class Line(Protocol):
+    """name: for messages. seconds_per_byte: 0 where bytes take no time.
+    shortest_pause: seconds without an answer after which something may be lost.
+    """
+
+    name: str
+    seconds_per_byte: float
+    shortest_pause: float
+
+    def write(self, data: bytes) -> None:
+        """Errors  RemoteError where the line is gone"""
+        ...
+
+    def read(self, timeout: float) -> bytes:
+        """What has come; waits up to `timeout` seconds for something, b"" if nothing.
+
+        Errors  RemoteError where the line is gone
+        """
+        ...
+
+    def clock(self) -> float:
+        """Seconds, for timeouts on this line."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SocketLine:
+    """A connected stream socket, which this owns from now on."""
+
+    seconds_per_byte = 0.0
+    shortest_pause = 0.5  # sockets lose nothing, the board may be slow
+    clock = staticmethod(time.monotonic)
+
+    def __init__(self, name: str, there: socket.socket) -> None:
+        self.name = name
+        self._socket = there
+        there.setblocking(False)
+        if there.family != socket.AF_UNIX:
+            there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def write(self, data: bytes) -> None:
+        end = self.clock() + 10
+        while data:
+            _, ready, _ = select.select([], [self._socket], [], 1)
+            if ready:
+                try:
+                    data = data[self._socket.send(data) :]
+                except OSError as error:
+                    raise RemoteError(f"{self.name}: {error.strerror}") from None
+            elif self.clock() > end:
+                raise RemoteError(f"{self.name}: takes no bytes any more")
+
+    def read(self, timeout: float) -> bytes:
+        ready, _, _ = select.select([self._socket], [], [], max(timeout, 0))
+        if not ready:
+            return b""
+        try:
+            data = self._socket.recv(CHUNK)
+        except OSError as error:
+            raise RemoteError(f"{self.name}: {error.strerror}") from None
+        if not data:
+            raise RemoteError(f"{self.name}: the other side has closed the line")
+        return data
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+class SerialLine:
+    """A UART of this machine, by pyserial."""
+
+    shortest_pause = 0.05
+    clock = staticmethod(time.monotonic)
+
+    def __init__(self, name: str, port: str, baud: int) -> None:
+        """Errors  BuildError without pyserial; RemoteError for no such port"""
+        try:
+            import serial
+        except ImportError:
+            hint = "pip install 'pybuild-crt[boards]'"
+            raise BuildError(name, "the package pyserial is missing", hint) from None
+        self.name = name
+        self.seconds_per_byte = 10 / baud  # with start and stop bit
+        self._broken = (serial.SerialException, OSError)
+        try:
+            self._port: Any = serial.Serial(port, baud, timeout=0)
+        except (*self._broken, ValueError) as error:
+            raise RemoteError(f"{name}: {error}") from None
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except self._broken as error:
+            raise RemoteError(f"{self.name}: {error}") from None
+
+    def read(self, timeout: float) -> bytes:
+        try:
+            ready, _, _ = select.select([self._port], [], [], max(timeout, 0))
+            return bytes(self._port.read(CHUNK)) if ready else b""
+        except self._broken as error:
+            raise RemoteError(f"{self.name}: {error}") from None
+
+    def close(self) -> None:
+        self._port.close()
+
+
+def tcp_line(name: str, host: str, port: int) -> SocketLine:
+    """Errors  RemoteError where nobody listens"""
+    try:
+        return SocketLine(name, socket.create_connection((host, port), timeout=10))
+    except OSError as error:
+        raise RemoteError(f"{name}: {error.strerror or error}") from None
