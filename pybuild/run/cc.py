@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from pybuild.errors import BuildError
@@ -42,7 +43,9 @@ def compile_model(sources: Mapping[str, str], library: Path) -> None:
     for file, text in sources.items():
         (library.parent / file).write_text(text, encoding="utf-8")
     files = [str(library.parent / f) for f in sorted(sources) if f.endswith(".c")]
-    compile_shared([*files, *map(str, crt_sources())], [library.parent], library)
+    runtime = _runtime(_compiler())
+    objects = sorted(map(str, Path(runtime.name).glob("*.o")))
+    compile_shared([*files, *objects], [library.parent], library)
 
 
 def shared_library(name: str, sources: Mapping[str, str]) -> bytes:
@@ -65,12 +68,29 @@ def compile_shared(
 
     Errors  BuildError without a compiler, or with its message
     """
+    folders = [f"-I{path}" for path in (*include, crt_include())]
+    _compile([*_compiler(), *flags, *folders, *files, "-o", str(library)])
+
+
+@cache
+def _runtime(compiler: tuple[str, ...]) -> tempfile.TemporaryDirectory[str]:
+    """A folder with crt as objects: all models of a process are linked with them."""
+    folder = tempfile.TemporaryDirectory(prefix="crt-")
+    sources = map(str, crt_sources())
+    flags = (*FLAGS[:-1], f"-I{crt_include()}", "-c")
+    _compile([*compiler, *flags, *sources], Path(folder.name))
+    return folder
+
+
+def _compiler() -> tuple[str, ...]:
     compiler = host_compiler()
     if not compiler:
         hint = "pip install ziglang, or use --backend llvm"
         raise BuildError("--backend c", "there is no C compiler", hint)
-    folders = [f"-I{path}" for path in (*include, crt_include())]
-    command = [*compiler, *flags, *folders, *files, "-o", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    return compiler
+
+
+def _compile(command: list[str], folder: Path | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode != 0:
-        raise BuildError(compiler[0], f"cannot compile: {done.stderr.strip()}")
+        raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
