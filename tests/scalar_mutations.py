@@ -1,6 +1,7 @@
-"""Mutations of kernels on cores that multiply one by one, for mutate.py."""
+"""Mutations of int8 kernels without vectors, for mutate.py."""
 
 _SPLIT = "tests/unit/test_affine_split.py"
+_DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
 _KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
 
 SCALAR = (
@@ -38,6 +39,13 @@ SCALAR = (
         "starts = [min(c, outputs - n)",
         "starts = [c % max(1, outputs - n + 1)",
         _KERNELS,
+    ),
+    (
+        "the odd channels of a word of weights",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "word & -0xFF0100)",
+        "word & -0xFF0000)",
+        _DSP,
     ),
     (
         "margins of copied channels",

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pybuild.kernels.affine import Affine
+from pybuild.kernels.affine import SHIFTS, Affine
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.intrin import MULHI, SATURATE8
+from pybuild.kernels.intrin import MULHI, MULHI_ADD, SATURATE8
 from pybuild.loop import INT8, Const, Expr, Var, cast, const, maximum, minimum
 
 
 class AffineFinish:
-    """The bound values of an Affine; what is the same in most layers is constant."""
+    """The bound values of an Affine.
 
-    def __init__(self, k: Builder, ending: Affine) -> None:
+    usual  base and shift are what they are in most layers, and constants; else they
+           are arguments: all other layers share a kernel
+    """
+
+    def __init__(self, k: Builder, ending: Affine, usual: bool) -> None:
         self.ending = ending
-        self.base: Expr = const(0)
-        if ending.base:
+        self.base: Expr = const(ending.base)
+        self.shift: Expr = const(ending.shift)
+        if not usual:
             self.base = k.arg("base", ending.base)
+            self.shift = k.arg("shift", ending.shift)
         self.low: Expr = const(ending.low)
         self.high: Expr = const(ending.high)
         if ending.clamped:
@@ -27,7 +33,8 @@ class AffineFinish:
     @property
     def values(self) -> dict[str, Expr]:
         """What a part of the kernel must be given."""
-        known = {"base": self.base, "low": self.low, "high": self.high}
+        known = {"base": self.base, "shift": self.shift}
+        known |= {"low": self.low, "high": self.high}
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> AffineFinish:
@@ -35,16 +42,36 @@ class AffineFinish:
         inner = AffineFinish.__new__(AffineFinish)
         inner.ending = self.ending
         inner.base = params.get("base", self.base)
+        inner.shift = params.get("shift", self.shift)
         inner.low = params.get("low", self.low)
         inner.high = params.get("high", self.high)
         return inner
 
     def narrow(self, scaled: Expr, factor: Expr) -> Expr:
         """The int8 value of 256 * acc + offset."""
-        value = (MULHI(scaled, factor) + self.base) >> self.ending.shift
+        if isinstance(self.base, Const):
+            value = MULHI(scaled, factor) + self.base
+        else:
+            value = MULHI_ADD(scaled, factor, self.base)
+        value = value >> self.shift
         if not self.ending.clamped:
             return cast(SATURATE8(value), INT8)
         return cast(minimum(maximum(value, self.low), self.high), INT8)
+
+
+def is_usual(ending: Affine) -> bool:
+    """Whether base and shift are those of most layers."""
+    return (ending.base, ending.shift) == (0, SHIFTS[0])
+
+
+def kind(ending: Affine, usual: bool) -> str:
+    """What distinguishes the code of two layers."""
+    parts = (
+        "signed" if ending.below is not None else "",
+        "clamped" if ending.clamped else "",
+        "" if usual else "scaled",
+    )
+    return "_".join(p for p in parts if p)
 
 
 def corrected(scaled: Expr, plus: Expr, minus: Expr) -> Expr:

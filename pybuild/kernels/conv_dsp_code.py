@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.kernels.affine import Affine
-from pybuild.kernels.affine_finish import AffineFinish, corrected
+from pybuild.kernels.affine_finish import AffineFinish, corrected, is_usual, kind
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.window import Bound, Window
@@ -99,7 +99,7 @@ class Layer:
             _form(self.run),
             _form(self.window.channels, 0) if self.window.padded else "",
             "odd" if self.window.out_channels % 2 else "",
-            self.ending.key,
+            kind(self.ending, is_usual(self.ending)),
             f"by{self.unrolled}",
         )
         return "_".join(p for p in parts if p)
@@ -154,7 +154,7 @@ class _Writer:
         elif not layer.window.pointwise and layer.window.dilation_w == 1:
             self.run = k.let("run", g.channels * g.kernel_w)
         self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
-        self.finish = AffineFinish(k, layer.ending)
+        self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
         if layer.window.padded:
             zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
             self.x_zeros = k.arg("x_zeros", zeros)
@@ -296,7 +296,7 @@ class _Writer:
             f"blocks{blocks}" if blocks > 1 else "",
             "rest" if self._rest(blocks) else "",
             "odd" if layer.window.out_channels % 2 else "",
-            layer.ending.key,
+            kind(layer.ending, is_usual(layer.ending)),
         )
         return "_".join(p for p in parts if p)
 

@@ -13,7 +13,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import REACH
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_block_code import HALF, Layer, kernel
-from pybuild.kernels.depthwise_dsp_code import Image
+from pybuild.kernels.depthwise_dsp_layer import Image
 from pybuild.kernels.scalar_finish import scalar_ending, table
 from pybuild.kernels.weights import constant, fixed, folded_bias, reach
 from pybuild.kernels.window import Window

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.depthwise_dsp_code import UNROLLED, Image
+from pybuild.kernels.depthwise_dsp_layer import UNROLLED, Image
 from pybuild.kernels.scalar_finish import Ending, ScalarFinish, columns
 from pybuild.kernels.window import Window
 from pybuild.loop import (

@@ -12,7 +12,8 @@ from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.depthwise_dsp_code import GROUP, Image, Layer, kernel
+from pybuild.kernels.depthwise_dsp_code import kernel
+from pybuild.kernels.depthwise_dsp_layer import GROUP, Image, Layer
 from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
@@ -27,10 +28,11 @@ def _order(channels: int) -> Array:
 
 
 def pack(kernels: Array) -> Packed:
-    """Weights [C, taps] as words: two channels, then taps; scaled as accumulators."""
-    scaled = kernels[_order(len(kernels))].astype(np.int64) << FRACTION
-    words = (scaled[1::2] << 16) + (scaled[0::2] & 0xFFFF)
-    return Packed("weights", words.astype(np.int32))
+    """Weights [C, taps] as words: four channels, then taps."""
+    channels = len(kernels)
+    starts = [min(c, channels - GROUP) for c in range(0, channels, GROUP)]
+    groups = np.stack([kernels[s : s + GROUP].T for s in starts]).astype(np.int8)
+    return Packed("weights", np.ascontiguousarray(groups).view("<i4").reshape(-1))
 
 
 def table(ending: Affine, bias: Array) -> Packed:

@@ -89,6 +89,13 @@ MULHI = Intrin(
     i32((i64(_X) * i64(_W)) >> const(32, DType.INT64)),
     c="crt_mulhi({0}, {1})",
 )
+# acc + the high half of the product
+MULHI_ADD = Intrin(
+    "crt_mulhi_add",
+    (_X, _W, _ACC),
+    _ACC + i32((i64(_X) * i64(_W)) >> const(32, DType.INT64)),
+    c="crt_mulhi_add({0}, {1}, {2})",
+)
 # held within int8
 SATURATE8 = Intrin(
     "crt_saturate8",

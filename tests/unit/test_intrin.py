@@ -44,6 +44,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
+    "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_in_order": lambda x: x,
 }
 INTRINS = [v for v in vars(intrin).values() if isinstance(v, Intrin)]

@@ -174,6 +174,18 @@ CRT_INLINE int32_t crt_saturate8(int32_t x)
 #endif
 }
 
+/* acc + the high half of the product. */
+CRT_INLINE int32_t crt_mulhi_add(int32_t x, int32_t w, int32_t acc)
+{
+#if defined(CRT_DSP)
+    int32_t sum;
+    __asm__("smmla %0, %1, %2, %3" : "=r"(sum) : "r"(x), "r"(w), "r"(acc));
+    return sum;
+#else
+    return acc + (int32_t)(((int64_t)x * w) >> 32);
+#endif
+}
+
 /* The high half of the product. */
 CRT_INLINE int32_t crt_mulhi(int32_t x, int32_t w)
 {
