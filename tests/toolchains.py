@@ -6,11 +6,14 @@ fails instead, so that nothing is left out unseen.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,6 +53,15 @@ def run(command: Sequence[object], cwd: Path | None = None) -> str:
     )
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}"
     return done.stdout
+
+
+@cache
+def runtime(compiler: str, *flags: str) -> tuple[Path, ...]:
+    """crt's objects, compiled once for all tests of a process."""
+    folder = Path(tempfile.mkdtemp(prefix="crt-objects-"))
+    atexit.register(shutil.rmtree, folder)
+    run([compiler, *flags, f"-I{INCLUDE}", "-c", *SOURCES], folder)
+    return tuple(sorted(folder.glob("*.o")))
 
 
 def links(compiler: str, flags: Sequence[str], folder: Path) -> bool:

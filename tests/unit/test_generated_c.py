@@ -14,7 +14,7 @@ import pytest
 from pybuild.install import crt_include, crt_sources
 from pybuild.library import Library
 from tests.networks import classifier
-from tests.toolchains import require
+from tests.toolchains import require, runtime
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic"]
 CLEAN = [*WARNINGS, "-Werror", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
@@ -82,8 +82,8 @@ def test_two_models_in_one_image_and_a_cpp_user(tmp_path: Path) -> None:
             (tmp_path / file).write_text(text)
     user = tmp_path / "user.cpp"
     user.write_text(USER)
-    c_files = [*tmp_path.glob("first*.c"), *tmp_path.glob("second*.c"), *crt_sources()]
-    objects = []
+    c_files = [*tmp_path.glob("first*.c"), *tmp_path.glob("second*.c")]
+    objects = [*runtime("gcc", *WARNINGS, "-O1")]
     for path in c_files:
         made = tmp_path / f"{path.stem}.o"
         shell("gcc", *WARNINGS, "-O1", "-c", path, f"-I{crt_include()}", "-o", made)

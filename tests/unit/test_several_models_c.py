@@ -11,9 +11,9 @@ import pytest
 
 import pybuild
 from pybuild.image import Image
-from pybuild.install import crt_include, crt_sources
+from pybuild.install import crt_include
 from tests.networks import classifier
-from tests.toolchains import ROOT, require
+from tests.toolchains import ROOT, require, runtime
 from tests.unit.test_generated_c import CLEAN, SANITIZE, WARNINGS, shell
 from tests.unit.test_several_models import IMAGE, SCALE, head
 
@@ -122,9 +122,9 @@ def test_connected(
     text = PROGRAM.replace("@pixels", pixels).replace("@by_hand", by_hand)
     text = text.replace("@turns", "1" if exclusive else "0").replace("@lazy", "1")
     (tmp_path / "main.c").write_text(text)
-    files = [*written(duo(exclusive=exclusive), tmp_path), *crt_sources()]
-    flags = [*CLEAN, "-std=c11", *SANITIZE[compiler], "-O1", f"-I{tmp_path}"]
-    flags.append(f"-I{crt_include()}")
+    flags = [*CLEAN, "-std=c11", *SANITIZE[compiler], "-O1"]
+    files = [*written(duo(exclusive=exclusive), tmp_path), *runtime(compiler, *flags)]
+    flags += [f"-I{tmp_path}", f"-I{crt_include()}"]
     shell(compiler, *flags, *files, "-o", tmp_path / "program")
     have = list(map(int, shell(tmp_path / "program").split()))
     assert have == wanted() * 2
@@ -167,9 +167,12 @@ def test_the_page_of_documentation(tmp_path: Path, compiler: str) -> None:
     page = PAGE.replace("@blocks", "".join(bodies)).replace("@calls", calls)
     pixels = ",".join(map(str, IMAGE.ravel().tolist()))
     (tmp_path / "main.c").write_text(page.replace("@pixels", pixels))
-    files = [*written(duo(exclusive=[("body", "head")]), tmp_path), *crt_sources()]
-    flags = [*CLEAN, "-std=c11", *SANITIZE[compiler], "-O1", f"-I{tmp_path}"]
-    flags.append(f"-I{crt_include()}")
+    flags = [*CLEAN, "-std=c11", *SANITIZE[compiler], "-O1"]
+    files = [
+        *written(duo(exclusive=[("body", "head")]), tmp_path),
+        *runtime(compiler, *flags),
+    ]
+    flags += [f"-I{tmp_path}", f"-I{crt_include()}"]
     shell(compiler, *flags, *files, "-o", tmp_path / "program")
     have = list(map(int, shell(tmp_path / "program").split()))
     assert have == wanted()[5:] * 3
@@ -208,8 +211,8 @@ def test_two_images_in_one_program_and_a_cpp_user(tmp_path: Path) -> None:
         written(pybuild.build_image(made, name=name), tmp_path)
     (tmp_path / "user.cpp").write_text(USER)
     include = [f"-I{crt_include()}", f"-I{tmp_path}"]
-    objects = []
-    for path in [*sorted(tmp_path.glob("*.c")), *crt_sources()]:
+    objects = [*runtime("gcc", *WARNINGS, "-O1")]
+    for path in sorted(tmp_path.glob("*.c")):
         objects.append(tmp_path / f"{path.stem}.o")
         shell("gcc", *WARNINGS, "-O1", "-c", path, *include, "-o", objects[-1])
     flags = ["-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror"]
