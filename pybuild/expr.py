@@ -25,7 +25,15 @@ class PointerType:
     writable: bool = False
 
 
-Type = DType | PointerType
+@dataclass(frozen=True)
+class VectorType:
+    """Several integers that one instruction works on, lane by lane."""
+
+    elem: DType
+    lanes: int
+
+
+Type = DType | PointerType | VectorType
 Operand = Union["Expr", int, float]
 
 
@@ -44,7 +52,7 @@ class Expr:
         return binary("-", self, other)
 
     def __rsub__(self, other: Operand) -> Expr:
-        return binary("-", _typed(other, self), self)
+        return binary("-", typed(other, self), self)
 
     def __mul__(self, other: Operand) -> Expr:
         return binary("*", self, other)
@@ -83,10 +91,10 @@ class Expr:
         return binary("<=", self, other)
 
     def __gt__(self, other: Operand) -> Expr:
-        return binary("<", _typed(other, self), self)
+        return binary("<", typed(other, self), self)
 
     def __ge__(self, other: Operand) -> Expr:
-        return binary("<=", _typed(other, self), self)
+        return binary("<=", typed(other, self), self)
 
 
 @dataclass(frozen=True)
@@ -119,14 +127,15 @@ class Load(Expr):
 
 @dataclass(frozen=True)
 class WideLoad(Expr):
-    """Several elements at pointer[index] as one little-endian integer.
+    """Several elements at pointer[index] as one little-endian integer, or as the
+    lanes of a vector, each widened to what a lane holds.
 
     align  bytes that the address is proven to be a multiple of
     """
 
     pointer: Expr
     index: Expr
-    type: DType
+    type: DType | VectorType
     align: int = 1
 
 
@@ -152,7 +161,10 @@ class Offset(Expr):
 
 @dataclass(frozen=True)
 class Binary(Expr):
-    """a op b, both of one type; / and % truncate; >> keeps the sign."""
+    """a op b, both of one type; / and % truncate; >> keeps the sign.
+
+    Vectors only in the meaning of an Intrin.
+    """
 
     op: str
     a: Expr
@@ -178,10 +190,13 @@ class Select(Expr):
 
 @dataclass(frozen=True)
 class Cast(Expr):
-    """The value in another type; float to integer truncates and must be in range."""
+    """The value in another type; float to integer truncates and must be in range.
+
+    Vectors, lane by lane, only in the meaning of an Intrin.
+    """
 
     value: Expr
-    type: DType
+    type: DType | VectorType
 
 
 @dataclass(frozen=True)
@@ -189,44 +204,7 @@ class Bitcast(Expr):
     """The same bits in another type of the same size."""
 
     value: Expr
-    type: DType
-
-
-@dataclass(frozen=True)
-class Intrin:
-    """A small named function: its meaning, and its spelling where a machine has one.
-
-    meaning  the result, over `params` and the names in `lets`, in order
-    c        expression with {0}, {1}, ...; None: an inline function is printed
-    feature  of the target that has an instruction for it
-    llvm     LLVM intrinsic of that instruction, with parameters and result int32;
-             rotate: its first argument is first rotated right by so many bits
-    """
-
-    name: str
-    params: tuple[Var, ...]
-    result: Expr
-    lets: tuple[tuple[Var, Expr], ...] = ()
-    c: str | None = None
-    feature: str = ""
-    llvm: str = ""
-    rotate: int = 0
-
-    def __call__(self, *args: Operand) -> Call:
-        typed = tuple(_typed(a, p) for a, p in zip(args, self.params, strict=True))
-        return Call(self, typed)
-
-
-@dataclass(frozen=True)
-class Call(Expr):
-    """An Intrin applied to arguments."""
-
-    intrin: Intrin
-    args: tuple[Expr, ...]
-
-    @property
-    def type(self) -> Type:  # type: ignore[override]
-        return self.intrin.result.type
+    type: DType | VectorType
 
 
 def pointer_type(expr: Expr) -> PointerType:
@@ -245,7 +223,7 @@ def const(value: int | float, dtype: DType = INT32) -> Const:
     return Const(float(value) if dtype.is_float else int(value), dtype)
 
 
-def _typed(value: Operand, like: Expr) -> Expr:
+def typed(value: Operand, like: Expr) -> Expr:
     if isinstance(value, Expr):
         return value
     return const(value, scalar_type(like))
@@ -253,8 +231,8 @@ def _typed(value: Operand, like: Expr) -> Expr:
 
 def binary(op: str, left: Operand, right: Operand) -> Expr:
     """a op b; integer constants are folded, neutral elements dropped."""
-    a = left if isinstance(left, Expr) else _typed(left, _expr(right))
-    b = _typed(right, a)
+    a = left if isinstance(left, Expr) else typed(left, _expr(right))
+    b = typed(right, a)
     if a.type != b.type and not (op in COMPARISONS and _both_pointers(a, b)):
         raise TypeError(f"{a.type} {op} {b.type}")
     if isinstance(a, Const) and isinstance(b, Const) and isinstance(a.value, int):
@@ -342,8 +320,8 @@ def load(pointer: Expr, index: Operand = 0) -> Expr:
     return Load(pointer, index if isinstance(index, Expr) else const(index))
 
 
-def wide(pointer: Expr, index: Operand = 0, dtype: DType = INT32) -> Expr:
-    """The bytes from pointer[index] on as one integer, at any address."""
+def wide(pointer: Expr, index: Operand = 0, dtype: DType | VectorType = INT32) -> Expr:
+    """The bytes from pointer[index] on as one value, at any address."""
     return WideLoad(pointer, index if isinstance(index, Expr) else const(index), dtype)
 
 
@@ -357,9 +335,9 @@ def offset(pointer: Expr, index: Operand) -> Expr:
 def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     if isinstance(condition, Const):
         chosen, other = (a, b) if condition.value else (b, a)
-        return chosen if isinstance(chosen, Expr) else _typed(chosen, _expr(other))
-    left = a if isinstance(a, Expr) else _typed(a, _expr(b))
-    return Select(condition, left, _typed(b, left))
+        return chosen if isinstance(chosen, Expr) else typed(chosen, _expr(other))
+    left = a if isinstance(a, Expr) else typed(a, _expr(b))
+    return Select(condition, left, typed(b, left))
 
 
 def minimum(a: Operand, b: Operand) -> Expr:
@@ -372,21 +350,3 @@ def maximum(a: Operand, b: Operand) -> Expr:
 
 def equal(a: Expr, b: Operand) -> Expr:
     return binary("==", a, b)
-
-
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one."""
-    match expr:
-        case Load(pointer, index) | Offset(pointer, index) | WideLoad(pointer, index):
-            return (pointer, index)
-        case Row(index):
-            return (index,)
-        case Binary(_, a, b):
-            return (a, b)
-        case Select(condition, a, b):
-            return (condition, a, b)
-        case Cast(value) | Bitcast(value):
-            return (value,)
-        case Call(_, args):
-            return args
-    return ()

@@ -1,6 +1,7 @@
 """Loop IR: the one language kernels are written in, printed as C99 and LLVM IR.
 
-Six statements over the expressions of expr.py, which this file hands on.
+Six statements over the expressions of expr.py, which this file hands on, and the
+machine instructions among those.
 Knows nothing of operators, graphs or targets.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.dtype import DType
 from pybuild.expr import (
     BOOL,
     COMPARISONS,
@@ -18,11 +20,9 @@ from pybuild.expr import (
     INT64,
     Binary,
     Bitcast,
-    Call,
     Cast,
     Const,
     Expr,
-    Intrin,
     Load,
     Offset,
     Operand,
@@ -31,10 +31,10 @@ from pybuild.expr import (
     Select,
     Type,
     Var,
+    VectorType,
     WideLoad,
     binary,
     cast,
-    children,
     const,
     equal,
     i32,
@@ -46,6 +46,7 @@ from pybuild.expr import (
     pointer_type,
     scalar_type,
     select,
+    typed,
     wide,
 )
 
@@ -68,6 +69,8 @@ __all__ = [
     "Func",
     "If",
     "Intrin",
+    "Lane",
+    "Lanes",
     "Let",
     "Load",
     "Offset",
@@ -81,6 +84,7 @@ __all__ = [
     "Store",
     "Type",
     "Var",
+    "VectorType",
     "WideLoad",
     "binary",
     "cast",
@@ -98,6 +102,93 @@ __all__ = [
     "select",
     "wide",
 ]
+
+
+@dataclass(frozen=True)
+class Intrin:
+    """A small named function: its meaning, and its spelling where a machine has one.
+
+    meaning  the result, over `params` and the names in `lets`, in order
+    c        expression with {0}, {1}, ...; None: an inline function is printed
+    feature  of the target that has an instruction for it; "": all have
+    llvm     LLVM intrinsic of that instruction: its parameters are `lead`, these,
+             `trail`; rotate: the first is first rotated right by so many bits;
+             stages: it stores the result, by so many calls: address, these, a number
+    """
+
+    name: str
+    params: tuple[Var, ...]
+    result: Expr
+    lets: tuple[tuple[Var, Expr], ...] = ()
+    c: str | None = None
+    feature: str = ""
+    llvm: str = ""
+    rotate: int = 0
+    lead: tuple[int, ...] = ()
+    trail: tuple[int, ...] = ()
+    stages: int = 0
+
+    def __call__(self, *args: Operand) -> Call:
+        given = zip(args, self.params, strict=True)
+        return Call(self, tuple(typed(a, p) for a, p in given))
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """An Intrin applied to arguments."""
+
+    intrin: Intrin
+    args: tuple[Expr, ...]
+
+    @property
+    def type(self) -> Type:  # type: ignore[override]
+        return self.intrin.result.type
+
+
+@dataclass(frozen=True)
+class Lane(Expr):
+    """One lane of a vector; only in the meaning of an Intrin."""
+
+    vector: Expr
+    index: int
+
+    @property
+    def type(self) -> DType:  # type: ignore[override]
+        assert isinstance(self.vector.type, VectorType)
+        return self.vector.type.elem
+
+
+@dataclass(frozen=True)
+class Lanes(Expr):
+    """A vector of these values; only in the meaning of an Intrin."""
+
+    values: tuple[Expr, ...]
+
+    @property
+    def type(self) -> VectorType:  # type: ignore[override]
+        return VectorType(scalar_type(self.values[0]), len(self.values))
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one."""
+    match expr:
+        case Load(pointer, index) | Offset(pointer, index) | WideLoad(pointer, index):
+            return (pointer, index)
+        case Row(index):
+            return (index,)
+        case Binary(_, a, b):
+            return (a, b)
+        case Select(condition, a, b):
+            return (condition, a, b)
+        case Cast(value) | Bitcast(value):
+            return (value,)
+        case Call(_, args):
+            return args
+        case Lane(vector):
+            return (vector,)
+        case Lanes(values):
+            return values
+    return ()
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pybuild.loop import (
     Stmt,
     Store,
     Var,
+    VectorType,
     WideLoad,
     children,
     const,
@@ -64,7 +65,8 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
                 _expr(expr, scope)
             target = pointer_type(pointer)
             _require(target.writable, "stores through a read-only pointer")
-            _require(target.elem == value.type, f"stores {value.type} as {target.elem}")
+            fits = target.elem == value.type or isinstance(value.type, VectorType)
+            _require(fits, f"stores {value.type} as {target.elem}")
             _require(index.type == INT32, "an index is not int32")
         case For(var, start, stop, step, body):
             _expr(start, scope)
@@ -188,3 +190,11 @@ def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
         for expr in _operands(stmt):
             visit(expr)
     return frozenset(found)
+
+
+def has_vectors(func: Func) -> bool:
+    """Whether a kernel computes with vectors."""
+    return any(
+        isinstance(s, Let) and isinstance(s.var.type, VectorType)
+        for s in statements(func.body)
+    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board_mutations import BOARDS  # of the folder of this script
+from paired_mutations import PAIRED
 from scalar_mutations import SCALAR
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -335,7 +336,7 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
-    *(Mutation(*words) for words in (*BOARDS, *SCALAR)),
+    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *SCALAR)),
 )
 
 

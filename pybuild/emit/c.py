@@ -32,7 +32,10 @@ from pybuild.loop import (
     Store,
     Type,
     Var,
+    VectorType,
     WideLoad,
+    offset,
+    pointer_type,
 )
 from pybuild.loop_verify import statements
 
@@ -52,7 +55,24 @@ def c_type(kind: Type) -> str:
     """The C spelling of a type; for a pointer with the star and its space."""
     if isinstance(kind, PointerType):
         return f"{'' if kind.writable else 'const '}{kind.elem.c} *"
+    if isinstance(kind, VectorType):
+        return f"crt_{_name(kind)} "
     return f"{kind.c} "
+
+
+def _name(kind: Type) -> str:
+    """Of a type, in the names of functions."""
+    assert not isinstance(kind, PointerType)
+    if isinstance(kind, VectorType):
+        return f"{kind.elem.value}x{kind.lanes}"
+    return kind.value
+
+
+def _moved(pointer: Expr, kind: VectorType) -> str:
+    """What crt/vector.h's loads and stores of a vector are called after."""
+    elem = pointer_type(pointer).elem
+    suffix = "" if elem is kind.elem else f"_{elem.value}"
+    return f"{_name(kind)}{suffix}"
 
 
 def expression(expr: Expr) -> str:
@@ -69,7 +89,9 @@ def _print(expr: Expr) -> tuple[str, int]:
         case Load(pointer, index):
             return f"{_inner(pointer, _ATOM)}[{expression(index)}]", _ATOM
         case WideLoad(pointer, index, dtype):
-            where = expression(Offset(pointer, index))
+            where = expression(offset(pointer, index))
+            if isinstance(dtype, VectorType):
+                return f"crt_load_{_moved(pointer, dtype)}({where})", _ATOM
             return f"crt_load_{dtype.value}({where})", _ATOM
         case Row(index):
             return f"p[{expression(index)}]", _ATOM
@@ -85,11 +107,11 @@ def _print(expr: Expr) -> tuple[str, int]:
         case Select(condition, a, b):
             parts = (_inner(e, _TERNARY + 1) for e in (condition, a, b))
             return "{} ? {} : {}".format(*parts), _TERNARY
-        case Cast(value, dtype):
+        case Cast(value, DType() as dtype):
             return f"({dtype.c}){_inner(value, _UNARY)}", _UNARY
         case Bitcast(value, dtype):
-            assert isinstance(value.type, DType)
-            text = f"crt_{value.type.value}_as_{dtype.value}({expression(value)})"
+            names = f"crt_{_name(value.type)}_as_{_name(dtype)}"
+            text = f"{names}({expression(value)})"
             return text, _ATOM
         case Call(intrin, args):
             texts = [expression(arg) for arg in args]
@@ -137,6 +159,10 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
             return _wrapped(f"{head} {expression(value)};", depth)
         case Assign(var, value):
             return _assign(var, value, depth)
+        case Store(pointer, index, value) if isinstance(value.type, VectorType):
+            where = expression(offset(pointer, index))
+            name = f"{pad}crt_store_{_moved(pointer, value.type)}"
+            return _wrapped(f"{name}({where}, {expression(value)});", depth)
         case Store(pointer, index, value):
             target = expression(Load(pointer, index))
             return _wrapped(f"{pad}{target} = {expression(value)};", depth)

@@ -6,11 +6,11 @@ Knows nothing of models, tables or targets.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pybuild.dtype import DType
+from pybuild.emit.llvm_declared import literal
 from pybuild.loop import (
     COMPARISONS,
     Assign,
@@ -24,6 +24,8 @@ from pybuild.loop import (
     Func,
     If,
     Intrin,
+    Lane,
+    Lanes,
     Let,
     Load,
     Offset,
@@ -35,6 +37,7 @@ from pybuild.loop import (
     Store,
     Type,
     Var,
+    VectorType,
     WideLoad,
     const,
     pointer_type,
@@ -57,16 +60,9 @@ _ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 
 def llvm_type(kind: Type) -> str:
     """The LLVM spelling of a type."""
+    if isinstance(kind, VectorType):
+        return f"<{kind.lanes} x {_BITS[kind.elem]}>"
     return "ptr" if isinstance(kind, PointerType) else _BITS[kind]
-
-
-def literal(value: int | float, dtype: DType) -> str:
-    """The LLVM spelling of a number."""
-    if dtype.is_float:
-        # LLVM writes a float as the bits of the double of the same value
-        rounded = struct.unpack("<f", struct.pack("<f", value))[0]
-        return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
-    return str(int(value))
 
 
 @dataclass
@@ -165,36 +161,6 @@ def _parameter(var: Var, in_place: bool) -> str:
     return f"{word} %{var.name}"
 
 
-_INSTRUCTIONS = (
-    ("dsp", "llvm.arm.smlad", 3),
-    ("dsp", "llvm.arm.smlabb", 3),
-    ("dsp", "llvm.arm.smlatt", 3),
-    ("dsp", "llvm.arm.sxtb16", 1),
-    ("dsp", "llvm.fshr.i32", 3),
-)
-
-
-def declarations(features: frozenset[str] = frozenset()) -> str:
-    """What every module with kernels declares."""
-    kinds = ("i32", "i64")
-    lines = [
-        f"declare {k} @llvm.{op}.{k}({k}, {k})"
-        for op in ("smin", "smax")
-        for k in kinds
-    ]
-    for feature, name, count in _INSTRUCTIONS:
-        if feature in features:
-            lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
-    # what kernels read and what they write never overlap, unless in place
-    lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
-    lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]
-    # in place, each turn of an innermost loop touches only its own elements
-    lines += ["!6 = distinct !{}", "!7 = distinct !{!7, !8}"]
-    lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}']
-    lines += ["!9 = distinct !{!9, !10}", '!10 = !{!"llvm.loop.unroll.disable"}', ""]
-    return "\n".join(lines)
-
-
 def _reassigned(func: Func) -> frozenset[str]:
     return frozenset(s.var.name for s in statements(func.body) if isinstance(s, Assign))
 
@@ -221,10 +187,24 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
             text = _expr(printer, value, scope)
             slot = scope[var.name][0]
             printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
+        case Store(pointer, index, Call(intrin, args)) if (
+            intrin.stages and intrin.feature in printer.features
+        ):
+            where = _element(printer, pointer, index, scope)
+            rows = [f"{llvm_type(a.type)} {_expr(printer, a, scope)}" for a in args]
+            given = ", ".join([f"ptr {where}", *rows])
+            for stage in range(intrin.stages):
+                call = f"  call void @{intrin.llvm}({given}, i32 {stage})"
+                printer.lines.append(call)
         case Store(pointer, index, value):
-            kind = _memory_type(pointer_type(pointer).elem)
+            elem = pointer_type(pointer).elem
+            kind = _memory_type(elem)
             text = _expr(printer, value, scope)
             where = _element(printer, pointer, index, scope)
+            if isinstance(value.type, VectorType):
+                there = replace(value.type, elem=elem)
+                text = _resized(printer, text, value.type, there)
+                kind, where = llvm_type(there), f"{where}, align {elem.bytes}"
             printer.lines.append(f"  store {kind} {text}, ptr {where}{printer.writes}")
         case For():
             _for(printer, stmt, scope)
@@ -296,6 +276,12 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
         case WideLoad(pointer, index, dtype, align):
             where = _element(printer, pointer, index, scope)
             alias = printer.writes if pointer_type(pointer).writable else printer.reads
+            if isinstance(dtype, VectorType):
+                elem = pointer_type(pointer).elem
+                there = replace(dtype, elem=elem)
+                at = f"ptr {where}, align {elem.bytes}{alias}"
+                text = printer.emit(f"load {llvm_type(there)}, {at}")
+                return _resized(printer, text, there, dtype)
             at = f"ptr {where}, align {align}{alias}"
             return printer.emit(f"load {_memory_type(dtype)}, {at}")
         case Row(index):
@@ -312,7 +298,10 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             left, right = _expr(printer, a, scope), _expr(printer, b, scope)
             word = llvm_type(expr.type)
             return printer.emit(f"select i1 {test}, {word} {left}, {word} {right}")
-        case Cast(value, dtype):
+        case Cast(value, VectorType() as kind):
+            assert isinstance(value.type, VectorType)
+            return _resized(printer, _expr(printer, value, scope), value.type, kind)
+        case Cast(value, DType() as dtype):
             return _cast(
                 printer, _expr(printer, value, scope), scalar_type(value), dtype
             )
@@ -320,9 +309,14 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             text = _expr(printer, value, scope)
             word = llvm_type(value.type)
             return printer.emit(f"bitcast {word} {text} to {llvm_type(dtype)}")
+        case Lane(vector, index):
+            text = f"{llvm_type(vector.type)} {_expr(printer, vector, scope)}"
+            return printer.emit(f"extractelement {text}, i32 {index}")
+        case Lanes(parts):
+            return _lanes(printer, expr.type, [_expr(printer, p, scope) for p in parts])
         case Call(intrin, args):
             values = [_expr(printer, arg, scope) for arg in args]
-            if intrin.llvm and intrin.feature in printer.features:
+            if intrin.llvm and intrin.feature in {"", *printer.features}:
                 return _instruction(printer, intrin, values)
             inner: _Scope = {
                 p.name: (v, False) for p, v in zip(intrin.params, values, strict=True)
@@ -338,8 +332,29 @@ def _instruction(printer: _Printer, intrin: Intrin, values: list[str]) -> str:
         first = f"i32 {values[0]}"
         turned = f"call i32 @llvm.fshr.i32({first}, {first}, i32 {intrin.rotate})"
         values = [printer.emit(turned), *values[1:]]
-    args = ", ".join(f"i32 {value}" for value in values)
-    return printer.emit(f"call i32 @{intrin.llvm}({args})")
+    types = [llvm_type(param.type) for param in intrin.params]
+    args = [f"{kind} {value}" for kind, value in zip(types, values, strict=True)]
+    args = [*(f"i32 {n}" for n in intrin.lead), *args]
+    args += [f"i32 {n}" for n in intrin.trail]
+    result = llvm_type(intrin.result.type)
+    return printer.emit(f"call {result} @{intrin.llvm}({', '.join(args)})")
+
+
+def _lanes(printer: _Printer, kind: VectorType, values: list[str]) -> str:
+    """A vector of scalars."""
+    elem, made = _BITS[kind.elem], "poison"
+    for index, value in enumerate(values):
+        text = f"insertelement {llvm_type(kind)} {made}, {elem} {value}, i32 {index}"
+        made = printer.emit(text)
+    return made
+
+
+def _resized(printer: _Printer, text: str, a: VectorType, b: VectorType) -> str:
+    """A vector with lanes of another width."""
+    if a.elem is b.elem:
+        return text
+    how = "sext" if a.elem.bytes < b.elem.bytes else "trunc"
+    return printer.emit(f"{how} {llvm_type(a)} {text} to {llvm_type(b)}")
 
 
 def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> str:
@@ -353,7 +368,8 @@ def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> st
             order = (left, right) if op == "min" else (right, left)
             test = printer.emit(f"fcmp olt float {order[0]}, {order[1]}")
             return printer.emit(f"select i1 {test}, float {left}, float {right}")
-        call = f"call {name} @llvm.s{op}.{name}({name} {left}, {name} {right})"
+        short = name.replace("<", "v").replace(" x ", "").strip(">")
+        call = f"call {name} @llvm.s{op}.{short}({name} {left}, {name} {right})"
         return printer.emit(call)
     table = _FLOAT if is_float else _INTEGER
     return printer.emit(f"{table[op]} {name} {left}, {right}")

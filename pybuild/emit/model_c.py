@@ -25,7 +25,7 @@ from pybuild.emit.tables import (
 )
 from pybuild.kernels.external import External
 from pybuild.loop import Func, Intrin, const
-from pybuild.loop_verify import intrins
+from pybuild.loop_verify import has_vectors, intrins
 
 _PER_LINE = {1: 12, 2: 8, 4: 6, 8: 3}
 
@@ -52,6 +52,7 @@ def model_file(tables: Tables, banner: str) -> str:
     name = tables.name
     parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"']
     parts += ['#include "crt/lockstep.h"'] if tables.links else []
+    parts += _vectors(tables.kernels)
     parts += ['#include "crt/lz4.h"', ""] if tables.unpacks else [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
@@ -113,9 +114,16 @@ def number_lines(array: Array) -> list[str]:
 
 def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:
     """Kernels that the models of an image share."""
-    head = [banner, '#include "crt/abi.h"', '#include "crt/intrin.h"', ""]
+    head = [banner, '#include "crt/abi.h"', '#include "crt/intrin.h"']
+    head += [*_vectors(funcs), ""]
     heads = [f"crt_kernel {func.name};" for func, _ in funcs]
     return "\n".join([*head, *heads, "", *kernels(funcs, "")]).rstrip() + "\n"
+
+
+def _vectors(funcs: Sequence[tuple[Func, str]]) -> list[str]:
+    """The header of kernels with vectors, if some are."""
+    some = any(has_vectors(func) for func, _ in funcs)
+    return ['#include "crt/vector.h"'] if some else []
 
 
 def kernels(funcs: Sequence[tuple[Func, str]], linkage: str) -> list[str]:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.external import llvm_declarations, llvm_function
-from pybuild.emit.llvm import declarations, function, literal
+from pybuild.emit.llvm import function
+from pybuild.emit.llvm_declared import declarations, literal
 from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 from pybuild.kernels.external import External
 from pybuild.loop import Func

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pybuild.dtype import DType
 from pybuild.kernels.candidate import Candidate
 from pybuild.loop import (
     Assign,
@@ -94,7 +95,7 @@ def _expr(expr: Expr, known: _Known) -> Expr:
             return binary(op, _expr(a, known), _expr(b, known))
         case Select(condition, a, b):
             return select(*(_expr(e, known) for e in (condition, a, b)))
-        case Cast(value, dtype):
+        case Cast(value, DType() as dtype):
             return cast(_expr(value, known), dtype)
         case Bitcast(value, dtype):
             return Bitcast(_expr(value, known), dtype)

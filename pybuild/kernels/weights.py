@@ -64,8 +64,16 @@ def fixed(node: Node, graph: Graph) -> bool:
 
 def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
     """Whether a layer may have kernels on pairs of int16: int8, weights known."""
-    is_int8 = graph.tensor(node.output).dtype is DType.INT8
-    return "dsp" in target.features and is_int8 and fixed(node, graph)
+    return "dsp" in target.features and _known_int8(node, graph)
+
+
+def takes_vectors(node: Node, graph: Graph, target: Target) -> bool:
+    """Whether a layer may have kernels on vectors of bytes: int8, weights known."""
+    return "mve" in target.features and _known_int8(node, graph)
+
+
+def _known_int8(node: Node, graph: Graph) -> bool:
+    return graph.tensor(node.output).dtype is DType.INT8 and fixed(node, graph)
 
 
 def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:

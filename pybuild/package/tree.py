@@ -87,7 +87,7 @@ def _with_builds(
 ) -> dict[str, Content]:
     """Adds the runtime, the build files, and the example from its template `main`."""
     files = dict(generated)
-    files |= _runtime(models)
+    files |= _runtime(models, generated)
     sources = [n for n in sorted(files) if n.endswith(".c")]
     objects = [n for n in sorted(files) if n.endswith(".o")]
     values = {
@@ -111,8 +111,10 @@ def _with_builds(
     return files
 
 
-def _runtime(models: Sequence[Tables]) -> dict[str, str]:
-    """The part of crt that a model needs: its sources and what they include."""
+def _runtime(
+    models: Sequence[Tables], generated: Mapping[str, Content]
+) -> dict[str, str]:
+    """The part of crt that models need: its sources, and what all files include."""
     needed = (
         *_NEEDED,
         *(_WITH_PARAMETERS if any(m.parameters for m in models) else ()),
@@ -126,6 +128,7 @@ def _runtime(models: Sequence[Tables]) -> dict[str, str]:
         if path.stem in needed
     }
     waiting = ['#include "crt/intrin.h"', *files.values()]
+    waiting += (text for text in generated.values() if isinstance(text, str))
     while waiting:
         for name in re.findall(r'#include "crt/(\w+\.h)"', waiting.pop()):
             if f"crt/include/crt/{name}" not in files:

@@ -43,7 +43,7 @@ LLVM = {
     "cortex-m55": Llvm(
         "thumbv8.1m.main-unknown-none-gnueabihf",
         "cortex-m55",
-        "+dsp,+fp-armv8d16,+mve.fp",
+        "+dsp,+fp-armv8d16,+mve,+mve.fp",
     ),
     "rv32imc": Llvm("riscv32-unknown-none-elf", "generic-rv32", "+m,+c", "ilp32"),
 }

@@ -20,6 +20,7 @@ class Target:
                                "dsp": pairs of int16, words at any address
                                "mulhi": the high half of a product
                                "signed_bytes": loads of them near a pointer
+                               "mve": vectors of 16 bytes
     operators  what it can compute; None: everything
     pace       time that one of a kernel's estimated instructions takes
     copy_pace, copy_start      time to move a byte to or from it, and to begin
@@ -52,7 +53,7 @@ TARGETS = {
         Target("cortex-m0", sums=((4, 1),), row_sums=3),
         Target("cortex-m3", sums=((4, 2), (4, 1)), row_sums=5, features=_MULTIPLY),
         *(Target(n, features=_DSP) for n in ("cortex-m4", "cortex-m7", "cortex-m33")),
-        Target("cortex-m55", features=_MULTIPLY),
+        Target("cortex-m55", features=_MULTIPLY | {"mve"}),
         Target(
             "rv32imc",
             sums=((4, 3), (4, 2), (8, 1), (4, 1)),

@@ -17,6 +17,7 @@
 #include "crt/timing.h"
 #include "crt/types.h"
 #include "crt/unpack.h"
+#include "crt/vector.h"
 #include "crt/weights.h"
 
 #include "crt/abi.h"
@@ -37,6 +38,7 @@
 #include "crt/timing.h"
 #include "crt/types.h"
 #include "crt/unpack.h"
+#include "crt/vector.h"
 #include "crt/weights.h"
 
 int main()

@@ -19,6 +19,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit import c as c_printer
 from pybuild.emit import llvm as llvm_printer
+from pybuild.emit.llvm_declared import declarations
 from pybuild.kernels.candidate import Candidate, RowAccess
 from pybuild.loop import Func, Intrin
 from pybuild.loop_verify import intrins
@@ -237,9 +238,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     text = "\n".join(llvm_printer.function(func) for func in funcs)
     head = f'target triple = "{machine.triple}"\n'
     head += f'target datalayout = "{machine.target_data}"\n'
-    text = (
-        f"{head}{text}\n{llvm_printer.declarations()}attributes #0 = {{ nounwind }}\n"
-    )
+    text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -258,7 +257,7 @@ def c_source(funcs: Sequence[Func]) -> str:
     for func in funcs:
         for intrin in intrins(func):
             assert needed.setdefault(intrin.name, intrin) == intrin, intrin.name
-    parts = ['#include "crt/abi.h"', '#include "crt/intrin.h"']
+    parts = ['#include "crt/abi.h"', '#include "crt/vector.h"']
     parts += ["#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", ""]
     parts += [c_printer.inline_function(i) for i in needed.values() if i.c is None]
     parts += [c_printer.function(func) for func in funcs]

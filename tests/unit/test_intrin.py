@@ -15,6 +15,7 @@ import pytest
 
 from pybuild.emit import c
 from pybuild.emit import llvm as printer
+from pybuild.emit.llvm_declared import declarations
 from pybuild.kernels import intrin
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, RowAccess
@@ -181,7 +182,7 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     )
     jobs = _jobs()
     text = "\n".join(printer.function(j.candidate.func, features=DSP) for j, _ in jobs)
-    text = f'target triple = "{machine.triple}"\n{text}\n{printer.declarations(DSP)}'
+    text = f'target triple = "{machine.triple}"\n{text}\n{declarations(DSP)}'
     module = llvm.parse_assembly(f"{text}attributes #0 = {{ nounwind }}\n")
     module.verify()
     kernels = tmp_path / "kernels.o"

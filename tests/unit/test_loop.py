@@ -6,6 +6,7 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.emit import c, llvm
+from pybuild.emit.llvm_declared import declarations
 from pybuild.kernels.builder import Builder
 from pybuild.loop import (
     FLOAT32,
@@ -82,7 +83,7 @@ def test_llvm_text_parses() -> None:
     import llvmlite.binding as binding
 
     binding.initialize_native_target()
-    text = llvm.function(doubled()) + llvm.declarations()
+    text = llvm.function(doubled()) + declarations()
     binding.parse_assembly(text).verify()
     assert "define void @doubled(ptr noalias readonly %p" in text
 

@@ -1,0 +1,250 @@
+/* crt/vector.h: the vectors that kernels for Cortex-M55 are written in; with
+ * Helium (MVE) an operation is an instruction or two, elsewhere a loop.
+ * Knows no model. Pointers may have any alignment, but to int32 that of int32.
+ */
+#ifndef CRT_VECTOR_H
+#define CRT_VECTOR_H
+
+#include "crt/intrin.h"
+
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+
+typedef int8x16_t crt_int8x16;
+typedef int32x4_t crt_int32x4;
+typedef int8x16x4_t crt_int8x64;
+#else
+/* Values like int8_t, so typedefs like it. */
+typedef struct {
+    int8_t lane[16];
+} crt_int8x16;
+typedef struct {
+    int32_t lane[4];
+} crt_int32x4;
+typedef struct {
+    crt_int8x16 val[4];
+} crt_int8x64;
+
+#endif
+
+/* gcc would load all bytes of a kernel first, and run out of registers: what is
+ * volatile stays in the order in which it is written. */
+#if defined(__ARM_FEATURE_MVE) && !defined(__clang__)
+#define CRT_MVE_ASM 1
+#endif
+
+CRT_INLINE crt_int8x16 crt_load_int8x16(const int8_t *from)
+{
+#if defined(CRT_MVE_ASM)
+    crt_int8x16 v;
+    __asm__ volatile("vldrb.8 %q0, %1"
+                     : "=w"(v)
+                     : "Ux"(*(const crt_int8x16 *)from));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
+    return vldrbq_s8(from);
+#else
+    crt_int8x16 v;
+    CRT_COPY(&v, from, sizeof v);
+    return v;
+#endif
+}
+
+CRT_INLINE crt_int32x4 crt_load_int32x4(const int32_t *from)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrwq_s32(from);
+#else
+    crt_int32x4 v;
+    CRT_COPY(&v, from, sizeof v);
+    return v;
+#endif
+}
+
+/* Four bytes, each in a lane. */
+CRT_INLINE crt_int32x4 crt_load_int32x4_int8(const int8_t *from)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrbq_s32(from);
+#else
+    crt_int32x4 v;
+    for (int i = 0; i < 4; i++)
+        v.lane[i] = from[i];
+    return v;
+#endif
+}
+
+CRT_INLINE void crt_store_int8x16(int8_t *to, crt_int8x16 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrbq_s8(to, v);
+#else
+    CRT_COPY(to, &v, sizeof v);
+#endif
+}
+
+/* The low byte of each lane. */
+CRT_INLINE void crt_store_int32x4_int8(int8_t *to, crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrbq_s32(to, v);
+#else
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t)v.lane[i];
+#endif
+}
+
+CRT_INLINE void crt_store_int32x4(int32_t *to, crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrwq_s32(to, v);
+#else
+    CRT_COPY(to, &v, sizeof v);
+#endif
+}
+
+/* The first byte of each of four rows, then the second, ... */
+CRT_INLINE void crt_store_int8x64(int8_t *to, crt_int8x64 rows)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vst4q_s8(to, rows);
+#else
+    for (int i = 0; i < 64; i++)
+        to[i] = rows.val[i % 4].lane[i / 4];
+#endif
+}
+
+CRT_INLINE crt_int8x64 crt_zip4(crt_int8x16 a, crt_int8x16 b, crt_int8x16 c,
+                                crt_int8x16 d)
+{
+    crt_int8x64 rows = {{a, b, c, d}};
+    return rows;
+}
+
+/* The same bits as bytes. */
+CRT_INLINE crt_int8x16 crt_int32x4_as_int8x16(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s8_s32(v);
+#else
+    crt_int8x16 bytes;
+    CRT_COPY(&bytes, &v, sizeof bytes);
+    return bytes;
+#endif
+}
+
+/* The words so many bytes behind `from`. */
+CRT_INLINE crt_int32x4 crt_gather4(const int32_t *from, crt_int32x4 bytes)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrwq_gather_offset_s32(from, vreinterpretq_u32_s32(bytes));
+#else
+    for (int i = 0; i < 4; i++)
+        bytes.lane[i] = from[bytes.lane[i] / 4];
+    return bytes;
+#endif
+}
+
+CRT_INLINE crt_int32x4 crt_lanes(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+#if defined(__ARM_FEATURE_MVE)
+    crt_int32x4 v = vuninitializedq_s32();
+    v = vsetq_lane_s32(a, v, 0);
+    v = vsetq_lane_s32(b, v, 1);
+    v = vsetq_lane_s32(c, v, 2);
+    return vsetq_lane_s32(d, v, 3);
+#else
+    crt_int32x4 v = {{a, b, c, d}};
+    return v;
+#endif
+}
+
+/* acc + the sum of all x * w */
+CRT_INLINE int32_t crt_dot16(int32_t acc, crt_int8x16 x, crt_int8x16 w)
+{
+#if defined(CRT_MVE_ASM)
+    if (__builtin_constant_p(acc) && acc == 0)
+        __asm__ volatile("vmladav.s8 %0, %q1, %q2"
+                         : "=Te"(acc)
+                         : "w"(x), "w"(w));
+    else
+        __asm__ volatile("vmladava.s8 %0, %q1, %q2"
+                         : "+Te"(acc)
+                         : "w"(x), "w"(w));
+    return acc;
+#elif defined(__ARM_FEATURE_MVE)
+    return vmladavaq_s8(acc, x, w);
+#else
+    for (int i = 0; i < 16; i++)
+        acc += x.lane[i] * w.lane[i];
+    return acc;
+#endif
+}
+
+/* In each lane: acc * 256 + offset. */
+CRT_INLINE crt_int32x4 crt_scale4(crt_int32x4 acc, crt_int32x4 offset)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vmlaq_n_s32(offset, acc, 256);
+#else
+    for (int i = 0; i < 4; i++)
+        acc.lane[i] = acc.lane[i] * 256 + offset.lane[i];
+    return acc;
+#endif
+}
+
+/* In each lane: v + plus, and where v is negative + minus. */
+CRT_INLINE crt_int32x4 crt_correct4(crt_int32x4 v, crt_int32x4 plus,
+                                    crt_int32x4 minus)
+{
+#if defined(__ARM_FEATURE_MVE)
+    minus = vandq_s32(minus, vshrq_n_s32(v, 31));
+    return vaddq_s32(vaddq_s32(v, plus), minus);
+#else
+    for (int i = 0; i < 4; i++)
+        v.lane[i] += plus.lane[i] + (v.lane[i] < 0 ? minus.lane[i] : 0);
+    return v;
+#endif
+}
+
+/* In each lane: the high half of the product. */
+CRT_INLINE crt_int32x4 crt_mulhi4(crt_int32x4 x, crt_int32x4 w)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vmulhq_s32(x, w);
+#else
+    for (int i = 0; i < 4; i++)
+        x.lane[i] = crt_mulhi(x.lane[i], w.lane[i]);
+    return x;
+#endif
+}
+
+/* In each lane: v + n. */
+CRT_INLINE crt_int32x4 crt_add4(crt_int32x4 v, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vaddq_n_s32(v, n);
+#else
+    for (int i = 0; i < 4; i++)
+        v.lane[i] += n;
+    return v;
+#endif
+}
+
+/* In each lane: v >> shift, held within low and high. */
+CRT_INLINE crt_int32x4 crt_narrow4(crt_int32x4 v, int32_t shift, int32_t low,
+                                   int32_t high)
+{
+#if defined(__ARM_FEATURE_MVE)
+    v = vmaxq_s32(vshlq_r_s32(v, -shift), vdupq_n_s32(low));
+    return vminq_s32(v, vdupq_n_s32(high));
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t value = crt_max_int32(v.lane[i] >> shift, low);
+        v.lane[i] = crt_min_int32(value, high);
+    }
+    return v;
+#endif
+}
+
+#endif

@@ -1,0 +1,58 @@
+"""What every LLVM module with kernels declares, and how it spells numbers."""
+
+from __future__ import annotations
+
+import struct
+
+from pybuild.dtype import DType
+
+
+def literal(value: int | float, dtype: DType) -> str:
+    """The LLVM spelling of a number."""
+    if dtype.is_float:
+        # LLVM writes a float as the bits of the double of the same value
+        rounded = struct.unpack("<f", struct.pack("<f", value))[0]
+        return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+    return str(int(value))
+
+
+_INSTRUCTIONS = (
+    ("dsp", "llvm.arm.smlad", 3),
+    ("dsp", "llvm.arm.smlabb", 3),
+    ("dsp", "llvm.arm.smlatt", 3),
+    ("dsp", "llvm.arm.sxtb16", 1),
+    ("dsp", "llvm.fshr.i32", 3),
+)
+
+_VECTOR_INSTRUCTIONS = (
+    "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
+    "declare <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32>, <4 x i32>, i32)",
+    "declare <4 x i32> @llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32"
+    "(ptr, <4 x i32>, i32, i32, i32)",
+    "declare void @llvm.arm.mve.vst4q.p0.v16i8"
+    "(ptr, <16 x i8>, <16 x i8>, <16 x i8>, <16 x i8>, i32)",
+)
+
+
+def declarations(features: frozenset[str] = frozenset()) -> str:
+    """What every module with kernels declares."""
+    kinds = (("i32", "i32"), ("i64", "i64"), ("v4i32", "<4 x i32>"))
+    lines = [
+        f"declare {k} @llvm.{op}.{short}({k}, {k})"
+        for op in ("smin", "smax")
+        for short, k in kinds
+    ]
+    lines.append("declare i32 @llvm.vector.reduce.add.v16i32(<16 x i32>)")
+    if "mve" in features:
+        lines += _VECTOR_INSTRUCTIONS
+    for feature, name, count in _INSTRUCTIONS:
+        if feature in features:
+            lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
+    # what kernels read and what they write never overlap, unless in place
+    lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
+    lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]
+    # in place, each turn of an innermost loop touches only its own elements
+    lines += ["!6 = distinct !{}", "!7 = distinct !{!7, !8}"]
+    lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}']
+    lines += ["!9 = distinct !{!9, !10}", '!10 = !{!"llvm.loop.unroll.disable"}', ""]
+    return "\n".join(lines)

@@ -1,0 +1,347 @@
+"""The code of conv_mve.py's kernels: a patch of bytes, then dot products.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pybuild.kernels.affine import Affine
+from pybuild.kernels.affine_mve import VectorFinish
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.vectors import DOT16, LANES, bytes_at, words_at
+from pybuild.kernels.window import Bound, Window
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    minimum,
+    offset,
+)
+
+STEP = 16  # bytes of a vector
+WRITTEN_OUT = 4  # steps, at most
+HELD = 4  # vectors of pixels that stay in registers
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it."""
+
+    window: Window
+    ending: Affine
+    x_zero: int
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        w = self.window
+        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def pixels(self) -> int:
+        """Of a row, done together."""
+        return min(2, self.window.out_width)
+
+    @property
+    def written_out(self) -> bool:
+        return self.steps <= WRITTEN_OUT
+
+    @property
+    def tail(self) -> bool:
+        """The last vector reaches back into the one before."""
+        return self.direct and self.taps % STEP > 0
+
+    @property
+    def direct(self) -> bool:
+        """Vectors are loaded from the row itself."""
+        return self.window.pointwise and self.taps >= STEP
+
+    @property
+    def steps(self) -> int:
+        return -(-self.taps // STEP)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The tap of every byte that is multiplied; -1: its weight is 0."""
+        whole = self.taps - self.taps % STEP
+        order = list(range(whole))
+        if self.tail:
+            back = self.taps - STEP
+            order += [t if t >= whole else -1 for t in range(back, self.taps)]
+        elif self.taps % STEP:
+            order += [*range(whole, self.taps)]
+            order += [-1] * (-len(order) % STEP)
+        return tuple(order)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch."""
+        return 0 if self.direct else self.pixels * self.steps * STEP
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "conv2d_mve" if self.pixels > 1 else "dense_mve",
+            "rest" if w.out_width % self.pixels else "",
+            w.key,
+            "" if self.direct else _form(self.run),
+            _form(w.channels) if w.padded else "",
+            "columns" if not self.direct and w.dilation_w > 1 else "",
+            self.dot_key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def dot_key(self) -> str:
+        """What distinguishes the code of the sums of two layers."""
+        odd = self.window.out_channels % 4
+        parts = (
+            f"by{self.steps}" if self.written_out else "",
+            "tail" if self.tail else "",
+            "odd" if odd else "",
+            self.ending.key,
+        )
+        return "_".join(p for p in parts if p)
+
+
+def _form(count: int) -> str:
+    """How so many bytes are copied: in a loop of vectors, or written out."""
+    if count < STEP:
+        return f"run{count}"
+    return "overlapping" if count % STEP else "vectors"
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), four channels at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; ends of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", g.rows + 1, INT8)
+        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.steps = k.arg("steps", layer.steps)
+        self.finish = VectorFinish(k, layer.ending)
+        self.pitch: Expr = g.channels * g.stride
+        if not layer.direct:
+            self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
+            self.pitch = self.steps * STEP
+        if layer.window.padded:
+            self.x_zero = k.arg("x_zero", layer.x_zero)
+        self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
+        self.run: Expr = const(layer.run)
+        if layer.run >= STEP:
+            self.run = g.channels
+            if layer.window.dilation_w == 1:
+                self.run = g.channels * g.kernel_w
+
+    def write(self) -> Builder:
+        k, g = self.k, self.g
+        if self.layer.run >= STEP and not self.layer.direct:
+            self.run = k.let("run", self.run)
+        n = self.layer.pixels
+        if self.layer.direct:
+            with self._part(n, k.row("row", 1, INT8), self.y, whole_row=True) as given:
+                self._row(given)
+            return k
+        with k.loop("ox", g.out_width, 0, n) as ox:
+            if not self._rest:
+                self._patches(n, ox)
+                return k
+            with k.when(const(n) <= g.out_width - ox):
+                self._patches(n, ox)
+            with k.otherwise():
+                self._patches(1, ox)
+        return k
+
+    def _patches(self, pixels: int, ox: Expr) -> None:
+        """The bytes of some windows, each in a patch, and then their sums."""
+        self._gather(pixels, ox)
+        y = offset(self.y, ox * self.out_channels)
+        with self._part(pixels, self.patch, y) as given:
+            self._blocks(pixels, given)
+
+    def _row(self, given: dict[str, Var]) -> None:
+        """The pixels of a row, which are read where they lie."""
+        k, n = self.k, self.layer.pixels
+        width, pitch = given["out_width"], given["pitch"]
+        at, to = k.let("pixel", given["x"]), k.let("to", given["y"])
+        whole: Expr = k.let("whole", width - width % n) if self._rest else width
+        with k.loop("ox", whole, 0, n):
+            self._blocks(n, {**given, "x": at, "y": to})
+            k.assign(at, offset(at, pitch * n))
+            k.assign(to, offset(to, given["out_channels"] * n))
+        if self._rest:
+            self._blocks(1, {**given, "x": at, "y": to})
+
+    @property
+    def _rest(self) -> bool:
+        return self.layer.window.out_width % self.layer.pixels > 0
+
+    def _gather(self, pixels: int, ox: Expr) -> None:
+        k, g, w = self.k, self.g, self.layer.window
+        x0 = k.let("x0", ox * g.stride - g.left)
+        if not w.padded:
+            self._inside(pixels, x0)
+            return
+        span = (g.kernel_w - 1) * g.dilation_w + 1
+        room = g.width - span - g.stride * (pixels - 1) - x0
+        with k.when(const(0) <= minimum(x0, room)):
+            self._inside(pixels, x0)
+        with k.otherwise(), k.loop("i", pixels) as i:
+            to = k.let("to", offset(self.patch, self.pitch * i))
+            self._columns(k.let("begin", x0 + g.stride * i), to)
+
+    def _inside(self, pixels: int, x0: Expr) -> None:
+        """Windows that lie in the row."""
+        k, g = self.k, self.g
+        begin = k.let("begin", x0 * g.channels)
+        patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
+        to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
+        step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            x = k.let("x", offset(row, begin + kx * (g.dilation_w * g.channels)))
+            for i, patch in enumerate(to):
+                source = k.let(f"x{i}", offset(x, step * i))
+                self._copy(source, patch, self.run, self.layer.run)
+
+    def _columns(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, column by column."""
+        k, g = self.k, self.g
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
+            row = k.row("row", ky * g.dilation_h + 1, INT8)
+            column = k.let("column", x0 + kx * g.dilation_w)
+            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
+                x = k.let("x", offset(row, column * g.channels))
+                self._copy(x, to, g.channels, self.layer.window.channels)
+            with k.otherwise():
+                with k.loop("c", g.channels, rolled=True) as c:
+                    k.store(to, c, cast(self.x_zero, INT8))
+                k.assign(to, offset(to, g.channels))
+
+    def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
+        """`count` bytes; `known`: as many, of which the code may depend on the form.
+
+        The last vector, or word, may reach back into the one before.
+        """
+        k = self.k
+        if known >= STEP:
+            with k.loop("at", count - (STEP - 1), 0, STEP, rolled=True) as at:
+                k.store(to, at, bytes_at(x, at))
+            if known % STEP:
+                k.store(to, count - STEP, bytes_at(x, count - STEP))
+        elif known >= 4:
+            ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
+            for at_byte in ends:
+                k.store(to, at_byte, words_at(x, at_byte))
+        else:
+            for at_byte in range(known):
+                k.store(to, at_byte, load(x, at_byte))
+        k.assign(to, offset(to, count if known >= STEP else known))
+
+    @contextmanager
+    def _part(
+        self, pixels: int, x: Expr, y: Expr, whole_row: bool = False
+    ) -> Iterator[dict[str, Var]]:
+        """All output channels of some pixels, in a function of their own."""
+        k, layer, finish = self.k, self.layer, self.finish
+        given: dict[str, Expr] = {
+            "x": x,
+            "weights": self.weights,
+            "ends": self.ends,
+            "y": y,
+            "out_channels": self.out_channels,
+            "pitch": self.pitch,
+            **({"out_width": self.g.out_width} if whole_row else {}),
+            **({} if layer.written_out else {"steps": self.steps}),
+            **({"last": self.g.channels - STEP} if layer.tail else {}),
+            **finish.values,
+        }
+        row = "row_rest" if whole_row and self._rest else "row" if whole_row else ""
+        parts = ("dot_mve", row, str(pixels), layer.dot_key)
+        with k.part("_".join(p for p in parts if p), **given) as params:
+            inner = {p.name: p for p in params}
+            self.finish = finish.inside(inner)
+            yield inner
+        self.finish = finish
+
+    def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
+        """Four output channels at a time."""
+        k, layer, out_channels = self.k, self.layer, given["out_channels"]
+        w, ends = k.let("w", given["weights"]), k.let("end", given["ends"])
+        sources = [given["x"]]
+        if pixels > 1:
+            sources.append(k.let("second", offset(given["x"], given["pitch"])))
+        known: dict[int, list[Var]] = {}
+        if layer.steps * pixels <= HELD:
+            known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
+        with k.loop("channel", out_channels, 0, 4) as channel:
+            at = channel
+            if layer.window.out_channels % 4:
+                at = k.let("first", minimum(channel, out_channels - 4))
+            sums = [[k.let(f"acc{p}{c}", 0) for c in range(4)] for p in range(pixels)]
+            if layer.written_out:
+                for s in range(layer.steps):
+                    values = known.get(s) or self._vectors(s, sources, given)
+                    self._multiply(sums, values, w)
+            else:
+                self._loop(sums, sources, given, w)
+            for p, four in enumerate(sums):
+                value = self.finish.narrow(LANES(*four), ends)
+                k.store(given["y"], at + out_channels * p, value)
+            k.assign(ends, offset(ends, self.finish.words))
+
+    def _loop(
+        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
+    ) -> None:
+        k, tail = self.k, self.layer.tail
+        moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
+        steps = given["steps"] - 1 if tail else given["steps"]
+        with k.loop("step", steps, rolled=True):
+            self._multiply(sums, [k.let("values", bytes_at(x)) for x in moving], w)
+            for x in moving:
+                k.assign(x, offset(x, STEP))
+        if tail:
+            self._multiply(sums, self._vectors(self.layer.steps - 1, sources, given), w)
+
+    def _vectors(
+        self, step: int, sources: list[Var], given: dict[str, Var]
+    ) -> list[Var]:
+        """The bytes of one step, of each pixel."""
+        at: Expr = const(STEP * step)
+        if self.layer.tail and step == self.layer.steps - 1:
+            at = given["last"]
+        return [self.k.let("values", bytes_at(x, at)) for x in sources]
+
+    def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
+        k = self.k
+        for c in range(4):
+            weights = k.let("weight", bytes_at(w, STEP * c))
+            for four, x in zip(sums, values, strict=True):
+                k.assign(four[c], DOT16(four[c], x, weights))
+        k.assign(w, offset(w, 4 * STEP))

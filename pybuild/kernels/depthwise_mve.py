@@ -1,0 +1,67 @@
+"""int8 depthwise convolution on vectors of 16 bytes (VST4, VMLADAV).
+
+The rows under the window are woven into words, one for each pixel and channel; four
+words side by side, of one channel, are what a window or two are summed from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.conv_mve import known, table
+from pybuild.kernels.depthwise_mve_code import SIDE, Layer, kernel
+from pybuild.kernels.weights import constant
+from pybuild.kernels.window import Window
+from pybuild.targets.target import Target
+
+
+def pack(layer: Layer, weights: Array) -> Packed:
+    """Weights [KH, KW, C] as vectors of four columns, each of four rows, and before
+    each channel's the columns that are 0 for all windows but the first."""
+    w = layer.window
+    made = np.zeros((w.channels * SIDE + layer.lead, SIDE), np.int8)
+    for kx in range(w.kernel_w):
+        made[layer.lead + kx :: SIDE, : w.kernel_h][: w.channels] = weights[:, kx].T
+    return Packed("weights", made)
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    w = window
+    if w.out_channels != w.channels or w.channels < 4 or w.dilation_w > 1:
+        return []
+    if max(w.kernel_h, w.kernel_w) > SIDE or w.width * w.channels < 16:
+        return []
+    weights = constant(node, graph, 1)
+    found = known(node, graph, target, weights.reshape(-1, w.channels).T)
+    if found is None:
+        return []
+    made, ending, bias = found
+    layer = Layer(window, ending, made.x_zero)
+    k = kernel(layer)
+    images, bands = calls
+    woven = layer.columns * w.channels // 2
+    summed = w.out_width * w.channels * 7
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(pack(layer, weights), table(ending, bias)),
+            images=images,
+            bands=bands,
+            scratch=layer.scratch,
+            cost=images * bands * (woven + summed),
+        )
+    ]

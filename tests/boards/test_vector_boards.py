@@ -1,0 +1,74 @@
+"""Layers with kernels on vectors on the Cortex-M55 of mps3-an547: the same bits as
+numpy's, by C of every compiler and as an object of LLVM."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.dtype import Array
+from pybuild.graph import Graph, verify
+from pybuild.model import Model
+from pybuild.run.board.device import run_recorded
+from tests.boards.devices import device
+from tests.unit.kernel_cases import Case
+from tests.unit.vector_layers import OPERATORS, layer
+
+WAYS = [
+    ("gcc", "c"),
+    ("gcc", "obj"),
+    pytest.param("clang", "c", marks=pytest.mark.sweep),
+    pytest.param("zig", "c", marks=pytest.mark.sweep),
+    pytest.param("zig", "obj", marks=pytest.mark.sweep),
+]
+# between them: every ending, edge, remainder and form of copying
+SEEDS = range(9)
+
+
+def _cases() -> list[tuple[str, Case]]:
+    return [(f"{op}{seed}_", layer(op, seed)) for op in OPERATORS for seed in SEEDS]
+
+
+def _graph() -> Graph:
+    """All layers side by side, each with an input and an output of its own."""
+    nodes, tensors, constants = [], {}, {}
+    inputs, outputs = [], []
+    for mark, one in _cases():
+        for name, tensor in one.graph.tensors.items():
+            tensors[mark + name] = replace(tensor, name=mark + name)
+        constants |= {mark + n: a for n, a in one.graph.constants.items()}
+        names = tuple(mark + n for n in one.node.inputs)
+        nodes.append(
+            replace(one.node, name=mark + "layer", inputs=names, outputs=(mark + "y",))
+        )
+        inputs.append(names[0])
+        outputs.append(mark + "y")
+    made = Graph("layers", "layers.test", tuple(nodes), tensors, tuple(inputs),
+                 tuple(outputs), constants)  # fmt: skip
+    verify(made)
+    return made
+
+
+@functools.cache
+def _library(emit: str) -> pybuild.Library:
+    model = Model("layers.test", _graph(), "litert", "0" * 64)
+    return model.build(None, name="layers", target="cortex-m55", emit=emit)
+
+
+@pytest.mark.parametrize(("chain", "emit"), WAYS)
+def test_random_layers(chain: str, emit: str) -> None:
+    board, library = device("mps3-an547", chain), _library(emit)
+    kernels = [s.candidate.func.name for s in library.plan.steps if s.candidate.func]
+    assert sum("mve" in name for name in kernels) > len(kernels) * 2 // 3
+    given: dict[str, Array] = {}
+    wanted: dict[str, Array] = {}
+    for mark, one in _cases():
+        given[mark + "x0"] = one.arrays["x0"]
+        wanted[mark + "y"] = one.expected()
+    found = run_recorded(board, library, given)
+    for name, want in wanted.items():
+        np.testing.assert_array_equal(found[name], want, name)

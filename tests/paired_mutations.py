@@ -1,0 +1,107 @@
+"""Mutations of kernels on pairs of int16 and on vectors, for mutate.py: its fields."""
+
+_LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
+_OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
+_BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
+_PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
+
+PAIRED = (
+    (
+        "the bytes that a last vector has twice",
+        "pybuild/kernels/conv_mve_code.py",
+        "order += [t if t >= whole else -1 for t in range(back, self.taps)]",
+        "order += list(range(back, self.taps))",
+        _LAYERS,
+    ),
+    (
+        "two windows of which the second leaves the row",
+        "pybuild/kernels/conv_mve_code.py",
+        "room = g.width - span - g.stride * (pixels - 1) - x0",
+        "room = g.width - span - x0",
+        _LAYERS,
+    ),
+    (
+        "the bias of a layer on vectors",
+        "pybuild/kernels/conv_mve.py",
+        "start = bias.astype(np.int64) << 8",
+        "start = (bias.astype(np.int64) << 8) + 255",
+        _LAYERS,
+    ),
+    (
+        "the columns of a depthwise window on vectors",
+        "pybuild/kernels/depthwise_mve.py",
+        "made[layer.lead + kx :: SIDE,",
+        "made[kx :: SIDE,",
+        _LAYERS,
+    ),
+    (
+        "the padding behind a woven row",
+        "pybuild/kernels/depthwise_mve_code.py",
+        "return max(last - w.left - w.width, 0)",
+        "return max(last - w.left - w.width - 1, 0)",
+        _LAYERS,
+    ),
+    (
+        "the offset of negative sums in vectors",
+        "pybuild/kernels/vectors.py",
+        "((_V >> _all(i32(31))) & _T)",
+        "((_V >> _all(i32(30))) & _T)",
+        _OPERATIONS,
+    ),
+    (
+        "a gather without instructions for it",
+        "crt/include/crt/vector.h",
+        "from[bytes.lane[i] / 4]",
+        "from[bytes.lane[i] / 4 + (i == 3)]",
+        _OPERATIONS,
+    ),
+    (
+        "the shift of a Cortex-M55",
+        "crt/include/crt/vector.h",
+        "vshlq_r_s32(v, -shift)",
+        "vrshlq_n_s32(v, -shift)",
+        f"{_BOARD}[gcc-c]",
+    ),
+    (
+        "one of four stores of a Cortex-M55",
+        "pybuild/emit/llvm.py",
+        "for stage in range(intrin.stages):",
+        "for stage in range(intrin.stages - 1):",
+        f"{_BOARD}[gcc-obj]",
+    ),
+    (
+        "two channels in a lane",
+        "pybuild/kernels/conv_dsp.py",
+        "both = 256 * lanes[first] + lanes[first + 1]",
+        "both = 256 * lanes[first] + np.abs(lanes[first + 1])",
+        _PAIRS.format("conv-pointwise"),
+    ),
+    (
+        "the bias of a pair's second channel",
+        "pybuild/kernels/conv_dsp.py",
+        "[made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]]",
+        "[made.offsets[b] + 255 * wide_bias[b], made.multipliers[b]]",
+        _PAIRS.format("conv-wide_same_3x3"),
+    ),
+    (
+        "the bytes that a last word has twice",
+        "pybuild/kernels/conv_dsp_code.py",
+        "lanes += [last + 1 if last + 1 >= done else -1, last + 3]",
+        "lanes += [last + 1, last + 3]",
+        _PAIRS.format("conv-runs_of_7"),
+    ),
+    (
+        "the order of a group's depthwise channels",
+        "pybuild/kernels/depthwise_dsp.py",
+        "for s in starts for c in (0, 2, 1, 3)",
+        "for s in starts for c in (0, 1, 2, 3)",
+        _PAIRS.format("conv-depthwise_same_relu"),
+    ),
+    (
+        "the new rows of a ring",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "new = start + maximum(rows - stride, 0)",
+        "new = start + maximum(rows - stride + 1, 0)",
+        _PAIRS.format("conv-depthwise_same_relu"),
+    ),
+)

@@ -1,0 +1,70 @@
+"""Random int8 layers with weights, as kernels on vectors may meet them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.graph import Quant
+from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
+
+OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
+RULES = ("double", "away", "single")
+# endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
+_ENDINGS = ((None, None), (0.0, None), (-3.0, 4.0))
+
+
+def layer(op: str, seed: int) -> Case:
+    """A layer of that seed; equal for equal arguments."""
+    chance = np.random.default_rng((OPERATORS.index(op), seed))
+    rule, clamp = RULES[seed % 3], _ENDINGS[seed // 3 % 3]
+    if op == "dense":
+        batch, taps = int(chance.integers(1, 4)), int(chance.integers(3, 70))
+        outs = int(chance.integers(4, 14))
+        shapes = (batch, taps), (outs, taps)
+        attrs: dict[str, object] = {}
+    else:
+        shapes, attrs = _spatial(op, chance)
+        outs = shapes[1][0 if op == "conv2d" else 3 - 1]
+    axis = 2 if op == "depthwise_conv2d" else 0
+    scales = tuple(float(s) for s in chance.uniform(0.002, 0.02, outs))
+    weights = chance.integers(-127, 128, shapes[1]).astype(np.int8)
+    bias = chance.integers(-3000, 3000, outs).astype(np.int32)
+    zero = -128 if clamp == (0.0, None) else int(chance.integers(-40, 40))
+    inputs = (
+        tensor(shapes[0], INT8, 0.05, int(chance.integers(-128, 100))),
+        (shapes[1], INT8, Quant(scales, (0,) * outs, axis)),
+        tensor((outs,), INT32),
+    )
+    out = tensor((), INT8, float(chance.uniform(0.1, 0.6)), zero)
+    return case(op, inputs, out, {1: weights, 2: bias}, rounding=rule,
+                clamp=clamp, **attrs)  # fmt: skip
+
+
+def _spatial(
+    op: str, chance: np.random.Generator
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], dict[str, object]]:
+    """Shapes of input and weights, and the attributes of a window."""
+    images = 1 + int(chance.integers(5) == 0)
+    kernel = tuple(int(n) for n in chance.integers(1, 5, 2))
+    if chance.integers(3) == 0:
+        kernel = (1, 1)
+    stride = int(chance.integers(1, 3))
+    dilation = 1 + int(chance.integers(4) == 0)
+    if op == "depthwise_conv2d":
+        channels, outs = int(chance.integers(4, 40)), 0
+        dilations = (dilation, 1)
+    else:
+        channels, outs = int(chance.choice([1, 2, 3, 8, 15, 16, 19, 32, 64])), 0
+        outs = int(chance.integers(4, 22))
+        dilations = (dilation, 1 + int(chance.integers(5) == 0))
+    reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
+    pads = [int(chance.integers(0, r + 1)) for r in reach] * 2
+    sides = [int(chance.integers(r + 2, r + 9)) for r in reach]
+    x = (images, *sides, channels)
+    w = (*kernel, channels) if op == "depthwise_conv2d" else (outs, *kernel, channels)
+    attrs: dict[str, object] = {
+        "strides": (stride, stride),
+        "dilations": dilations,
+        "pads": tuple(pads),
+    }
+    return (x, w), attrs
