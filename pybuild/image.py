@@ -29,7 +29,8 @@ from pybuild.model import Model
 from pybuild.package.image_report import ImageReport, image_report
 from pybuild.package.tree import image_tree, write_tree
 from pybuild.plan.connect import Connection, read_connections
-from pybuild.plan.together import lay_together
+from pybuild.plan.specs import read_regions
+from pybuild.plan.together import Room, lay_pieces
 from pybuild.run.abi import ffi
 from pybuild.run.code import Code
 from pybuild.run.compiled import Compiled
@@ -116,21 +117,26 @@ class Image:
             made |= member.generated()
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
         made["report.json"] = report + "\n"
-        return image_tree(self.name, self.pool.models, made)
+        regions = [self.tables.pieces[i].name for i in self.tables.used]
+        return image_tree(self.name, self.pool.models, regions, made)
 
     def host(self, backend: str = "llvm") -> dict[str, Net]:
         """An instance of each model, connected, in memory as the image has it."""
         nets = {name: member.host(backend) for name, member in self.members.items()}
         turns = [ffi().new("struct crt_turn *") for _ in self.tables.exclusive]
-        memory = aligned(self.tables.together.bytes)
+        memory = {p.name: aligned(p.together.bytes) for p in self.tables.pieces}
         for name, net in nets.items():
-            at, turn = self.tables.together.at[name], self.tables.turn_of(name)
-            piece = memory[at : at + max(net.region_bytes[0], 1)]
-            net.use_memory([piece], None if turn is None else turns[turn])
+            turn = self.tables.turn_of(name)
+            regions = []
+            for row in self.members[name].tables.regions:
+                at = self.tables.at(name, row.name)
+                regions.append(memory[row.name][at : at + max(row.bytes, 1)])
+            net.use_memory(regions, None if turn is None else turns[turn])
         for wire in self.tables.wires:
             tensor = wire.output.tensor
-            at = self.tables.together.buffers[wire.buffer]
-            buffer = memory[at : at + tensor.bytes].view(tensor.dtype.numpy)
+            region, at = self.tables.buffer(wire)
+            whole = memory[self.tables.pieces[region].name]
+            buffer = whole[at : at + tensor.bytes].view(tensor.dtype.numpy)
             shaped = buffer.reshape(tensor.shape)
             nets[wire.source.name].bind_output(tensor.name, shaped)
             nets[wire.target.name].bind_input(wire.input.tensor.name, shaped)
@@ -158,7 +164,7 @@ def build_image(
     connect    "a.scores=b.features": an output that is another model's input
     options    as Model.build, for every model; names of tensors for the models that
                have them
-    Units      ram_limit: bytes of the image's arena
+    Units      ram_limit: bytes of the image's arena, of all its regions
     Errors     BuildError, LimitError; then nothing is written
     """
     named = _named(models)
@@ -176,14 +182,17 @@ def build_image(
     _check_names(named.values(), options)
     graphs = _graphs(named, options)
     wires = read_connections(connect, graphs)
+    room = Room(read_regions(options.get("regions", ())), exclusive)
     built = {}
     for n, model in named.items():
         own = _own_options(model, options)
         chosen = graphs[n].lazy if own["lazy"] is None else own["lazy"]
         own["lazy"] = list(dict.fromkeys([*chosen, *_bound(n, wires)]))
+        own["regions"] = room.left(n)
         built[n] = model.build(name=n, **own)
-    image = _image(title, built, tuple(map(tuple, exclusive)), wires)
-    if ram_limit is not None and image.tables.together.bytes > ram_limit:
+        room.take(n, {row.name: row.bytes for row in built[n].tables.regions})
+    image = _image(title, built, room, wires)
+    if ram_limit is not None and image.tables.arena_bytes > ram_limit:
         raise _too_large(image, ram_limit)
     if out is not None:
         write_tree(Path(out), image.files(), (image.name, *image))
@@ -282,7 +291,7 @@ def _bound(name: str, wires: Sequence[Connection]) -> list[str]:
 def _image(
     name: str,
     built: Mapping[str, Library],
-    exclusive: tuple[tuple[str, ...], ...],
+    room: Room,
     wires: Sequence[Connection],
 ) -> Image:
     texts = [header_file(library.tables, "") for library in built.values()]
@@ -295,9 +304,12 @@ def _image(
         parts = (made.model, made.plan, models[title], made.rounding, made.options)
         members[title] = Member(*parts, shared=code)
     rows, sizes = _wires(wires, models)
-    arenas = {title: tables.arena_bytes for title, tables in models.items()}
-    together = lay_together(arenas, exclusive, sizes)
-    tables = ImageTables(name, pool.models, together, exclusive, rows)
+    pieces = lay_pieces(room.sizes, room.specs, room.exclusive, sizes)
+    if pieces is None:
+        what = f"the buffers of the connections, {sum(sizes)} bytes, fit in no region"
+        raise LimitError(name, what, "a larger region, or one more")
+    exclusive = tuple(map(tuple, room.exclusive))
+    tables = ImageTables(name, pool.models, pieces, exclusive, rows)
     image = Image(members, pool, tables)
     _must_not_clash(image)
     return image
@@ -361,7 +373,7 @@ def _banner(file: str, models: Sequence[str]) -> str:
 
 def _too_large(image: Image, limit: int) -> LimitError:
     arenas = ", ".join(f"'{m.name}' {m.arena_bytes}" for m in image.pool.models)
-    what = f"the arena needs {image.tables.together.bytes} bytes of RAM, the limit is "
+    what = f"the arena needs {image.tables.arena_bytes} bytes of RAM, the limit is "
     what += f"{limit}; by model: {arenas} bytes"
     return LimitError(
         image.name, what, "--exclusive, for models that never run at once"

@@ -32,6 +32,7 @@ from pybuild.package.report import (
     layers,
     made_for,
     promise,
+    regions,
 )  # fmt: skip
 from pybuild.package.tree import tree_files
 from pybuild.params.codecs import CODECS, LZ4, Codec
@@ -126,6 +127,7 @@ class Library(Factory):
             reference=promise(graph, self.rounding),
             copies=copies(self.plan),
             devices=devices(self.plan, self.targets),
+            regions=regions(self.plan),
             parameters=parameters,
             packed=packed,
             **made_for(self.options["emit"], self.targets, self.processor),
@@ -134,7 +136,7 @@ class Library(Factory):
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
         """The user's parameters, and the constants that are packed."""
         if not self.plan.slots:
-            unpacks = self.plan.unpacks
+            unpacks = [unpack for unpack in self.plan.unpacks if not unpack.plain]
             return (), tuple(Stored(u.name, u.size, len(u.packed)) for u in unpacks)
         entries = {e.name: e for e in read_image(self.image(), self.name).entries}
         parameters: list[Stored] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,8 +23,19 @@ from pybuild.package.tree import write_tree
 from pybuild.passes.place import Rules
 from pybuild.plan.plan import make_plan
 from pybuild.plan.regions import Limits
+from pybuild.plan.specs import OPTION, RegionSpec, read_regions
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
+# options of build() that are one of a few words
+_WORDS = {
+    "--input": ("reuse", "keep"),
+    "--compress": ("none", "lz4", "lz4-layer"),
+    "--names": ("full", "ids"),
+    "storage": ("planned", "given"),
+    "--optimise": ("size", "balanced", "speed"),
+    "--emit": ("c", "obj"),
+    "--plan": ("rows", "whole"),
+}
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class Model:
         emit: str = "c",
         place: Rules | None = None,
         plan: str = "whole",
+        regions: Sequence[str | RegionSpec] = (),
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
@@ -126,16 +138,12 @@ class Model:
         plan    "rows": layers advance in lock step, with rings of rows between them,
                 where that needs less memory; "whole": every tensor is held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
+        regions  pieces of memory, as "dtcm=16K:fast": what moves most bytes gets the
+                fastest; (): each device has one, as large as it needs
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
-        require(input, ("reuse", "keep"), "--input")
-        require(compress, ("none", "lz4", "lz4-layer"), "--compress")
-        require(names, ("full", "ids"), "--names")
-        require(storage, ("planned", "given"), "storage")
-        require(optimise, ("size", "balanced", "speed"), "--optimise")
-        require(emit, ("c", "obj"), "--emit")
-        require(plan, ("rows", "whole"), "--plan")
+        _require_words(input, compress, names, storage, optimise, emit, plan)
         if emit == "obj":
             processor_of(target)
         prefix = chosen_prefix(name, self.path)
@@ -146,6 +154,7 @@ class Model:
         kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
+        specs = _specs(regions, len(table))
         made = make_plan(
             graph,
             lambda node, _: kernels[node.output],
@@ -154,12 +163,13 @@ class Model:
             lazy,
             compress,
             plan == "rows",
+            specs,
         )
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
-            "plan": plan,
+            "plan": plan, "regions": [spec.text for spec in specs],
         }  # fmt: skip
         tables = make_tables(made, prefix, len(table))
         tables = replace(tables, named=names == "full")
@@ -169,3 +179,26 @@ class Model:
         if out is not None:
             write_tree(Path(out), library.files(), (library.name,))
         return library
+
+
+def _require_words(*words: str) -> None:
+    """Errors  BuildError for one that its option, as in _WORDS, does not know"""
+    for word, (option, known) in zip(words, _WORDS.items(), strict=True):
+        require(word, known, option)
+
+
+def _specs(given: Sequence[str | RegionSpec], devices: int) -> tuple[RegionSpec, ...]:
+    """Errors  BuildError with everything that is wrong"""
+    specs = read_regions(given)
+    found = []
+    for spec in specs:
+        if spec.device >= devices:
+            what = f"'{spec.name}' is of device {spec.device}, there are {devices}"
+            hint = "+device1 for the first of --device; the CPU's have no such word"
+            found.append(Problem(OPTION, what, hint))
+        if spec.weights and spec.device:
+            what = f"weights cannot be copied to '{spec.name}', which is a device's"
+            found.append(Problem(OPTION, what, "parameters can: --params"))
+    if found:
+        raise BuildError.of(found)
+    return specs

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from board_mutations import BOARDS  # of the folder of this script
 from paired_mutations import PAIRED
+from region_mutations import REGIONS
 from scalar_mutations import SCALAR
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -336,7 +337,7 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
-    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *SCALAR)),
+    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *REGIONS, *SCALAR)),
 )
 
 

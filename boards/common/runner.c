@@ -17,8 +17,6 @@ enum { BAD_FILE = 90, STACK_OVERFLOW = 91 };
 
 extern uint32_t board_stack_low[];
 
-static uint8_t arena[MODEL_ARENA_BYTES]
-    __attribute__((aligned(MODEL_ARENA_ALIGN)));
 static MODEL_STRUCT model;
 static int32_t given;
 static int32_t results;
@@ -196,7 +194,7 @@ static uint32_t used_by_second(void)
 /* The instance with its devices, parameters and memory. */
 static int set_up(void)
 {
-    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY(arena);
+    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY;
     int error = MODEL_INIT(&model, &memory);
 
 #ifdef MODEL_DEVICE_COUNT

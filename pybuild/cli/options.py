@@ -133,6 +133,8 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add("--place", type=place, action="append", default=[], metavar="WHAT=N",
         help=text)  # fmt: skip
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
+    text = "memory of its own: NAME=SIZE[:fast|slow][+weights][+deviceN]"
+    add("--region", action="append", default=[], metavar="NAME=SIZE", help=text)
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     if words:
         add("--input", choices=INPUTS, default="reuse", help="inputs after run")

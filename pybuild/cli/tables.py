@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pybuild.package.image_report import ImageReport
-from pybuild.package.report import Boundary, Layer, Report, Stored
+from pybuild.package.report import Boundary, Layer, RegionUse, Report, Stored
 
 if TYPE_CHECKING:
     from pybuild.run.bench import BenchResult
@@ -66,11 +66,22 @@ def show_report(report: Report) -> None:
             f"device {device.index} ({device.target}): {device.layers} layers, "
             f"arena {device.arena:,} bytes"
         )
+    show_regions(report.regions)
     for copy in report.copies:
         print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
     if report.emit == "obj":
         print(f"object for {report.cpu} {report.features}".rstrip())
     print(f"equal  {report.reference} (rounding {report.rounding})")
+
+
+def show_regions(regions: Sequence[RegionUse]) -> None:
+    whole = max(1, sum(region.moved for region in regions))
+    for region in regions:
+        print(
+            f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes", end=""
+        )
+        print(f", {region.speed}, {region.moved / whole:.1%} of bytes moved", end="")
+        print(f", {region.copied:,} of weights copied" if region.copied else "")
 
 
 def _show_stored(kind: str, rows: Sequence[Stored]) -> None:
@@ -102,6 +113,8 @@ def show_image(report: ImageReport) -> None:
     print(f", instances {ram.instance:,}")
     print(f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes", end="")
     print(f"; sharing saves {flash.saved:,}")
+    for region in report.regions:
+        print(f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes")
     for group in report.exclusive:
         print(f"turns  {', '.join(group)}")
     for wire in report.connections:

@@ -207,6 +207,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "plan": args.plan,
         "optimise": args.optimise,
         "ram_limit": args.ram_limit,
+        "regions": args.region,
         "layout": dict(args.layout),
         "names": args.names,
         "params": _params(args.params),

@@ -15,6 +15,7 @@ from pybuild.emit.tables import (
     LAZY,
     Constant,
     Operand,
+    RegionRow,
     StageRow,
     StepRow,
     Tables,
@@ -26,6 +27,7 @@ from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
 from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA, Plan, Step
+from pybuild.plan.regions import Region
 from pybuild.plan.slots import Slot, key_of
 
 _MOST = 0xFFFF
@@ -55,7 +57,9 @@ class _Maker:
         self.plan = plan
         self.name = name
         self.device_count = device_count
-        self.regions = {r.device: i for i, r in enumerate(plan.regions)}
+        self.regions = [
+            r for i, r in enumerate(plan.regions) if i == 0 or r.bytes or not r.spec
+        ]
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
         self.io_symbols = {f"{word}_{i}" for word in _NUMBERED for i in ends}
         self.io_symbols |= set(_RESERVED)
@@ -68,7 +72,7 @@ class _Maker:
         graph = plan.graph
         self.slots = list(plan.slots.values())
         self.buffers: dict[str, int] = {}
-        first = len(plan.regions)
+        first = len(self.regions)
         for index, tensor in enumerate((*graph.inputs, *graph.outputs)):
             self.buffers.setdefault(tensor, first + index)
         first += len(graph.inputs) + len(graph.outputs)
@@ -99,10 +103,11 @@ class _Maker:
             inputs=inputs,
             outputs=outputs,
             parameters=tuple(self._parameter(slot) for slot in self.slots),
-            regions=tuple((r.bytes, r.device) for r in self.plan.regions),
+            regions=tuple(map(_region, self.regions)),
             device_count=self.device_count,
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
-            unpacks=bool(self.plan.unpacks),
+            unpack=_unpack(self.plan),
+            unused=tuple(map(_region, self.plan.regions[len(self.regions) :])),
         )
 
     def _stages(
@@ -185,8 +190,7 @@ class _Maker:
             self._bound(c, step.node) for c in candidate.constants if c.is_bound
         ]
         if candidate.scratch:
-            own = self.regions[step.device]
-            at, size = step.scratch_at, candidate.scratch
+            own, at, size = step.scratch_region, step.scratch_at, candidate.scratch
             self.operands.append(Operand("", at, size, own, 1, 1, 1, 0, 0, "scratch"))
         return StepRow(
             kernel=kernel,
@@ -208,8 +212,9 @@ class _Maker:
     def _bound(self, packed: Packed, node: Node) -> Operand:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
         if packed.place:
-            at = self.plan.places[packed.place].at
-            return Operand("", at, packed.array.nbytes, 0, 1, 1, 1, 0, 0, packed.place)
+            place, size = self.plan.places[packed.place], packed.array.nbytes
+            at, own = place.at, place.region
+            return Operand("", at, size, own, 1, 1, 1, 0, 0, packed.place)
         slot = self.plan.slots[key_of(packed, node)]
         buffer = self.slot_buffers[slot.name]
         size = slot.value.nbytes
@@ -297,6 +302,21 @@ class _Maker:
 
 def _symbol(constant: Constant) -> str:
     return constant.symbol
+
+
+def _region(region: Region) -> RegionRow:
+    spec = region.spec
+    note = ""
+    if spec is not None:
+        note = f"of {spec.bytes}" + ("" if spec.speed == "plain" else f", {spec.speed}")
+    return RegionRow(region.name, region.bytes, region.device, note)
+
+
+def _unpack(plan: Plan) -> str:
+    """What all tasks of the plan that unpack call."""
+    if not plan.unpacks:
+        return ""
+    return "crt_copy_weights" if plan.unpacks[0].plain else "crt_lz4_unpack"
 
 
 class _Runs(Generic[T]):

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from pybuild.emit.c import block_comment
 from pybuild.emit.model_c import fold
+from pybuild.emit.regions import initialiser, size_macro
 from pybuild.emit.tables import Tables, TensorRow
-from pybuild.plan.together import Together
+from pybuild.plan.regions import ARENA_NAME
+from pybuild.plan.together import Piece
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,42 @@ class Wire:
 
 @dataclass(frozen=True)
 class ImageTables:
-    """exclusive: groups of models that lie on top of each other."""
+    """pieces: the regions of its memory; exclusive: groups of models that lie on top
+    of each other.
+    """
 
     name: str
     models: tuple[Tables, ...]
-    together: Together
+    pieces: tuple[Piece, ...]
     exclusive: tuple[tuple[str, ...], ...]
     wires: tuple[Wire, ...]
+
+    @property
+    def arena_bytes(self) -> int:
+        """Of all regions."""
+        return sum(piece.together.bytes for piece in self.pieces)
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The regions that something lies in; at least one."""
+        found = [i for i, p in enumerate(self.pieces) if p.together.bytes]
+        return tuple(found or [0])
+
+    def at(self, model: str, region: str) -> int:
+        """Where a model's own region of that name begins."""
+        return next(p for p in self.pieces if p.name == region).together.at[model]
+
+    def at_macro(self, model: str, region: str) -> str:
+        """The same in C."""
+        part = "" if self.pieces[0].spec is None else f"_{region.upper()}"
+        return f"{self.name.upper()}_{model.upper()}{part}_AT"
+
+    def buffer(self, wire: Wire) -> tuple[int, int]:
+        """The region and offset of a connection's memory."""
+        for index, piece in enumerate(self.pieces):
+            if piece.together.buffers:
+                return index, piece.together.buffers[wire.buffer]
+        raise AssertionError(wire)
 
     def turn_of(self, model: str) -> int | None:
         """The index of the group that the model takes turns with."""
@@ -74,33 +105,43 @@ def image_file(image: ImageTables, banner: str) -> str:
     lines = [banner, f'#include "{name}.h"', ""]
     for wire in image.wires:
         lines += [*_head(wire, name, ""), *_connecting(wire)]
-    lines += [
-        *fold(_init(name)),
-        "{",
-        "    uint8_t *arena;",
-        "    int error = CRT_OK;",
-        "",
-        "    if (m == NULL || memory == NULL || memory->arena.ptr == NULL)",
-        "        return CRT_ERR_NULL;",
-        f"    if (memory->arena.bytes < {name.upper()}_ARENA_BYTES)",
-        "        return CRT_ERR_REGION;",
-        "    arena = (uint8_t *)memory->arena.ptr;",
-    ]
+    lines += [*fold(_init(name)), "{", *_checked(image)]
     for index in range(len(image.exclusive)):
         lines += [f"    m->turns[{index}].owner = NULL;"]
         lines += [f"    m->turns[{index}].running = 0;"]
     for model in image.models:
         lines += _starting(model, image)
     for wire in image.wires:
-        at = image.together.buffers[wire.buffer]
+        region, at = image.buffer(wire)
         kind = wire.output.tensor.dtype.c
         call = f"{name}_{wire.function}(&m->{wire.source.name},"
+        there = f"at[{image.used.index(region)}] + {at}u"
         lines += [
             "    if (error == CRT_OK)",
             f"        error = {call}",
-            f"            &m->{wire.target.name}, ({kind} *)(void *)(arena + {at}u));",
+            f"            &m->{wire.target.name}, ({kind} *)(void *)({there}));",
         ]
     return "\n".join([*lines, "    return error;", "}", ""])
+
+
+def _checked(image: ImageTables) -> list[str]:
+    """Where the regions begin, once they are there and large enough."""
+    names = [image.pieces[i].name for i in image.used]
+    lines = [f"    uint8_t *at[{len(names)}];", "    int error = CRT_OK;", ""]
+    lines += ["    if (m == NULL || memory == NULL)", "        return CRT_ERR_NULL;"]
+    for index, name in enumerate(names):
+        lines += [
+            f"    if (memory->{name}.ptr == NULL)",
+            "        return CRT_ERR_NULL;",
+            f"    if (memory->{name}.bytes < {_size(image, name)})",
+            "        return CRT_ERR_REGION;",
+            f"    at[{index}] = (uint8_t *)memory->{name}.ptr;",
+        ]
+    return lines
+
+
+def _size(image: ImageTables, region: str) -> str:
+    return f"{image.name.upper()}_{region.upper()}_BYTES"
 
 
 def _memory(image: ImageTables) -> list[str]:
@@ -109,28 +150,37 @@ def _memory(image: ImageTables) -> list[str]:
     for group in image.exclusive:
         text += f"\n{', '.join(group)}: in one place, as they never run together."
     align = max(m.region_align for m in image.models)
-    lines = [
-        *block_comment(text),
-        f"#define {upper}_ARENA_BYTES {image.together.bytes}u",
+    lines = block_comment(text)
+    for index, piece in enumerate(image.pieces):
+        note = "" if index in image.used else " /* it is given no such memory */"
+        size = piece.together.bytes
+        lines.append(f"#define {_size(image, piece.name)} {size}u{note}")
+    lines += [
         f"#define {upper}_ARENA_ALIGN {align}u",
         "",
-        "/* Where in it the arena of each model begins, in bytes. */",
+        "/* Where in it the memory of each model begins, in bytes. */",
     ]
     for model in image.models:
-        at = image.together.at[model.name]
-        lines.append(f"#define {upper}_{model.name.upper()}_AT {at}u")
-    return [
-        *lines,
+        for row in model.regions:
+            at = image.at(model.name, row.name)
+            lines.append(f"#define {image.at_macro(model.name, row.name)} {at}u")
+    names = [image.pieces[i].name for i in image.used]
+    lines += [
         "",
         f"/* The memory that a struct {name} lives in. */",
         f"struct {name}_memory {{",
-        "    struct crt_region arena;",
+        *(f"    struct crt_region {region};" for region in names),
         "};",
         "",
-        f"/* Initialises a struct {name}_memory from an array. */",
-        f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
-        "",
     ]
+    if names == [ARENA_NAME]:
+        return [
+            *lines,
+            f"/* Initialises a struct {name}_memory from an array. */",
+            f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
+            "",
+        ]
+    return [*lines, *initialiser(name, names), ""]
 
 
 def _told(image: ImageTables) -> list[str]:
@@ -200,12 +250,21 @@ def _connecting(wire: Wire) -> list[str]:
 
 
 def _starting(model: Tables, image: ImageTables) -> list[str]:
-    name, upper = model.name, model.name.upper()
-    at = f"{image.name.upper()}_{upper}_AT"
+    name = model.name
+    names = [image.pieces[i].name for i in image.used]
     init = [
         "    if (error == CRT_OK) {",
-        f"        const struct {name}_memory part = {{{{arena + {at},",
-        f"            {upper}_ARENA_BYTES}}}};",
+        f"        const struct {name}_memory part = {{",
+    ]
+    for row in model.regions:
+        at = names.index(row.name) if row.name in names else 0
+        macro = image.at_macro(name, row.name)
+        init += [
+            f"            {{at[{at}] + {macro},",
+            f"             {size_macro(model, row)}}},",
+        ]
+    init += [
+        "        };",
         "",
         f"        error = {name}_init(&m->{name}, &part);",
         "    }",

@@ -17,6 +17,7 @@ from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
+    UNPACK_HEADERS,
     Constant,
     Operand,
     StepRow,
@@ -53,7 +54,9 @@ def model_file(tables: Tables, banner: str) -> str:
     parts = [banner, f'#include "{name}.h"', '#include "crt/intrin.h"']
     parts += ['#include "crt/lockstep.h"'] if tables.links else []
     parts += _vectors(tables.kernels)
-    parts += ['#include "crt/lz4.h"', ""] if tables.unpacks else [""]
+    if tables.unpack:
+        parts.append(f'#include "crt/{UNPACK_HEADERS[tables.unpack]}.h"')
+    parts += [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
         line for c in tables.constants for line in fold(f"extern {_declaration(c)};")
@@ -202,18 +205,18 @@ def _model(tables: Tables) -> list[str]:
         f"struct crt_tensor {name}_tensors[]",
         (line for i, row in enumerate(rows) for line in _tensor(row, i, tables)),
     )
-    sizes = [f"    {size_macro(tables, device)}," for _, device in tables.regions]
+    sizes = [f"    {size_macro(tables, row)}," for row in tables.regions]
     lines += _table(f"uint32_t {name}_regions[]", sizes)
     label = c_string(name) if tables.named else "NULL"
     layouts, devices, accelerator = "NULL", "NULL", "NULL"
-    unpack = "crt_lz4_unpack" if tables.unpacks else "NULL"
+    unpack = tables.unpack or "NULL"
     if tables.parameters:
         layouts = f"{name}_layouts"
         numbers = (f"    {row.layout}u," for row in tables.parameters)
         lines += _table(f"uint32_t {layouts}[]", numbers)
     if tables.device_count > 1:
         devices, accelerator = f"{name}_region_devices", "&crt_accelerator"
-        numbers = (f"    {device}," for _, device in tables.regions)
+        numbers = (f"    {row.device}," for row in tables.regions)
         lines += _table(f"uint8_t {devices}[]", numbers)
     advance, links = "NULL", "NULL"
     if tables.links:

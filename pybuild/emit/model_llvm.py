@@ -51,8 +51,8 @@ def modules(
     """Models that share kernels and constants, in one module."""
     head = [f'target triple = "{triple}"'] if triple else []
     head += [f'target datalayout = "{layout}"'] if layout else []
-    if any(m.unpacks for m in models):
-        head.append("declare i32 @crt_lz4_unpack(ptr, i32, ptr, i32)")
+    for unpack in sorted({m.unpack for m in models} - {""}):
+        head.append(f"declare i32 @{unpack}(ptr, i32, ptr, i32)")
     if any(m.links for m in models):
         head.append("declare i32 @crt_lockstep(ptr, ptr, ptr)")
     if any(m.device_count > 1 for m in models):
@@ -167,7 +167,9 @@ def _model(tables: Tables) -> list[str]:
         lines.append(_array(f"{name}_dims_{index}", "i32", dims))
         rows.append(_tensor(row, tables, index))
     lines.append(_array(f"{name}_tensors", _TENSOR, rows))
-    lines.append(_array(f"{name}_regions", "i32", [str(b) for b, _ in tables.regions]))
+    lines.append(
+        _array(f"{name}_regions", "i32", [str(r.bytes) for r in tables.regions])
+    )
     layouts = devices = accelerator = "null"
     if tables.parameters:
         layouts = f"@{name}_layouts"
@@ -175,11 +177,11 @@ def _model(tables: Tables) -> list[str]:
         lines.append(_array(f"{name}_layouts", "i32", numbers))
     if tables.device_count > 1:
         devices, accelerator = f"@{name}_region_devices", "@crt_accelerator"
-        numbers = [str(device) for _, device in tables.regions]
+        numbers = [str(row.device) for row in tables.regions]
         lines.append(_array(f"{name}_region_devices", "i8", numbers))
     parts = [_symbol(_name(tables))]
     parts += [f"@{name}_{part}" for part in ("stages", "steps", "tensors")]
-    unpack = "@crt_lz4_unpack" if tables.unpacks else "null"
+    unpack = _symbol(tables.unpack)
     parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
     parts += ["@crt_lockstep", f"@{name}_links"] if tables.links else ["null"] * 2
     fields: list[tuple[str, object]] = [("i32", ABI)]

@@ -1,27 +1,31 @@
-"""What the generated C says of the memory of each device, and of devices.
+"""What the generated C says of pieces of memory, and of devices.
 
-A model on the CPU alone has one region, its arena, and no devices.
+A model on the CPU alone has one region, its arena, unless the user gives it others.
 """
 
 from __future__ import annotations
 
-from pybuild.emit.tables import Tables
+from collections.abc import Mapping
+
+from pybuild.emit.tables import RegionRow, Tables
 
 
-def region_name(device: int) -> str:
-    """The member of struct NAME_memory."""
-    return f"device_{device}" if device else "arena"
-
-
-def size_macro(tables: Tables, device: int) -> str:
-    return f"{tables.name.upper()}_{region_name(device).upper()}_BYTES"
+def size_macro(tables: Tables, row: RegionRow) -> str:
+    return f"{tables.name.upper()}_{row.name.upper()}_BYTES"
 
 
 def macros(tables: Tables) -> list[str]:
     """The sizes, for NAME.h."""
     lines = ["/* Working memory: caller-owned, one per instance, aligned as below. */"]
-    for size, device in tables.regions:
-        lines.append(f"#define {size_macro(tables, device)} {size}u")
+    for row in tables.regions:
+        note = f" /* {row.note} */" if row.note else ""
+        lines.append(f"#define {size_macro(tables, row)} {row.bytes}u{note}")
+    if tables.unused:
+        lines.append(
+            "/* Nothing of this model lies there: it is given no such memory. */"
+        )
+    for row in tables.unused:
+        lines.append(f"#define {size_macro(tables, row)} 0u")
     upper = tables.name.upper()
     lines.append(f"#define {upper}_ARENA_ALIGN {tables.region_align}u")
     if tables.device_count > 1:
@@ -35,36 +39,64 @@ def macros(tables: Tables) -> list[str]:
 def memory(tables: Tables) -> list[str]:
     """struct NAME_memory and its initialiser, for NAME.h."""
     name, upper = tables.name, tables.name.upper()
-    devices = [device for _, device in tables.regions if device]
     lines = [
         f"/* The memory that an instance lives in, for {name}_init. */",
         f"struct {name}_memory {{",
-        *(f"    struct crt_region {region_name(d)};" for _, d in tables.regions),
+        *(f"    struct crt_region {row.name};" for row in tables.regions),
         "};",
         "",
     ]
-    if not devices:
+    if tables.takes_arena:
         return [
             *lines,
             f"/* Initialises a struct {name}_memory from an array. */",
             f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
             "",
         ]
-    given = ", ".join(region_name(device) for device in devices)
+    arrays = ["array"] if tables.has_arena else [row.name for row in _own(tables)]
+    given = [*arrays, *(row.name for row in tables.regions if row.device)]
+    sizes = {r.name: size_macro(tables, r) for r in tables.regions if r.device}
+    return [*lines, *initialiser(name, given, sizes), ""]
+
+
+def _own(tables: Tables) -> list[RegionRow]:
+    """The CPU's."""
+    return [row for row in tables.regions if not row.device]
+
+
+def initialiser(
+    name: str, given: list[str], sizes: Mapping[str, str] | None = None
+) -> list[str]:
+    """NAME_MEMORY(given): arrays, and addresses of devices with their `sizes`."""
+    there = sizes or {}
+    what = "an array" if len(given) - len(there) == 1 else "arrays"
+    head = f"/* Initialises a struct {name}_memory from {what}"
+    lines = [f"{head}. */"]
+    if there:
+        lines = [
+            f"{head}, and from addresses on",
+            " * the devices that are good for as many bytes as they need. */",
+        ]
+    pairs = ((one, there.get(one, f"(uint32_t)sizeof({one})")) for one in given)
     return [
         *lines,
-        f"/* Initialises a struct {name}_memory from an array, and from addresses on",
-        " * the devices that are good for as many bytes as they need. */",
-        f"#define {upper}_MEMORY(array, {given}) \\",
+        *_folded_head(f"#define {name.upper()}_MEMORY(", given),
         "    { \\",
-        "        {(array), (uint32_t)sizeof(array)}, \\",
-        *(
-            f"        {{({region_name(d)}), {size_macro(tables, d)}}}, \\"
-            for d in devices
-        ),
+        *(f"        {{({one}), {size}}}, \\" for one, size in pairs),
         "    }",
-        "",
     ]
+
+
+def _folded_head(start: str, names: list[str]) -> list[str]:
+    """`start` and the parameters of a macro, in lines of 80."""
+    lines, now = [], start
+    for index, name in enumerate(names):
+        part = name + (")" if index == len(names) - 1 else ",")
+        if len(now) + len(part) + 2 > 80:
+            lines.append(f"{now.rstrip()} \\")
+            now = "    "
+        now += f"{part} "
+    return [*lines, f"{now.rstrip()} \\"]
 
 
 def set_devices_declaration(tables: Tables) -> list[str]:
@@ -89,15 +121,15 @@ def init_definition(tables: Tables) -> list[str]:
     name, count = tables.name, len(tables.regions)
     lines = [f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)"]
     lines.append("{")
-    given = "&memory->arena"
+    given = f"&memory->{tables.regions[0].name}"
     if count > 1:
         lines += [f"    struct crt_region regions[{count}];", ""]
         given = "regions"
     lines += ["    if (m == NULL || memory == NULL)", "        return CRT_ERR_NULL;"]
     if count > 1:
         lines += [
-            f"    regions[{i}] = memory->{region_name(device)};"
-            for i, (_, device) in enumerate(tables.regions)
+            f"    regions[{i}] = memory->{row.name};"
+            for i, row in enumerate(tables.regions)
         ]
     lines += [
         f"    return crt_graph_init(&m->graph, &{name}_model, m->base, m->fresh,",

@@ -25,7 +25,7 @@ def declarations(tables: Tables) -> list[str]:
         ]
     lines += _struct(f"{name}_inputs", members)
     lines += _struct(f"{name}_outputs", [_pointer(row) for row in tables.outputs])
-    where = "arena" if tables.device_count == 1 else "memory"
+    where = "arena" if tables.takes_arena else "memory"
     lines += [
         f"/* Runs the model once in `{where}`, without an instance: that is on the",
         " * stack, and nothing is kept.",
@@ -45,7 +45,7 @@ def definition(tables: Tables) -> list[str]:
     """The part of NAME.c."""
     name = tables.name
     given, devices = "&memory", []
-    if tables.device_count == 1:
+    if tables.takes_arena:
         devices = [
             f"    const struct {name}_memory memory = {{{{arena,",
             f"        {name.upper()}_ARENA_BYTES}}}};",
@@ -88,19 +88,22 @@ def definition(tables: Tables) -> list[str]:
 
 def _memory_told(tables: Tables) -> list[str]:
     upper = tables.name.upper()
-    if tables.device_count == 1:
+    if tables.takes_arena:
         return [
             f" * Units   arena: {upper}_ARENA_BYTES, aligned to {upper}_ARENA_ALIGN"
         ]
+    if tables.device_count == 1:
+        return [f" * Units   memory: as {tables.name}_init wants it"]
     return [f" * Shapes  devices[{upper}_DEVICE_COUNT], the first is the CPU"]
 
 
 def _head(tables: Tables, end: str) -> list[str]:
     name = tables.name
-    if tables.device_count > 1:
+    devices = ["    const struct crt_device *devices,"] * (tables.device_count > 1)
+    if not tables.takes_arena:
         return [
             f"int {name}_predict(const struct {name}_memory *memory,",
-            "    const struct crt_device *devices,",
+            *devices,
             f"    const struct {name}_inputs *inputs,",
             f"    const struct {name}_outputs *outputs){end}",
         ]

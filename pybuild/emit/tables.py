@@ -19,6 +19,8 @@ DTYPES = {
     DType.INT32: 5, DType.INT64: 6, DType.FLOAT32: 7,
 }  # fmt: skip
 CONSUMED, LAZY = 1, 2  # CRT_TENSOR_...
+# what unpacks constants, and the header and source of crt that have it
+UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
 OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 6, 32, 68
 LINK_BYTES = 10
@@ -98,14 +100,28 @@ class TensorRow:
 
 
 @dataclass(frozen=True)
+class RegionRow:
+    """A piece of working memory, by its name in C.
+
+    device  index of whose it is
+    note    what the header says of it
+    """
+
+    name: str
+    bytes: int
+    device: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Tables:
     """A whole model for the printers.
 
     name     prefix of every global symbol
     kernels  each once, with the comment that says who uses it
     constant_list  symbols; "" for what is bound at run time
-    regions  (bytes, index of the device) of each piece of working memory
-    unpacks  some steps unpack constants
+    unused   regions of the user's that nothing lies in
+    unpack   what steps unpack constants with: its symbol; "": none does
     image_bytes  of the parameters that the model came with
     unpacked_bytes  RAM that their unpacking takes
     links    numbers of struct crt_link in its order; () if no stage is in lock step
@@ -124,10 +140,11 @@ class Tables:
     inputs: tuple[TensorRow, ...]
     outputs: tuple[TensorRow, ...]
     parameters: tuple[TensorRow, ...]
-    regions: tuple[tuple[int, int], ...]
+    regions: tuple[RegionRow, ...]
     device_count: int
     pointer_count: int
-    unpacks: bool
+    unpack: str = ""
+    unused: tuple[RegionRow, ...] = ()
     image_bytes: int = 0
     unpacked_bytes: int = 0
     links: tuple[Link, ...] = ()
@@ -136,7 +153,18 @@ class Tables:
 
     @property
     def arena_bytes(self) -> int:
-        return self.regions[0][0]
+        """Of the CPU, in all its regions."""
+        return sum(row.bytes for row in self.regions if not row.device)
+
+    @property
+    def has_arena(self) -> bool:
+        """Whether the CPU has one region and the user gave none."""
+        return [r.name for r in self.regions if not r.device] == ["arena"]
+
+    @property
+    def takes_arena(self) -> bool:
+        """Whether an arena is all the memory that there is."""
+        return self.device_count == 1 and self.has_arena and not self.unused
 
     @property
     def tensors(self) -> tuple[TensorRow, ...]:

@@ -11,7 +11,9 @@ from typing import Any
 from pybuild.emit.image_c import ImageTables
 from pybuild.emit.pool import Pool
 from pybuild.package.report import Report
-from pybuild.plan.together import lay_together
+from pybuild.plan.regions import ARENA_NAME
+from pybuild.plan.specs import RegionSpec
+from pybuild.plan.together import Piece, lay_pieces
 
 # struct crt_turn on a 32-bit target
 _TURN_BYTES = 8
@@ -24,6 +26,16 @@ class ImageRam:
     arena: int
     instance: int
     separate: int
+
+
+@dataclass(frozen=True)
+class ImageRegion:
+    """A region that the user gave to all models; bytes: what they need of `limit`."""
+
+    name: str
+    speed: str
+    bytes: int
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,7 @@ class ImageReport:
     exclusive: tuple[tuple[str, ...], ...]
     connections: tuple[Connection, ...]
     models: tuple[Report, ...]
+    regions: tuple[ImageRegion, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
@@ -73,6 +86,7 @@ class ImageReport:
         ]
         plain["exclusive"] = [list(group) for group in self.exclusive]
         plain["connections"] = list(plain["connections"])
+        plain["regions"] = list(plain["regions"])
         plain["models"] = [model.to_json() for model in self.models]
         return plain
 
@@ -82,13 +96,13 @@ def image_report(
 ) -> ImageReport:
     instances = sum(r.ram.instance for r in reports)
     instances += _TURN_BYTES * len(image.exclusive)
-    arenas = {r.name: r.ram.arena for r in reports}
+    arenas = {r.name: {ARENA_NAME: r.ram.arena} for r in reports}
     buffers = {w.buffer: w.output.tensor.bytes for w in image.wires}
-    apart = lay_together(arenas, (), list(buffers.values()))
+    (apart,) = lay_pieces(arenas, (), (), list(buffers.values())) or ()
     wires = (Connection(str(wire), wire.output.tensor.bytes) for wire in image.wires)
     return ImageReport(
         name=image.name,
-        ram=ImageRam(image.together.bytes, instances, apart.bytes),
+        ram=ImageRam(image.arena_bytes, instances, apart.together.bytes),
         flash=ImageFlash(
             pool.weight_bytes,
             sum(r.flash.tables for r in reports),
@@ -98,7 +112,12 @@ def image_report(
         exclusive=image.exclusive,
         connections=tuple(wires),
         models=reports,
+        regions=tuple(_region(p, p.spec) for p in image.pieces if p.spec is not None),
     )
+
+
+def _region(piece: Piece, spec: RegionSpec) -> ImageRegion:
+    return ImageRegion(piece.name, spec.speed, piece.together.bytes, spec.bytes)
 
 
 def _shared(pool: Pool) -> tuple[Shared, ...]:

@@ -12,7 +12,6 @@ from typing import Any
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.plan.plan import Plan
-from pybuild.plan.regions import Region
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
@@ -109,12 +108,34 @@ class Device:
 
 
 @dataclass(frozen=True)
+class RegionUse:
+    """A region that the user gave.
+
+    limit   what it may hold
+    moved   bytes that a run reads and writes there
+    copied  bytes of weights that a run copies there
+    holds   tensors, scratch and weights by name
+    Units   bytes
+    """
+
+    name: str
+    device: int
+    speed: str
+    bytes: int
+    limit: int
+    moved: int
+    copied: int
+    holds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """A build in figures.
 
     reference  what integer results are equal to
     cpu        with its features, what an object was compiled for; C: ""
     devices    (): the CPU does it all
+    regions    (): each device has one, as large as it needs
     """
 
     name: str
@@ -134,6 +155,7 @@ class Report:
     cpu: str = ""
     features: str = ""
     devices: tuple[Device, ...] = ()
+    regions: tuple[RegionUse, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
@@ -143,6 +165,8 @@ class Report:
                 plain[key] = list(value)
         for boundary in (*plain["inputs"], *plain["outputs"]):
             boundary["shape"] = list(boundary["shape"])
+        for region in plain["regions"]:
+            region["holds"] = list(region["holds"])
         return plain
 
 
@@ -150,13 +174,34 @@ def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
     """What each device has to do; () for the CPU alone."""
     if len(targets) == 1:
         return ()
-    regions = {region.device: region for region in plan.regions}
     work = [s.device for s in plan.steps if s.candidate.func is not None]
     found = []
     for index, target in enumerate(targets):
-        region = regions.get(index, Region(index, 0, 0, ()))
-        size = region.bytes, region.lower_bound
+        mine = [region for region in plan.regions if region.device == index]
+        size = sum(r.bytes for r in mine), sum(r.lower_bound for r in mine)
         found.append(Device(index, target.name, work.count(index), *size))
+    return tuple(found)
+
+
+def regions(plan: Plan) -> tuple[RegionUse, ...]:
+    """Those of the user's; where nothing lies, last."""
+    copied = {u.place: u.size for u in plan.unpacks if u.plain}
+    found = []
+    for region in plan.regions:
+        spec = region.spec
+        if spec is not None:
+            found.append(
+                RegionUse(
+                    name=spec.name,
+                    device=spec.device,
+                    speed=spec.speed,
+                    bytes=region.bytes,
+                    limit=spec.bytes,
+                    moved=region.moved,
+                    copied=sum(copied.get(name, 0) for name in region.holds),
+                    holds=region.holds,
+                )
+            )
     return tuple(found)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pybuild.dtype import DType
-from pybuild.emit.regions import region_name, size_macro
-from pybuild.emit.tables import Tables, TensorRow
+from pybuild.emit.regions import size_macro
+from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -52,8 +52,12 @@ Content = str | bytes
 def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Content]:
     """Path in the tree -> content; `generated`: the model's own files and report."""
     example = {
+        "regions": _arrays(
+            [row.name for row in tables.regions],
+            [size_macro(tables, row) for row in tables.regions],
+        ),
         "devices": _devices(tables),
-        "memory": ", ".join(region_name(device) for _, device in tables.regions),
+        "memory": ", ".join(row.name for row in tables.regions),
         "set_devices": _set_devices(tables),
         "weights": _weights(tables, ""),
         "open": _open(tables, "", "model"),
@@ -64,10 +68,16 @@ def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Co
 
 
 def image_tree(
-    name: str, models: Sequence[Tables], generated: Mapping[str, Content]
+    name: str,
+    models: Sequence[Tables],
+    regions: Sequence[str],
+    generated: Mapping[str, Content],
 ) -> dict[str, Content]:
-    """As tree_files, of several models."""
+    """As tree_files, of several models; regions: those of the image that are used."""
+    sizes = [f"{name.upper()}_{region.upper()}_BYTES" for region in regions]
     example = {
+        "regions": _arrays(regions, sizes),
+        "memory": ", ".join(regions),
         "weights": "".join(_weights(m, f"{m.name}_") for m in models),
         "open": "".join(_open(m, f"{m.name}_", f"all.{m.name}") for m in models),
         "tests": "\n".join(
@@ -119,7 +129,7 @@ def _runtime(
         *_NEEDED,
         *(_WITH_PARAMETERS if any(m.parameters for m in models) else ()),
     )
-    needed += ("lz4",) if any(m.unpacks for m in models) else ()
+    needed += tuple(UNPACK_HEADERS[m.unpack] for m in models if m.unpack)
     needed += ("device",) if any(m.device_count > 1 for m in models) else ()
     texts = {path.name: path.read_text() for path in crt_headers()}
     files = {
@@ -165,17 +175,21 @@ def _print(row: TensorRow, name: str) -> str:
     printf("\\n");"""
 
 
+def _arrays(names: Sequence[str], sizes: Sequence[str]) -> str:
+    """Memory of the example: yours is where the regions are."""
+    lines = [
+        f"static uint8_t {name}[{size}] ALIGNED;"
+        for name, size in zip(names, sizes, strict=True)
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _devices(tables: Tables) -> str:
     """Devices of the example: the CPU does the work of all."""
     if tables.device_count == 1:
         return ""
-    lines = [
-        f"static uint8_t {region_name(d)}[{size_macro(tables, d)}] ALIGNED;"
-        for _, d in tables.regions
-        if d
-    ]
     count = f"{tables.name.upper()}_DEVICE_COUNT"
-    lines += [
+    lines = [
         "/* All are the CPU here; yours have a struct crt_device_api each. */",
         f"static const struct crt_device devices[{count}] = {{{{NULL, NULL}}}};",
     ]

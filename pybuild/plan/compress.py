@@ -16,7 +16,6 @@ import numpy as np
 from pybuild.graph import Node
 from pybuild.kernels.candidate import TASK_UNPACK, Candidate, Packed, RowAccess
 from pybuild.params import lz4
-from pybuild.plan.storage import Block
 
 # a pointer to it, an operand and a step of its own cost about as much
 LEAST_SAVING = 64
@@ -26,13 +25,17 @@ SLOT_BYTES = 128
 
 @dataclass(frozen=True)
 class Unpack:
-    """A constant of a step: its place and size in RAM and its bytes in flash."""
+    """A constant of a step: its place and size in RAM and its bytes in flash.
+
+    plain  it lies in flash as it is, see plan/hot.py; None: it is packed
+    """
 
     step: int
     name: str
     place: str
     size: int
     packed: bytes
+    plain: Packed | None = None
 
 
 def find_packed(
@@ -91,19 +94,14 @@ def _saving(packed: Packed, least: int = LEAST_SAVING) -> bytes:
     return made if len(data) - len(made) >= least else b""
 
 
-def blocks(found: Sequence[Unpack]) -> tuple[Block, ...]:
-    """What they need in the arena, while their step runs."""
-    return tuple(Block(u.place, u.size, u.step, u.step) for u in found)
-
-
 def task(unpack: Unpack) -> tuple[Node, Candidate]:
-    """The step that unpacks one."""
-    node = Node("unpack", unpack.name, (), (unpack.place,))
-    stored = np.frombuffer(unpack.packed, np.uint8)
+    """The step that unpacks one, or copies it."""
+    node = Node("load" if unpack.plain else "unpack", unpack.name, (), (unpack.place,))
+    stored = Packed("lz4", np.frombuffer(unpack.packed, np.uint8))
     return node, Candidate(
         func=None,
         args=(TASK_UNPACK, len(unpack.packed), unpack.size),
         outputs=(RowAccess(unpack.place, 1, unpack.size, 1, 0),),
         inputs=(),
-        constants=(Packed("lz4", stored),),
+        constants=(unpack.plain or stored,),
     )

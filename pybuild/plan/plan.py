@@ -7,12 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
-from pybuild.plan.compress import Unpack, as_parameters, blocks, find_packed, task
+from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.given import given_storage
+from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
-from pybuild.plan.regions import Limits, Region, Spot, check_limits, place_regions
+from pybuild.plan.regions import (
+    Limits,
+    Region,
+    Spot,
+    Wishes,
+    check_limits,
+    place_regions,
+)
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
+from pybuild.plan.specs import RegionSpec
 from pybuild.plan.stages import COUNTERS, Arrangement, Stage, arrange
 from pybuild.plan.storage import (
     Block,
@@ -22,6 +31,7 @@ from pybuild.plan.storage import (
     lifetimes,
     scratch_of,
 )
+from pybuild.plan.traffic import moved_in
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
@@ -51,11 +61,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel's work in the plan; scratch_at: arena offset, -1 for none."""
+    """One kernel's work in the plan; scratch_at: offset in its region, -1 for none."""
 
     node: Node
     candidate: Candidate
     scratch_at: int = -1
+    scratch_region: int = 0
 
     @property
     def device(self) -> int:
@@ -74,7 +85,8 @@ class Step:
 class Plan:
     """Everything that code generation needs to know about memory.
 
-    regions   the arena of each device that has one; the first is the CPU's
+    regions   the arena of each device that has one, or the pieces that the user gave;
+              the first is the CPU's, those without a block come last
     consumed  inputs whose home is used for something else during a run
     slots     parameters as an instance binds them, by what tells them apart
     slot_spots  homes of those that a device reads, by name
@@ -101,16 +113,16 @@ class Plan:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the CPU."""
-        return self.regions[0].bytes
+        """Of the CPU, in all its regions."""
+        return sum(region.bytes for region in self.regions if not region.device)
 
     @property
     def lower_bound(self) -> int:
-        return self.regions[0].lower_bound
+        return sum(region.lower_bound for region in self.regions if not region.device)
 
     @property
     def peak(self) -> tuple[Block, ...]:
-        return self.regions[0].peak
+        return tuple(b for r in self.regions if not r.device for b in r.peak)
 
     @property
     def copied(self) -> tuple[Node, ...]:
@@ -126,12 +138,14 @@ def make_plan(
     lazy: Collection[str] = (),
     compress: str = "none",
     rows: bool = False,
+    specs: Sequence[RegionSpec] = (),
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/compress.py
     rows    whether steps may advance in lock step, with rings of rows between them
+    specs   regions that users give devices; one without gets what it needs
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -145,66 +159,115 @@ def make_plan(
     ]
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         found = arrange(graph, options, views, keep_inputs, lazy, _MOST_COST)
-        if compress == "lz4":
-            found = replace(found, steps=tuple(as_parameters(found.steps)))
-        return _placed(graph, views, found, ram_limit, lazy)
-    chosen = [(node, _best(offers)) for node, offers in options]
-    unpacks: list[Unpack] = []
-    if compress == "lz4-layer":
-        chosen, unpacks = find_packed(chosen)
-    elif compress == "lz4":
-        chosen = as_parameters(chosen)
-    held = given_storage if graph.storage else lifetimes
-    storage = held(graph, chosen, views, keep_inputs, lazy)
-    alone = Arrangement(
-        tuple(chosen),
-        (),
-        replace(storage, blocks=(*storage.blocks, *blocks(unpacks))),
-        scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
-    )
-    return _placed(graph, views, alone, ram_limit, lazy, unpacks)
+    else:
+        chosen = [(node, _best(offers)) for node, offers in options]
+        held = given_storage if graph.storage else lifetimes
+        found = Arrangement(
+            tuple(chosen),
+            (),
+            held(graph, chosen, views, keep_inputs, lazy),
+            scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
+        )
+    given = _Given(ram_limit, tuple(lazy), tuple(specs))
+    return _placed(graph, views, *_unpacked(found, compress, specs), given)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the user says of memory, as make_plan has it."""
+
+    ram_limit: Limits
+    lazy: tuple[str, ...]
+    specs: tuple[RegionSpec, ...]
+
+
+def _unpacked(
+    found: Arrangement, compress: str, specs: Iterable[RegionSpec]
+) -> tuple[Arrangement, list[Unpack]]:
+    """Constants that are parameters, or that have a place in RAM."""
+    steps, unpacks = list(found.steps), list[Unpack]()
+    if compress == "lz4":
+        steps = as_parameters(steps)
+    elif compress == "lz4-layer":
+        steps, unpacks = find_packed(steps)
+    elif any(spec.weights for spec in specs):
+        steps, unpacks = find_hot(steps)
+    return replace(found, steps=tuple(steps)), unpacks
 
 
 def _placed(
     graph: Graph,
     views: Views,
     found: Arrangement,
-    ram_limit: Limits,
-    lazy: Collection[str],
-    unpacks: Sequence[Unpack] = (),
+    unpacks: Sequence[Unpack],
+    given: _Given,
 ) -> Plan:
     """Every block at its bytes."""
     slots = find_slots(graph, found.steps)
     homes = slot_blocks(slots.values(), len(found.steps))
+    stages = found.stages or tuple(Stage(i, i + 1) for i in range(len(found.steps)))
+    when = [k for k, stage in enumerate(stages) for _ in range(stage.first, stage.end)]
+    copies = (Block(u.place, u.size, when[u.step], when[u.step]) for u in unpacks)
     regions, spots = place_regions(
-        (*found.storage.blocks, *homes.values()), _devices(graph, slots.values())
+        (*found.storage.blocks, *copies, *homes.values()),
+        _devices(graph, slots.values()),
+        Wishes(
+            given.specs,
+            moved_in(found, views, slots),
+            frozenset(unpack.place for unpack in unpacks if unpack.plain),
+            graph.source,
+            COUNTERS,
+        ),
     )
-    check_limits(graph, regions, ram_limit)
-    steps = []
-    for index, (node, candidate) in enumerate(found.steps):
-        steps += [Step(*task(u)) for u in unpacks if u.step == index]
-        scratch = found.scratch[index]
-        steps.append(Step(node, candidate, spots[scratch].at if scratch else -1))
+    check_limits(graph, regions, given.ram_limit)
+    chosen, unpacks = keep_placed(found.steps, unpacks, spots)
+    found = replace(found, steps=tuple(chosen))
     places = _places(graph, views, found, spots)
     for unpack in unpacks:
-        at = spots[unpack.place].at
-        places[unpack.place] = Place(ARENA, at, at)
-    timed = with_waits(graph, steps, places, regions) if not found.stages else steps
-    alone = tuple(Stage(i, i + 1) for i in range(len(timed)))
+        spot = spots[unpack.place]
+        places[unpack.place] = Place(ARENA, spot.at, spot.at, spot.region)
+    steps, stages = _steps(found, stages, unpacks, spots)
+    if not found.stages:
+        steps = with_waits(graph, steps, places, regions)
+        stages = tuple(Stage(i, i + 1) for i in range(len(steps)))
     return Plan(
         graph=graph,
-        steps=tuple(timed),
+        steps=tuple(steps),
         places=places,
         regions=regions,
         consumed=_consumed(graph, found.storage, views, spots),
         slots=slots,
         slot_spots={name: spots[block.name] for name, block in homes.items()},
-        lazy=frozenset(lazy),
+        lazy=frozenset(given.lazy),
         unpacks=tuple(unpacks),
-        stages=found.stages or alone,
+        stages=stages,
         rings=_by_tensor(graph, views, found),
         counters=spots[COUNTERS].at if COUNTERS in spots else 0,
     )
+
+
+def _steps(
+    found: Arrangement,
+    stages: Sequence[Stage],
+    unpacks: Sequence[Unpack],
+    spots: Mapping[str, Spot],
+) -> tuple[Sequence[Step], tuple[Stage, ...]]:
+    """What a stage's constants need is done before it, in stages of their own."""
+    steps: list[Step] = []
+    made: list[Stage] = []
+    for stage in stages:
+        for unpack in unpacks:
+            if stage.first <= unpack.step < stage.end:
+                made.append(Stage(len(steps), len(steps) + 1))
+                steps.append(Step(*task(unpack)))
+        first = len(steps)
+        for index in range(stage.first, stage.end):
+            node, candidate = found.steps[index]
+            spot = spots.get(found.scratch[index])
+            where = (spot.at, spot.region) if spot else (-1, 0)
+            steps.append(Step(node, candidate, *where))
+        made.append(Stage(first, len(steps), stage.links))
+    return steps, tuple(made)
 
 
 def _by_tensor(graph: Graph, views: Views, found: Arrangement) -> dict[str, Ring]:
@@ -251,14 +314,20 @@ def _touch(
             if at.region < 0:
                 yield Span(at.buffer, at.at, at.at + size)
             elif regions[at.region].device == 0:
-                yield Span(ARENA, at.home, at.home + size)
+                yield Span(_memory(at.region), at.home, at.home + size)
 
     candidate = step.candidate
     writes = [*spans(candidate.outputs)]
     if candidate.scratch and step.node.device == 0:
-        writes.append(Span(ARENA, step.scratch_at, step.scratch_at + candidate.scratch))
+        memory, at = _memory(step.scratch_region), step.scratch_at
+        writes.append(Span(memory, at, at + candidate.scratch))
     device = max(crossings.get(step.node.output, (step.node.device,)))
     return Touch(device, tuple(spans(candidate.inputs)), tuple(writes))
+
+
+def _memory(region: int) -> str:
+    """What tells the CPU's regions apart; no tensor is named so."""
+    return f"{ARENA} {region}"
 
 
 def _best(offers: Sequence[Candidate]) -> Candidate:
@@ -297,7 +366,8 @@ def _places(
     for name, ring in _by_tensor(graph, views, found).items():
         base = whole.get(ring.home)
         if base is None:
-            base = Place(ARENA, spots[ring.home].at, spots[ring.home].at)
+            spot = spots[ring.home]
+            base = Place(ARENA, spot.at, spot.at, spot.region)
         places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
     return places
 

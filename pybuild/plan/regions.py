@@ -1,28 +1,37 @@
-"""One arena for each device: no memory is shared between devices.
+"""Regions of memory: an arena for each device, or the pieces that users give it.
 
-Knows blocks and devices; what a device is, it does not know.
+Knows blocks and devices; what a device is, it does not know. No memory is shared
+between devices.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pybuild.errors import LimitError, Problem
 from pybuild.graph import Graph
-from pybuild.plan.memory import alive, place, round_up
+from pybuild.plan.memory import Layout, alive, place, round_up
+from pybuild.plan.specs import OPTION, RegionSpec
+from pybuild.plan.spread import spread
 from pybuild.plan.storage import Block
 
 BLOCK_ALIGN = 4
+ARENA_NAME = "arena"
 
 Limits = int | Mapping[int, int] | None
 
 
 @dataclass(frozen=True)
 class Region:
-    """The arena of a device.
+    """A piece of memory of a device.
 
+    name   of its macro and of its member in struct NAME_memory
     peak   the blocks alive when most bytes are, largest first
+    spec   what the user gave; None: all that the device needs
+    moved  bytes that a run reads and writes there
+    holds  the names of its blocks
     Units  bytes
     """
 
@@ -30,6 +39,10 @@ class Region:
     bytes: int
     lower_bound: int
     peak: tuple[Block, ...]
+    name: str = ARENA_NAME
+    spec: RegionSpec | None = None
+    moved: int = 0
+    holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,24 +59,127 @@ class Spot:
         return self.region == other.region and self.at < ends[1] and other.at < ends[0]
 
 
+@dataclass(frozen=True)
+class Wishes:
+    """What decides which region a block gets, where a device has several.
+
+    specs   the user's regions; a device without has one, as large as it needs
+    moved   bytes that a run reads and writes, by the block's name
+    hot     names of constants that may be left in flash
+    source  of the graph, for messages
+    leading  the block whose region comes first of its device's
+    """
+
+    specs: tuple[RegionSpec, ...] = ()
+    moved: Counter[str] = field(default_factory=Counter)
+    hot: frozenset[str] = frozenset()
+    source: str = ""
+    leading: str = ""
+
+
+def region_name(device: int) -> str:
+    """Of a device that was given no regions."""
+    return f"device_{device}" if device else ARENA_NAME
+
+
 def place_regions(
-    blocks: Sequence[Block], devices: Mapping[str, int]
+    blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes | None = None
 ) -> tuple[tuple[Region, ...], dict[str, Spot]]:
-    """The arenas, the CPU's first, and the spot of each block.
+    """The regions, the CPU's first and unused ones last, and the spot of each block.
 
     devices  by the block's name; others are the CPU's
+    Errors   LimitError naming what does not fit
     """
+    wishes = wishes or Wishes()
     of = {block.name: devices.get(block.name, 0) for block in blocks}
-    regions: list[Region] = []
-    spots = {}
-    for device in sorted({0, *of.values()}):
+    found: list[tuple[Region, Sequence[Block], Layout]] = []
+    for device in sorted({0, *of.values(), *(s.device for s in wishes.specs)}):
         mine = [block for block in blocks if of[block.name] == device]
-        layout = place(mine, BLOCK_ALIGN)
-        for block, at in zip(mine, layout.offsets, strict=True):
-            spots[block.name] = Spot(len(regions), at, block)
-        size = round_up(layout.bytes, BLOCK_ALIGN)
-        regions.append(Region(device, size, layout.lower_bound, _peak(mine)))
-    return tuple(regions), {block.name: spots[block.name] for block in blocks}
+        specs = [spec for spec in wishes.specs if spec.device == device]
+        if specs:
+            found += _spread(mine, specs, wishes)
+        else:
+            layout = place(mine, BLOCK_ALIGN)
+            found.append((_region(device, mine, layout, wishes), mine, layout))
+    kept = [
+        i == 0 or r.bytes > 0 or r.spec is None for i, (r, _, _) in enumerate(found)
+    ]
+    used = [one for one, there in zip(found, kept, strict=True) if there]
+    unused = [one for one, there in zip(found, kept, strict=True) if not there]
+    spots = {}
+    for index, (_, members, layout) in enumerate(used):
+        for block, at in zip(members, layout.offsets, strict=True):
+            spots[block.name] = Spot(index, at, block)
+    return (
+        tuple(region for region, _, _ in (*used, *unused)),
+        {block.name: spots[block.name] for block in blocks if block.name in spots},
+    )
+
+
+def _region(
+    device: int,
+    blocks: Sequence[Block],
+    layout: Layout,
+    wishes: Wishes,
+    spec: RegionSpec | None = None,
+) -> Region:
+    return Region(
+        device,
+        round_up(layout.bytes, BLOCK_ALIGN),
+        layout.lower_bound,
+        _peak(blocks),
+        spec.name if spec else region_name(device),
+        spec,
+        sum(wishes.moved[block.name] for block in blocks),
+        tuple(block.name for block in blocks),
+    )
+
+
+def _spread(
+    blocks: Sequence[Block], specs: Sequence[RegionSpec], wishes: Wishes
+) -> list[tuple[Region, Sequence[Block], Layout]]:
+    """Errors  LimitError"""
+    made = spread(blocks, specs, wishes.moved, wishes.hot, BLOCK_ALIGN)
+    if made.unplaced:
+        raise _too_large(made.unplaced, blocks, specs, wishes)
+    found: list[tuple[Region, Sequence[Block], Layout]] = []
+    for spec, members, layout in zip(specs, made.members, made.layouts, strict=True):
+        region = _region(spec.device, members, layout, wishes, spec)
+        found.append((region, members, layout))
+    used = [i for i, one in enumerate(found) if one[0].bytes] or [0]
+    led = [i for i in used if wishes.leading in found[i][0].holds]
+    first = (led or used)[0]
+    return [found[first], *found[:first], *found[first + 1 :]]
+
+
+def _too_large(
+    unplaced: Sequence[Block],
+    blocks: Sequence[Block],
+    specs: Sequence[RegionSpec],
+    wishes: Wishes,
+) -> LimitError:
+    """Names what has no place, and what is alive beside it."""
+    sizes = ", ".join(f"'{s.name}' {s.bytes}" for s in specs)
+    needed = place([b for b in blocks if b.name not in wishes.hot], BLOCK_ALIGN).bytes
+    problems = []
+    for block in sorted(unplaced, key=lambda b: (-b.bytes, b.name))[:3]:
+        beside = sorted(
+            (b for b in blocks if b.first <= block.last and block.first <= b.last),
+            key=lambda b: (-b.bytes, b.name),
+        )
+        names = (
+            f"'{b.name}' {b.bytes}"
+            for b in beside
+            if b is not block and b.name not in wishes.hot
+        )
+        what = f"'{block.name}', {block.bytes} bytes, fits in none of the regions "
+        what += f"{sizes} bytes; alive beside it: {', '.join(names) or 'nothing'}"
+        what += f" bytes. In one piece the arena needs {needed}"
+        hint = f"a larger region, or {OPTION} with a slow one for what is left over"
+        problems.append(Problem(wishes.source, what, hint))
+    error = LimitError.of(problems)
+    assert isinstance(error, LimitError)
+    return error
 
 
 def _peak(blocks: Sequence[Block]) -> tuple[Block, ...]:
@@ -78,17 +194,19 @@ def _peak(blocks: Sequence[Block]) -> tuple[Block, ...]:
 def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> None:
     """Errors  LimitError naming the tensors alive at the peak of each arena too large
 
-    limits  bytes by device; a number is the CPU's
+    limits  bytes by device, of all its regions; a number is the CPU's
     """
     most = limits if isinstance(limits, Mapping) else {0: limits}
     found = []
-    for region in regions:
-        limit = most.get(region.device)
-        if limit is None or region.bytes <= limit:
+    for device in sorted({region.device for region in regions}):
+        mine = [region for region in regions if region.device == device]
+        needed = sum(region.bytes for region in mine)
+        limit = most.get(device)
+        if limit is None or needed <= limit:
             continue
-        names = ", ".join(f"'{b.name}' {b.bytes}" for b in region.peak)
-        where = f" on device {region.device}" if region.device else ""
-        what = f"the arena{where} needs {region.bytes} bytes of RAM, the limit is "
+        names = ", ".join(f"'{b.name}' {b.bytes}" for r in mine for b in r.peak)
+        where = f" on device {device}" if device else ""
+        what = f"the arena{where} needs {needed} bytes of RAM, the limit is "
         what += f"{limit}; alive at the peak: {names} bytes"
         hint = "a smaller input, or fewer channels there"
         found.append(Problem(graph.source, what, hint))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Board:
     """A chip, its memories, a console, and the QEMU machine that is it.
 
     folder   of board.toml and board.c
+    memories  besides `ram`, by name: closely coupled, or outside the chip
     machine  QEMU's -M; system: arm or riscv32
     second   a further core that sees the same memory; chip: how it is started
     flash_command  puts the ELF file {} into its flash; "": none is known
@@ -53,6 +55,7 @@ class Board:
     second: Core | None = None
     chip: str = ""
     flash_command: str = ""
+    memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
 def board_names() -> tuple[str, ...]:
@@ -119,7 +122,19 @@ class _Reader:
             second=second,
             chip=second_chip,
             flash_command=str(own.get("program", "")),
+            memories=self._memories(chip, soc_file),
         )
+
+    def _memories(self, chip: dict[str, Any], file: Path) -> dict[str, Memory]:
+        """The tables [memory.NAME], where there are some."""
+        given = chip.get("memory", {})
+        if not isinstance(given, dict):
+            self._wrong(file, "'memory' must hold tables, as [memory.dtcm]")
+            return {}
+        for name in given:
+            if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in ("flash", "ram"):
+                self._wrong(file, f"'memory.{name}' cannot be the name of a memory")
+        return {name: self._memory(given, name, file) for name in sorted(given)}
 
     def _second(self, chip: dict[str, Any], file: Path) -> tuple[Core | None, str]:
         """Most chips have none."""

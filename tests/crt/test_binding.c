@@ -1,6 +1,7 @@
 /* Lazy inputs, arrays, storage that instances share, constants that a step
- * unpacks. Prints each failed line; exit code 1 if there was one. */
+ * unpacks or copies. Prints each failed line; exit code 1 if there was one. */
 #include "affine.h"
+#include "crt/copy.h"
 #include "crt/lz4.h"
 #include "crt/weights.h"
 #include "expect.h"
@@ -319,6 +320,18 @@ static void test_unpack(void)
     expect_y(y, 3);
 }
 
+/* Weights in flash as they are, copied to faster memory. */
+static void test_copy(void)
+{
+    uint8_t to[5] = {9, 9, 9, 9, 9};
+
+    EXPECT(crt_copy_weights(b_bytes, 4, to, 3) == CRT_ERR_UNPACK);
+    EXPECT(crt_copy_weights(b_bytes, 3, to, 4) == CRT_ERR_UNPACK);
+    EXPECT(to[0] == 9);
+    EXPECT(crt_copy_weights(b_bytes, 4, to, 4) == CRT_OK);
+    EXPECT(memcmp(to, b_bytes, 4) == 0 && to[4] == 9);
+}
+
 int main(void)
 {
     test_lazy();
@@ -330,5 +343,6 @@ int main(void)
     test_turns();
     test_turn_in_the_middle_of_a_run();
     test_unpack();
+    test_copy();
     return failures != 0;
 }

@@ -89,7 +89,7 @@ def test_inputs_and_outputs_stay_on_their_devices() -> None:
         functions=FUNCTIONS,
         target=dict.fromkeys(range(3), "generic"),
     )
-    regions = [device for _, device in library.tables.regions]
+    regions = [row.device for row in library.tables.regions]
     homes = {r.tensor.name: regions[r.region] for r in library.tables.tensors}
     assert homes == {"A": 2, "B": 2, "C": 1, "D": 2, "add2": 2}
     with instance(library) as (net, _), pytest.raises(CrtError, match="devices"):

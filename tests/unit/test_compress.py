@@ -72,7 +72,7 @@ def test_random_weights_stay_as_they_are() -> None:
     net = Network("noise", (1, 16), "int8", 3)
     net.dense("only", 16)
     library = net.model().build(compress="lz4-layer")
-    assert library.report.packed == () and not library.tables.unpacks
+    assert library.report.packed == () and not library.tables.unpack
     assert not net.model().build(compress="lz4").plan.slots
 
 

@@ -217,14 +217,14 @@ def made_of(kind: str) -> dict[str, Model]:
 def test_a_connection_costs_one_buffer() -> None:
     plain, wired = chained("int8"), chained("int8", connect=["body.scores=head.image"])
     assert wired["head"].plan.arena_bytes == plain["head"].plan.arena_bytes - 8
-    assert wired.tables.together.buffers == (wired.report.ram.arena - 16,)
+    assert wired.tables.pieces[0].together.buffers == (wired.report.ram.arena - 16,)
     assert [c.bytes for c in wired.report.connections] == [5]
     assert wired.report.connections[0].ends == "body.scores=head.image"
     twice = {**made_of("int8"), "more": head()}
     both = pybuild.build_image(
         twice, connect=["body.scores=head.image", "body.scores=more.image"]
     )
-    assert len(both.tables.together.buffers) == 1
+    assert len(both.tables.pieces[0].together.buffers) == 1
 
 
 def test_names_of_tensors_may_hold_dots_and_equals() -> None:

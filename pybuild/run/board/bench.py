@@ -5,8 +5,7 @@ Everything is counted or read off the program; nothing is estimated but the boun
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pybuild.run.board.count import Counts, count_plan
 from pybuild.run.board.device import Device, firmware_of, pack_inputs
 from pybuild.run.board.elf import Elf
 from pybuild.run.board.firmware import Firmware
+from pybuild.run.board.model_header import arrays_of
 from pybuild.run.board.simulator import must_succeed
 from pybuild.run.samples import sample
 
@@ -139,7 +139,7 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
         emit="c" if library.processor is None else "obj",
         instructions=counts.total,
         layers=_layers(library, counts),
-        ram=_ram(firmware, *stacks),
+        ram=_ram(firmware, arrays_of(library.tables), *stacks),
         flash=_flash(firmware),
         sections=_sections(firmware.elf),
         cores=counts.cores,
@@ -156,13 +156,17 @@ def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
     return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime))
 
 
-def _ram(firmware: Firmware, stack: int, second: int) -> BoardRam:
-    elf = firmware.elf
-    arenas = (s for s in elf.symbols if re.fullmatch(r"arena(_device_\d+)?", s.name))
-    arena, instance = sum(s.size for s in arenas), elf.by_name["model"].size
-    rest = elf.size(".data") + elf.size(".bss") - arena - instance
+def _ram(
+    firmware: Firmware, arrays: Mapping[str, str], stack: int, second: int
+) -> BoardRam:
+    """arrays: the runner's for the model's regions, and their names"""
+    elf, others = firmware.elf, firmware.board.memories
+    arenas = {n: elf.by_name[n].size for n in arrays}
+    instance = elf.by_name["model"].size
+    inside = sum(arenas[n] for n, region in arrays.items() if region not in others)
+    rest = elf.size(".data") + elf.size(".bss") - inside - instance
     return BoardRam(
-        arena=arena,
+        arena=sum(arenas.values()),
         instance=instance,
         stack=stack,
         data=rest,

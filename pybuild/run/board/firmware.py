@@ -21,7 +21,7 @@ from pybuild.install import boards, crt_include, crt_sources
 from pybuild.run.board.elf import Elf, read_elf
 from pybuild.run.board.model_header import model_header
 from pybuild.run.board.stack import stack_bound
-from pybuild.targets.board import Board
+from pybuild.targets.board import Board, Memory
 from pybuild.targets.core import LEVELS, Core, linkable_with
 from pybuild.targets.toolchain import Toolchain
 
@@ -119,7 +119,19 @@ def linker_script(board: Board, core: Core, stack: int, second: int = 0) -> str:
         ram_size=board.ram.size,
         stack=stack,
         second_stack=second,
+        memories="".join(_memory_line(n, m) for n, m in board.memories.items()),
+        regions="".join(map(_region_line, board.memories)),
     )
+
+
+def _memory_line(name: str, memory: Memory) -> str:
+    origin = f"ORIGIN = 0x{memory.origin:08X}, LENGTH = {memory.size}"
+    return f"\n    {name.upper()} (rwx) : {origin}"
+
+
+def _region_line(name: str) -> str:
+    """Nothing there is cleared at the start."""
+    return f"\n    .{name} (NOLOAD) : {{ *(.region_{name}) }} > {name.upper()}"
 
 
 class _At(string.Template):
@@ -143,7 +155,7 @@ def runner_firmware(
     common = boards() / "common"
     made = library.sources() if library.processor is None else library.compiled()
     sources, headers, objects = sorted_files(made)
-    headers["firmware_model.h"] = model_header(library)
+    headers["firmware_model.h"] = model_header(library, board.memories)
     runner: tuple[str, ...] = ("-DRECORD",) if record else ()
     # rows are recorded by the first core, which then does all
     second = board.second if library.tables.device_count > 1 and not record else None
@@ -341,11 +353,14 @@ class _Builder:
         plan, where = self.library.plan, self.library.plan.graph.source
         problems = []
         for region, bytes_ in over.items():
-            memory = self.board.ram if region == "RAM" else self.board.flash
+            own = {"FLASH": self.board.flash, "RAM": self.board.ram}
+            memory = own.get(region) or self.board.memories[region.lower()]
             what = f"needs {bytes_} bytes more {region} than {self.board.name}"
             what += f" has, {memory.size};"
-            if region == "RAM":
-                names = ", ".join(f"'{b.name}' {b.bytes}" for b in plan.peak)
+            if region != "FLASH":
+                mine = (r.peak for r in plan.regions if r.name == region.lower())
+                peak = next(mine, plan.peak)
+                names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
                 what += f" alive at the peak: {names} bytes"
                 hint = "a smaller input, or fewer channels there"
             else:
@@ -365,7 +380,7 @@ class _Builder:
 
 
 # of GNU ld and of lld
-_OVER = re.compile(r"region [`'](FLASH|RAM)':? overflowed by (\d+) bytes")
+_OVER = re.compile(r"region [`'](\w+)':? overflowed by (\d+) bytes")
 
 
 def _overflows(text: str) -> dict[str, int]:

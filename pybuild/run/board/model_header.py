@@ -5,10 +5,10 @@ Knows the names of generated C; compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from pybuild.emit.regions import region_name, size_macro
+from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 
 if TYPE_CHECKING:
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 _ALIGN = 16  # bytes: of memory that the runner has for tensors and packed weights
 
 
-def model_header(library: Library) -> str:
-    """The whole file."""
+def model_header(library: Library, memories: Collection[str] = ()) -> str:
+    """The whole file.
+
+    memories  of the board, by name: a region of such a name lies there, others in RAM
+    """
     tables = library.tables
-    name, upper = tables.name, tables.name.upper()
+    name = tables.name
     parts = [
         "/* firmware_model.h: made by pybuild: the model that runner.c runs. */",
         f'#include "{name}.h"',
         "",
-        f"#define MODEL_ARENA_BYTES {upper}_ARENA_BYTES",
-        f"#define MODEL_ARENA_ALIGN {upper}_ARENA_ALIGN",
         f"#define MODEL_STRUCT struct {name}",
         f"#define MODEL_MEMORY_STRUCT struct {name}_memory",
         f"#define MODEL_INIT {name}_init",
         f"#define MODEL_RUN {name}_run",
+        *_regions(tables, memories),
         *_devices(tables),
         *_parameters(tables),
         *_buffers(tables),
@@ -48,17 +50,27 @@ def _rows(library: Library) -> str:
     return ", ".join(f"{size}u" for size in rows) or "0u"
 
 
-def _array(name: str, size: str) -> str:
-    return f"static uint8_t {name}[{size}] __attribute__((aligned({_ALIGN})));"
+def _array(name: str, size: str, section: str = "") -> str:
+    words = f"aligned({_ALIGN})" + (f', section("{section}")' if section else "")
+    return f"static uint8_t {name}[{size}] __attribute__(({words}));"
+
+
+def arrays_of(tables: Tables) -> dict[str, str]:
+    """The runner's array for each region, and the region's name."""
+    rows = [row.name for row in tables.regions]
+    return {name if name == "arena" else f"arena_{name}": name for name in rows}
+
+
+def _regions(tables: Tables, memories: Collection[str]) -> Iterator[str]:
+    arrays = arrays_of(tables)
+    for row, array in zip(tables.regions, arrays, strict=True):
+        section = f".region_{row.name}" if row.name in memories else ""
+        yield _array(array, size_macro(tables, row), section)
+    yield f"#define MODEL_MEMORY {tables.name.upper()}_MEMORY({', '.join(arrays)})"
 
 
 def _devices(tables: Tables) -> Iterator[str]:
     upper = tables.name.upper()
-    further = [device for _, device in tables.regions if device]
-    arenas = ["arena", *(f"arena_{region_name(device)}" for device in further)]
-    yield f"#define MODEL_MEMORY(arena) {upper}_MEMORY({', '.join(arenas)})"
-    for device in further:
-        yield _array(f"arena_{region_name(device)}", size_macro(tables, device))
     if tables.device_count > 1:
         yield f"#define MODEL_DEVICE_COUNT {upper}_DEVICE_COUNT"
         yield f"#define MODEL_SET_DEVICES {tables.name}_set_devices"

@@ -91,7 +91,7 @@ class Machine:
 
     def _map_memories(self) -> None:
         board, uc = self.board, self.uc
-        for memory in (board.flash, board.ram):
+        for memory in (board.flash, board.ram, *board.memories.values()):
             uc.mem_map(memory.origin, -(-memory.size // PAGE) * PAGE)
         for segment in self.firmware.elf.segments:
             uc.mem_write(segment.address, segment.data)

@@ -1,0 +1,69 @@
+"""Mutations of regions of memory, for mutate.py: its five fields."""
+
+_UNIT = "tests/unit/test_regions.py"
+
+REGIONS = (
+    (
+        "the fastest region first",
+        "pybuild/plan/spread.py",
+        "fast_first = sorted(specs, key=lambda s: s.rank)",
+        "fast_first = sorted(specs, key=lambda s: -s.rank)",
+        _UNIT,
+    ),
+    (
+        "what a region may hold",
+        "pybuild/plan/spread.py",
+        "return at if at + size <= self.spec.bytes else None",
+        "return at if at + size <= self.spec.bytes + 4 else None",
+        _UNIT,
+    ),
+    (
+        "swaps between regions",
+        "pybuild/plan/spread.py",
+        "            if not best.better():\n",
+        "            if True:\n",
+        _UNIT,
+    ),
+    (
+        "rows that a kernel meets again",
+        "pybuild/plan/traffic.py",
+        "min(first + access.window, access.rows)",
+        "min(first + 1, access.rows)",
+        _UNIT,
+    ),
+    (
+        "the region of scratch",
+        "pybuild/emit/assemble.py",
+        "own, at, size = step.scratch_region,",
+        "own, at, size = 0,",
+        _UNIT,
+    ),
+    (
+        "the region of hot weights",
+        "pybuild/emit/assemble.py",
+        "at, own = place.at, place.region",
+        "at, own = place.at, 0",
+        _UNIT,
+    ),
+    (
+        "weights that are read once",
+        "pybuild/plan/hot.py",
+        "LEAST_CALLS = 4",
+        "LEAST_CALLS = 0",
+        _UNIT,
+    ),
+    (
+        "what a region has left for the next model of an image",
+        "pybuild/plan/together.py",
+        "bytes=max(0, spec.bytes - used)",
+        "bytes=spec.bytes",
+        _UNIT,
+    ),
+    (
+        "the board's memory of a region",
+        "pybuild/run/board/model_header.py",
+        "if row.name in memories else",
+        "if row.name in () else",
+        "tests/boards/test_board_regions.py",
+    ),
+)
