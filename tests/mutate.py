@@ -16,6 +16,7 @@ from pathlib import Path
 from board_mutations import BOARDS  # of the folder of this script
 from paired_mutations import PAIRED
 from region_mutations import REGIONS
+from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -337,7 +338,7 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
-    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *REGIONS, *SCALAR)),
+    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *REGIONS, *REMOTE, *SCALAR)),
 )
 
 

@@ -59,7 +59,7 @@ def server_firmware(
 def _frame_bytes(board: Board) -> int:
     """Of data; two frames are in RAM."""
     ram = board.ram.size
-    return 128 if ram <= 16384 else 512 if ram <= 131072 else 4096
+    return 128 if ram <= 16384 else 512 if ram <= 131072 else 1024
 
 
 def server_file(library: Library, board: Board, content: str) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pybuild.errors import BuildError
 
 CHUNK = 65536  # bytes of one read
+_STUCK = 20  # seconds in which a line must take a byte
 
 
 class RemoteError(Exception):
@@ -62,12 +63,13 @@ class SocketLine:
             there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def write(self, data: bytes) -> None:
-        end = self.clock() + 10
+        end = self.clock() + _STUCK
         while data:
             _, ready, _ = select.select([], [self._socket], [], 1)
             if ready:
                 try:
                     data = data[self._socket.send(data) :]
+                    end = self.clock() + _STUCK
                 except OSError as error:
                     raise RemoteError(f"{self.name}: {error.strerror}") from None
             elif self.clock() > end:

@@ -19,6 +19,7 @@ from pybuild.run.rpc.line import Line, RemoteError
 VERSION = 1
 _LOG = logging.getLogger("pybuild.rpc")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 1.0  # seconds before a call is sent again
+_MOST_SLOWER = 32  # times as long a pause as the line seemed to need
 _HELLOS = 20  # sessions that are asked for before it is given up
 _WELCOME = struct.Struct("<8I")
 
@@ -90,6 +91,7 @@ class Link:
         self._sequence = 0
         self._logs = 0
         self._trip = _FIRST_PAUSE / 4  # seconds of a round trip, as it was lately
+        self.slower = 1  # pauses are so many times longer, until one was long enough
         self._broken: RemoteError | None = None
 
     @property
@@ -259,7 +261,7 @@ class _Exchange:
                 raise RemoteTimeout(self._too_long(allowed))
             elif clock() >= until:
                 self._send_again()
-                pause = max(pause, min(2 * pause, _LONGEST_PAUSE))
+                pause = max(pause, self._pause())
                 until = clock() + pause
         return [self.answers[i] for i in range(len(self.calls))]
 
@@ -273,7 +275,7 @@ class _Exchange:
         """Seconds until all that is on the way should be answered."""
         bytes_ = sum(len(data) for _, data in self.sent.values()) + self.welcome.most
         trip = max(2 * self.link.measured(), self.line.shortest_pause)
-        return trip + 2 * bytes_ * self.line.seconds_per_byte
+        return self.link.slower * (trip + 2 * bytes_ * self.line.seconds_per_byte)
 
     def _fill(self) -> None:
         """Sends as many as the board has room for; always one."""
@@ -292,6 +294,7 @@ class _Exchange:
 
     def _send_again(self) -> None:
         self.again = True
+        self.link.slower = min(2 * self.link.slower, _MOST_SLOWER)
         self.link.resent += len(self.sent)
         for _, frame in self.sent.values():
             self.line.write(frame)
@@ -303,6 +306,7 @@ class _Exchange:
         if len(frame.data) < 4:
             return False
         if not self.again:
+            self.link.slower = 1
             self.link.measured(self.line.clock() - self.first_sent)
         for number in list(self.sent):
             index, _ = self.sent.pop(number)

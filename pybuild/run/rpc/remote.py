@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SESSION = 128  # what is added to the type of a device, as in TVM
 _HOST = "host"  # the target of libraries for this machine
-_AHEAD = 1 << 16  # bytes that a simulator keeps back while its board is busy
+_AHEAD = 1 << 13  # bytes that a simulator keeps back while its board is busy
 
 # starts a simulator with a library's firmware: the library, its content
 Start = Callable[["Factory", str], Line]

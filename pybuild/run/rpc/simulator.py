@@ -33,7 +33,11 @@ _UARTS = {
 
 
 class QemuLine(SocketLine):
-    """The serial port of a QEMU that this has started."""
+    """The serial port of a QEMU that this has started. It loses nothing, but takes a
+    byte only when the board has read the one before.
+    """
+
+    shortest_pause = 5.0
 
     def __init__(self, name: str, machine: Qemu, firmware: Firmware) -> None:
         """Errors  BuildError where QEMU does not start"""
