@@ -21,6 +21,20 @@ BOARDS = (
         _ALIKE,
     ),
     (
+        "a jump's cycles",
+        "boards/host/count.h",
+        "const uint64_t jumped = core->next != address ? block->taken : 0;",
+        "const uint64_t jumped = core->next == address ? 9 * block->taken : 0;",
+        _SIZES,
+    ),
+    (
+        "the cycles of a push",
+        "pybuild/run/board/timings.py",
+        "np.where(stack, 1 + _bits(h, 9), cycles)",
+        "np.where(stack, 1 + _bits(h, 8), cycles)",
+        "tests/unit/test_timings.py",
+    ),
+    (
         "calls in the bound of the stack",
         "pybuild/run/board/stack.py",
         "calls |= tabled",

@@ -8,9 +8,25 @@
 
 enum { MOST_STEPS = 4096, MOST_JOBS = 4096, CORES = 2 };
 
+/* Of a byte of struct costs; the rest is cycles (pybuild/run/board/timings.py).
+ */
+enum { COST_WIDE = 0x40, COST_SINGLE = 0x80, COST_CYCLES = 0x3F };
+
+/* What the core's instructions take.
+ *
+ * of  each halfword of the code, if an instruction begins there; bytes 0:
+ * nothing is known of this core */
+struct costs {
+    const uint8_t *of;
+    uint64_t at; /* address of the code */
+    uint64_t bytes;
+    uint64_t taken; /* on top, where the next one is not executed next */
+};
+
 /* One core.
  *
  * step  that it works on; step_count: none
+ * cycles  estimated; 0 where nothing is known of the core
  * time  instructions since the call began, with those that it has waited for
  *       the other core's */
 struct core {
@@ -19,6 +35,9 @@ struct core {
     uint64_t time;
     uint64_t of_runtime;
     uint64_t of_step[MOST_STEPS];
+    uint64_t next; /* address behind its last block */
+    uint64_t cycles_of_runtime;
+    uint64_t cycles_of_step[MOST_STEPS];
 };
 
 /* What to count, in device addresses; the runtime's own code is apart.
@@ -54,8 +73,8 @@ static inline void count_begin(struct count *c)
 
     for (k = 0; k < CORES; k++) {
         for (i = 0; i < c->step_count; i++)
-            c->core[k].of_step[i] = 0;
-        c->core[k].of_runtime = 0;
+            c->core[k].of_step[i] = c->core[k].cycles_of_step[i] = 0;
+        c->core[k].of_runtime = c->core[k].cycles_of_runtime = 0;
         c->core[k].time = 0;
         c->core[k].step = c->step_count;
     }
@@ -96,11 +115,50 @@ static inline void count_rings(struct count *c, uint64_t k)
     }
 }
 
+/* Estimated cycles of the instructions in those bytes. */
+static inline uint64_t count_cycles(const struct costs *costs, uint64_t address,
+                                    uint64_t bytes)
+{
+    const uint64_t at = address - costs->at;
+    uint64_t single = 0;
+    uint64_t cycles = 0;
+    uint64_t i;
+
+    if (at >= costs->bytes || bytes > costs->bytes - at)
+        return 0;
+    for (i = at; i < at + bytes;) {
+        const unsigned cost = costs->of[i / 2u];
+
+        cycles += cost & COST_CYCLES;
+        if (single && (cost & COST_SINGLE) != 0)
+            cycles--;
+        single = (cost & COST_SINGLE) != 0;
+        i += (cost & COST_WIDE) != 0 ? 4u : 2u;
+    }
+    return cycles;
+}
+
+/* What a block has, `cycles` without a jump to it.
+ *
+ * taken  cycles of a jump */
+struct block {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t instructions;
+    uint64_t cycles;
+    uint64_t taken;
+};
+
 /* k: the core, from 0 */
-static inline void count_block(struct count *c, uint64_t k, uint64_t address,
-                               uint64_t instructions)
+static inline void count_block(struct count *c, uint64_t k,
+                               const struct block *block)
 {
     struct core *core = &c->core[k];
+    const uint64_t address = block->address;
+    const uint64_t instructions = block->instructions;
+    const uint64_t jumped = core->next != address ? block->taken : 0;
+
+    core->next = address + block->bytes;
 
     if (address == c->begin) /* of several calls the last one stays */
         count_begin(c);
@@ -118,10 +176,13 @@ static inline void count_block(struct count *c, uint64_t k, uint64_t address,
         count_rings(c, k);
     core->time += instructions;
     if (core->step == c->step_count ||
-        (address >= c->runtime && address < c->runtime_end))
+        (address >= c->runtime && address < c->runtime_end)) {
         core->of_runtime += instructions;
-    else
+        core->cycles_of_runtime += block->cycles + jumped;
+    } else {
         core->of_step[core->step] += instructions;
+        core->cycles_of_step[core->step] += block->cycles + jumped;
+    }
 }
 
 static inline void count_read(struct count *c, uint64_t k, uint64_t address)

@@ -27,6 +27,7 @@ extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
 extern void qemu_plugin_register_atexit_cb(plugin_id id, on_end *f, void *u);
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
+extern uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 extern struct qemu_plugin_insn *
 qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
 
@@ -36,19 +37,16 @@ int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv);
 
 static struct count count;
+static struct costs costs;
 static const char *out_file = "crt.counts";
-
-struct block {
-    uint64_t address;
-    uint64_t instructions;
-};
+static const char *costs_file = "crt.costs"; /* missing: nothing is known */
 
 static void executed(unsigned int cpu, void *user)
 {
     const struct block *block = (const struct block *)user;
 
     if (cpu < CORES)
-        count_block(&count, cpu, block->address, block->instructions);
+        count_block(&count, cpu, block);
 }
 
 static void has_read(unsigned int cpu, uint32_t info, uint64_t at, void *user)
@@ -57,6 +55,19 @@ static void has_read(unsigned int cpu, uint32_t info, uint64_t at, void *user)
     (void)user;
     if (cpu < CORES)
         count_read(&count, cpu, at);
+}
+
+/* Told by the last instruction's address: the sizes that QEMU gives are wrong
+ * where a page ends. */
+static uint64_t bytes_of(const struct qemu_plugin_tb *tb,
+                         const struct block *block)
+{
+    const uint64_t last = qemu_plugin_insn_vaddr(
+        qemu_plugin_tb_get_insn(tb, (size_t)block->instructions - 1u));
+    const uint64_t at = last - costs.at;
+    const int wide = at < costs.bytes && (costs.of[at / 2u] & COST_WIDE) != 0;
+
+    return last - block->address + (wide ? 4u : 2u);
 }
 
 static void translated(plugin_id id, struct qemu_plugin_tb *tb)
@@ -69,6 +80,9 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
         abort();
     block->address = qemu_plugin_tb_vaddr(tb);
     block->instructions = qemu_plugin_tb_n_insns(tb);
+    block->bytes = bytes_of(tb, block);
+    block->cycles = count_cycles(&costs, block->address, block->bytes);
+    block->taken = costs.taken;
     qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
     if (block->address < count.runtime || block->address >= count.runtime_end)
         return;
@@ -95,22 +109,41 @@ static void finished(plugin_id id, void *user)
         fprintf(out, "%llu\n", (unsigned long long)core->of_runtime);
         for (i = 0; i < count.step_count; i++)
             fprintf(out, "%llu\n", (unsigned long long)core->of_step[i]);
+        fprintf(out, "%llu\n", (unsigned long long)core->cycles_of_runtime);
+        for (i = 0; i < count.step_count; i++)
+            fprintf(out, "%llu\n", (unsigned long long)core->cycles_of_step[i]);
     }
     fclose(out);
 }
 
-/* Arguments: NAME=NUMBER for the first ten fields of struct count. */
+static void read_costs(void)
+{
+    FILE *in = fopen(costs_file, "rb");
+    uint8_t *of = malloc((size_t)(costs.bytes / 2u) + 1u);
+
+    if (in == NULL || of == NULL ||
+        fread(of, 1, (size_t)(costs.bytes / 2u), in) != costs.bytes / 2u)
+        costs.bytes = 0;
+    costs.of = of;
+    if (in != NULL)
+        fclose(in);
+}
+
+/* Arguments: NAME=NUMBER for the first ten fields of struct count, and for the
+ * last three of struct costs. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
     static const char *const names[] = {
-        "begin",      "end",        "runtime", "runtime_end", "table",
-        "step_bytes", "step_count", "waiting", "waiting_end", "ring"};
-    uint64_t *const fields[] = {&count.begin,       &count.end,
-                                &count.runtime,     &count.runtime_end,
-                                &count.table,       &count.step_bytes,
-                                &count.step_count,  &count.waiting,
-                                &count.waiting_end, &count.ring};
+        "begin",      "end",         "runtime",    "runtime_end", "table",
+        "step_bytes", "step_count",  "waiting",    "waiting_end", "ring",
+        "costs_at",   "costs_bytes", "costs_taken"};
+    uint64_t *const fields[] = {
+        &count.begin,       &count.end,     &count.runtime,
+        &count.runtime_end, &count.table,   &count.step_bytes,
+        &count.step_count,  &count.waiting, &count.waiting_end,
+        &count.ring,        &costs.at,      &costs.bytes,
+        &costs.taken};
     size_t f;
     int i;
 
@@ -125,6 +158,8 @@ int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
     }
     if (count.step_bytes == 0 || count.step_count > MOST_STEPS)
         return -1;
+    if (costs.bytes > 0)
+        read_costs();
     qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
     qemu_plugin_register_atexit_cb(id, finished, NULL);
     return 0;

@@ -9,6 +9,7 @@ struct unicorn_count {
     uint64_t code_at; /* address of code[0] on the device */
     uint64_t code_bytes;
     uint64_t is_riscv;
+    struct costs costs;
 };
 
 void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user);
@@ -41,8 +42,12 @@ void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
 {
     struct unicorn_count *u = (struct unicorn_count *)user;
 
+    const struct block block = {address, bytes, instructions(u, address, bytes),
+                                count_cycles(&u->costs, address, bytes),
+                                u->costs.taken};
+
     (void)engine;
-    count_block(&u->count, 0, address, instructions(u, address, bytes));
+    count_block(&u->count, 0, &block);
 }
 
 void unicorn_read(void *engine, int kind, uint64_t address, int bytes,

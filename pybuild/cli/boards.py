@@ -176,15 +176,19 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
 def show_bench(result: BoardBench) -> None:
     columns = [("layer", "left"), ("operator", "left")]
     columns += [("MACs", "right"), ("instructions", "right"), ("per MAC", "right")]
+    columns.append(("cycles", "right"))
     rows = [
         [tables.short(x.name), x.op, f"{x.macs:,}", f"{x.instructions:,}",
-         f"{x.instructions / x.macs:.2f}" if x.macs else ""]
+         f"{x.instructions / x.macs:.2f}" if x.macs else "",
+         "-" if x.cycles is None else f"{x.cycles:,}"]
         for x in result.layers
     ]  # fmt: skip
     device, ram, flash = result.device, result.ram, result.flash
     where = f"{device.board.name} ({device.core.name})"
     tables.table(f"{result.model} on {where}", columns, rows)
     print(f"total  {result.instructions:,} instructions of one inference")
+    if result.cycles is not None:
+        print(f"cycles {result.cycles:,} estimated from the core's published timings")
     if len(result.cores) > 1:
         each = ", ".join(f"{spent:,}" for spent in result.cores)
         print(f"cores  {each}; {result.wall:,} from begin to end; ", end="")

@@ -191,7 +191,7 @@ def test_keyword_spotting_on_two_cores() -> None:
     board = device("mps2-an521", "gcc", "qemu")
     alone, both = _kws(board, {}), _kws(board, CONVOLUTIONS)
     assert alone.cores == (alone.wall,) == (alone.instructions,)
-    assert both.wall < 0.45 * alone.wall
+    assert both.wall < 0.7 * alone.wall
     assert both.cores[0] < 0.02 * both.cores[1]
 
 

@@ -29,12 +29,16 @@ RUNTIME = "runtime"  # the row of crt's own instructions
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A step of the plan; the last row is the runtime's."""
+    """A step of the plan; the last row is the runtime's.
+
+    cycles  estimated (timings.py); None: none are published for the core
+    """
 
     name: str
     op: str
     macs: int
     instructions: int
+    cycles: int | None
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,19 @@ class BoardBench:
     cores: tuple[int, ...]
     wall: int
 
+    @property
+    def cycles(self) -> int | None:
+        """Estimated, of the whole inference."""
+        known = [row.cycles for row in self.layers if row.cycles is not None]
+        return sum(known) if known else None
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.device.to_json(),
             "model": self.model,
             "emit": self.emit,
             "instructions": self.instructions,
+            "cycles": self.cycles,
             "macs": sum(row.macs for row in self.layers),
             "layers": [asdict(row) for row in self.layers],
             "ram": asdict(self.ram),
@@ -150,10 +161,12 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
     graph = library.plan.graph
     costs = []
-    for step, spent in zip(library.plan.steps, counts.steps, strict=True):
+    none = (None,) * (1 + len(counts.steps))
+    own, *cycles = none if counts.cycles is None else counts.cycles
+    for step, spent, time in zip(library.plan.steps, counts.steps, cycles, strict=True):
         row = layer(step.node, graph)
-        costs.append(LayerCost(row.name, row.op, row.macs, spent))
-    return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime))
+        costs.append(LayerCost(row.name, row.op, row.macs, spent, time))
+    return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime, own))
 
 
 def _ram(

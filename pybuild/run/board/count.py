@@ -16,6 +16,7 @@ from pathlib import Path
 from pybuild.errors import BuildError
 from pybuild.install import boards, host_compiler, is_checkout
 from pybuild.run.board.firmware import Firmware
+from pybuild.run.board.timings import TIMINGS, costs
 
 _SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
 
@@ -43,28 +44,62 @@ class Counts:
     cores  of each core
     wall   from begin to end, where cores wait for each other at one instruction a
            tick; of one core its total
+    cycles estimated, of the runtime and of each step; None: of this core no timings
+           are published
     """
 
     runtime: int
     steps: tuple[int, ...]
     cores: tuple[int, ...]
     wall: int
+    cycles: tuple[int, ...] | None = None
 
     @property
     def total(self) -> int:
         return self.runtime + sum(self.steps)
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What instructions of a firmware take; the fields of struct costs."""
+
+    of: bytes
+    at: int
+    taken: int
+
+    @property
+    def bytes(self) -> int:
+        """Of the code."""
+        return 2 * len(self.of)
+
+
+def costs_of(firmware: Firmware) -> Costs | None:
+    """What the code in flash takes, where timings of the core are published."""
+    timing = TIMINGS.get(firmware.core.name)
+    if timing is None:
+        return None
+    at = firmware.board.flash.origin
+    return Costs(costs(firmware.elf.image(at), timing), at, timing.taken)
+
+
 def counts_of(
-    wall: int, cores: Sequence[tuple[int, Sequence[int]]], second: bool
+    wall: int,
+    cores: Sequence[tuple[int, Sequence[int]]],
+    second: bool,
+    cycles: Sequence[Sequence[int]] | None = None,
 ) -> Counts:
-    """From the runtime's and the steps' of each core; `second`: it is in use."""
+    """From the runtime's and the steps' of each core; `second`: it is in use.
+
+    cycles  of each core: the runtime's, then the steps'
+    """
     used = cores if second else cores[:1]
     steps = zip(*(own for _, own in used), strict=True)
     totals = tuple(runtime + sum(own) for runtime, own in used)
-    return Counts(
-        sum(runtime for runtime, _ in used), tuple(map(sum, steps)), totals, wall
-    )
+    runtime = sum(own for own, _ in used)
+    both = None
+    if cycles is not None:
+        both = tuple(map(sum, zip(*cycles[: len(used)], strict=True)))
+    return Counts(runtime, tuple(map(sum, steps)), totals, wall, both)
 
 
 def count_plan(firmware: Firmware, steps: int) -> CountPlan:

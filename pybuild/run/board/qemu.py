@@ -11,8 +11,10 @@ from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.run.board.count import (
+    Costs,
     CountPlan,
     Counts,
+    costs_of,
     counter_library,
     counts_of,
     plan_fields,
@@ -22,6 +24,8 @@ from pybuild.run.board.simulator import TIMEOUT, Files, Outcome
 from pybuild.targets.board import Board
 
 _PACKAGES = {"arm": "qemu-system-arm", "riscv32": "qemu-system-misc"}
+
+_COSTS = "crt.costs"  # for the plugin
 
 
 class Qemu:
@@ -40,13 +44,18 @@ class Qemu:
                 (root / name).write_bytes(data)
             command = [self.path, *machine_options(firmware.board)]
             command += ["-kernel", str(firmware.path)]
+            known = costs_of(firmware) if plan is not None else None
+            if known is not None:
+                (root / _COSTS).write_bytes(known.of)
             if plan is not None:
-                command += ["-plugin", _plugin(plan)]
+                command += ["-plugin", _plugin(plan, known)]
             done = _finished(command, root, firmware.board)
             made = {p.name: p.read_bytes() for p in root.iterdir() if p.is_file()}
+            made.pop(_COSTS, None)
         counts = None
         if plan is not None:
-            counts = _counts(made.pop("crt.counts", b""), firmware.second)
+            said_counts = made.pop("crt.counts", b"")
+            counts = _counts(said_counts, firmware.second, known is not None)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode < 0 or (plan is not None and counts is None):
             raise BuildError(self.name, f"ended with {done.returncode}: {said}")
@@ -75,18 +84,24 @@ def _finished(
         raise BuildError(board.name, what) from None
 
 
-def _plugin(plan: CountPlan) -> str:
+def _plugin(plan: CountPlan, known: Costs | None) -> str:
     library = str(counter_library("qemu_count.c")).replace(",", ",,")
-    fields = (f"{name}={value}" for name, value in plan_fields(plan).items())
+    given = plan_fields(plan)
+    if known is not None:
+        given |= {"costs_at": known.at, "costs_bytes": known.bytes}
+        given |= {"costs_taken": known.taken}
+    fields = (f"{name}={value}" for name, value in given.items())
     return ",".join([library, *fields])
 
 
-def _counts(text: bytes, second: bool) -> Counts | None:
-    """Wall, then the runtime and each step of one core, and of the other."""
+def _counts(text: bytes, second: bool, timed: bool) -> Counts | None:
+    """Wall, then of each core the runtime and each step, and their cycles."""
     wall, *numbers = [int(line) for line in text.split()] or [0]
-    half = len(numbers) // 2
-    cores = [(own[0], own[1:]) for own in (numbers[:half], numbers[half:]) if own]
-    return counts_of(wall, cores, second) if cores else None
+    size = len(numbers) // 4
+    first, clock, other, others = (numbers[i * size : (i + 1) * size] for i in range(4))
+    cores = [(own[0], own[1:]) for own in (first, other) if own]
+    cycles = [clock, others] if timed else None
+    return counts_of(wall, cores, second, cycles) if cores else None
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from pybuild.errors import BuildError
 from pybuild.run.board.count import (
     CountPlan,
     Counts,
+    costs_of,
     counter_library,
     counts_of,
     plan_fields,
@@ -206,6 +207,8 @@ class _Core(ctypes.Structure):
     _fields_ = (
         *_numbers("step", "waits", "time", "of_runtime"),
         ("of_step", ctypes.c_uint64 * _MOST_STEPS),
+        *_numbers("next", "cycles_of_runtime"),
+        ("cycles_of_step", ctypes.c_uint64 * _MOST_STEPS),
     )
 
 
@@ -221,6 +224,12 @@ class _Fields(ctypes.Structure):
     )
 
 
+class _Costs(ctypes.Structure):
+    """struct costs of boards/host/count.h"""
+
+    _fields_ = (("of", ctypes.c_char_p), *_numbers("at", "bytes", "taken"))
+
+
 class _Count(ctypes.Structure):
     """struct unicorn_count of boards/host/unicorn_count.c"""
 
@@ -230,6 +239,7 @@ class _Count(ctypes.Structure):
         ("code_at", ctypes.c_uint64),
         ("code_bytes", ctypes.c_uint64),
         ("is_riscv", ctypes.c_uint64),
+        ("costs", _Costs),
     )
 
 
@@ -245,6 +255,10 @@ class _Counter:
             code_bytes=len(image),
             is_riscv=firmware.core.arch == "riscv",
         )
+        self.known = costs_of(firmware)
+        if self.known is not None:
+            known = self.known
+            self.state.costs = _Costs(known.of, known.at, known.bytes, known.taken)
         for name, value in plan_fields(plan).items():
             setattr(self.state.count, name, value)
         self._keep = library
@@ -270,7 +284,9 @@ class _Counter:
         count = self.state.count
         core = count.core[0]
         own = core.of_runtime, tuple(core.of_step[: count.step_count])
-        return counts_of(core.time, [own], second=False)
+        steps = core.cycles_of_step[: count.step_count]
+        cycles = [(core.cycles_of_runtime, *steps)] if self.known else None
+        return counts_of(core.time, [own], second=False, cycles=cycles)
 
 
 def find_unicorn(board: Board) -> Unicorn | None:
