@@ -25,8 +25,7 @@ REMOTE = (
         "calls that are done twice",
         "crt/src/rpc.c",
         "if (frame->sequence == r->sequence + 1u) {\n        r->sequence++;",
-        "if (frame->sequence >= r->sequence) {\n"
-        "        r->sequence = frame->sequence;",
+        "if (frame->sequence >= r->sequence) {\n        r->sequence = frame->sequence;",
         _SESSIONS,
     ),
     (
@@ -69,7 +68,7 @@ REMOTE = (
         "pybuild/run/rpc/link.py",
         "self.left.append(index)  # done, but its answer is lost",
         "self.answers[index] = Answer(0, b'')",
-        _FAULTS,
+        "tests/rpc/test_faults.py::test_long_transfers_on_damaged_lines",
     ),
     (
         "images that nobody uses",

@@ -257,3 +257,17 @@ def test_calls_are_on_the_way_where_the_board_has_room(waits: int, least: int) -
     board.write(buffer, 0, data)
     assert line.most == least if least == 1 else line.most >= least
     assert board.read(buffer, 0, len(data)) == data
+
+
+@pytest.mark.parametrize("waits", [0, 4000])
+def test_long_transfers_on_damaged_lines(waits: int) -> None:
+    """Answers are lost among others that are on the way: pieces are asked for again."""
+    harm = Harm(flip=2e-4, drop=2e-4, repeat=2e-4, delay=2e-4)
+    line = HarmedLine(HostLine(Host(library(), waits)), harm, seed=3)
+    board = Board(Link(line), simulated=False)
+    buffer, chance = board.allocate(9000), random.Random(4)
+    for _ in range(20):
+        data = chance.randbytes(9000)
+        board.write(buffer, 0, data)
+        assert board.read(buffer, 0, len(data)) == data
+    assert sum(line.done.values()) > 50

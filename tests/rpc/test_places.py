@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import socket
 import threading
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +26,15 @@ from pybuild.run.board.unicorn import find_unicorn
 from pybuild.targets.board import load_board
 from tests.networks import classifier
 from tests.rpc.lines import Host, board, library
-from tests.toolchains import absent, require, require_module
+from tests.toolchains import (
+    INCLUDE,
+    ROOT,
+    STRICT,
+    absent,
+    require,
+    require_module,
+    run,
+)
 from tests.unit.test_graph_executor import image
 
 DIGITS = np.arange(-32, 32, dtype=np.int8).reshape(1, 8, 8, 1)
@@ -226,3 +236,14 @@ def test_another_library_in_flash_is_an_error_with_the_command() -> None:
     file = said.partition("'program ")[2].partition(" verify")[0]
     with open(file, "rb") as elf:
         assert elf.read(4) == b"\x7fELF"
+
+
+def test_the_firmware_of_the_protocol_compiles(tmp_path: Path) -> None:
+    """The C of docs/rpc-protocol.md, as it stands there, with a model named kws."""
+    page = (ROOT / "docs" / "rpc-protocol.md").read_text()
+    (block,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    library().model.build(tmp_path, name="kws")
+    (tmp_path / "firmware.c").write_text(block)
+    content = f'-DKWS_CONTENT="{rpc.content_of(library())}"'
+    flags = [*STRICT, content, "-I", tmp_path, "-I", INCLUDE]
+    run([require("gcc"), *flags, "-fsyntax-only", tmp_path / "firmware.c"])

@@ -272,10 +272,14 @@ class _Exchange:
         return f"{self.line.name}: {what}"
 
     def _pause(self) -> float:
-        """Seconds until all that is on the way should be answered."""
+        """Seconds until all that is on the way should be answered; several fit into
+        the time after which it is given up.
+        """
         bytes_ = sum(len(data) for _, data in self.sent.values()) + self.welcome.most
         trip = max(2 * self.link.measured(), self.line.shortest_pause)
-        return self.link.slower * (trip + 2 * bytes_ * self.line.seconds_per_byte)
+        least = self.line.shortest_pause + 2 * bytes_ * self.line.seconds_per_byte
+        wanted = self.link.slower * (trip - self.line.shortest_pause + least)
+        return min(wanted, max(least, self.link.patience / 8))
 
     def _fill(self) -> None:
         """Sends as many as the board has room for; always one."""
