@@ -45,7 +45,7 @@ PAIRED = (
         "the offset of negative sums in vectors",
         "pybuild/kernels/vectors.py",
         "((_V >> _all(i32(31))) & _T)",
-        "((_V >> _all(i32(30))) & _T)",
+        "((_V >> _all(i32(20))) & _T)",
         _OPERATIONS,
     ),
     (
@@ -88,7 +88,7 @@ PAIRED = (
         "pybuild/kernels/conv_dsp_code.py",
         "lanes += [last + 1 if last + 1 >= done else -1, last + 3]",
         "lanes += [last + 1, last + 3]",
-        _PAIRS.format("conv-runs_of_7"),
+        _PAIRS.format("conv-runs_of_6_odd_outputs"),
     ),
     (
         "the order of a group's depthwise channels",

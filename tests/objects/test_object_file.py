@@ -155,9 +155,10 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
     assert data == flash.weights + flash.tables + 4
 
 
-@pytest.mark.parametrize("target", LLVM)
+@pytest.mark.parametrize("target", [t for t in LLVM if t != "rv32imc"])
 def test_pairs_of_products_are_one_instruction(target: str) -> None:
-    """SMLAD is FB2n xxxx; where it is not printed, its meaning is two products."""
+    """SMLAD is FB2n xxxx, of Arm; where it is not printed, its meaning is two
+    products."""
     code = [
         s.data() for s in elf(made(target)).iter_sections() if s.name[:5] == ".text"
     ]
