@@ -25,7 +25,7 @@ BOARDS = (
         "boards/host/count.h",
         "const uint64_t jumped = core->next != address ? block->taken : 0;",
         "const uint64_t jumped = core->next == address ? 9 * block->taken : 0;",
-        _SIZES,
+        "tests/unit/test_timings.py",
     ),
     (
         "the cycles of a push",

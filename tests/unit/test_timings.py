@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 
+from pybuild.run.board import unicorn
+from pybuild.run.board.count import counter_library
 from pybuild.run.board.timings import SINGLE, TIMINGS, WIDE, costs
 
 M0, M3, M4 = (TIMINGS[f"cortex-m{n}"] for n in (0, 3, 4))
@@ -54,3 +58,22 @@ def test_each_as_its_manual(case: tuple[object, ...]) -> None:
 
 def test_only_cores_with_published_timings() -> None:
     assert {"cortex-m7", "cortex-m55", "rv32imc"}.isdisjoint(TIMINGS)
+
+
+def test_blocks_add_what_their_instructions_and_jumps_take() -> None:
+    library = ctypes.CDLL(str(counter_library("unicorn_count.c")))
+    load, move = b"\x08\x68", b"\x01\x20"
+    code = load + load + move * 62
+    known = costs(code, M4)
+    state = unicorn._Count(code=code, code_at=0, code_bytes=len(code), is_riscv=0)
+    state.costs = unicorn._Costs(known, 0, len(code), M4.taken)
+    state.count.end, state.count.ring, state.count.step_bytes = 1000, 1000, 1
+    spent = []
+    for address, size in ((0, 6), (6, 2), (32, 2), (32, 2)):
+        library.unicorn_block(
+            None, ctypes.c_uint64(address), ctypes.c_uint32(size), ctypes.byref(state)
+        )
+        spent.append(state.count.core[0].cycles_of_runtime)
+    # two loads in a row and a move; a move behind them; a jump to one, twice
+    assert spent == [4, 5, 8, 11]
+    assert state.count.core[0].of_runtime == 6
