@@ -9,8 +9,8 @@ BOARDS = (
     (
         "the layer that instructions are counted for",
         "boards/host/count.h",
-        "c->step = at / c->step_bytes;",
-        "c->step = c->step < c->step_count ? c->step : at / c->step_bytes;",
+        "c->core[k].step = at / c->step_bytes;",
+        "if (c->core[k].step == c->step_count) c->core[k].step = at / c->step_bytes;",
         _SIZES,
     ),
     (

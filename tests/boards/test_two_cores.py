@@ -134,13 +134,13 @@ def test_more_jobs_than_the_queue_holds() -> None:
     assert check_on_board(board, library, "long.test", count=2).result.ok
 
 
-def test_a_fault_of_the_second_core_ends_the_run() -> None:
+@pytest.mark.parametrize("kernel", [0, -1], ids=["first", "last"])
+def test_a_fault_of_the_second_core_ends_the_run(kernel: int) -> None:
     board = device("mps2-an521", "gcc", "qemu")
     library = split(DIGITS, {"conv2d": 1})
     sources = library.sources()
     text = sources["digits_int8_device_1.c"]
-    start = re.search(r"^void digits_int8_conv2d[^;]*?\n\{\n", text, re.M)
-    assert start is not None
+    start = [*re.finditer(r"^void digits_int8_conv2d[^;]*?\n\{\n", text, re.M)][kernel]
     udf = '    __asm__ volatile("udf #0");\n'
     spoilt = {**sources, "digits_int8_device_1.c":
               text[: start.end()] + udf + text[start.end() :]}  # fmt: skip

@@ -16,7 +16,7 @@ from tests.frontends.tvm_graphs import duplex
 from tests.networks import classifier
 from tests.objects.boards import BOARDS, emulated, link_flags
 from tests.objects.images import CORES, HERE, written
-from tests.objects.models import Known, content, library, on_host
+from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases
 from tests.ops.suite import c_name
 from tests.ops.suite import model as case_model
@@ -144,7 +144,7 @@ def test_operators_on_a_cortex_m55(tmp_path: Path) -> None:
         name = c_name(case, "litert")
         made = library(case_model(case, "litert"), name, core.name, "litert")
         objects[name] = content(made)
-        runs += on_host(made, [case.inputs(3)])
+        runs += expected(made, [case.inputs(3)])
     models = tmp_path / "models.c"
     models.write_text(_list(list(objects)))
     (tmp_path / "inputs.bin").write_bytes(b"".join(d for k in runs for d in k.inputs))

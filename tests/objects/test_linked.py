@@ -16,7 +16,7 @@ from pybuild.targets.llvm import LLVM
 from tests.conftest import model_path
 from tests.networks import classifier
 from tests.objects.images import CORES, LINKERS, compiler, linked, written
-from tests.objects.models import Known, content, library, on_host
+from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases
 from tests.ops.suite import c_name
 from tests.ops.suite import model as case_model
@@ -66,7 +66,7 @@ def test_networks(target: str, linker: str, tmp_path: Path) -> None:
     made = [library(classifier(kind, kind).model(), kind, target) for kind in KINDS]
     objects = {one.name: content(one) for one in made}
     image = linked(tmp_path, CORES[target], linker, objects)
-    runs = [k for one in made for k in on_host(one, _inputs(one, 6))]
+    runs = [k for one in made for k in expected(one, _inputs(one, 6))]
     equal(image, target, runs, target in ALIGNED)
 
 
@@ -86,7 +86,7 @@ def test_operators(target: str, tmp_path: Path) -> None:
                 name = c_name(case, rounding)
                 made = library(case_model(case, rounding), name, target, rounding)
                 objects[name] = content(made)
-                runs += on_host(made, [case.inputs(seed) for seed in (0, 3, 4)])
+                runs += expected(made, [case.inputs(seed) for seed in (0, 3, 4)])
     linker = LINKERS[SIMULATED.index(target) % 2]
     image = linked(tmp_path, CORES[target], linker, objects)
     equal(image, target, runs, target in ALIGNED)
@@ -100,7 +100,7 @@ def test_real_networks(target: str, tmp_path: Path) -> None:
         path = model_path(f"{name}_int8.tflite")
         made = library(pybuild.load(path), name, target)
         objects[name] = content(made)
-        runs += on_host(made, _inputs(made, 2))
+        runs += expected(made, _inputs(made, 2))
     linker = LINKERS[(SIMULATED.index(target) + 1) % 2]
     equal(linked(tmp_path, CORES[target], linker, objects), target, runs)
 

@@ -12,7 +12,7 @@ import string
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from pybuild.targets.toolchain import Toolchain
 if TYPE_CHECKING:
     from pybuild.run.built import Library
 
-FIRST_STACK = 256  # bytes, before the program's own need is known
+ROOM = 1 << 27  # bytes of each memory, before the stack's own need is known
 _DATA = ("_weights.c", "_params.c")
 _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
@@ -245,8 +245,7 @@ def build(
     for file, data in made.items():
         objects.append(root / f"kernels_{file}")
         objects[-1].write_bytes(data)
-    path = builder.link(objects, FIRST_STACK)
-    elf = read_elf(path)
+    elf = read_elf(builder.link(objects, 0, room=ROOM))
     name = library.report.name
     run = f"{name}_run"
 
@@ -321,14 +320,22 @@ class _Builder:
             _OBJECTS[key] = (made.read_bytes(), said)
         return made
 
-    def link(self, objects: Sequence[Path], stack: int, second: int = 0) -> Path:
-        """The program with at least `stack` bytes of stack; `second`: of the second
-        core, before its need is known 0.
+    def link(
+        self, objects: Sequence[Path], stack: int, second: int = 0, room: int = 0
+    ) -> Path:
+        """The program with at least `stack` bytes of stack.
+
+        second  bytes of the second core's stack
+        room    in each memory, whatever the board has; 0: what it has
 
         Errors  LimitError where flash or RAM is too small
         """
+        board = self.board
+        if room:
+            flash, ram = (replace(m, size=room) for m in (board.flash, board.ram))
+            board = replace(board, flash=flash, ram=ram)
         script = self.root / "link.ld"
-        script.write_text(linker_script(self.board, self.core, stack, second))
+        script.write_text(linker_script(board, self.core, stack, second))
         path = self.root / "firmware.elf"
         flags = self.toolchain.link_flags(self.core, str(script))
         names = [made.name for made in objects]
