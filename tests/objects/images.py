@@ -2,76 +2,51 @@
 
 from __future__ import annotations
 
-import sys
+import concurrent.futures
+import functools
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.toolchains import INCLUDE, SOURCES, STRICT, require, require_module, run
+from pybuild.targets.core import CORES as KNOWN
+from tests.boards.programs import chain, compiler
+from tests.toolchains import INCLUDE, SOURCES, STRICT, run
 
 HERE = Path(__file__).resolve().parent
-COMMON = ["-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections"]
-LINKERS = ("gnu", "lld")
+LINKERS = {"gnu": "gcc", "lld": "zig"}
+CORES = {name: core for name, core in KNOWN.items() if core.target == name}
 
 
-@dataclass(frozen=True)
-class Core:
-    """How compilers are told of a target of pybuild."""
-
-    name: str
-    gcc: tuple[str, ...]
-    zig: tuple[str, ...]
-
-
-def _arm(name: str, cpu: str, mcpu: str, fpu: str = "") -> Core:
-    floats = ("-mfloat-abi=hard", f"-mfpu={fpu}") if fpu else ("-mfloat-abi=soft",)
-    environment = "eabihf" if fpu else "eabi"
-    gcc = ("arm-none-eabi-gcc", f"-mcpu={cpu}", "-mthumb", *floats)
-    return Core(name, gcc, (f"thumb-freestanding-{environment}", mcpu))
-
-
-CORES = {
-    core.name: core
-    for core in (
-        _arm("cortex-m0", "cortex-m0", "cortex_m0"),
-        _arm("cortex-m3", "cortex-m3", "cortex_m3"),
-        _arm("cortex-m4", "cortex-m4", "cortex_m4+vfp4d16sp", "fpv4-sp-d16"),
-        _arm("cortex-m7", "cortex-m7", "cortex_m7+fp_armv8d16sp", "fpv5-sp-d16"),
-        _arm(
-            "cortex-m33", "cortex-m33", "cortex_m33+fp_armv8d16sp+dsp", "fpv5-sp-d16"
-        ),
-        _arm("cortex-m55", "cortex-m55", "cortex_m55+mve_fp+fp_armv8d16", "auto"),
-        Core(
-            "rv32imc",
-            ("riscv64-unknown-elf-gcc", "-march=rv32imc", "-misa-spec=2.2",
-             "-mabi=ilp32"),
-            ("riscv32-freestanding", "generic_rv32+m+c+zicsr"),
-        ),
-    )
-}  # fmt: skip
-
-
-def compiler(core: Core, linker: str) -> list[str]:
-    """The C compiler that links with GNU ld or with lld."""
-    if linker == "gnu":
-        require(core.gcc[0])
-        return [*core.gcc, "-ffreestanding"]
-    require_module("ziglang")
-    target, mcpu = core.zig
-    zig = [sys.executable, "-m", "ziglang", "cc", "-target", target, f"-mcpu={mcpu}"]
-    return [*zig, "-fhosted", "-fno-sanitize=undefined", "-fno-unwind-tables"]
+@functools.cache
+def _common(
+    target: str, linker: str, flags: tuple[str, ...]
+) -> tuple[tempfile.TemporaryDirectory[str], list[Path]]:
+    """crt and runner.c as objects, once for all tests."""
+    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
+    command = [*compiler(CORES[target], LINKERS[linker]), *STRICT, "-O2", *flags]
+    command += ["-DCRT_NO_STRING_H", f"-I{INCLUDE}", "-c"]
+    sources = [*SOURCES, HERE / "runner.c"]
+    made = [Path(folder.name) / f"{source.stem}.o" for source in sources]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        jobs = zip(sources, made, strict=True)
+        list(pool.map(lambda job: run([*command, job[0], "-o", job[1]]), jobs))
+    return folder, made
 
 
 def linked(
-    folder: Path, core: Core, linker: str, objects: Mapping[str, bytes], *more: str
+    folder: Path, target: str, linker: str, objects: Mapping[str, bytes], *more: str
 ) -> Path:
-    """An image of all models, `NAME_model` for each name, and runner.c."""
-    image = folder / f"{core.name}-{linker}.elf"
-    script = [f"-T{HERE / 'image.ld'}", "-Wl,--gc-sections", *more]
-    if linker == "gnu":
-        script += ["-nostdlib", "-lgcc", "-Wl,--fatal-warnings"]
-    run([*compiler(core, linker), *STRICT, *COMMON, "-DCRT_NO_STRING_H", f"-I{INCLUDE}",
-         *SOURCES, HERE / "runner.c", *written(folder, objects), *script,
+    """An image of all models, `NAME_model` for each name, and runner.c.
+
+    more  flags to compile crt with
+    """
+    image = folder / f"{target}-{linker}.elf"
+    core = CORES[target]
+    tools = chain(core, LINKERS[linker])
+    fatal = ["-Wl,--fatal-warnings"] if linker == "gnu" else []
+    _, common = _common(target, linker, more)
+    run([*tools.command, *tools.link_flags(core, str(HERE / "image.ld")), *fatal,
+         *common, *written(folder, objects), *tools.libraries(core),
          "-o", image])  # fmt: skip
     return image
 

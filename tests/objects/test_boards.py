@@ -4,17 +4,20 @@ self-tests pass there; on a Cortex-M55 every operator equals the host."""
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
 import pybuild
+from pybuild.install import boards
+from pybuild.package.tree import write_tree
+from pybuild.run.board.export import board_files
+from pybuild.targets.board import load_board
+from tests.boards.programs import HEADERS, chain, compiler, emulated, link_flags
 from tests.conftest import model_path
 from tests.frontends.tvm_graphs import duplex
 from tests.networks import classifier
-from tests.objects.boards import BOARDS, emulated, link_flags
 from tests.objects.images import CORES, HERE, written
 from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases
@@ -26,17 +29,20 @@ from tests.unit.test_c_functions import by_symbol
 PASSED = "self-test: no error"
 
 
+BOARDS = tuple(CORES)
+
+
 def made_by_make(target: str, tree: Path) -> str:
     """What the example prints on the target's board."""
-    core, board = CORES[target], BOARDS[target]
-    link = " ".join(link_flags(board, tree.parent))
-    flags = " ".join(["-O2", "-ffunction-sections", "-fdata-sections", *core.gcc[1:]])
-    archiver = core.gcc[0].replace("gcc", "ar")
-    env = {**os.environ, "CFLAGS": flags, "LDFLAGS": link}
-    make = [require("make"), "-s", "-C", tree, f"CC={core.gcc[0]}", f"AR={archiver}"]
-    env_words = [f"{key}={env[key]}" for key in ("CFLAGS", "LDFLAGS")]
-    run(["env", *env_words, *make])
-    return emulated(board, tree / "example" / "tiny")
+    core = CORES[target]
+    (gcc,) = chain(core).command
+    link = " ".join([*link_flags(target, tree.parent), "-Wl,--fatal-warnings"])
+    flags = " ".join(["-O2", *chain(core).compile_flags(core), *HEADERS])
+    archiver = gcc.replace("-gcc", "-ar")
+    words = [f"CFLAGS={flags}", f"LDFLAGS={link}"]
+    make = [require("make"), "-s", "-C", tree, f"CC={gcc}", f"AR={archiver}"]
+    run(["env", *words, *make])
+    return emulated(target, tree / "example" / "tiny")
 
 
 @pytest.mark.parametrize("target", BOARDS)
@@ -90,70 +96,58 @@ set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
 set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_C_STANDARD_LIBRARIES -lgcc)
 """
 
 
 def test_cmake(tmp_path: Path) -> None:
-    cmake, board = require("cmake"), BOARDS["cortex-m4"]
+    cmake, target = require("cmake"), "cortex-m4"
     tree, build, cross = tmp_path / "tree", tmp_path / "build", tmp_path / "cross.cmake"
-    classifier("tiny").model().build(tree, name="tiny", target=board.target, emit="obj")
+    classifier("tiny").model().build(tree, name="tiny", target=target, emit="obj")
     cross.write_text(CROSS)
-    link = " ".join(link_flags(board, tmp_path))
-    flags = " ".join(CORES[board.target].gcc[1:])
+    link = " ".join(link_flags(target, tmp_path))
+    flags = " ".join([*CORES[target].gcc, "-ffreestanding", *HEADERS])
     run([cmake, "-S", tree, "-B", build, f"-DCMAKE_TOOLCHAIN_FILE={cross}",
          f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_EXE_LINKER_FLAGS={link}"])  # fmt: skip
     run([cmake, "--build", build])
     (program,) = (p for p in build.glob("tiny_example*") if p.is_file())
-    assert PASSED in emulated(board, program)
+    assert PASSED in emulated(target, program)
 
 
 def test_meson(tmp_path: Path) -> None:
-    board = BOARDS["cortex-m4"]
-    tree, build, cross = tmp_path / "tree", tmp_path / "build", tmp_path / "cross.ini"
-    classifier("tiny").model().build(tree, name="tiny", target=board.target, emit="obj")
-    link, (gcc, *flags) = link_flags(board, tmp_path), CORES[board.target].gcc
-    cross.write_text(f"""
-[binaries]
-c = '{gcc}'
-ar = 'arm-none-eabi-ar'
-[built-in options]
-c_args = {flags}
-c_link_args = {[*flags, *link]}
-b_staticpic = false
-[host_machine]
-system = 'none'
-cpu_family = 'arm'
-cpu = 'cortex-m4'
-endian = 'little'
-[properties]
-skip_sanity_check = true
-""")
+    """With the cross file of the board; test_new_board.py has trees of C."""
+    target = "cortex-m4"
+    tree, build, out = tmp_path / "tree", tmp_path / "build", tmp_path / "board"
+    classifier("tiny").model().build(tree, name="tiny", target=target, emit="obj")
+    board = load_board("mps2-an386")
+    write_tree(out, board_files(board, chain(CORES[target])))
+    cross = f"--cross-file={out / 'mps2-an386.ini'}"
     meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
-    run([*meson, "setup", f"--cross-file={cross}", build, tree])
+    run([*meson, "setup", cross, build, tree])
     run([*meson, "compile", "-C", build])
-    assert PASSED in emulated(board, next(build.glob("tiny_example*")))
+    assert PASSED in emulated(target, next(build.glob("tiny_example*")))
 
 
 @pytest.mark.slow
 def test_operators_on_a_cortex_m55(tmp_path: Path) -> None:
     """Unicorn has none: QEMU, inputs and outputs through files."""
-    board, core = BOARDS["cortex-m55"], CORES["cortex-m55"]
+    target = "cortex-m55"
     objects: dict[str, bytes] = {}
     runs: list[Known] = []
     for case in cases():
         name = c_name(case, "litert")
-        made = library(case_model(case, "litert"), name, core.name, "litert")
+        made = library(case_model(case, "litert"), name, target, "litert")
         objects[name] = content(made)
         runs += expected(made, [case.inputs(3)])
     models = tmp_path / "models.c"
     models.write_text(_list(list(objects)))
     (tmp_path / "inputs.bin").write_bytes(b"".join(d for k in runs for d in k.inputs))
     program = tmp_path / "program.elf"
-    flags = [*STRICT, "-O2", "-ffunction-sections", "-fdata-sections"]
-    run([*core.gcc, *flags, f"-I{INCLUDE}", *SOURCES, models,
+    common = ["-O2", f"-I{INCLUDE}", f"-I{boards() / 'common'}"]
+    run([*compiler(CORES[target]), *STRICT, *common, *SOURCES, models,
          HERE / "files_main.c", *written(tmp_path, objects),
-         *link_flags(board, tmp_path), "-o", program])  # fmt: skip
-    emulated(board, program)
+         *link_flags(target, tmp_path), "-o", program])  # fmt: skip
+    emulated(target, program)
     known = b"".join(data for run_ in runs for data in run_.outputs)
     assert (tmp_path / "outputs.bin").read_bytes() == known
 

@@ -13,9 +13,10 @@ import pybuild
 from pybuild.emit.model_llvm import ABI
 from pybuild.run.samples import samples
 from pybuild.targets.llvm import LLVM
+from tests.boards.programs import chain, compiler
 from tests.conftest import model_path
 from tests.networks import classifier
-from tests.objects.images import CORES, LINKERS, compiler, linked, written
+from tests.objects.images import CORES, LINKERS, linked, written
 from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases
 from tests.ops.suite import c_name
@@ -57,7 +58,8 @@ def test_every_target_is_tried() -> None:
 def test_the_readme_has_the_flags_that_are_tried() -> None:
     text = (ROOT / "README.md").read_text()
     for core in CORES.values():
-        assert f"| `{core.name}` | `{' '.join(core.gcc)}` |" in text
+        flags = " ".join((chain(core).name, *core.gcc))
+        assert f"| `{core.name}` | `{flags}` |" in text
 
 
 @pytest.mark.parametrize("linker", LINKERS)
@@ -65,7 +67,7 @@ def test_the_readme_has_the_flags_that_are_tried() -> None:
 def test_networks(target: str, linker: str, tmp_path: Path) -> None:
     made = [library(classifier(kind, kind).model(), kind, target) for kind in KINDS]
     objects = {one.name: content(one) for one in made}
-    image = linked(tmp_path, CORES[target], linker, objects)
+    image = linked(tmp_path, target, linker, objects)
     runs = [k for one in made for k in expected(one, _inputs(one, 6))]
     equal(image, target, runs, target in ALIGNED)
 
@@ -87,8 +89,8 @@ def test_operators(target: str, tmp_path: Path) -> None:
                 made = library(case_model(case, rounding), name, target, rounding)
                 objects[name] = content(made)
                 runs += expected(made, [case.inputs(seed) for seed in (0, 3, 4)])
-    linker = LINKERS[SIMULATED.index(target) % 2]
-    image = linked(tmp_path, CORES[target], linker, objects)
+    linker = list(LINKERS)[SIMULATED.index(target) % 2]
+    image = linked(tmp_path, target, linker, objects)
     equal(image, target, runs, target in ALIGNED)
 
 
@@ -101,8 +103,8 @@ def test_real_networks(target: str, tmp_path: Path) -> None:
         made = library(pybuild.load(path), name, target)
         objects[name] = content(made)
         runs += expected(made, _inputs(made, 2))
-    linker = LINKERS[(SIMULATED.index(target) + 1) % 2]
-    equal(linked(tmp_path, CORES[target], linker, objects), target, runs)
+    linker = list(LINKERS)[(SIMULATED.index(target) + 1) % 2]
+    equal(linked(tmp_path, target, linker, objects), target, runs)
 
 
 @pytest.mark.parametrize("linker", LINKERS)
@@ -111,7 +113,7 @@ def test_another_crt_does_not_link(target: str, linker: str, tmp_path: Path) -> 
     objects = {"int8": content(library(classifier().model(), "int8", target))}
     other = f"-Dcrt_abi_{ABI}=crt_abi_of_another"
     with pytest.raises(AssertionError, match=f"undefined.*crt_abi_{ABI}"):
-        linked(tmp_path, CORES[target], linker, objects, other)
+        linked(tmp_path, target, linker, objects, other)
 
 
 USER = """
@@ -144,11 +146,11 @@ def test_what_nobody_uses_is_left_out(linker: str, tmp_path: Path) -> None:
     script.write_text(
         "SECTIONS { .text : { KEEP(*(.text.start)) *(.text*) *(.rodata*) } }"
     )
-    flags = ["-O2", "-std=c99", "-ffunction-sections", "-fdata-sections"]
-    flags += ["-Wl,--gc-sections", f"-T{script}"]
-    run([*compiler(core, linker), *flags, "-DCRT_NO_STRING_H", *folders,
+    tools = chain(core, LINKERS[linker])
+    run([*compiler(core, LINKERS[linker]), "-O2", "-DCRT_NO_STRING_H", *folders,
          *pybuild.install.crt_sources(), *tmp_path.glob("*.c"), *objects,
-         *(["-nostdlib", "-lc", "-lgcc"] if linker == "gnu" else []),
+         *tools.link_flags(core, str(script)),
+         *(["-lc"] if linker == "gnu" else []), *tools.libraries(core),
          "-o", image])  # fmt: skip
     said = subprocess.run(["nm", image], capture_output=True, text=True).stdout
     assert "first_model" in said and "first_run" in said

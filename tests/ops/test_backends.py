@@ -10,11 +10,12 @@ import pytest
 
 from pybuild.install import crt_include, crt_sources
 from pybuild.ops.interpret import interpret
+from pybuild.targets.core import CORES
+from tests.boards.programs import compiler, emulated, link_flags
 from tests.ops.cases import ROUNDINGS, Case, cases
 from tests.ops.suite import Suite, model, write_suite
 from tests.toolchains import STRICT, require, run
 
-BOARD = Path(__file__).resolve().parents[1] / "boards"
 SEEDS = (0, 1, 2, 3, 4)
 
 
@@ -82,20 +83,10 @@ def test_c_with_sanitizers(
 @pytest.mark.parametrize("which", ["suite", "dsp_suite"])
 def test_cortex_m4(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     suite: Suite = request.getfixturevalue(which)
-    gcc = require("arm-none-eabi-gcc")
-    qemu = require("qemu-system-arm")
-    core = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
-    flags = [*STRICT, "-O2", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
-    flags += ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
-    link = ["--specs=rdimon.specs", "-nostartfiles", f"-T{BOARD / 'mps2.ld'}"]
-    image = tmp_path / "suite.elf"
+    target, image = "cortex-m4", tmp_path / "suite.elf"
+    flags = [*STRICT, "-O2", "-DCRT_WITH_SELFTEST"]
     include = [f"-I{crt_include()}", f"-I{suite.folder}"]
-    start = BOARD / "mps2_start.c"
-    run([gcc, *core, *flags, *include, start, *suite.sources, *crt_sources(), *link,
-         "-o", image])  # fmt: skip
-    said = run([
-        qemu, "-M", "mps2-an386", "-display", "none", "-monitor", "none",
-        "-serial", "null", "-semihosting-config", "enable=on,target=native",
-        "-kernel", image,
-    ])  # fmt: skip
+    run([*compiler(CORES[target]), *flags, *include, *suite.sources, *crt_sources(),
+         *link_flags(target, tmp_path), "-o", image])  # fmt: skip
+    said = emulated(target, image)
     assert said.split() == [str(len(suite.names)), "passed,", "0", "failed"]

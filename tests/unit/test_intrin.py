@@ -20,10 +20,11 @@ from pybuild.kernels import intrin
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, RowAccess
 from pybuild.loop import INT8, INT32, Func, Intrin, load, wide
+from pybuild.targets.core import CORES
+from tests.boards.programs import compiler, emulated, link_flags
 from tests.toolchains import INCLUDE, STRICT, require, run
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 
-BOARD = Path(__file__).resolve().parents[1] / "boards"
 DSP = frozenset({"dsp"})
 N = 64
 
@@ -131,29 +132,14 @@ def _main(jobs: list[tuple[Job, np.ndarray]]) -> str:
     )
 
 
-CORE = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
-
-
 def _on_cortex_m4(
     folder: Path, jobs: list[tuple[Job, np.ndarray]], kernels: Path
 ) -> None:
-    gcc, qemu = require("arm-none-eabi-gcc"), require("qemu-system-arm")
-    main = folder / "main.c"
+    target, image, main = "cortex-m4", folder / "intrin.elf", folder / "main.c"
     main.write_text(_main(jobs))
-    link = [
-        "--specs=rdimon.specs",
-        "-nostartfiles",
-        "-Wl,--gc-sections",
-        f"-T{BOARD / 'mps2.ld'}",
-    ]
-    image = folder / "intrin.elf"
-    run([gcc, *CORE, *STRICT, "-ffunction-sections", "-O2", f"-I{INCLUDE}",
-         BOARD / "mps2_start.c", main, kernels, *link, "-o", image])  # fmt: skip
-    run([
-        qemu, "-M", "mps2-an386", "-display", "none", "-monitor", "none",
-        "-serial", "null", "-semihosting-config", "enable=on,target=native",
-        "-kernel", image,
-    ])  # fmt: skip
+    command = [*compiler(CORES[target]), *STRICT, "-O2", f"-I{INCLUDE}"]
+    run([*command, main, kernels, *link_flags(target, folder), "-o", image])
+    emulated(target, image)
 
 
 def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
@@ -167,7 +153,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     source.write_text("\n".join(parts))
     _on_cortex_m4(tmp_path, jobs, source)
     listing = tmp_path / "kernels.s"
-    run([require("arm-none-eabi-gcc"), *CORE, "-std=c99", "-O2", f"-I{INCLUDE}", "-S",
+    run([*compiler(CORES["cortex-m4"]), "-O2", f"-I{INCLUDE}", "-S",
          source, "-o", listing])  # fmt: skip
     for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "ssat"):
         assert word in listing.read_text()
