@@ -5,6 +5,7 @@ onnx.backend.test.BackendTest(pybuild.backend, __name__) is ONNX's own suite.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, ValuesNeeded
 from pybuild.frontends.onnx import load
 from pybuild.library import Library
 from pybuild.model import Model
@@ -35,14 +36,16 @@ def built(
     """The planned model, as `crt build` makes it for this machine.
 
     values   of inputs that are fixed at build time
-    Errors   Refused with every finding
+    Errors   Refused with every finding; ValuesNeeded where values of inputs would help
     """
     data = model.SerializeToString()
     try:
-        graph = load(f"{name}.onnx", data, {})
+        graph = load(f"{name}.onnx", data, {}, values)
         digest = hashlib.sha256(data).hexdigest()
         found = Model(f"{name}.onnx", graph, "onnx", digest)
         return found.build(name=name, target="host", input="keep")
+    except ValuesNeeded:
+        raise
     except BuildError as error:
         raise Refused(str(error)) from error
 
@@ -54,28 +57,49 @@ def library_for(
 
     Errors  Refused
     """
-    return built(model, name), ()
+    values: dict[str, Any] = {}
+    while True:
+        try:
+            return built(model, name, values), tuple(sorted(values))
+        except ValuesNeeded as error:
+            missing = [n for n in error.names if n in inputs and n not in values]
+            if not missing:
+                raise Refused(str(error)) from error
+            values |= {n: np.asarray(inputs[n]) for n in missing}
 
 
 class Rep(BackendRep):
     """A model that run() computes.
 
-    code  "llvm" or "c"
+    Where values of inputs decide shapes, run() builds the model for the values it is
+    given: on this machine only, as a microcontroller's model has one shape.
+
+    code    "llvm" or "c"
+    Errors  Refused for a model that cannot be built whatever the values are
     """
 
     def __init__(self, model: ModelProto, code: str) -> None:
-        self.library = built(model)
+        self.model, self.code = model, code
         constants = {tensor.name for tensor in model.graph.initializer}
         self.inputs = [v.name for v in model.graph.input if v.name not in constants]
         self.outputs = [v.name for v in model.graph.output]
-        self._net = self.library.host(code)
+        self._net: Any = None
+        self._steered: dict[str, Any] = {}
+        with contextlib.suppress(ValuesNeeded):
+            self._net = built(model).host(code)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs in the order of the file, also by their names.
 
         inputs  arrays in the order of the file, by name, or the one that there is
         """
-        return outputs_of(self._net, self.outputs, given(self.inputs, inputs))
+        values = given(self.inputs, inputs)
+        same = all(np.array_equal(v, values[n]) for n, v in self._steered.items())
+        if self._net is None or not same:
+            library, names = library_for(self.model, values)
+            self._net = library.host(self.code)
+            self._steered = {n: np.array(values[n]) for n in names}
+        return outputs_of(self._net, self.outputs, values)
 
 
 def given(names: Sequence[str], inputs: Any) -> dict[str, Any]:

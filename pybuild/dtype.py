@@ -20,6 +20,11 @@ class DType(enum.Enum):
     INT32 = "int32"
     INT64 = "int64"
     FLOAT32 = "float32"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    FLOAT64 = "float64"
+    FLOAT16 = "float16"
 
     @property
     def bytes(self) -> int:
@@ -38,7 +43,11 @@ class DType(enum.Enum):
 
     @property
     def is_float(self) -> bool:
-        return self is DType.FLOAT32
+        return self in (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.value.startswith("uint")
 
     @property
     def low(self) -> int:
@@ -56,4 +65,7 @@ class DType(enum.Enum):
         return cls(array.dtype.name)
 
 
-_C = {DType.FLOAT32: "float", DType.BOOL: "uint8_t"}
+_C = {
+    DType.FLOAT32: "float", DType.FLOAT64: "double", DType.BOOL: "uint8_t",
+    DType.FLOAT16: "uint16_t",  # its bits: C99 has no such type
+}  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,19 @@ class BuildError(Exception):
         super().__init__(str(self.problems[0]))
 
     @classmethod
-    def of(cls, problems: Iterable[Problem]) -> BuildError:
+    def of(cls, problems: Iterable[Problem]) -> Self:
         """All of `problems` (at least one) in one exception."""
         found = tuple(problems)
         error = cls(found[0].where, found[0].what, found[0].hint)
         error.problems = found
         error.args = ("\n".join(str(p) for p in found),)
         return error
+
+
+class ValuesNeeded(BuildError):
+    """A model whose shapes depend on values of inputs: `names` of them are missing."""
+
+    names: tuple[str, ...] = ()
 
 
 class LimitError(BuildError):

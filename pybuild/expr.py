@@ -1,7 +1,8 @@
 """Expressions of the Loop IR, and the constructors that fold constants.
 
-Explicit integer widths; integer arithmetic never overflows: the kernel's author
-proves it, UBSan checks it. Knows nothing of operators, graphs or targets.
+Explicit integer widths; signed arithmetic never overflows: the kernel's author
+proves it, UBSan checks it. Unsigned arithmetic of 32 and 64 bits wraps.
+Knows nothing of operators, graphs or targets.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Union
 from pybuild.dtype import DType
 
 INT8, INT16, INT32, INT64 = DType.INT8, DType.INT16, DType.INT32, DType.INT64
-FLOAT32, BOOL = DType.FLOAT32, DType.BOOL
+UINT8, UINT16, UINT32, UINT64 = DType.UINT8, DType.UINT16, DType.UINT32, DType.UINT64
+FLOAT32, FLOAT64, BOOL = DType.FLOAT32, DType.FLOAT64, DType.BOOL
 
 COMPARISONS = ("<", "<=", "==", "!=")
 
@@ -161,7 +163,7 @@ class Offset(Expr):
 
 @dataclass(frozen=True)
 class Binary(Expr):
-    """a op b, both of one type; / and % truncate; >> keeps the sign.
+    """a op b, both of one type; / and % truncate; >> keeps the sign of signed types.
 
     Vectors only in the meaning of an Intrin.
     """
@@ -294,6 +296,8 @@ def _fold(op: str, a: Const, b: Const) -> Const:
         "min": lambda: min(x, y),
         "max": lambda: max(x, y),
     }[op]()
+    if a.type.is_unsigned:
+        folded &= a.type.high
     return Const(folded, a.type)
 
 

@@ -59,24 +59,12 @@ static void read_entry(const uint8_t *image, uint32_t index,
     param->content = get64(entry + 32);
 }
 
-/* Bytes of one element; 0 for what is no type. */
+/* Bytes of one element of an enum crt_dtype; 0 for what is no type. */
 static uint32_t element_bytes(uint32_t dtype)
 {
-    switch (dtype) {
-    case CRT_BOOL:
-    case CRT_INT8:
-    case CRT_UINT8:
-        return 1;
-    case CRT_INT16:
-        return 2;
-    case CRT_INT32:
-    case CRT_FLOAT32:
-        return 4;
-    case CRT_INT64:
-        return 8;
-    default:
-        return 0;
-    }
+    static const uint8_t sizes[] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2};
+
+    return dtype < sizeof sizes ? sizes[dtype] : 0;
 }
 
 static int compare(const char *a, const char *b)

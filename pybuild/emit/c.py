@@ -135,17 +135,24 @@ def _inner(expr: Expr, least: int) -> str:
 
 
 def _literal(value: int | float, dtype: DType) -> tuple[str, int]:
-    if dtype is DType.FLOAT32:
-        text = f"{value:.9g}"
+    if dtype.is_float:
+        short = dtype is DType.FLOAT32
+        text = f"{value:.9g}" if short else f"{value:.17g}"
         if "." not in text and "e" not in text:
             text += ".0"
-        return f"{text}f", _UNARY if value < 0 else _ATOM
+        return text + ("f" if short else ""), _UNARY if value < 0 else _ATOM
     number = int(value)
+    if dtype is DType.UINT64:
+        return f"UINT64_C({number})", _ATOM
+    if dtype is DType.UINT32:
+        return f"{number}u", _ATOM
     if dtype is DType.INT64:
-        return f"INT64_C({number})", _ATOM
+        least = number == -(2**63)
+        return "INT64_MIN" if least else f"INT64_C({number})", _ATOM
     if number == -(2**31):
         return "INT32_MIN", _ATOM
-    if dtype in (DType.INT8, DType.INT16, DType.UINT8) and number:
+    small = (DType.INT8, DType.INT16, DType.UINT8, DType.UINT16)
+    if dtype in small and number:
         return f"({dtype.c}){number}" if number > 0 else f"({dtype.c})({number})", 14
     return str(number), _UNARY if number < 0 else _ATOM
 

@@ -48,13 +48,21 @@ from pybuild.loop_verify import statements
 _BITS = {
     DType.INT8: "i8", DType.UINT8: "i8", DType.INT16: "i16", DType.INT32: "i32",
     DType.INT64: "i64", DType.FLOAT32: "float", DType.BOOL: "i1",
+    DType.UINT16: "i16", DType.UINT32: "i32", DType.UINT64: "i64",
+    DType.FLOAT64: "double",
 }  # fmt: skip
 _INTEGER = {
     "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
     "&": "and", "|": "or", "^": "xor", "<<": "shl nsw", ">>": "ashr",
 }  # fmt: skip
+# C promotes the small ones, so they never wrap
+_UNSIGNED = {
+    "+": "add", "-": "sub", "*": "mul", "/": "udiv", "%": "urem",
+    "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "lshr",
+}  # fmt: skip
 _FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
+_BELOW = {"<": "ult", "<=": "ule", "==": "eq", "!=": "ne"}
 _ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 
 
@@ -360,26 +368,32 @@ def _resized(printer: _Printer, text: str, a: VectorType, b: VectorType) -> str:
 def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> str:
     name = llvm_type(kind)
     is_float = isinstance(kind, DType) and kind.is_float
+    unsigned = isinstance(kind, DType) and kind.is_unsigned
     if op in COMPARISONS:
-        test = f"fcmp {_ORDERED[op]}" if is_float else f"icmp {_SIGNED[op]}"
+        integers = _BELOW if unsigned else _SIGNED
+        test = f"fcmp {_ORDERED[op]}" if is_float else f"icmp {integers[op]}"
         return printer.emit(f"{test} {name} {left}, {right}")
     if op in ("min", "max"):
         if is_float:
             order = (left, right) if op == "min" else (right, left)
-            test = printer.emit(f"fcmp olt float {order[0]}, {order[1]}")
-            return printer.emit(f"select i1 {test}, float {left}, float {right}")
+            test = printer.emit(f"fcmp olt {name} {order[0]}, {order[1]}")
+            return printer.emit(f"select i1 {test}, {name} {left}, {name} {right}")
         short = name.replace("<", "v").replace(" x ", "").strip(">")
         call = f"call {name} @llvm.s{op}.{short}({name} {left}, {name} {right})"
         return printer.emit(call)
-    table = _FLOAT if is_float else _INTEGER
+    table = _FLOAT if is_float else _UNSIGNED if unsigned else _INTEGER
     return printer.emit(f"{table[op]} {name} {left}, {right}")
 
 
 def _cast(printer: _Printer, text: str, source: DType, target: DType) -> str:
     a, b = llvm_type(source), llvm_type(target)
-    unsigned = source in (DType.UINT8, DType.BOOL)
+    unsigned = source.is_unsigned or source is DType.BOOL
+    if source.is_float and target.is_float:
+        how = "fpext" if target is DType.FLOAT64 else "fptrunc"
+        return printer.emit(f"{how} {a} {text} to {b}")
     if source.is_float:
-        return printer.emit(f"fptosi {a} {text} to {b}")
+        how = "fptoui" if target.is_unsigned else "fptosi"
+        return printer.emit(f"{how} {a} {text} to {b}")
     if target.is_float:
         how = "uitofp" if unsigned else "sitofp"
         return printer.emit(f"{how} {a} {text} to {b}")

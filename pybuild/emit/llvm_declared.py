@@ -11,7 +11,9 @@ def literal(value: int | float, dtype: DType) -> str:
     """The LLVM spelling of a number."""
     if dtype.is_float:
         # LLVM writes a float as the bits of the double of the same value
-        rounded = struct.unpack("<f", struct.pack("<f", value))[0]
+        rounded = value
+        if dtype is DType.FLOAT32:
+            rounded = struct.unpack("<f", struct.pack("<f", value))[0]
         return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
     return str(int(value))
 

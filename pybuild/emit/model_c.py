@@ -5,8 +5,11 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
@@ -38,7 +41,7 @@ def weights_file(tables: Tables, banner: str) -> str:
 
 def constants_file(constants: Sequence[Constant], banner: str) -> str:
     """Constant arrays, whoever's they are."""
-    parts = [banner, '#include "crt/abi.h"', ""]
+    parts = [banner, '#include "crt/abi.h"', "", *limits(c.array for c in constants)]
     for constant in constants:
         parts += block_comment(constant.comment)
         head = f"{_declaration(constant)} CRT_SECTION_WEIGHTS = {{"
@@ -103,16 +106,41 @@ def fold(line: str) -> list[str]:
 
 def number_lines(array: Array) -> list[str]:
     """The elements of an array as lines of an initialiser."""
+    if array.dtype == np.float16:
+        array = array.view(np.uint16)
     flat = array.reshape(-1)
     step = _PER_LINE[array.itemsize]
-    if array.dtype.kind == "f":
-        texts = [expression(const(v, DType.FLOAT32)) for v in flat.tolist()]
-    else:
-        texts = ["INT32_MIN" if v == -(2**31) else str(v) for v in flat.tolist()]
+    texts = [_number(v, array.dtype) for v in flat.tolist()]
     return [
         "    " + ", ".join(texts[i : i + step]) + ","
         for i in range(0, len(texts), step)
     ]
+
+
+def limits(arrays: Iterable[Array]) -> list[str]:
+    """What initialisers of infinities and NaNs need."""
+    if all(a.dtype.kind != "f" or np.isfinite(a).all() for a in arrays):
+        return []
+    return ["#include <math.h>", ""]
+
+
+def _number(value: int | float, dtype: np.dtype[np.generic]) -> str:
+    if dtype.kind == "f":
+        return _real(value, DType(dtype.name))
+    if dtype.itemsize == 8 or (dtype.kind == "u" and value >= 1 << 31):
+        return expression(const(value, DType(dtype.name)))
+    return "INT32_MIN" if value == -(2**31) else str(int(value))
+
+
+def _real(value: float, dtype: DType) -> str:
+    """C99 has names only for those that are finite."""
+    if math.isfinite(value):
+        return expression(const(value, dtype))
+    short = dtype is DType.FLOAT32
+    if math.isnan(value):
+        return "NAN" if short else "(double)NAN"
+    sign = "-" if value < 0 else ""
+    return f"{sign}HUGE_VALF" if short else f"{sign}HUGE_VAL"
 
 
 def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:

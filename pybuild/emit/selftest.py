@@ -7,17 +7,37 @@ from collections.abc import Mapping
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.emit.model_c import number_lines
+from pybuild.emit.model_c import limits, number_lines
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 
 # of the largest magnitude in the output
 FLOAT_TOLERANCE = 1e-4
+
+# what compares numbers of a type
+_NEAR = {DType.FLOAT32: "is_near", DType.FLOAT64: "is_near_double"}
+# bits of float16: neighbours differ by one
+_HALVES = [
+    "static int is_near_half(const uint16_t *a, const uint16_t *b, uint32_t n)",
+    "{",
+    "    uint32_t i;",
+    "",
+    "    for (i = 0; i < n; i++) {",
+    "        const int32_t d = (int32_t)a[i] - (int32_t)b[i];",
+    "        if (d > 4 || d < -4)",
+    "            return 0;",
+    "    }",
+    "    return 1;",
+    "}",
+    "",
+]
 
 
 def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> str:
     """The self-test; `values` holds every input and output by tensor name."""
     name = tables.name
     parts = [banner, f'#include "{name}.h"', "", "#ifdef CRT_WITH_SELFTEST", ""]
+    rows = (*tables.inputs, *tables.outputs)
+    parts += limits(values[row.tensor.name] for row in rows)
     for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
         for index, row in enumerate(rows):
             symbol = f"{name}_selftest_{role}_{index}"
@@ -50,26 +70,32 @@ def _vector(row: TensorRow, symbol: str, value: Array) -> list[str]:
 
 
 def _compare(tables: Tables) -> list[str]:
-    floats = any(r.tensor.dtype is DType.FLOAT32 for r in tables.outputs)
-    bytes_ = any(r.tensor.dtype is not DType.FLOAT32 for r in tables.outputs)
+    kinds = {r.tensor.dtype for r in tables.outputs}
     lines: list[str] = []
-    if floats:
+    for kind in _NEAR:
+        if kind not in kinds:
+            continue
+        word, name = kind.c, _NEAR[kind]
+        space = " " * len(f"static int {name}(")
         lines += [
-            "static int is_near(const float *a, const float *b, uint32_t n,",
-            "                   float most)",
+            f"static int {name}(const {word} *a, const {word} *b, uint32_t n,",
+            f"{space}{word} most)",
             "{",
             "    uint32_t i;",
             "",
             "    for (i = 0; i < n; i++) {",
-            "        const float d = a[i] - b[i];",
-            "        if (!(d <= most && -d <= most))",
+            f"        const {word} d = a[i] - b[i];",
+            "        if (a[i] != b[i] && !(d <= most && -d <= most) &&",
+            "            !(a[i] != a[i] && b[i] != b[i]))",
             "            return 0;",
             "    }",
             "    return 1;",
             "}",
             "",
         ]
-    if bytes_:
+    if DType.FLOAT16 in kinds:
+        lines += _HALVES
+    if kinds - _NEAR.keys() - {DType.FLOAT16}:
         lines += [
             "static int is_same(const void *a, const void *b, uint32_t bytes)",
             "{",
@@ -109,10 +135,14 @@ def _check(row: TensorRow, name: str, index: int, value: Array) -> list[str]:
     have, want = f"{name}_{row.symbol}(m)", f"{name}_selftest_output_{index}"
     if row.device:
         have = f"{name}_taken_{index}"
-    if row.tensor.dtype is DType.FLOAT32:
-        largest = float(np.abs(value).max()) if value.size else 0.0
-        most = f"{max(largest, 1e-6) * FLOAT_TOLERANCE:.3e}f"
-        test = f"is_near({have}, {want}, {value.size}u, {most})"
+    if row.tensor.dtype in _NEAR:
+        finite = np.abs(value[np.isfinite(value)])
+        largest = float(finite.max()) if finite.size else 0.0
+        most = f"{max(largest, 1e-6) * FLOAT_TOLERANCE:.3e}"
+        most += "f" if row.tensor.dtype is DType.FLOAT32 else ""
+        test = f"{_NEAR[row.tensor.dtype]}({have}, {want}, {value.size}u, {most})"
+    elif row.tensor.dtype is DType.FLOAT16:
+        test = f"is_near_half({have}, {want}, {value.size}u)"
     else:
         test = f"is_same({have}, {want}, (uint32_t)sizeof {want})"
     return [f"    if (!{test})", "        return CRT_ERR_SELFTEST;"]

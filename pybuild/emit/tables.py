@@ -16,7 +16,8 @@ from pybuild.plan.plan import ARENA_ALIGN
 # enum crt_dtype
 DTYPES = {
     DType.BOOL: 1, DType.INT8: 2, DType.UINT8: 3, DType.INT16: 4,
-    DType.INT32: 5, DType.INT64: 6, DType.FLOAT32: 7,
+    DType.INT32: 5, DType.INT64: 6, DType.FLOAT32: 7, DType.UINT16: 8,
+    DType.UINT32: 9, DType.UINT64: 10, DType.FLOAT64: 11, DType.FLOAT16: 12,
 }  # fmt: skip
 CONSUMED, LAZY = 1, 2  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it

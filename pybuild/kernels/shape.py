@@ -27,6 +27,7 @@ from pybuild.loop import INT8, Expr, Var, cast, const, load, offset
 from pybuild.ops.shape import pad_fill
 from pybuild.targets.target import Target
 
+_BY_SIZE = {1: INT8, 2: DType.INT16, 4: DType.INT32, 8: DType.INT64}
 _COST = 6  # instructions an element, about
 
 
@@ -99,8 +100,14 @@ def _copy_loop(
 
 
 def element(tensor: Tensor) -> DType:
-    """The type that moves a tensor's elements: bytes are all alike."""
-    return INT8 if tensor.dtype.bytes == 1 else tensor.dtype
+    """The type that moves a tensor's elements: only their size counts."""
+    kinds = (DType.FLOAT32, *_BY_SIZE.values())
+    return tensor.dtype if tensor.dtype in kinds else _BY_SIZE[tensor.dtype.bytes]
+
+
+def raw(tensor: Tensor) -> DType:
+    """The integer type of the same size."""
+    return _BY_SIZE[tensor.dtype.bytes]
 
 
 def _moved(
@@ -226,11 +233,11 @@ def _pad_kernel(
     x = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
     tables: tuple[Packed, ...] = ()
-    if elem.is_float:
-        tables = (Packed("border", np.asarray([value], np.float32)),)
+    stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)
+    if elem.is_float or elem.bytes == 8:
+        tables = (Packed("border", stored),)
         border: Var = k.let("border", load(k.row("value", operands.after, elem)))
     else:
-        stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)
         border = k.let("border", cast(k.arg("value", int(stored[0])), elem))
     with k.loop("i", k.arg("count", math.prod(around))) as i:
         k.store(to, i, border)

@@ -6,12 +6,16 @@ Knows the Graph IR; no file format, kernel or plan.
 from __future__ import annotations
 
 from pybuild.ops import (
+    accumulate,
     act,
+    contract,
     conv,
     convert,
     dense,
     eltwise,
     function,
+    index,
+    map,
     pool,
     reduce,
     shape,
@@ -47,5 +51,14 @@ OPERATORS: dict[str, Operator] = {
     "quantize": Operator(convert.infer_quantize, convert.quantize, nothing),
     "dequantize": Operator(convert.infer_dequantize, convert.dequantize, nothing),
     "copy": Operator(convert.infer_copy, convert.copy, nothing),
+    "map": Operator(map.infer, map.reference, nothing),
+    "reduce": Operator(accumulate.infer_reduce, accumulate.reduce, nothing),
+    "arg_reduce": Operator(accumulate.infer_arg, accumulate.arg_reduce, nothing),
+    "cumulate": Operator(accumulate.infer_cumulate, accumulate.cumulate, nothing),
+    "gather": Operator(index.infer_gather, index.gather, nothing),
+    "scatter": Operator(index.infer_scatter, index.scatter, nothing),
+    "top_k": Operator(index.infer_top_k, index.top_k, nothing),
+    "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),
+    "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
     function.CALL: Operator(function.infer, function.reference, nothing),
 }

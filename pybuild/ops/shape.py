@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 from pybuild.ops.quant import pad_value
@@ -14,7 +14,7 @@ def pad_fill(node: Node, graph: Graph) -> float | int:
     """What a pad writes: the real value, or its integer in a quantised tensor."""
     y = graph.tensor(node.output)
     number = float(node.attrs.get("value", 0.0))
-    if y.dtype is DType.FLOAT32:
+    if y.dtype.is_float:
         return number
     return int(number) if y.quant is None else pad_value(number, y)
 

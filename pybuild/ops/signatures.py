@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pybuild.dtype import DType
 from pybuild.graph import Attr, Node
 from pybuild.ops.function import CALL, Function
 
@@ -78,6 +79,8 @@ _ROUNDING = Kind(
 
 _FUNCTION = Kind("a function of a library", lambda v: isinstance(v, Function))
 
+_TYPE = Kind("a type", lambda v: v in {kind.value for kind in DType})
+_TEXT = Kind("a name", lambda v: isinstance(v, str))
 _CLAMPED = {"clamp": _CLAMP}
 _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
 _CONV = {**_WINDOW, "dilations": _ints(2, 1)}
@@ -110,6 +113,19 @@ SIGNATURES: dict[str, Signature] = {
     "quantize": Signature(1, 1, {}, _SIMULATED),
     "dequantize": Signature(1, 1, {}, _SIMULATED),
     "copy": Signature(1, 1),
+    "map": Signature(1, 3, {"fn": _TEXT}, {"to": _TYPE, "shape": _INTS}),
+    "reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT}),
+    "arg_reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT, "last": _FLAG}),
+    "cumulate": Signature(
+        1, 1, {"fn": _TEXT, "axis": _INT, "exclusive": _FLAG, "reverse": _FLAG}
+    ),
+    "gather": Signature(2, 2, {"axis": _INT}),
+    "scatter": Signature(3, 3, {"join": _TEXT}),
+    "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
+    "matmul": Signature(2, 2),
+    "conv": Signature(
+        2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
+    ),
     CALL: Signature(0, ANY_NUMBER, {"function": _FUNCTION, "flat": _FLAG}),
 }
 

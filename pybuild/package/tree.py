@@ -26,7 +26,12 @@ _OWN = (
     ".h", ".c", ".o", "_weights.c", "_functions.c", "_kernels.c", "_params.c",
     "_selftest.c", ".names.json",
 )  # fmt: skip
-_PRINT = {"int64": ("%lld", "(long long)")}
+_PRINT = {
+    "int64": ("%lld", "(long long)"),
+    "uint64": ("%llu", "(unsigned long long)"),
+    "uint32": ("%lu", "(unsigned long)"),
+}
+_REAL = (DType.FLOAT32, DType.FLOAT64)
 _PRINT_FLOAT = """\
 /* Prints six digits after the point: on boards printf often knows no floats. */
 static void print_float(float value)
@@ -155,7 +160,7 @@ class _At(string.Template):
 
 def _any_float(tables: Tables) -> bool:
     here = (row.tensor.dtype for row in tables.outputs if not row.device)
-    return DType.FLOAT32 in here
+    return any(kind in _REAL for kind in here)
 
 
 def _print(row: TensorRow, name: str) -> str:
@@ -166,8 +171,9 @@ def _print(row: TensorRow, name: str) -> str:
     printf("{row.symbol} is on device {row.device}\\n");"""
     value = f"{name}_{row.symbol}(&model)[i]"
     show = f'printf(" {form}", {cast}{value});'
-    if row.tensor.dtype is DType.FLOAT32:
-        show = f"print_float({value});"
+    if row.tensor.dtype in _REAL:
+        wide = row.tensor.dtype is DType.FLOAT64
+        show = f"print_float({'(float)' if wide else ''}{value});"
     return f"""\
     printf("{row.symbol}:");
     for (i = 0; i < {prefix}_LEN && i < 12; i++)

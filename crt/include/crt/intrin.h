@@ -82,6 +82,20 @@ CRT_INLINE int32_t crt_float32_as_int32(float value)
     return bits;
 }
 
+CRT_INLINE double crt_int64_as_float64(int64_t bits)
+{
+    double value;
+    CRT_COPY(&value, &bits, sizeof value);
+    return value;
+}
+
+CRT_INLINE int64_t crt_float64_as_int64(double value)
+{
+    int64_t bits;
+    CRT_COPY(&bits, &value, sizeof bits);
+    return bits;
+}
+
 /* Four bytes at any address. */
 CRT_INLINE int32_t crt_load_int32(const void *from)
 {

@@ -20,7 +20,12 @@ enum crt_dtype {
     CRT_INT16 = 4,
     CRT_INT32 = 5,
     CRT_INT64 = 6,
-    CRT_FLOAT32 = 7 /* IEEE 754 binary32 */
+    CRT_FLOAT32 = 7, /* IEEE 754 binary32 */
+    CRT_UINT16 = 8,
+    CRT_UINT32 = 9,
+    CRT_UINT64 = 10,
+    CRT_FLOAT64 = 11, /* IEEE 754 binary64, where double is that */
+    CRT_FLOAT16 = 12  /* IEEE 754 binary16, as its bits */
 };
 
 /* A piece of memory that the caller lends to a model.

@@ -28,7 +28,10 @@ class Draft:
     quants    scales that the file gives to tensors where they are read
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
+    turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin
+    outer     int8 tensor that is uint8 in the file -> its uint8 twin
+    wanted    inputs of the model whose values would decide what is not known
     """
 
     def __init__(self, source: str, reserved: Collection[str]) -> None:
@@ -42,9 +45,14 @@ class Draft:
         self.nodes: list[Node] = []
         self.unsigned: set[str] = set()
         self.inner: dict[str, str] = {}
+        self.outer: dict[str, str] = {}
+        self.wanted: set[str] = set()
+        self.turns = 0
+        self.makers: dict[str, tuple[str, ...]] = {}
+        self.inputs: frozenset[str] = frozenset()
         self.problems: list[Problem] = []
         self._arranged: dict[tuple[object, ...], str] = {}
-        self._view = Graph("", source, (), self.tensors, (), (), self.constants)
+        self.view = Graph("", source, (), self.tensors, (), (), self.constants)
 
     def fresh(self, text: str) -> str:
         """A name like `text` that nothing else has."""
@@ -88,6 +96,67 @@ class Draft:
         same = name in self.constants and self.tensors[name].quant == quant
         return name if same else self.constant(f"{name}.integers", value, quant)
 
+    def raw(self, name: str) -> str:
+        """A tensor in the type of the file: also a constant of uint8."""
+        value = self.values.get(name)
+        if value is None or value.dtype != np.uint8:
+            self.tensor(name)
+            return name
+        made = f"{name}.raw"
+        if made not in self.tensors:
+            self.tensors[made] = Tensor(made, value.shape, DType.UINT8)
+            self.constants[made] = np.ascontiguousarray(value).reshape(value.shape)
+        return made
+
+    def type_of(self, name: str, value: Array) -> DType:
+        """Errors  BuildError for an element type that we do not have"""
+        try:
+            return DType.of(value)
+        except ValueError:
+            what = f"'{name}' is {value.dtype.name}, which is not supported"
+            raise BuildError("", what, "export the model in float32 or int8") from None
+
+    def scratch(
+        self,
+        node: Node,
+        values: Sequence[Array | None],
+        shape: tuple[int, ...] | None,
+        dtype: DType = DType.FLOAT32,
+    ) -> Graph:
+        """A graph of one node with known inputs."""
+        tensors = {
+            name: Tensor(name, value.shape, self.type_of(name, value))
+            for name, value in zip(node.inputs, values, strict=True)
+            if value is not None
+        }
+        tensors[node.output] = Tensor(node.output, tuple(shape or ()), dtype)
+        return Graph("", self.source, (node,), tensors, (), ())
+
+    def needed(self, op: Op, name: str, what: str) -> Array:
+        """A value that must be known at build time.
+
+        Errors  BuildError that names the inputs of the model which decide it
+        """
+        value = self.known(name) if name else None
+        if value is not None:
+            return value
+        roots = self._roots(name)
+        self.wanted |= roots
+        hint = "give a fixed shape at export, or simplify with onnxsim"
+        if roots:
+            hint = f"--input-value {sorted(roots)[0]}=..., or a fixed shape at export"
+        raise op.invalid(f"its {what} is computed by the model", hint)
+
+    def _roots(self, name: str) -> set[str]:
+        """The inputs of the model that a tensor is computed from."""
+        seen, left = set(), [name]
+        while left:
+            one = left.pop()
+            if one not in seen and one not in self.values:
+                seen.add(one)
+                left += self.makers.get(one, ())
+        return seen & self.inputs
+
     def _store(self, name: str, value: Array, quant: Quant | None) -> None:
         try:
             dtype = DType.of(value)
@@ -124,11 +193,11 @@ class Draft:
         node = Node(op, name, tuple(inputs), (output,), dict(attrs or {}))
         self.tensors[output] = Tensor(output, shape, dtype, quant)
         try:
-            made_shape, made = OPERATORS[op].infer(node, self._view)[0]
+            made_shape, made = OPERATORS[op].infer(node, self.view)[0]
         except Exception:
             del self.tensors[output]
             raise
-        if quant is None and made is not DType.FLOAT32:
+        if quant is None and made in (DType.INT8, DType.UINT8):
             quant = self.tensors[inputs[0]].quant
         tensor = Tensor(output, made_shape, made, quant)
         self.tensors[output] = tensor

@@ -3,57 +3,76 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import DType
-from pybuild.errors import BuildError, Problem
-from pybuild.frontends.onnx import dense, eltwise, quant, shape, spatial
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem, ValuesNeeded
+from pybuild.frontends.onnx import (
+    control,
+    dense,
+    elements,
+    eltwise,
+    index,
+    integer,
+    joins,
+    moves,
+    products,
+    quant,
+    recurrent,
+    resize,
+    shape,
+    spatial,
+    windows,
+)
 from pybuild.frontends.onnx.draft import Draft
+from pybuild.frontends.onnx.elements import either, either_cast
+from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
-from pybuild.frontends.onnx.read import read
+from pybuild.frontends.onnx.read import array_of, node_of, read
 from pybuild.graph import Graph, Quant, Tensor
 
 Handler = Callable[[Draft, Op], None]
 
-_STANDARD: dict[str, Handler] = {
-    "Add": eltwise.same,
-    "AveragePool": spatial.pool,
-    "BatchNormalization": eltwise.batch_norm,
-    "Cast": eltwise.cast,
-    "Clip": eltwise.clip,
-    "Concat": shape.concat,
-    "Conv": spatial.conv,
-    "DequantizeLinear": quant.dequantize_linear,
-    "Div": eltwise.div,
-    "Dropout": shape.identity,
+_LAYERS: dict[str, Handler] = {
+    "Add": either(eltwise.same, elements.plain("add")),
+    "AveragePool": either(spatial.pool, windows.average_pool),
+    "BatchNormalization": either(eltwise.batch_norm, joins.batch_norm),
+    "Cast": either_cast(eltwise.cast, elements.cast),
+    "Clip": either(eltwise.clip, elements.clip),
+    "Concat": either(shape.concat, moves.concat),
+    "Conv": either(spatial.conv, windows.conv),
+    "DequantizeLinear": either(quant.dequantize_linear, integer.dequantize),
+    "Div": either(eltwise.div, elements.plain("divide")),
+    "Dropout": either(shape.identity, elements.identity),
     "Flatten": shape.flatten,
-    "Gemm": dense.gemm,
-    "GlobalAveragePool": spatial.global_average,
-    "GlobalMaxPool": spatial.global_max,
+    "Gemm": either(dense.gemm, products.gemm),
+    "GlobalAveragePool": either(spatial.global_average, windows.global_pool),
+    "GlobalMaxPool": either(spatial.global_max, windows.global_pool),
     "Identity": shape.identity,
-    "LeakyRelu": eltwise.leaky_relu,
-    "MatMul": dense.matmul,
-    "MaxPool": spatial.pool,
-    "Mul": eltwise.same,
-    "Pad": shape.pad,
-    "QLinearConv": quant.qlinear_conv,
-    "QLinearMatMul": quant.qlinear_matmul,
-    "QuantizeLinear": quant.quantize_linear,
-    "ReduceMean": eltwise.reduce_mean,
-    "Relu": eltwise.relu,
+    "LeakyRelu": either(eltwise.leaky_relu, elements.leaky_relu),
+    "MatMul": either(dense.matmul, products.matmul),
+    "MaxPool": either(spatial.pool, windows.max_pool),
+    "Mul": either(eltwise.same, elements.plain("multiply")),
+    "Pad": either(shape.pad, moves.pad),
+    "QLinearConv": either(quant.qlinear_conv, integer.qlinear_conv),
+    "QLinearMatMul": either(quant.qlinear_matmul, integer.qlinear_matmul),
+    "QuantizeLinear": either(quant.quantize_linear, integer.quantize),
+    "ReduceMean": either(eltwise.reduce_mean, joins.reduce),
+    "Relu": either(eltwise.relu, elements.relu),
     "Reshape": shape.reshape,
-    "Sigmoid": eltwise.same,
-    "Slice": shape.slice_,
-    "Softmax": eltwise.softmax,
-    "Split": shape.split,
+    "Sigmoid": either(eltwise.same, elements.sigmoid),
+    "Slice": either(shape.slice_, moves.slice_),
+    "Softmax": either(eltwise.softmax, elements.softmax_like),
+    "Split": either(shape.split, moves.split),
     "Squeeze": shape.squeeze,
-    "Sub": eltwise.same,
-    "Tanh": eltwise.same,
+    "Sub": either(eltwise.same, elements.plain("subtract")),
+    "Tanh": either(eltwise.same, elements.plain("tanh")),
     "Transpose": shape.transpose,
     "Unsqueeze": shape.unsqueeze,
 }
@@ -71,8 +90,40 @@ _MICROSOFT: dict[str, Handler] = {
     "QLinearSoftmax": quant.qlinear_unary,
     "QuantizeLinear": quant.quantize_linear,
 }
+
+
+def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
+    """The nodes of a graph inside a node, its inputs being these tensors."""
+    draft, op = flow.draft, flow.op
+    draft.turns += 1
+    names = {v.name: n for v, n in zip(graph.input, given, strict=True)}
+    for tensor in graph.initializer:
+        names[tensor.name] = flow.const(array_of(tensor))
+    for node in graph.node:
+        inner = node_of(draft.source, node, op.opset)
+        outputs = []
+        for name in inner.outputs:
+            if name:
+                names[name] = draft.fresh(f"{name}.{draft.turns}")
+                draft.reserved.add(names[name])
+            outputs.append(names.get(name, ""))
+        inputs = tuple(names.get(name, name) for name in inner.inputs)
+        found = len(draft.problems)
+        _import(draft, replace(inner, inputs=inputs, outputs=tuple(outputs)))
+        if len(draft.problems) > found:
+            raise BuildError.of(draft.problems[found:])
+    return [names.get(value.name, value.name) for value in graph.output]
+
+
+_STANDARD: dict[str, Handler] = {
+    **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
+    **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
+    **recurrent.RECURRENT,
+    **control.handlers(_imported),
+}  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {
     **{("", kind): handler for kind, handler in _STANDARD.items()},
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): index.array_feature,
     **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
 }
 
@@ -83,22 +134,34 @@ _BAD = (
 )  # fmt: skip
 
 
-def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
+def load(
+    path: str,
+    data: bytes,
+    input_dims: Mapping[str, int],
+    input_values: Mapping[str, Array] | None = None,
+) -> Graph:
     """The graph of an ONNX file.
 
-    input_dims  values of dynamic dimensions, by their name
-    Errors      BuildError with every finding
+    input_dims    values of dynamic dimensions, by their name
+    input_values  of inputs that are constants of the graph, by their name
+    Errors        BuildError with every finding; ValuesNeeded if values could help
     """
     known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
-    model = read(path, data, input_dims, known)
+    model = read(path, data, input_dims, known, input_values)
     draft = Draft(path, _names(model))
     draft.values.update(model.constants)
+    draft.inputs = frozenset(value.name for value in model.inputs)
+    draft.makers = {o: op.inputs for op in model.ops for o in op.outputs}
     quant.declared_quants(draft, model.ops)
     _add_inputs(draft, model)
     if draft.problems:
         raise BuildError.of(draft.problems)
     for op in model.ops:
         _import(draft, op)
+    if draft.problems and draft.wanted:
+        error = ValuesNeeded.of(draft.problems)
+        error.names = tuple(sorted(draft.wanted))
+        raise error
     if draft.problems:
         raise BuildError.of(draft.problems)
     _finish_outputs(draft, model)

@@ -9,10 +9,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.bodies import written_out
+from pybuild.frontends.onnx.given import (
+    dtype_name,
+    fix_dims,
+    fix_values,
+    is_constant_input,
+)
 from pybuild.frontends.onnx.op import Boundary, OnnxModel, Op
 
 if TYPE_CHECKING:
@@ -22,13 +27,10 @@ OLDEST_OPSET = 7
 # older files are converted to this one; newer ones are read as they are
 COMMON_OPSET = 13
 
+_TYPES = frozenset(kind.value for kind in DType)
 _HINTS = {
-    "ConvInteger": "quantise statically: int8 activations with fixed scales",
-    "MatMulInteger": "quantise statically: int8 activations with fixed scales",
-    "DynamicQuantizeLinear": "quantise statically: activations with fixed scales",
-    "If": "export with constant conditions, or simplify with onnxsim",
-    "Loop": "unroll it at export, or simplify with onnxsim",
-    "Scan": "unroll it at export, or simplify with onnxsim",
+    kind: "the shape of its result depends on data"
+    for kind in ("NonZero", "NonMaxSuppression", "Unique")
 }
 _OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
 
@@ -38,9 +40,11 @@ def read(
     data: bytes,
     input_dims: Mapping[str, int],
     known: Collection[tuple[str, str]],
+    input_values: Mapping[str, Array] | None = None,
 ) -> OnnxModel:
     """The model in `data`.
 
+    input_values  of inputs that are constants from here on
     known   (domain, operator) of all that can be imported
     Errors  BuildError with every finding
     """
@@ -48,13 +52,12 @@ def read(
     _text_only(source, model)
     _raise(_external(source, model))
     model = _checked(source, model, known)
-    _raise(
-        _fix_dims(source, model, input_dims)
-        + _unknown(source, model, known)
-        + _boundary_types(source, model)
-    )
+    problems = fix_values(model, input_values or {})
+    problems += fix_dims(source, model, input_dims)
+    whole = model if problems else written_out(model, known)
+    _raise(problems + _unknown(source, whole, known) + _boundary_types(source, model))
     _infer(source, model)
-    return _plain(source, model)
+    return _plain(source, whole)
 
 
 def _raise(problems: list[Problem]) -> None:
@@ -163,13 +166,19 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
     if version >= COMMON_OPSET or not version:
         return model
     try:
-        return version_converter.convert_version(model, COMMON_OPSET)
+        made = version_converter.convert_version(model, COMMON_OPSET)
+        # the converter may drop the batch of an old Scan
+        return made if _dims(made) == _dims(model) else model
     except Exception as error:  # whatever the C++ of onnx throws
         if version >= OLDEST_OPSET:
             return model
         what = f"opset {version} cannot be converted: {_first_line(error)}"
         hint = f"export with opset {COMMON_OPSET} or later"
         raise BuildError(source, what, hint) from error
+
+
+def _dims(model: ModelProto) -> list[int]:
+    return [len(v.type.tensor_type.shape.dim) for v in model.graph.input]
 
 
 def _first_line(error: Exception) -> str:
@@ -207,57 +216,6 @@ def _blamed(source: str, text: str) -> tuple[str, str]:
     return where, f"shapes or types do not fit: {reason}"
 
 
-def _is_constant_input(model: ModelProto) -> set[str]:
-    return {t.name for t in model.graph.initializer}
-
-
-def _fix_dims(
-    source: str, model: ModelProto, input_dims: Mapping[str, int]
-) -> list[Problem]:
-    """Puts the given numbers in; names what is left open.
-
-    A dimension is given by its own name, or as INPUT.AXIS, or by the input's name
-    where only one of its dimensions is open.
-    """
-    problems, used = [], set()
-    constants = _is_constant_input(model)
-    for value in model.graph.input:
-        if value.name in constants:
-            continue
-        dims = value.type.tensor_type.shape.dim
-        open_axes = [i for i, dim in enumerate(dims) if dim.dim_value < 1]
-        for axis in open_axes:
-            dim = dims[axis]
-            keys = [dim.dim_param, f"{value.name}.{axis}"]
-            keys += [value.name] if len(open_axes) == 1 else []
-            key = next((k for k in keys if k and k in input_dims), None)
-            if key is not None:
-                used.add(key)
-                _set_everywhere(model, dim.dim_param, input_dims[key])
-                dim.dim_value = input_dims[key]
-                continue
-            if dim.HasField("dim_value"):
-                what = f"dimension {axis} of input '{value.name}' is {dim.dim_value}"
-                problems.append(Problem(source, what, "export it with at least 1"))
-                continue
-            name = dim.dim_param or f"{value.name}.{axis}"
-            what = f"input '{value.name}' has a dynamic dimension '{name}'"
-            problems.append(Problem(source, what, f"--input-dim {name}=1"))
-    for key in sorted(set(input_dims) - used):
-        what = f"no dynamic dimension is named '{key}'"
-        problems.append(Problem("--input-dim", what))
-    return problems
-
-
-def _set_everywhere(model: ModelProto, name: str, value: int) -> None:
-    if not name:
-        return
-    for tensor in (*model.graph.input, *model.graph.output):
-        for dim in tensor.type.tensor_type.shape.dim:
-            if dim.dim_param == name:
-                dim.dim_value = value
-
-
 def _unknown(
     source: str, model: ModelProto, known: Collection[tuple[str, str]]
 ) -> list[Problem]:
@@ -279,26 +237,16 @@ def _where(source: str, node: Any) -> str:
 
 def _boundary_types(source: str, model: ModelProto) -> list[Problem]:
     problems = []
-    constants = _is_constant_input(model)
+    constants = is_constant_input(model)
     for role, values in (("input", model.graph.input), ("output", model.graph.output)):
         for value in values:
-            name = _dtype_name(value)
-            fine = name in ("float32", "int8", "uint8") or value.name in constants
+            name = dtype_name(value)
+            fine = name in _TYPES or value.name in constants
             if not fine:
                 what = f"{role} '{value.name}' is {name or 'not a tensor'}, which is "
-                hint = "export with float32, int8 or uint8 inputs and outputs"
+                hint = "export with float, integer or bool inputs and outputs"
                 problems.append(Problem(source, what + "not supported", hint))
     return problems
-
-
-def _dtype_name(value: ValueInfoProto) -> str:
-    from onnx import helper
-
-    kind = value.type.tensor_type.elem_type
-    try:
-        return str(np.dtype(helper.tensor_dtype_to_np_dtype(kind)).name)
-    except (KeyError, TypeError, ValueError):
-        return ""
 
 
 def _plain(source: str, model: ModelProto) -> OnnxModel:
@@ -306,14 +254,15 @@ def _plain(source: str, model: ModelProto) -> OnnxModel:
     problems = []
     for tensor in model.graph.initializer:
         try:
-            constants[tensor.name] = _array(tensor)
+            constants[tensor.name] = array_of(tensor)
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError):
             what = f"the bytes of tensor '{tensor.name}' do not fit its shape"
             problems.append(Problem(source, what))
     ops = []
     for node in model.graph.node:
         try:
-            ops.append(_op(source, model, node))
+            opset = _opset(model, "" if node.domain == "ai.onnx" else node.domain)
+            ops.append(node_of(source, node, opset))
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
             what = f"its attributes are not valid: {_first_line(error)}"
             problems.append(Problem(_where(source, node), what))
@@ -325,10 +274,10 @@ def _plain(source: str, model: ModelProto) -> OnnxModel:
 
 def _boundary(value: ValueInfoProto) -> Boundary:
     dims = value.type.tensor_type.shape.dim
-    return Boundary(value.name, _dtype_name(value), tuple(d.dim_value for d in dims))
+    return Boundary(value.name, dtype_name(value), tuple(d.dim_value for d in dims))
 
 
-def _array(tensor: TensorProto) -> Array:
+def array_of(tensor: TensorProto) -> Array:
     from onnx import numpy_helper
 
     count = 1
@@ -340,7 +289,8 @@ def _array(tensor: TensorProto) -> Array:
     return array
 
 
-def _op(source: str, model: ModelProto, node: Any) -> Op:
+def node_of(source: str, node: Any, opset: int) -> Op:
+    """A node of any graph of the file."""
     return Op(
         kind=node.op_type,
         domain="" if node.domain == "ai.onnx" else node.domain,
@@ -349,7 +299,7 @@ def _op(source: str, model: ModelProto, node: Any) -> Op:
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         attrs={a.name: _attribute(a) for a in node.attribute},
-        opset=_opset(model, "" if node.domain == "ai.onnx" else node.domain),
+        opset=opset,
     )
 
 
@@ -364,7 +314,7 @@ def _attribute(attribute: AttributeProto) -> Any:
         case Kinds.STRINGS:
             return tuple(v.decode("utf-8", "replace") for v in value)
         case Kinds.TENSOR:
-            return _array(value)
+            return array_of(value)
         case Kinds.FLOATS | Kinds.INTS:
             return tuple(value)
     return value

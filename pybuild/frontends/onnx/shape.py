@@ -15,10 +15,7 @@ from pybuild.frontends.onnx.op import Op
 def _ints(draft: Draft, op: Op, index: int, key: str) -> tuple[int, ...] | None:
     """Integers given as a constant input or as an attribute; None where absent."""
     if op.input(index):
-        value = draft.known(op.input(index))
-        if value is None:
-            hint = "give a fixed shape at export, or simplify with onnxsim"
-            raise op.invalid(f"its {key} is computed by the model", hint)
+        value = draft.needed(op, op.input(index), key)
         return tuple(int(v) for v in value.reshape(-1))
     return op.integers(key, ()) if key in op.attrs else None
 

@@ -1,0 +1,173 @@
+"""Operators that ONNX defines by others are written out: the bodies of its functions.
+
+Must not know which operators there are: it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, ModelProto, NodeProto
+
+Known = Collection[tuple[str, str]]
+MOST_ROUNDS = 12
+
+
+def written_out(model: ModelProto, known: Known) -> ModelProto:
+    """A model whose nodes are known, as far as their operators have bodies."""
+    from onnx import ModelProto
+
+    for step in range(MOST_ROUNDS):
+        unknown = [n for n in model.graph.node if _key(n) not in known]
+        if not any(_has_body(model, node) for node in unknown):
+            return model
+        types = _types(model)
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        del copy.graph.node[:]
+        for number, node in enumerate(model.graph.node):
+            body = None if _key(node) in known else _body(model, node, types)
+            if body is None:
+                copy.graph.node.append(node)
+            else:
+                copy.graph.node.extend(_spliced(node, body, f"{step}.{number}"))
+        if len(copy.graph.node) == len(model.graph.node):
+            return model
+        model = copy
+    return model
+
+
+def _key(node: NodeProto) -> tuple[str, str]:
+    return ("" if node.domain == "ai.onnx" else node.domain, node.op_type)
+
+
+def _version(model: ModelProto, domain: str) -> int:
+    names = ("", "ai.onnx") if not domain else (domain,)
+    return max((o.version for o in model.opset_import if o.domain in names), default=1)
+
+
+def _schema(model: ModelProto, node: NodeProto) -> Any:
+    from onnx import defs
+
+    domain, kind = _key(node)
+    try:
+        return defs.get_schema(kind, _version(model, domain), domain)
+    except defs.SchemaError:
+        return None
+
+
+def _has_body(model: ModelProto, node: NodeProto) -> bool:
+    schema = _schema(model, node)
+    return schema is not None and bool(
+        schema.has_function or schema.has_context_dependent_function
+    )
+
+
+def _types(model: ModelProto) -> Mapping[str, bytes]:
+    """The type of every tensor that ONNX can tell, serialised."""
+    from onnx import helper, shape_inference
+
+    try:
+        told = shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # whatever the C++ of onnx throws; then less is known
+        told = model
+    graph = told.graph
+    found = {
+        value.name: value.type.SerializeToString()
+        for value in (*graph.value_info, *graph.output, *graph.input)
+    }
+    for tensor in graph.initializer:
+        kind = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        found[tensor.name] = kind.SerializeToString()
+    return found
+
+
+def _body(
+    model: ModelProto, node: NodeProto, types: Mapping[str, bytes]
+) -> FunctionProto | None:
+    from onnx import FunctionProto
+
+    schema = _schema(model, node)
+    if schema is None:
+        return None
+    version = _version(model, _key(node)[0])
+    data = b""
+    try:
+        if schema.has_context_dependent_function:
+            versions = schema.context_dependent_function_opset_versions
+            best = max((v for v in versions if v <= version), default=versions[0])
+            given = [types.get(name, b"") for name in node.input]
+            text = node.SerializeToString()
+            data = schema.get_context_dependent_function_with_opset_version(
+                best, text, given
+            )
+        elif schema.has_function:
+            versions = schema.function_opset_versions
+            best = max((v for v in versions if v <= version), default=versions[0])
+            data = schema.get_function_with_opset_version(best)
+    except Exception:  # whatever the C++ of onnx throws: no body for these types
+        return None
+    if not data:
+        return None
+    body = FunctionProto()
+    body.ParseFromString(data)
+    return body if body.node else None
+
+
+def _spliced(node: NodeProto, body: FunctionProto, mark: str) -> Iterator[NodeProto]:
+    """The body's nodes between the node's own inputs and outputs."""
+    names = {"": ""}
+    for role, own in ((body.input, node.input), (body.output, node.output)):
+        for index, name in enumerate(role):
+            given = own[index] if index < len(own) else ""
+            if given or role is body.input:
+                names[name] = given
+    attrs = {a.name: a for a in body.attribute_proto}
+    attrs |= {a.name: a for a in node.attribute}
+    prefix = f"{node.name or next(filter(None, node.output), node.op_type)}.{mark}."
+    for inner in body.node:
+        yield _renamed(inner, names, prefix, attrs)
+
+
+def _renamed(
+    inner: NodeProto, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]
+) -> NodeProto:
+    """A node of a body; what it makes gets names of its own, also in its graphs."""
+    from onnx import NodeProto
+
+    made = NodeProto()
+    made.CopyFrom(inner)
+    del made.input[:], made.output[:], made.attribute[:]
+    made.input.extend(names.get(n, prefix + n) for n in inner.input)
+    for name in inner.output:
+        names.setdefault(name, prefix + name)
+    made.output.extend(names[n] for n in inner.output)
+    made.name = f"{prefix}{inner.name or inner.op_type}"
+    for attribute in inner.attribute:
+        if attribute.ref_attr_name:
+            found = attrs.get(attribute.ref_attr_name)
+            if found is None:
+                continue
+            made.attribute.add().CopyFrom(found)
+            made.attribute[-1].name = attribute.name
+            continue
+        made.attribute.add().CopyFrom(attribute)
+        if attribute.HasField("g"):
+            _rename_graph(made.attribute[-1].g, dict(names), prefix, attrs)
+    return made
+
+
+def _rename_graph(
+    graph: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]
+) -> None:
+    """Names in a graph of a body; what it defines itself gets the prefix too."""
+    for value in (*graph.input, *graph.initializer):
+        names[value.name] = prefix + value.name
+        value.name = prefix + value.name
+    nodes = [_renamed(n, names, prefix, attrs) for n in graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    for value in graph.output:
+        value.name = names.get(value.name, prefix + value.name)

@@ -1,0 +1,254 @@
+"""Functions of real numbers as Loop IR, in float32 and float64: no library, no branch.
+
+A few units in the last place off where the result is not tiny, and the same bits in
+both printers. Series are Taylor's after range reduction. More of them are in curves.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.loop import (
+    FLOAT32,
+    INT32,
+    INT64,
+    Bitcast,
+    Const,
+    Expr,
+    Intrin,
+    Var,
+    cast,
+    const,
+    equal,
+    select,
+)
+
+Lets = list[tuple[Var, Expr]]
+
+
+class Real:
+    """What differs between float32 and float64.
+
+    short  name in C; bits, fraction: of the format; terms: of each series
+    """
+
+    def __init__(self, dtype: DType) -> None:
+        single = dtype is FLOAT32
+        self.dtype, self.whole = dtype, INT32 if single else INT64
+        self.short = "f32" if single else "f64"
+        self.fraction, self.bias = (23, 127) if single else (52, 1023)
+        self.exp_terms, self.log_terms = (8, 6) if single else (14, 13)
+        self.sine_terms, self.atan_terms = (5, 7) if single else (9, 15)
+        self.erf_terms = 14 if single else 27
+        # ln(2) and pi / 2: the first part has few bits, so that n times it is exact
+        self.first_bits = 8 if single else 20
+
+    def number(self, value: float) -> Const:
+        kept = float(np.float32(value)) if self.dtype is FLOAT32 else value
+        return const(kept, self.dtype)
+
+    def integer(self, value: int) -> Const:
+        return const(value, self.whole)
+
+    def var(self, name: str) -> Var:
+        return Var(name, self.dtype)
+
+    def parts(self, value: float, count: int) -> list[float]:
+        """A number as a sum whose first terms have few bits."""
+        found = []
+        for _ in range(count - 1):
+            scale = 2.0 ** (self.first_bits - math.frexp(value)[1])
+            found.append(math.floor(value * scale) / scale)
+            value -= found[-1]
+        return [*found, value]
+
+    @property
+    def infinity(self) -> Expr:
+        bits = ((1 << (self.dtype.bytes * 8 - 1 - self.fraction)) - 1) << self.fraction
+        return Bitcast(self.integer(bits), self.dtype)
+
+    @property
+    def nan(self) -> Expr:
+        exponent = (1 << (self.dtype.bytes * 8 - 1 - self.fraction)) - 1
+        bits = (exponent << self.fraction) | (1 << (self.fraction - 1))
+        return Bitcast(self.integer(bits), self.dtype)
+
+
+@functools.cache
+def real(dtype: DType) -> Real:
+    return Real(dtype)
+
+
+def polynomial(r: Real, x: Expr, coefficients: Sequence[float]) -> Expr:
+    """c0 + x * (c1 + x * (c2 + ...))"""
+    total: Expr = r.number(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + r.number(coefficient)
+    return total
+
+
+def made(
+    r: Real, name: str, lets: Lets, result: Expr, more: tuple[Var, ...] = ()
+) -> Intrin:
+    return Intrin(f"crt_{name}_{r.short}", (r.var("x"), *more), result, tuple(lets))
+
+
+def nearest(r: Real, x: Expr) -> Expr:
+    """The nearest integer of a number that an integer of its width holds."""
+    half = select(x < 0.0, r.number(-0.5), r.number(0.5))
+    return cast(x + half, r.whole)
+
+
+@functools.cache
+def exp(dtype: DType) -> Intrin:
+    """2^n * exp(s), |s| <= ln(2) / 2; 2^n as two factors, so that it may be tiny."""
+    r = real(dtype)
+    x, held, turns, s = (r.var(n) for n in ("x", "held", "turns", "s"))
+    n, half = Var("n", r.whole), Var("half", r.whole)
+    low, high = (-104.0, 88.8) if dtype is FLOAT32 else (-746.0, 709.8)
+    first, second = r.parts(math.log(2), 2)
+    series = [1 / math.factorial(k) for k in range(r.exp_terms)]
+    shift = r.integer(r.fraction)
+
+    def power(bits: Expr) -> Expr:
+        return Bitcast((bits + r.bias) << shift, dtype)
+
+    lets: Lets = [
+        (held, select(x < low, r.number(low), select(x > high, r.number(high), x))),
+        (n, nearest(r, select(equal(x, x), held, 0.0) * r.number(math.log2(math.e)))),
+        (turns, cast(n, dtype)),
+        (s, held - turns * r.number(first) - turns * r.number(second)),
+        (half, n / 2),
+    ]
+    value = polynomial(r, s, series) * power(half) * power(n - half)
+    limits = (88.72283, -103.97) if dtype is FLOAT32 else (709.782712893384, -745.13)
+    ended = select(x > limits[0], r.infinity, select(x < limits[1], 0.0, value))
+    return made(r, "exp", lets, select(equal(x, x), ended, x))
+
+
+@functools.cache
+def log(dtype: DType) -> Intrin:
+    """n * ln(2) + 2 * atanh((m - 1) / (m + 1)), x = 2^n * m, m about 1."""
+    r = real(dtype)
+    x, usual, m, s, square, turns = (
+        r.var(n) for n in ("x", "usual", "m", "s", "square", "turns")
+    )
+    bits, n, tiny = Var("bits", r.whole), Var("n", r.whole), Var("tiny", r.whole)
+    shift = r.integer(r.fraction)
+    # of sqrt(1/2): what is below counts to the next lower power of two
+    root = int(np.asarray(math.sqrt(0.5), dtype.numpy).view(r.whole.numpy))
+    least = 2.0 ** (1 - r.bias)
+    lift = 2.0 ** (r.fraction + 1)
+    first, second = r.parts(math.log(2), 2)
+    series = [1 / (2 * k + 1) for k in range(1, r.log_terms)]
+    lets: Lets = [
+        (tiny, select(x < least, r.integer(r.fraction + 1), r.integer(0))),
+        # what has no logarithm is looked at below
+        (usual, select(x < least, select(0.0 < x, x * r.number(lift), 1.0), x)),
+        (bits, Bitcast(usual, r.whole) - r.integer(root)),
+        (n, bits >> shift),
+        (m, Bitcast(bits - n * (1 << r.fraction) + root, dtype)),
+        (s, (m - 1.0) / (m + 1.0)),
+        (square, s * s),
+        (turns, cast(n - tiny, dtype)),
+    ]  # fmt: skip
+    tail = s * square * polynomial(r, square, series) * 2.0 + turns * r.number(second)
+    value = tail + s * 2.0 + turns * r.number(first)
+    ended = select(x < r.infinity, value, x)
+    ended = select(x > 0.0, ended, select(equal(x, 0.0), 0.0 - r.infinity, r.nan))
+    return made(r, "log", lets, select(equal(x, x), ended, x))
+
+
+@functools.cache
+def sqrt(dtype: DType) -> Intrin:
+    """Newton's steps from a guess by halving the exponent."""
+    r = real(dtype)
+    x, scaled = r.var("x"), r.var("scaled")
+    tiny = 2.0 ** (2 - r.bias)
+    lift, drop = 2.0 ** (2 * (r.fraction // 2 + 1)), 2.0 ** -(r.fraction // 2 + 1)
+    lets: Lets = [(scaled, select(x < tiny, x * r.number(lift), x))]
+    middle = r.integer((r.bias << r.fraction) >> 1)
+    guess: Expr = Bitcast((Bitcast(scaled, r.whole) >> 1) + middle, dtype)
+    for step in range(4 if dtype is FLOAT32 else 5):
+        var = r.var(f"root{step}")
+        lets.append((var, guess))
+        guess = (var + scaled / var) * 0.5
+    last = r.var("last")
+    lets.append((last, guess))
+    value = select(x < tiny, last * r.number(drop), last)
+    ended = select(x < r.infinity, value, x)
+    ended = select(x > 0.0, ended, select(equal(x, 0.0), x, r.nan))
+    return made(r, "sqrt", lets, select(equal(x, x), ended, x))
+
+
+def _integral(r: Real, x: Expr) -> Expr:
+    """Whether it has no fraction because it is large, infinite or no number."""
+    limit = 2.0**r.fraction
+    return select((x < limit), -limit < x, x < -limit)
+
+
+@functools.cache
+def truncate(dtype: DType) -> Intrin:
+    """Toward zero."""
+    r = real(dtype)
+    x = r.var("x")
+    inside = _integral(r, x)
+    whole = cast(cast(select(inside, x, 0.0), r.whole), dtype)
+    return made(r, "truncate", [], select(inside, whole, x))
+
+
+def _stepped(dtype: DType, name: str, up: bool) -> Intrin:
+    r = real(dtype)
+    x, whole = r.var("x"), r.var("whole")
+    lets: Lets = [(whole, truncate(dtype)(x))]
+    if up:
+        value = select(whole < x, whole + 1.0, whole)
+    else:
+        value = select(x < whole, whole - 1.0, whole)
+    return made(r, name, lets, value)
+
+
+@functools.cache
+def floor(dtype: DType) -> Intrin:
+    return _stepped(dtype, "floor", False)
+
+
+@functools.cache
+def ceil(dtype: DType) -> Intrin:
+    return _stepped(dtype, "ceil", True)
+
+
+@functools.cache
+def nearest_even(dtype: DType) -> Intrin:
+    """To the nearest integer, ties to even: adding 1.5 * 2^fraction drops the rest."""
+    r = real(dtype)
+    x = r.var("x")
+    magic = r.number(1.5 * 2.0**r.fraction)
+    limit = 2.0 ** (r.fraction - 1)
+    inside = select(x < limit, -limit < x, x < -limit)
+    rounded = (select(inside, x, 0.0) + magic) - magic
+    return made(r, "round", [], select(inside, rounded, x))
+
+
+@functools.cache
+def power(dtype: DType) -> Intrin:
+    """exp(y * log|x|); the sign of x for odd y, no number for broken ones."""
+    r = real(dtype)
+    x, y, size, plain = (r.var(n) for n in ("x", "y", "size", "plain"))
+    whole, odd = r.var("whole"), r.var("odd")
+    lets: Lets = [
+        (size, select(x < 0.0, 0.0 - x, x)),
+        (plain, exp(dtype)(y * log(dtype)(size))),
+        (whole, truncate(dtype)(y)),
+        (odd, y - truncate(dtype)(y * 0.5) * 2.0),
+    ]
+    minus = select(equal(odd, 0.0), plain, 0.0 - plain)
+    below = select(equal(whole, y), minus, r.nan)
+    value = select(x < 0.0, below, plain)
+    value = select(equal(y, 0.0), 1.0, select(equal(x, 1.0), 1.0, value))
+    return made(r, "power", lets, value, (y,))

@@ -1,0 +1,150 @@
+"""gather, scatter, top_k: loops over indices, each held within its tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.elements import computed, memory, read, write
+from pybuild.kernels.expressions import apply
+from pybuild.kernels.operands import offer, short, whole_operands
+from pybuild.kernels.shape import element
+from pybuild.loop import (
+    BOOL,
+    Expr,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    offset,
+    select,
+)
+from pybuild.ops.index import JOINS, outer_inner
+from pybuild.targets.target import Target
+
+_COST = 8
+
+
+def _place(k: Builder, found: Expr, size: Expr, tensor: Tensor) -> Expr:
+    """An index within 0 .. size - 1; negative ones count from the end."""
+    del tensor
+    # wide ones are held first, so that none of them turns into another
+    whole = i32(maximum(minimum(i64(found), 2**31 - 1), -(2**31) + 1))
+    at = k.let("index", whole)
+    up = k.let("up", select(at < 0, at + size, at))
+    return k.let("place", maximum(minimum(up, size - 1), 0))
+
+
+def gather(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for gather."""
+    x, indices = (graph.tensor(n) for n in node.inputs)
+    y = graph.tensor(node.output)
+    outer, size, inner = outer_inner(x.shape, int(node.attrs["axis"]))
+    operands = whole_operands(node, graph)
+    elem = element(y)
+    mark = "" if inner == 1 else "_rows"
+    k = Builder(f"gather_{short(elem)}_{short(indices.dtype)}{mark}")
+    to = k.row("y", 0, elem, writable=True)
+    source = k.row("x", operands.numbers[0], elem)
+    wanted = k.row("indices", operands.numbers[1], indices.dtype)
+    outers, n = k.arg("outer", outer), k.arg("size", size)
+    count = k.arg("count", math.prod(indices.shape))
+    width = const(1) if inner == 1 else k.arg("inner", inner)
+    with k.loop("i", outers) as i:
+        rows = k.let("rows", offset(source, i * n * width))
+        made = k.let("made", offset(to, i * count * width))
+        with k.loop("j", count) as j:
+            place = _place(k, load(wanted, j), n, indices)
+            with k.loop("c", width) as c:
+                k.store(made, j * width + c, load(rows, place * width + c))
+    return [offer(k, operands, cost=_COST * y.size)]
+
+
+def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for scatter."""
+    indices, updates = (graph.tensor(n) for n in node.inputs[1:])
+    y, joins = graph.tensor(node.output), JOINS[node.attrs["join"]]
+    operands = whole_operands(node, graph)
+    kind = memory(y.dtype) if joins else element(y)
+    inner = y.shape[1]
+    mark = f"_{node.attrs['join']}_{short(y.dtype)}" if joins else f"_{short(kind)}"
+    mark += "" if inner == 1 else "_rows"
+    k = Builder(f"scatter_{short(indices.dtype)}{mark}")
+    to = k.row("y", 0, kind, writable=True)
+    source = k.row("x", operands.numbers[0], kind)
+    wanted = k.row("indices", operands.numbers[1], indices.dtype)
+    new = k.row("updates", operands.numbers[2], kind)
+    n, count = k.arg("size", y.shape[0]), k.arg("count", indices.size)
+    width = const(1) if inner == 1 else k.arg("inner", inner)
+    with k.loop("i", k.arg("all", y.size)) as i:
+        k.store(to, i, load(source, i))
+    with k.loop("j", count) as j:
+        place = _place(k, load(wanted, j), n, indices)
+        with k.loop("c", width) as c:
+            at = k.let("at", place * width + c)
+            if joins:
+                old, update = (
+                    read(p, where, y.dtype)
+                    for p, where in ((to, at), (new, j * width + c))
+                )
+                write(
+                    k, to, at, apply(joins, (old, update), computed(y.dtype)), y.dtype
+                )
+            else:
+                k.store(to, at, load(new, j * width + c))
+    return [offer(k, operands, cost=_COST * (y.size + updates.size))]
+
+
+def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """One pass over the elements for each place: those after the last one found."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    largest = bool(node.attrs["largest"])
+    operands = whole_operands(node, graph)
+    k = Builder(f"top_{'largest' if largest else 'least'}_{short(x.dtype)}")
+    to = k.row("y", 0, y.dtype, writable=True)
+    source = k.row("x", operands.numbers[0], memory(x.dtype))
+    outer, count, inner = (
+        k.arg(n, s) for n, s in zip(("outer", "count", "inner"), x.shape, strict=True)
+    )
+    wanted = k.arg("wanted", y.shape[1])
+
+    def before(a: Expr, b: Expr) -> Expr:
+        return b < a if largest else a < b
+
+    with k.loop("i", outer) as i:
+        rows = k.let("rows", offset(source, i * count * inner))
+        made = k.let("made", offset(to, i * wanted * inner))
+        with k.loop("j", inner) as j:
+            last = k.let("last", const(-1))
+            with k.loop("n", wanted) as n:
+                there = k.let("there", maximum(last, 0))
+                edge = k.let("edge", read(rows, there * inner + j, x.dtype))
+                best = k.let("best", const(-1))
+                with k.loop("m", count) as m:
+                    value = k.let("value", read(rows, m * inner + j, x.dtype))
+                    free = _after(k, edge, (last, m), value, before)
+                    with k.when(free):
+                        at = maximum(best, 0)
+                        held = k.let("held", read(rows, at * inner + j, x.dtype))
+                        first = select(best < 0, const(1, BOOL), before(value, held))
+                        with k.when(first):
+                            k.assign(best, m)
+                k.store(made, n * inner + j, i64(best))
+                k.assign(last, best)
+    return [offer(k, operands, cost=_COST * x.size * y.shape[1])]
+
+
+def _after(
+    k: Builder, edge: Expr, places: tuple[Expr, Expr], value: Expr,
+    before: Callable[[Expr, Expr], Expr],
+) -> Expr:  # fmt: skip
+    """Whether an element comes after the one that was found last, `edge`."""
+    last, m = places
+    same = select(before(edge, value), const(1, BOOL), last < m)
+    later = select(before(value, edge), const(0, BOOL), same)
+    return k.let("free", select(last < 0, const(1, BOOL), later))

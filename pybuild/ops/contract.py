@@ -1,0 +1,112 @@
+"""Products and sums in any type and any number of axes: matmul, conv.
+
+Both operands may be computed. For the layers of a network with constant weights see
+dense.py and conv.py, whose kernels are faster.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.ops.map import NUMBERS
+from pybuild.ops.operator import Types, Values, invalid, operand, value
+
+
+def _one_type(node: Node, graph: Graph) -> DType:
+    a, b = operand(node, graph, 0), operand(node, graph, 1)
+    if a.dtype is not b.dtype or a.dtype not in NUMBERS:
+        raise invalid(node, graph, f"multiplies {a.dtype.value} by {b.dtype.value}")
+    return a.dtype
+
+
+def infer_matmul(node: Node, graph: Graph) -> Types:
+    """Shapes  a[A.., M, K]  b[B.., K, N]  y[A and B broadcast.., M, N]"""
+    a, b = operand(node, graph, 0), operand(node, graph, 1)
+    dtype = _one_type(node, graph)
+    text = f"{list(a.shape)} by {list(b.shape)}"
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+        raise invalid(node, graph, text)
+    try:
+        outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise invalid(node, graph, text) from None
+    return (((*outer, a.shape[-2], b.shape[-1]), dtype),)
+
+
+def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    a, b = value(values, 0), value(values, 1)
+    if a.dtype == np.float16:
+        wide = np.matmul(a.astype(np.float32), b.astype(np.float32))
+        return (wide.astype(np.float16),)
+    return (np.ascontiguousarray(np.matmul(a, b)),)
+
+
+def macs_matmul(node: Node, graph: Graph) -> int:
+    return graph.tensor(node.output).size * operand(node, graph, 0).shape[-1]
+
+
+def macs_conv(node: Node, graph: Graph) -> int:
+    w = operand(node, graph, 1)
+    return graph.tensor(node.output).size * (w.size // max(w.shape[0], 1))
+
+
+def infer_conv(node: Node, graph: Graph) -> Types:
+    """attrs strides, dilations, pads ((before, after), ...), groups.
+
+    Shapes  x[N, C, ...]  w[O, C / groups, ...]  y[N, O, ...]
+    """
+    x, w, dtype = (
+        operand(node, graph, 0),
+        operand(node, graph, 1),
+        _one_type(node, graph),
+    )
+    groups, rank = int(node.attrs["groups"]), len(x.shape) - 2
+    what = f"{list(w.shape)} over {list(x.shape)} in {groups} groups"
+    fits = len(w.shape) == len(x.shape) and rank > 0
+    fits = fits and x.shape[1] == w.shape[1] * groups and w.shape[0] % groups == 0
+    given = [node.attrs[k] for k in ("strides", "dilations", "pads")]
+    if not fits or any(len(g) != rank for g in given):
+        raise invalid(node, graph, what)
+    sizes = []
+    for size, kernel, stride, dilation, (before, after) in zip(
+        x.shape[2:], w.shape[2:], *given, strict=True
+    ):
+        room = size + before + after - dilation * (kernel - 1) - 1
+        sizes.append(room // stride + 1)
+    if min(sizes) < 1:
+        raise invalid(node, graph, what)
+    return (((x.shape[0], w.shape[0], *sizes), dtype),)
+
+
+def conv(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    x, w, y = value(values, 0), value(values, 1), graph.tensor(node.output)
+    if x.dtype == np.float16:
+        x, w = x.astype(np.float32), w.astype(np.float32)
+    groups = int(node.attrs["groups"])
+    padded = np.pad(x, ((0, 0), (0, 0), *node.attrs["pads"]))
+    n, spatial = x.shape[0], y.shape[2:]
+    parts = padded.reshape(n, groups, w.shape[1], *padded.shape[2:])
+    kernels = w.reshape(groups, w.shape[0] // groups, w.shape[1], *w.shape[2:])
+    total = np.zeros((n, groups, kernels.shape[1], math.prod(spatial)), x.dtype)
+    with np.errstate(all="ignore"):
+        for place in itertools.product(*map(range, w.shape[2:])):
+            cut: Any = tuple(
+                slice(at * d, at * d + s * (count - 1) + 1, s)
+                for at, d, s, count in zip(
+                    place, node.attrs["dilations"], node.attrs["strides"], spatial,
+                    strict=True,
+                )
+            )  # fmt: skip
+            seen = parts[(slice(None), slice(None), slice(None), *cut)]
+            seen = seen.reshape(n, groups, w.shape[1], -1)
+            at: Any = (slice(None), slice(None), slice(None), *place)
+            weights = kernels[at]
+            total = total + np.matmul(weights[None], seen)
+    dtype = y.dtype.numpy
+    return (np.ascontiguousarray(total).reshape(y.shape).astype(dtype),)

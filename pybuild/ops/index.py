@@ -1,0 +1,107 @@
+"""Elements by computed numbers: gather, scatter, top_k.
+
+Negative indices count from the end; what is outside is held within, so that no
+kernel leaves its tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.operator import Types, Values, invalid, operand, value
+
+INDICES = (DType.INT32, DType.INT64)
+# of scatter -> the function of map that joins old and new; "none": the new
+JOINS = {
+    "none": "",
+    "add": "add",
+    "mul": "multiply",
+    "min": "minimum",
+    "max": "maximum",
+}
+
+
+def _indices(node: Node, graph: Graph, index: int) -> Tensor:
+    found = operand(node, graph, index)
+    if found.dtype not in INDICES:
+        raise invalid(node, graph, f"'{found.name}' is {found.dtype.value}, no index")
+    return found
+
+
+def _held(indices: Array, size: int) -> Any:
+    whole = indices.astype(np.int64)
+    return np.clip(np.where(whole < 0, whole + size, whole), 0, max(size - 1, 0))
+
+
+def infer_gather(node: Node, graph: Graph) -> Types:
+    """attrs axis. Shapes  x[A.., n, B..]  indices[I..]  y[A.., I.., B..]"""
+    x, indices = operand(node, graph, 0), _indices(node, graph, 1)
+    axis = int(node.attrs["axis"])
+    if not 0 <= axis < len(x.shape) or not x.shape[axis]:
+        raise invalid(node, graph, f"axis {axis} of {list(x.shape)}")
+    return ((x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype),)
+
+
+def gather(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    x, axis = value(values, 0), int(node.attrs["axis"])
+    held = _held(value(values, 1), x.shape[axis])
+    return (np.ascontiguousarray(np.take(x, held, axis)),)
+
+
+def infer_scatter(node: Node, graph: Graph) -> Types:
+    """attrs join. Shapes  x[n, B]  indices[m]  updates[m, B]  y[n, B]"""
+    x, indices, updates = (
+        operand(node, graph, 0),
+        _indices(node, graph, 1),
+        operand(node, graph, 2),
+    )
+    flat = (*indices.shape, *x.shape[1:])
+    if len(x.shape) != 2 or updates.shape != flat or updates.dtype is not x.dtype:
+        what = f"{list(updates.shape)} does not fit {list(x.shape)}"
+        raise invalid(node, graph, what)
+    if node.attrs["join"] not in JOINS or not x.shape[0]:
+        raise invalid(node, graph, f"join '{node.attrs['join']}' does not exist")
+    return ((x.shape, x.dtype),)
+
+
+def scatter(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """x with rows replaced by, or joined with, updates, one after the other."""
+    from pybuild.ops.map import FUNCTIONS
+
+    y, updates = value(values, 0).copy(), value(values, 2)
+    held = _held(value(values, 1), y.shape[0])
+    joins = JOINS[node.attrs["join"]]
+    with np.errstate(all="ignore"):
+        for row, update in zip(held.tolist(), updates, strict=True):
+            joined = FUNCTIONS[joins].numpy(y[row], update) if joins else update
+            y[row] = joined
+    return (y,)
+
+
+def infer_top_k(node: Node, graph: Graph) -> Types:
+    """attrs k, largest. Shapes  x[A, n, B]  y int64[A, k, B]: their places, sorted"""
+    x, k = operand(node, graph, 0), int(node.attrs["k"])
+    if len(x.shape) != 3 or not 0 < k <= x.shape[1]:
+        raise invalid(node, graph, f"{k} of {list(x.shape)}")
+    return (((x.shape[0], k, x.shape[2]), DType.INT64),)
+
+
+def top_k(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Of equal ones the first come first."""
+    x, k = value(values, 0), int(node.attrs["k"])
+    if node.attrs["largest"]:
+        order = x.shape[1] - 1 - np.argsort(np.flip(x, 1), 1, kind="stable")
+        order = np.flip(order, 1)
+    else:
+        order = np.argsort(x, 1, kind="stable")
+    return (np.ascontiguousarray(order[:, :k], np.int64),)
+
+
+def outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Elements before, along and after an axis."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
