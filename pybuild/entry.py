@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
@@ -25,11 +27,13 @@ def load(
     input_dims: Mapping[str, int] | None = None,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
+    input_values: Mapping[str, Any] | None = None,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
+    input_values  of inputs of a .onnx that decide shapes: constants from here on
     weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
                 of the file beside it
     Errors      BuildError with every finding
@@ -43,6 +47,9 @@ def load(
         raise BuildError(where, f"cannot be read ({error.strerror})") from None
     dims = dict(input_dims or {})
     digest = hashlib.sha256(data).hexdigest()
+    values = {n: np.asarray(v) for n, v in (input_values or {}).items()}
+    if values and suffix != ".onnx":
+        raise BuildError("--input-value", "is for .onnx files only")
     if suffix == ".tflite":
         from pybuild.frontends import tflite
 
@@ -50,7 +57,7 @@ def load(
     if suffix == ".onnx":
         from pybuild.frontends import onnx
 
-        return Model(where, onnx.load(short, data, dims), "onnx", digest)
+        return Model(where, onnx.load(short, data, dims, values), "onnx", digest)
     if suffix == ".json":
         from pybuild.frontends import graphjson
 

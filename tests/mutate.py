@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board_mutations import BOARDS  # of the folder of this script
+from general_mutations import GENERAL
 from paired_mutations import PAIRED
 from region_mutations import REGIONS
 from remote_mutations import REMOTE
@@ -338,7 +339,10 @@ MUTATIONS = (
         "to, from, tensor->bytes) != 0);\n}\n\nstatic int copy_out",
         "tests/crt/test_crt.py::test_calls[test_devices.c-gcc-]",
     ),
-    *(Mutation(*words) for words in (*BOARDS, *PAIRED, *REGIONS, *REMOTE, *SCALAR)),
+    *(
+        Mutation(*words)
+        for words in (*BOARDS, *GENERAL, *PAIRED, *REGIONS, *REMOTE, *SCALAR)
+    ),
 )
 
 

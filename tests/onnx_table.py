@@ -4,11 +4,13 @@ cases of onnx.backend.test: python -m tests.onnx_table.
 
 from __future__ import annotations
 
+import multiprocessing
 import re
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ import numpy as np
 from pybuild.frontends.onnx.load import OPERATORS
 from tests.conftest import ROOT
 from tests.costs import Table
-from tests.onnx_cases import KINDS, Outcome, cases, model_and_data, outcomes
+from tests.onnx_cases import BATCH, KINDS, Outcome, cases, model_and_data, outcomes
 
 TITLE = "ONNX's own tests"
+WORKERS = 3
 # as measured by the users' study of other tools, onnx 1.23.2: node cases
 OTHERS = (
     ("onnx2c, node", 1374, 447, 565, "", 21),
@@ -150,11 +153,25 @@ def run() -> tuple[Table, str, list[Outcome]]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for kind in KINDS:
-            found[kind] = list(outcomes(cases(kind)))
+            found[kind] = _outcomes(kind)
             types |= {case.name: types_of(case) for case in cases(kind)}
         table = counted(found)
     every = [one for many in found.values() for one in many]
     return table, operators(every, types), every
+
+
+def _outcomes(kind: str) -> list[Outcome]:
+    """In processes that have the cases already."""
+    starts = range(0, len(cases(kind)), BATCH)
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(WORKERS, mp_context=fork) as pool:
+        parts = pool.map(_part, [(kind, start) for start in starts])
+        return [one for part in parts for one in part]
+
+
+def _part(given: tuple[str, int]) -> list[Outcome]:
+    kind, start = given
+    return list(outcomes(cases(kind)[start : start + BATCH]))
 
 
 def measured() -> Table:

@@ -46,6 +46,18 @@ def input_dim(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
+def input_value(text: str) -> tuple[str, list[float]]:
+    """NAME=1,3,-1: whole numbers stay whole."""
+    name, equals, value = text.rpartition("=")
+    try:
+        numbers = [float(part) for part in value.split(",")] if name else []
+    except ValueError:
+        numbers = []
+    if not equals or not numbers:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=NUMBER,NUMBER,...")
+    return name, [int(n) if n.is_integer() else n for n in numbers]
+
+
 def group(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
@@ -149,6 +161,9 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "of weights: unpacked once to RAM, or layer by layer to the arena"
     add("--compress", choices=COMPRESSIONS, default="none", help=text)
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
+    text = "an input that decides a shape becomes a constant"
+    add("--input-value", type=input_value, action="append", default=[],
+        metavar="NAME=N,...", help=text)  # fmt: skip
     add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
 
 

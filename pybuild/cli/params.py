@@ -24,7 +24,7 @@ _FILES = "a .params (TVM's blob), .crtp (image) or .npz file"
 
 def add_parsers(verb: argparse.ArgumentParser) -> None:
     """The actions below `crt params`; the chosen one is in `action`."""
-    from pybuild.cli.options import input_dim, layout
+    from pybuild.cli.options import input_dim, input_value, layout
 
     actions = verb.add_subparsers(dest="action", required=True, metavar="ACTION")
     pack = _action(actions, "pack", "arrays into an image that is used in place")
@@ -42,7 +42,12 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
     for option in ("--target", "--optimise", "--rounding"):
         add(option, help=_AS_BUILT)
     add("--names", choices=("full", "ids"), default="full", help=_AS_BUILT)
-    for option, kind in (("--input-dim", input_dim), ("--layout", layout)):
+    kinds: dict[str, Callable[[str], Any]] = {
+        "--input-dim": input_dim,
+        "--input-value": input_value,
+        "--layout": layout,
+    }
+    for option, kind in kinds.items():
         add(option, type=kind, action="append", default=[], help=_AS_BUILT)
     for action in (pack, convert):
         add = action.add_argument
@@ -86,7 +91,9 @@ def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
     options = {key: getattr(args, key) for key in chosen if getattr(args, key)}
     options |= {"names": args.names, "layout": dict(args.layout)}
     names = args.params or ["replaceable"]
-    library = load(args.model, input_dims=dict(args.input_dim)).build(
+    values = dict(args.input_value)
+    model = load(args.model, input_dims=dict(args.input_dim), input_values=values)
+    library = model.build(
         params="replaceable" if names == ["replaceable"] else names, **options
     )
     known = library.model.graph.parameters

@@ -127,9 +127,10 @@ def limits(arrays: Iterable[Array]) -> list[str]:
 def _number(value: int | float, dtype: np.dtype[np.generic]) -> str:
     if dtype.kind == "f":
         return _real(value, DType(dtype.name))
-    if dtype.itemsize == 8 or (dtype.kind == "u" and value >= 1 << 31):
-        return expression(const(value, DType(dtype.name)))
-    return "INT32_MIN" if value == -(2**31) else str(int(value))
+    if dtype.kind == "u" and dtype.itemsize >= 4:
+        return f"{value}u"
+    least = {-(2**31): "INT32_MIN", -(2**63): "INT64_MIN"}
+    return least.get(int(value), str(int(value)))
 
 
 def _real(value: float, dtype: DType) -> str:

@@ -20,7 +20,7 @@ def params_file(tables: Tables, image: bytes, banner: str) -> str:
         banner, f'#include "{name}.h"', '#include "crt/unpack.h"', "",
         "/* words of the lowest byte first: as docs/formats.md has the bytes */",
         f"static const {kind} {symbol}[{words.size}] CRT_SECTION_WEIGHTS = {{",
-        *(line.replace(",", "u,") for line in number_lines(words)), "};", "",
+        *number_lines(words), "};", "",
         f"int {name}_open_params({open_arguments(tables)})",
         "{",
         f"    int error = crt_params_verify(params, {symbol},",

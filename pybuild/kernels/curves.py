@@ -227,11 +227,13 @@ def _erf_fit(terms: int) -> tuple[float, ...]:
     from numpy.polynomial import chebyshev
 
     def scaled(u: float) -> float:
-        t = (u + 1) / 2
-        x = 2 / max(t, 1e-9) - 2
-        if x > 20:  # asymptotic
-            return (1 - 0.5 / x**2 + 0.75 / x**4) / (x * math.sqrt(math.pi))
-        return math.erfc(x) * math.exp(x * x)
+        x = 2 / max((u + 1) / 2, 1e-9) - 2
+        if x < 2:
+            return math.erfc(x) * math.exp(x * x)
+        rest = 0.0  # of Laplace's continued fraction
+        for k in range(200, 0, -1):
+            rest = k / 2 / (x + rest)
+        return 1 / ((x + rest) * math.sqrt(math.pi))
 
     fit = chebyshev.chebinterpolate(np.vectorize(scaled), terms)
     return tuple(float(c) for c in fit)

@@ -149,7 +149,7 @@ def log(dtype: DType) -> Intrin:
     lets: Lets = [
         (tiny, select(x < least, r.integer(r.fraction + 1), r.integer(0))),
         # what has no logarithm is looked at below
-        (usual, select(x < least, select(0.0 < x, x * r.number(lift), 1.0), x)),
+        (usual, select(x < least, select(x > 0.0, x * r.number(lift), 1.0), x)),
         (bits, Bitcast(usual, r.whole) - r.integer(root)),
         (n, bits >> shift),
         (m, Bitcast(bits - n * (1 << r.fraction) + root, dtype)),

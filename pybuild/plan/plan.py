@@ -13,6 +13,7 @@ from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
 from pybuild.plan.regions import (
+    BLOCK_ALIGN,
     Limits,
     Region,
     Spot,
@@ -217,6 +218,7 @@ def _placed(
             frozenset(unpack.place for unpack in unpacks if unpack.plain),
             graph.source,
             COUNTERS,
+            max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
         ),
     )
     check_limits(graph, regions, given.ram_limit)

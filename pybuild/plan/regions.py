@@ -68,6 +68,7 @@ class Wishes:
     hot     names of constants that may be left in flash
     source  of the graph, for messages
     leading  the block whose region comes first of its device's
+    align   of every block; 8 where some have elements of 8 bytes
     """
 
     specs: tuple[RegionSpec, ...] = ()
@@ -75,6 +76,7 @@ class Wishes:
     hot: frozenset[str] = frozenset()
     source: str = ""
     leading: str = ""
+    align: int = BLOCK_ALIGN
 
 
 def region_name(device: int) -> str:
@@ -99,7 +101,7 @@ def place_regions(
         if specs:
             found += _spread(mine, specs, wishes)
         else:
-            layout = place(mine, BLOCK_ALIGN)
+            layout = place(mine, wishes.align)
             found.append((_region(device, mine, layout, wishes), mine, layout))
     kept = [
         i == 0 or r.bytes > 0 or r.spec is None for i, (r, _, _) in enumerate(found)
@@ -125,9 +127,9 @@ def _region(
 ) -> Region:
     return Region(
         device,
-        round_up(layout.bytes, BLOCK_ALIGN),
+        round_up(layout.bytes, wishes.align),
         layout.lower_bound,
-        _peak(blocks),
+        _peak(blocks, wishes.align),
         spec.name if spec else region_name(device),
         spec,
         sum(wishes.moved[block.name] for block in blocks),
@@ -139,7 +141,7 @@ def _spread(
     blocks: Sequence[Block], specs: Sequence[RegionSpec], wishes: Wishes
 ) -> list[tuple[Region, Sequence[Block], Layout]]:
     """Errors  LimitError"""
-    made = spread(blocks, specs, wishes.moved, wishes.hot, BLOCK_ALIGN)
+    made = spread(blocks, specs, wishes.moved, wishes.hot, wishes.align)
     if made.unplaced:
         raise _too_large(made.unplaced, blocks, specs, wishes)
     found: list[tuple[Region, Sequence[Block], Layout]] = []
@@ -160,7 +162,8 @@ def _too_large(
 ) -> LimitError:
     """Names what has no place, and what is alive beside it."""
     sizes = ", ".join(f"'{s.name}' {s.bytes}" for s in specs)
-    needed = place([b for b in blocks if b.name not in wishes.hot], BLOCK_ALIGN).bytes
+    kept = [b for b in blocks if b.name not in wishes.hot]
+    needed = place(kept, wishes.align).bytes
     problems = []
     for block in sorted(unplaced, key=lambda b: (-b.bytes, b.name))[:3]:
         beside = sorted(
@@ -182,8 +185,8 @@ def _too_large(
     return error
 
 
-def _peak(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    sums = alive(blocks, BLOCK_ALIGN)
+def _peak(blocks: Sequence[Block], align: int) -> tuple[Block, ...]:
+    sums = alive(blocks, align)
     if not sums:
         return ()
     step = max(sums, key=lambda pair: pair[1])[0]

@@ -94,10 +94,10 @@ def truncated_onnx(folder: Path) -> Path:
 def unknown_operators(folder: Path) -> Path:
     """Two, to show that both are found."""
     nodes = [
-        helper.make_node("Det", ["x"], ["d"], name="first"),
+        helper.make_node("RandomNormalLike", ["x"], ["d"], name="first"),
         helper.make_node("Wobble", ["d"], ["y"], name="second", domain="my.ops"),
     ]
-    values = [("x", FLOAT, [1, 3, 3])], [("y", FLOAT, [1])]
+    values = [("x", FLOAT, [1])], [("y", FLOAT, [1])]
     return _onnx(folder / "unknown.onnx", nodes, *values)
 
 
@@ -107,10 +107,10 @@ def dynamic(folder: Path) -> Path:
     return _onnx(folder / "dynamic.onnx", nodes, *values)
 
 
-def double(folder: Path) -> Path:
+def bfloat(folder: Path) -> Path:
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
-    values = [("x", TensorProto.DOUBLE, [4])], [("y", TensorProto.DOUBLE, [4])]
-    return _onnx(folder / "double.onnx", nodes, *values)
+    values = [("x", TensorProto.BFLOAT16, [4])], [("y", TensorProto.BFLOAT16, [4])]
+    return _onnx(folder / "bfloat.onnx", nodes, *values)
 
 
 def no_operators(folder: Path) -> Path:
@@ -122,9 +122,9 @@ def no_outputs(folder: Path) -> Path:
     return _onnx(folder / "none.onnx", nodes, [("x", FLOAT, [4])], [])
 
 
-def empty_input(folder: Path) -> Path:
+def negative_dimension(folder: Path) -> Path:
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
-    values = [("x", FLOAT, [0, 4])], [("y", FLOAT, [0, 4])]
+    values = [("x", FLOAT, [-1, 4])], [("y", FLOAT, [-1, 4])]
     return _onnx(folder / "zero.onnx", nodes, *values)
 
 
@@ -138,10 +138,10 @@ def digits(folder: Path) -> Path:
     return DIGITS / "digits_int8.tflite"
 
 
-def matmul_of_two_inputs(folder: Path) -> Path:
-    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"], name="product")]
-    inputs = [("a", FLOAT, [2, 3]), ("b", FLOAT, [3, 2])]
-    return _onnx(folder / "matmul.onnx", nodes, inputs, [("y", FLOAT, [2, 2])])
+def reshape_by_input(folder: Path) -> Path:
+    nodes = [helper.make_node("Reshape", ["x", "to"], ["y"], name="reshape")]
+    inputs = [("x", FLOAT, [2, 3]), ("to", TensorProto.INT64, [2])]
+    return _onnx(folder / "reshape.onnx", nodes, inputs, [("y", FLOAT, [None, None])])
 
 
 def json_of_functions(folder: Path) -> Path:
@@ -188,13 +188,13 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         truncated_onnx,
         unknown_operators,
         dynamic,
-        double,
+        bfloat,
         no_operators,
         no_outputs,
-        empty_input,
+        negative_dimension,
         relu,
         digits,
-        matmul_of_two_inputs,
+        reshape_by_input,
         json_of_functions,
         json_storage,
         json_without_a_copy,

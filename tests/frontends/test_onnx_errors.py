@@ -51,93 +51,67 @@ def problems(model: onnx.ModelProto, **dims: int) -> list[str]:
 
 
 IMAGE: Dims = [1, 3, 8, 8]
-SCALE, ZERO = np.asarray(0.1, np.float32), np.asarray(0, np.int8)
 
 CASES: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
-    "conv3d": (
-        lambda: build(
-            [node("Conv", ["x", "w"])], [1, 3, 8, 8, 8],
-            {"w": np.zeros((2, 3, 1, 1, 1), np.float32)},
-        ),
-        "(Conv): input [1, 3, 8, 8, 8] and weights [2, 3, 1, 1, 1]: only one or two "
-        "spatial axes are supported",
+    "unknown": (
+        lambda: build([node("NonZero", ["x"])], [4], rank=2),
+        "(NonZero): the operator NonZero is not supported. Hint: the shape of its "
+        "result depends on data",
     ),
-    "pool_dilations": (
-        lambda: build(
-            [node("MaxPool", ["x"], kernel_shape=[2, 2], dilations=[2, 2])], IMAGE
-        ),
-        "(MaxPool): dilations [2, 2] are not supported",
-    ),
-    "weights": (
-        lambda: build([node("Conv", ["x", "x"])], [1, 1, 1, 1]),
-        "(Conv): its weight 'x' is computed by the model. Hint: only constant weights "
-        "are supported; fold them at export",
-    ),
-    "pad_mode": (
-        lambda: build(
-            [node("Pad", ["x", "p"], mode="reflect")], [4],
-            {"p": np.asarray([1, 1], np.int64)},
-        ),
-        "(Pad): mode 'reflect' is not supported. Hint: only constant padding is",
-    ),
-    "divisor": (
-        lambda: build([node("Div", ["x", "x"])], IMAGE),
-        "(Div): its divisor 'x' is computed by the model. Hint: only division by a "
-        "constant is supported",
-    ),
-    "gather": (
-        lambda: build(
-            [node("Gather", ["x", "i"])], IMAGE, {"i": np.asarray(0, np.int64)}, rank=3,
-        ),
-        "(Gather): can only be computed from constants. Hint: give fixed shapes at "
-        "export, or use onnxsim",
-    ),
-    "recurrent": (
-        lambda: build(
-            [node("RNN", ["x", "w", "r"], hidden_size=1)], [2, 1, 1],
-            {n: np.zeros((1, 1, 1), np.float32) for n in "wr"}, rank=4,
-        ),
-        "(RNN): the operator RNN is not supported. Hint: simplify with onnxsim, or "
-        "export without it; `crt inspect` lists all",
-    ),
-    "two_scales": (
+    "types": (
         lambda: build(
             [
-                helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
-                node("DequantizeLinear", ["q", "t", "z"]),
-            ],
-            [4], {"s": SCALE, "t": SCALE * np.float32(2), "z": ZERO},
+                helper.make_node("Cast", ["x"], ["a"], name="layer", to=16),
+                helper.make_node("Cast", ["a"], ["y"], name="back", to=1),
+            ], [4],
         ),
-        "(DequantizeLinear): 'q' was quantised with another scale or zero point. "
-        "Hint: use one scale for each tensor",
+        "(Cast): a change to type bfloat16 is not supported",
     ),
-    "int16": (
+    "value": (
         lambda: build(
             [
-                helper.make_node(
-                    "QuantizeLinear", ["x", "s", "z"], ["q"], name="layer"
-                ),
-                helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], name="d"),
-            ],
-            [4], {"s": SCALE, "z": np.asarray(0, np.int16)}, opset=21,
+                helper.make_node("Cast", ["x"], ["i"], name="cast", to=7),
+                helper.make_node("Expand", ["c", "i"], ["y"], name="layer"),
+            ], [2], {"c": np.ones(1, np.float32)}, rank=2,
         ),
-        "(QuantizeLinear): quantisation to int16 is not supported. Hint: use int8 or "
-        "uint8",
+        "(Expand): its shape is computed by the model. Hint: --input-value x=..., or "
+        "a fixed shape at export",
     ),
-    "training": (
+    "random": (
+        lambda: build(
+            [node("Dropout", ["x", "r", "t"])], [4],
+            {"r": np.asarray(0.5, np.float32), "t": np.asarray(True)},
+        ),
+        "(Dropout): training mode is random",
+    ),
+    "turns": (
         lambda: build(
             [
-                helper.make_node(
-                    "BatchNormalization", ["x", *"abcd"], ["y", "m", "v"],
-                    name="layer", training_mode=1,
-                )
-            ], IMAGE,
-            {n: np.ones(3, np.float32) for n in "abcd"}, opset=15,
+                helper.make_node("Cast", ["x"], ["n"], name="cast", to=7),
+                helper.make_node("Squeeze", ["n"], ["m"], name="squeeze"),
+                node("Loop", ["m", "", "x"], body=_counted()),
+            ], [1], opset=16,
         ),
-        "(BatchNormalization): training mode is not supported. Hint: export the model "
-        "in evaluation mode",
+        "(Loop): its trip count is computed by the model. Hint: --input-value x=..., "
+        "or a fixed shape at export",
     ),
 }  # fmt: skip
+
+
+def _counted() -> onnx.GraphProto:
+    """A body that adds its input to itself."""
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("Identity", ["going"], ["on"]),
+        helper.make_node("Add", ["old", "old"], ["new"]),
+    ]
+    inputs = [
+        value("turn", TensorProto.INT64, []),
+        value("going", TensorProto.BOOL, []),
+        value("old", FLOAT, [1]),
+    ]
+    outputs = [value("on", TensorProto.BOOL, []), value("new", FLOAT, [1])]
+    return helper.make_graph(nodes, "body", inputs, outputs)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -148,14 +122,11 @@ def test_message(name: str) -> None:
 
 def test_all_findings_at_once() -> None:
     nodes = [
-        helper.make_node("MaxPool", ["x"], ["a"], kernel_shape=[2, 2],
-                         dilations=[2, 2], name="one"),
+        helper.make_node("Cast", ["x"], ["a"], to=16, name="one"),
         helper.make_node("Relu", ["a"], ["b"], name="between"),
-        helper.make_node("Div", ["x", "x"], ["c"], name="two"),
-        helper.make_node("Concat", ["b", "c"], ["y"], axis=1, name="three"),
-    ]  # fmt: skip
-    nodes.pop()
-    nodes.append(helper.make_node("Relu", ["c"], ["y"], name="last"))
+        helper.make_node("Cast", ["x"], ["c"], to=16, name="two"),
+        helper.make_node("Cast", ["c"], ["y"], to=1, name="last"),
+    ]
     found = problems(build(nodes, IMAGE))
     assert [line.split("'")[1] for line in found] == ["one", "two"]
 

@@ -1,0 +1,122 @@
+"""ONNX models that mix layers with general operators, against ONNX's own reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import pybuild.backend as backend
+
+FLOAT = TensorProto.FLOAT
+SCALE, TWICE = np.asarray(0.1, np.float32), np.asarray(0.2, np.float32)
+
+
+def _model(
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, tuple[int, list[int]]],
+    output: tuple[int, int],
+    constants: dict[str, Any],
+) -> onnx.ModelProto:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "mixed",
+        [value(name, kind, shape) for name, (kind, shape) in inputs.items()],
+        [value("y", output[0], [None] * output[1])],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=10)
+
+
+def _two_scales() -> onnx.ModelProto:
+    """What was quantised with one scale is read with another."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "t", "z"], ["y"]),
+    ]
+    known = {"s": SCALE, "t": TWICE, "z": np.asarray(3, np.int8)}
+    return _model(nodes, {"x": (FLOAT, [12])}, (FLOAT, 1), known)
+
+
+def _int16() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    known = {"s": SCALE, "z": np.asarray(7, np.int16)}
+    return _model(nodes, {"x": (FLOAT, [12])}, (FLOAT, 1), known)
+
+
+def _bytes_as_numbers() -> onnx.ModelProto:
+    """uint8 that is quantised for one reader and a number for another."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("Transpose", ["q"], ["t"]),
+        helper.make_node("Cast", ["t"], ["n"], to=TensorProto.INT32),
+        helper.make_node("DequantizeLinear", ["t", "s", "z"], ["d"]),
+        helper.make_node("Cast", ["n"], ["f"], to=FLOAT),
+        helper.make_node("Add", ["d", "f"], ["y"]),
+    ]
+    known = {"s": SCALE, "z": np.asarray(100, np.uint8)}
+    return _model(nodes, {"x": (FLOAT, [3, 4])}, (FLOAT, 2), known)
+
+
+def _uint8_wraps() -> onnx.ModelProto:
+    kind = TensorProto.UINT8
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        helper.make_node("Add", ["r", "b"], ["y"]),
+    ]
+    known = {"s": np.asarray([12], np.int64), "b": np.asarray([200], np.uint8)}
+    return _model(nodes, {"x": (kind, [3, 4])}, (kind, 1), known)
+
+
+def _shape_chain() -> onnx.ModelProto:
+    """As exporters write `x.reshape(x.shape[0], -1)`."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axis"], ["u"]),
+        helper.make_node("Concat", ["u", "rest"], ["to"], axis=0),
+        helper.make_node("Reshape", ["x", "to"], ["r"]),
+        helper.make_node("Sub", ["r", "one"], ["y"]),
+    ]
+    known = {
+        "zero": np.asarray(0, np.int64), "axis": np.asarray([0], np.int64),
+        "rest": np.asarray([-1], np.int64), "one": np.asarray(1, np.float32),
+    }  # fmt: skip
+    return _model(nodes, {"x": (FLOAT, [2, 3, 2])}, (FLOAT, 2), known)
+
+
+MODELS = (_two_scales, _int16, _bytes_as_numbers, _uint8_wraps, _shape_chain)
+
+
+@pytest.mark.parametrize("code", [backend.InLlvm, backend.InC])
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_as_the_reference(make: Any, code: Any) -> None:
+    model = make()
+    value = model.graph.input[0].type.tensor_type
+    shape = [d.dim_value for d in value.shape.dim]
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 8, shape).astype(np.float32)
+    if value.elem_type == TensorProto.UINT8:
+        x = rng.integers(0, 256, shape).astype(np.uint8)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (found,) = code.run_model(model, [x])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_values_that_decide_a_shape() -> None:
+    """run() builds for the values it is given, anew when they change."""
+    inputs = {"x": (FLOAT, [6]), "shape": (TensorProto.INT64, [2])}
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    rep = backend.prepare(_model(nodes, inputs, (FLOAT, 2), {}))
+    x = np.arange(6, dtype=np.float32)
+    for shape in ([2, 3], [3, 2], [6, 1]):
+        assert rep.run([x, np.asarray(shape, np.int64)])[0].shape == tuple(shape)
