@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import importlib
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,7 @@ class DType(enum.Enum):
     UINT64 = "uint64"
     FLOAT64 = "float64"
     FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
 
     @property
     def bytes(self) -> int:
@@ -34,6 +37,10 @@ class DType(enum.Enum):
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy type of the same bits."""
+        if self is DType.BFLOAT16:  # of the package that onnx brings
+            wide: Any = importlib.import_module("ml_dtypes")
+            kind: np.dtype[np.generic] = np.dtype(wide.bfloat16)
+            return kind
         return np.dtype(self.value)
 
     @property
@@ -43,7 +50,7 @@ class DType(enum.Enum):
 
     @property
     def is_float(self) -> bool:
-        return self in (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
+        return self in (DType.FLOAT32, DType.FLOAT64, *HALVES)
 
     @property
     def is_unsigned(self) -> bool:
@@ -67,5 +74,14 @@ class DType(enum.Enum):
 
 _C = {
     DType.FLOAT32: "float", DType.FLOAT64: "double", DType.BOOL: "uint8_t",
-    DType.FLOAT16: "uint16_t",  # its bits: C99 has no such type
+    # their bits: C99 has no such types
+    DType.FLOAT16: "uint16_t", DType.BFLOAT16: "uint16_t",
 }  # fmt: skip
+
+# computed in float32
+HALVES = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def widened(array: Array) -> Any:
+    """Halves as float32, others as they are."""
+    return array.astype(np.float32) if DType.of(array) in HALVES else array

@@ -62,7 +62,7 @@ static void read_entry(const uint8_t *image, uint32_t index,
 /* Bytes of one element of an enum crt_dtype; 0 for what is no type. */
 static uint32_t element_bytes(uint32_t dtype)
 {
-    static const uint8_t sizes[] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2};
+    static const uint8_t sizes[] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2, 2};
 
     return dtype < sizeof sizes ? sizes[dtype] : 0;
 }

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import HALVES, Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
@@ -106,7 +106,7 @@ def fold(line: str) -> list[str]:
 
 def number_lines(array: Array) -> list[str]:
     """The elements of an array as lines of an initialiser."""
-    if array.dtype == np.float16:
+    if DType.of(array) in HALVES:
         array = array.view(np.uint16)
     flat = array.reshape(-1)
     step = _PER_LINE[array.itemsize]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import HALVES, Array, DType
 from pybuild.emit.model_c import limits, number_lines
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 
@@ -93,9 +93,9 @@ def _compare(tables: Tables) -> list[str]:
             "}",
             "",
         ]
-    if DType.FLOAT16 in kinds:
+    if kinds & set(HALVES):
         lines += _HALVES
-    if kinds - _NEAR.keys() - {DType.FLOAT16}:
+    if kinds - _NEAR.keys() - set(HALVES):
         lines += [
             "static int is_same(const void *a, const void *b, uint32_t bytes)",
             "{",
@@ -141,7 +141,7 @@ def _check(row: TensorRow, name: str, index: int, value: Array) -> list[str]:
         most = f"{max(largest, 1e-6) * FLOAT_TOLERANCE:.3e}"
         most += "f" if row.tensor.dtype is DType.FLOAT32 else ""
         test = f"{_NEAR[row.tensor.dtype]}({have}, {want}, {value.size}u, {most})"
-    elif row.tensor.dtype is DType.FLOAT16:
+    elif row.tensor.dtype in HALVES:
         test = f"is_near_half({have}, {want}, {value.size}u)"
     else:
         test = f"is_same({have}, {want}, (uint32_t)sizeof {want})"

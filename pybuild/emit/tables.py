@@ -18,6 +18,7 @@ DTYPES = {
     DType.BOOL: 1, DType.INT8: 2, DType.UINT8: 3, DType.INT16: 4,
     DType.INT32: 5, DType.INT64: 6, DType.FLOAT32: 7, DType.UINT16: 8,
     DType.UINT32: 9, DType.UINT64: 10, DType.FLOAT64: 11, DType.FLOAT16: 12,
+    DType.BFLOAT16: 13,
 }  # fmt: skip
 CONSUMED, LAZY = 1, 2  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it

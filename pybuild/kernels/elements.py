@@ -1,7 +1,7 @@
 """How kernels read and write elements of every type.
 
-In memory a bool is a byte and a float16 its bits; in expressions they are BOOL and
-FLOAT32. Integers compute as unsigned ones of at least 32 bits, which wrap.
+In memory a bool is a byte, float16 and bfloat16 are bits; in expressions they are BOOL
+and FLOAT32. Integers compute as unsigned ones of at least 32 bits, which wrap.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pybuild.loop import (
     select,
 )
 
-_MEMORY = {DType.BOOL: UINT8, DType.FLOAT16: UINT16}
-_VALUE = {DType.FLOAT16: FLOAT32}
+_MEMORY = {DType.BOOL: UINT8, DType.FLOAT16: UINT16, DType.BFLOAT16: UINT16}
+_VALUE = {DType.FLOAT16: FLOAT32, DType.BFLOAT16: FLOAT32}
 
 
 def memory(dtype: DType) -> DType:
@@ -56,6 +56,8 @@ def read(pointer: Expr, index: Operand, dtype: DType) -> Expr:
             return select(equal(found, const(0, UINT8)), const(0, BOOL), const(1, BOOL))
         case DType.FLOAT16:
             return FROM_HALF(i32(found))
+        case DType.BFLOAT16:
+            return Bitcast(i32(cast(found, UINT32) << const(16, UINT32)), FLOAT32)
     return found
 
 
@@ -66,6 +68,8 @@ def write(k: Builder, pointer: Expr, index: Operand, value: Expr, dtype: DType) 
             value = select(value, const(1, UINT8), const(0, UINT8))
         case DType.FLOAT16:
             value = cast(TO_HALF(value), UINT16)
+        case DType.BFLOAT16:
+            value = cast(TO_BFLOAT(value), UINT16)
     k.store(pointer, index, value)
 
 
@@ -117,4 +121,19 @@ TO_HALF = Intrin(
         (_KEPT, select(_A < 0x38800000, const(0x38800000), _A)),
         (_ROUNDED, (_KEPT - 0x38000000 + 0xFFF + ((_KEPT >> 13) & 1)) >> 13),
     ),
+)
+
+# the upper half of a float32, to the nearest, ties to even
+_REST = (cast(_WHOLE, UINT32) >> const(16, UINT32)) & const(1, UINT32)
+TO_BFLOAT = Intrin(
+    "crt_to_bfloat",
+    (_X,),
+    select(
+        equal(_X, _X),
+        i32(
+            (cast(_WHOLE, UINT32) + const(0x7FFF, UINT32) + _REST) >> const(16, UINT32)
+        ),
+        const(0x7FC0),
+    ),
+    ((_WHOLE, Bitcast(_X, INT32)),),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node
 from pybuild.ops.map import NUMBERS
 from pybuild.ops.operator import Types, Values, invalid, operand, value
@@ -53,7 +53,7 @@ def infer_reduce(node: Node, graph: Graph) -> Types:
 def reduce(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, axis, name = value(values, 0), int(node.attrs["axis"]), str(node.attrs["fn"])
     dtype = operand(node, graph, 0).dtype
-    wide = x.astype(np.float32) if dtype is DType.FLOAT16 else x
+    wide = widened(x)
     first = start(name, dtype)
     with np.errstate(all="ignore"):
         if name in _UFUNCS:
@@ -95,7 +95,7 @@ def infer_cumulate(node: Node, graph: Graph) -> Types:
 def cumulate(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Of all elements up to each, or before it."""
     x, axis, name = value(values, 0), int(node.attrs["axis"]), str(node.attrs["fn"])
-    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    wide = widened(x)
     if node.attrs["reverse"]:
         wide = np.flip(wide, axis)
     with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node
 from pybuild.ops.map import NUMBERS
 from pybuild.ops.operator import Types, Values, invalid, operand, value
@@ -41,10 +41,8 @@ def infer_matmul(node: Node, graph: Graph) -> Types:
 
 def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     a, b = value(values, 0), value(values, 1)
-    if a.dtype == np.float16:
-        wide = np.matmul(a.astype(np.float32), b.astype(np.float32))
-        return (wide.astype(np.float16),)
-    return (np.ascontiguousarray(np.matmul(a, b)),)
+    wide = np.matmul(widened(a), widened(b))
+    return (np.ascontiguousarray(wide).astype(a.dtype),)
 
 
 def macs_matmul(node: Node, graph: Graph) -> int:
@@ -86,8 +84,7 @@ def infer_conv(node: Node, graph: Graph) -> Types:
 
 def conv(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, w, y = value(values, 0), value(values, 1), graph.tensor(node.output)
-    if x.dtype == np.float16:
-        x, w = x.astype(np.float32), w.astype(np.float32)
+    x, w = widened(x), widened(w)
     groups = int(node.attrs["groups"])
     padded = np.pad(x, ((0, 0), (0, 0), *node.attrs["pads"]))
     n, spatial = x.shape[0], y.shape[2:]

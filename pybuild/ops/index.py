@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 
@@ -78,7 +78,11 @@ def scatter(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     joins = JOINS[node.attrs["join"]]
     with np.errstate(all="ignore"):
         for row, update in zip(held.tolist(), updates, strict=True):
-            joined = FUNCTIONS[joins].numpy(y[row], update) if joins else update
+            joined = (
+                FUNCTIONS[joins].numpy(widened(y[row]), widened(update))
+                if joins
+                else update
+            )
             y[row] = joined
     return (y,)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import HALVES, Array, DType, widened
 from pybuild.graph import Graph, Node
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 
@@ -20,7 +20,7 @@ Numpy = Callable[..., Any]
 INTEGERS = tuple(
     DType(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
-FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
+FLOATS = (DType.FLOAT32, DType.FLOAT64, *HALVES)
 NUMBERS = (*INTEGERS, *FLOATS)
 ANY = (*NUMBERS, DType.BOOL)
 LOGICAL = (DType.BOOL,)
@@ -229,12 +229,11 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     reads = [value(values, i) for i in range(found.count)]
     with np.errstate(all="ignore"):
         if node.attrs["fn"] == "cast":
-            made = converted(reads[0], y.dtype)
+            made = converted(widened(reads[0]), y.dtype)
         elif node.attrs["fn"] == "bits":
             made = reads[0].view(y.dtype.numpy)
         else:
-            wide = [r.astype(np.float32) if r.dtype == np.float16 else r for r in reads]
-            made = np.asarray(found.numpy(*wide))
+            made = np.asarray(found.numpy(*map(widened, reads)))
     made = np.broadcast_to(made, y.shape)
     return (np.ascontiguousarray(made).astype(y.dtype.numpy).reshape(y.shape),)
 

@@ -28,7 +28,7 @@ CRC_FROM = 8
 DTYPES = {
     1: DType.BOOL, 2: DType.INT8, 3: DType.UINT8, 4: DType.INT16, 5: DType.INT32,
     6: DType.INT64, 7: DType.FLOAT32, 8: DType.UINT16, 9: DType.UINT32,
-    10: DType.UINT64, 11: DType.FLOAT64, 12: DType.FLOAT16,
+    10: DType.UINT64, 11: DType.FLOAT64, 12: DType.FLOAT16, 13: DType.BFLOAT16,
 }  # fmt: skip
 DTYPE_NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 

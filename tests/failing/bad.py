@@ -107,10 +107,13 @@ def dynamic(folder: Path) -> Path:
     return _onnx(folder / "dynamic.onnx", nodes, *values)
 
 
-def bfloat(folder: Path) -> Path:
-    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
-    values = [("x", TensorProto.BFLOAT16, [4])], [("y", TensorProto.BFLOAT16, [4])]
-    return _onnx(folder / "bfloat.onnx", nodes, *values)
+def float8(folder: Path) -> Path:
+    nodes = [helper.make_node("Identity", ["x"], ["y"], name="keep")]
+    values = (
+        [("x", TensorProto.FLOAT8E4M3FN, [4])],
+        [("y", TensorProto.FLOAT8E4M3FN, [4])],
+    )
+    return _onnx(folder / "float8.onnx", nodes, *values)
 
 
 def no_operators(folder: Path) -> Path:
@@ -188,7 +191,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         truncated_onnx,
         unknown_operators,
         dynamic,
-        bfloat,
+        float8,
         no_operators,
         no_outputs,
         negative_dimension,

@@ -151,7 +151,7 @@ CASES: list[tuple[Change, str]] = [
     (_put(*LISTS, "storage_id", 1, [0, 1, 2, 2]), "node 'relu' (clip): writes over 'fc'"
      " (storage 2), which 'relu' reads"),
     (_put(*FC, "attrs", "op", "fly"), "node 'fc' (dense): the operator 'fly' does not "
-     "exist. Hint: one of add, avg_pool2d, clip, "),
+     "exist. Hint: one of add, arg_reduce, avg_pool2d, "),
     (_drop(*FC, "attrs", "op"), "1 nodes (fc) have no 'attrs.op' and call functions: "
      "dense. Hint: "),
     (_put(*FC, "attrs", "outputs", '["x"]'), "node 'fc' (dense): its output 'x' has the"

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node, Tensor, verify
 from pybuild.install import crt_sources
 from pybuild.kernels.expressions import EXPRESSIONS
@@ -44,7 +44,7 @@ REACH = {
     "sinh": (-6, 6), "sqrt": (0, 90), "tan": (-1.4, 1.4),
 }  # fmt: skip
 # relative to the largest result
-CLOSE = {"float32": 2e-6, "float64": 4e-15, "float16": 1e-3}
+CLOSE = {"float32": 2e-6, "float64": 4e-15, "float16": 1e-3, "bfloat16": 8e-3}
 SPECIAL = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, -2.5])
 
 
@@ -199,15 +199,18 @@ def test_numpy_llvm_and_c_agree(one: One, in_c: Path) -> None:
 
 def _equal(a: Array, b: Array) -> bool:
     """But for the bits of what is no number."""
+    a, b = widened(a), widened(b)
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _compare(found: Array, expected: Array, name: str) -> None:
-    if found.dtype.kind != "f":
+    kind = DType.of(found)
+    if not kind.is_float:
         np.testing.assert_array_equal(found, expected, name)
         return
+    found, expected = widened(found), widened(expected)
     finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-    most = CLOSE[found.dtype.name] * max(1.0, float(finite.max(initial=0)))
+    most = CLOSE[kind.value] * max(1.0, float(finite.max(initial=0)))
     np.testing.assert_allclose(found, expected, rtol=0, atol=most, err_msg=name)
 
 

@@ -25,7 +25,8 @@ enum crt_dtype {
     CRT_UINT32 = 9,
     CRT_UINT64 = 10,
     CRT_FLOAT64 = 11, /* IEEE 754 binary64, where double is that */
-    CRT_FLOAT16 = 12  /* IEEE 754 binary16, as its bits */
+    CRT_FLOAT16 = 12, /* IEEE 754 binary16, as its bits */
+    CRT_BFLOAT16 = 13 /* the upper half of a binary32, as its bits */
 };
 
 /* A piece of memory that the caller lends to a model.

@@ -32,7 +32,8 @@ def written_out(model: ModelProto, known: Known) -> ModelProto:
             if body is None:
                 copy.graph.node.append(node)
             else:
-                copy.graph.node.extend(_spliced(node, body, f"{step}.{number}"))
+                usual = _defaults(model, node)
+                copy.graph.node.extend(_spliced(node, body, f"{step}.{number}", usual))
         if len(copy.graph.node) == len(model.graph.node):
             return model
         model = copy
@@ -56,6 +57,12 @@ def _schema(model: ModelProto, node: NodeProto) -> Any:
         return defs.get_schema(kind, _version(model, domain), domain)
     except defs.SchemaError:
         return None
+
+
+def _defaults(model: ModelProto, node: NodeProto) -> dict[str, Any]:
+    """The attributes that the node does not give, as its operator has them."""
+    given = _schema(model, node).attributes
+    return {n: a.default_value for n, a in given.items() if a.default_value.name}
 
 
 def _has_body(model: ModelProto, node: NodeProto) -> bool:
@@ -116,7 +123,9 @@ def _body(
     return body if body.node else None
 
 
-def _spliced(node: NodeProto, body: FunctionProto, mark: str) -> Iterator[NodeProto]:
+def _spliced(
+    node: NodeProto, body: FunctionProto, mark: str, usual: Mapping[str, Any]
+) -> Iterator[NodeProto]:
     """The body's nodes between the node's own inputs and outputs."""
     names = {"": ""}
     for role, own in ((body.input, node.input), (body.output, node.output)):
@@ -124,7 +133,7 @@ def _spliced(node: NodeProto, body: FunctionProto, mark: str) -> Iterator[NodePr
             given = own[index] if index < len(own) else ""
             if given or role is body.input:
                 names[name] = given
-    attrs = {a.name: a for a in body.attribute_proto}
+    attrs = {**usual, **{a.name: a for a in body.attribute_proto}}
     attrs |= {a.name: a for a in node.attribute}
     prefix = f"{node.name or next(filter(None, node.output), node.op_type)}.{mark}."
     for inner in body.node:

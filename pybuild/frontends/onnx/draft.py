@@ -197,7 +197,7 @@ class Draft:
         except Exception:
             del self.tensors[output]
             raise
-        if quant is None and made in (DType.INT8, DType.UINT8):
+        if quant is None and not made.is_float:
             quant = self.tensors[inputs[0]].quant
         tensor = Tensor(output, made_shape, made, quant)
         self.tensors[output] = tensor

@@ -26,6 +26,7 @@ from pybuild.frontends.onnx import (
     recurrent,
     resize,
     shape,
+    signal,
     spatial,
     windows,
 )
@@ -118,7 +119,7 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
 _STANDARD: dict[str, Handler] = {
     **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
-    **recurrent.RECURRENT,
+    **recurrent.RECURRENT, **signal.SIGNAL,
     **control.handlers(_imported),
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {

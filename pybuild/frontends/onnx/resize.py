@@ -152,7 +152,7 @@ def resize(flow: Flow) -> None:
             place = np.clip(_nearest(rule.nearest, at), 0, size - 1).astype(np.int64)
             x = flow.taken(x, place, axis)
         else:
-            x = _weighted(flow, x, axis, rule.matrix(at, size, scale))
+            x = weighted(flow, x, axis, rule.matrix(at, size, scale))
     if not inside.all():
         x = flow.map("where", flow.const(inside), x, flow.const(rule.outside, x))
     if flow.dtype(x) is not dtype:
@@ -160,7 +160,7 @@ def resize(flow: Flow) -> None:
     flow.give(flow.cast(x, dtype))
 
 
-def _weighted(flow: Flow, x: str, axis: int, matrix: Floats) -> str:
+def weighted(flow: Flow, x: str, axis: int, matrix: Floats) -> str:
     """One axis multiplied by a matrix."""
     shape = flow.shape(x)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
