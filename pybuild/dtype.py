@@ -41,7 +41,8 @@ class DType(enum.Enum):
             wide: Any = importlib.import_module("ml_dtypes")
             kind: np.dtype[np.generic] = np.dtype(wide.bfloat16)
             return kind
-        return np.dtype(self.value)
+        plain: np.dtype[np.generic] = np.dtype(self.value)
+        return plain
 
     @property
     def c(self) -> str:

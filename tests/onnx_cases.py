@@ -84,10 +84,10 @@ def _batch(batch: Sequence[Any]) -> Iterator[Outcome]:
             built[case.name] = list(_built(case, number))
         except Refused as error:
             first = str(error).splitlines()[0]
-            refused[case.name] = Outcome(case.name, _kinds(case), "refused", first)
+            refused[case.name] = Outcome(case.name, kinds_of(case), "refused", first)
         except Exception as error:  # a fault of ours, to be seen in the table
             why = f"{type(error).__name__}: {error}"
-            refused[case.name] = Outcome(case.name, _kinds(case), "wrong", why)
+            refused[case.name] = Outcome(case.name, kinds_of(case), "wrong", why)
     with _Compiled([one.library for many in built.values() for one in many]) as nets:
         for case in batch:
             done = refused.get(case.name)
@@ -135,7 +135,8 @@ def _of_folder(folder: Path) -> tuple[Any, list[tuple[list[Any], list[Any]]]]:
     return model, sets
 
 
-def _kinds(case: Any) -> tuple[str, ...]:
+def kinds_of(case: Any) -> tuple[str, ...]:
+    """Operators of a case."""
     model = case.model if case.model is not None else model_and_data(case)[0]
     return tuple(sorted({node.op_type for node in model.graph.node}))
 
@@ -185,7 +186,7 @@ def _outcome(case: Any, built: Sequence[Built], nets: dict[str, Net]) -> Outcome
                 text = " ".join(str(error).split())[:300]
                 why = why or f"{code}: {type(error).__name__}: {text}"
     result = "wrong" if why else "passed"
-    return Outcome(case.name, _kinds(case), result, why, steered)
+    return Outcome(case.name, kinds_of(case), result, why, steered)
 
 
 def main(patterns: Sequence[str]) -> int:

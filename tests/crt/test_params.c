@@ -152,7 +152,7 @@ static const struct damage damages[] = {
     {160, 1, 'c', CRT_ERR_FORMAT},        /* out of order */
     {160, 3, 0x620062u, CRT_ERR_FORMAT},  /* "b", "bb": see below */
     {ENTRY_A + 6, 1, 0, CRT_ERR_FORMAT},  /* no type */
-    {ENTRY_A + 6, 1, 8, CRT_ERR_FORMAT},
+    {ENTRY_A + 6, 1, 14, CRT_ERR_FORMAT},
     {ENTRY_A + 7, 1, 100, CRT_ERR_FORMAT},  /* dims outside */
     {ENTRY_A + 8, 4, 170, CRT_ERR_FORMAT},  /* dims not aligned */
     {168, 4, 3, CRT_ERR_FORMAT},            /* 9 elements in 6 bytes */
@@ -189,11 +189,11 @@ static void test_damaged_fields(void)
 
 static void test_types_and_sizes(void)
 {
-    static const uint8_t sizes[8] = {0, 1, 1, 1, 2, 4, 8, 4};
+    static const uint8_t sizes[14] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2, 2};
     struct crt_params p;
     uint32_t dtype;
 
-    for (dtype = CRT_BOOL; dtype <= CRT_FLOAT32; dtype++) {
+    for (dtype = CRT_BOOL; dtype <= CRT_BFLOAT16; dtype++) {
         make();
         put(ENTRY_A + 6, 1, dtype);
         put(ENTRY_A + 24, 8, 6u * sizes[dtype] * 0x100000001u);
