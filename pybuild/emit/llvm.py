@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pybuild.dtype import DType
-from pybuild.emit.llvm_declared import literal
+from pybuild.emit.llvm_declared import (
+    BELOW,
+    FLOAT,
+    INTEGER,
+    ORDERED,
+    SIGNED,
+    UNSIGNED,
+    literal,
+    width,
+)
 from pybuild.loop import (
     COMPARISONS,
     Assign,
@@ -51,19 +60,6 @@ _BITS = {
     DType.UINT16: "i16", DType.UINT32: "i32", DType.UINT64: "i64",
     DType.FLOAT64: "double",
 }  # fmt: skip
-_INTEGER = {
-    "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
-    "&": "and", "|": "or", "^": "xor", "<<": "shl nsw", ">>": "ashr",
-}  # fmt: skip
-# C promotes the small ones, so they never wrap
-_UNSIGNED = {
-    "+": "add", "-": "sub", "*": "mul", "/": "udiv", "%": "urem",
-    "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "lshr",
-}  # fmt: skip
-_FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-_SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
-_BELOW = {"<": "ult", "<=": "ule", "==": "eq", "!=": "ne"}
-_ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
 
 
 def llvm_type(kind: Type) -> str:
@@ -370,8 +366,8 @@ def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> st
     is_float = isinstance(kind, DType) and kind.is_float
     unsigned = isinstance(kind, DType) and kind.is_unsigned
     if op in COMPARISONS:
-        integers = _BELOW if unsigned else _SIGNED
-        test = f"fcmp {_ORDERED[op]}" if is_float else f"icmp {integers[op]}"
+        integers = BELOW if unsigned else SIGNED
+        test = f"fcmp {ORDERED[op]}" if is_float else f"icmp {integers[op]}"
         return printer.emit(f"{test} {name} {left}, {right}")
     if op in ("min", "max"):
         if is_float:
@@ -381,7 +377,7 @@ def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> st
         short = name.replace("<", "v").replace(" x ", "").strip(">")
         call = f"call {name} @llvm.s{op}.{short}({name} {left}, {name} {right})"
         return printer.emit(call)
-    table = _FLOAT if is_float else _UNSIGNED if unsigned else _INTEGER
+    table = FLOAT if is_float else UNSIGNED if unsigned else INTEGER
     return printer.emit(f"{table[op]} {name} {left}, {right}")
 
 
@@ -397,12 +393,8 @@ def _cast(printer: _Printer, text: str, source: DType, target: DType) -> str:
     if target.is_float:
         how = "uitofp" if unsigned else "sitofp"
         return printer.emit(f"{how} {a} {text} to {b}")
-    if _width(source) == _width(target):
+    if width(source) == width(target):
         return text
-    if _width(source) > _width(target):
+    if width(source) > width(target):
         return printer.emit(f"trunc {a} {text} to {b}")
     return printer.emit(f"{'zext' if unsigned else 'sext'} {a} {text} to {b}")
-
-
-def _width(dtype: DType) -> int:
-    return 1 if dtype is DType.BOOL else dtype.bytes * 8

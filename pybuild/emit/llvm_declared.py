@@ -6,6 +6,20 @@ import struct
 
 from pybuild.dtype import DType
 
+INTEGER = {
+    "+": "add nsw", "-": "sub nsw", "*": "mul nsw", "/": "sdiv", "%": "srem",
+    "&": "and", "|": "or", "^": "xor", "<<": "shl nsw", ">>": "ashr",
+}  # fmt: skip
+# C promotes the small ones, so they never wrap
+UNSIGNED = {
+    "+": "add", "-": "sub", "*": "mul", "/": "udiv", "%": "urem",
+    "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "lshr",
+}  # fmt: skip
+FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
+BELOW = {"<": "ult", "<=": "ule", "==": "eq", "!=": "ne"}
+ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
+
 
 def literal(value: int | float, dtype: DType) -> str:
     """The LLVM spelling of a number."""
@@ -58,3 +72,8 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
     lines += ['!8 = !{!"llvm.loop.parallel_accesses", !6}']
     lines += ["!9 = distinct !{!9, !10}", '!10 = !{!"llvm.loop.unroll.disable"}', ""]
     return "\n".join(lines)
+
+
+def width(dtype: DType) -> int:
+    """Bits of a value."""
+    return 1 if dtype is DType.BOOL else dtype.bytes * 8
