@@ -103,14 +103,8 @@ def _frames() -> onnx.ModelProto:
     return _model(nodes, {"x": (FLOAT, [2, 20, 1])}, (FLOAT, 4), known)
 
 
-def _global_norm() -> onnx.ModelProto:
-    nodes = [helper.make_node("GlobalLpPool", ["x"], ["y"], p=3)]
-    return _model(nodes, {"x": (FLOAT, [2, 3, 4, 2])}, (FLOAT, 4), {})
-
-
 MODELS = (
     _frames,
-    _global_norm,
     _two_scales,
     _int16,
     _bytes_as_numbers,

@@ -240,14 +240,9 @@ def _counts(
 def lp_pool(flow: Flow) -> None:
     op, x = flow.op, flow.arg(0)
     p = float(op.integer("p", 2))
-    if op.kind == "GlobalLpPool":
-        axes = range(2, flow.rank(x))
-        powers = flow.map("power", flow.map("abs", x), flow.const(p, x))
-        total = flow.reduce("sum", powers, axes)
-    else:
-        seen, outs, _ = unfolded(flow, x, op.integers("kernel_shape", ()), 0.0)
-        powers = flow.map("power", flow.map("abs", seen), flow.const(p, x))
-        total = flow.reduce("sum", powers, [2 + len(outs)], False)
+    seen, outs, _ = unfolded(flow, x, op.integers("kernel_shape", ()), 0.0)
+    powers = flow.map("power", flow.map("abs", seen), flow.const(p, x))
+    total = flow.reduce("sum", powers, [2 + len(outs)], False)
     flow.give(flow.map("power", total, flow.const(1 / p, x)))
 
 
@@ -302,7 +297,6 @@ def _moved_places(
 
 WINDOWS: dict[str, Handler] = {
     "ConvTranspose": conv_transpose,
-    "GlobalLpPool": lp_pool,
     "LpPool": lp_pool,
     "MaxUnpool": max_unpool,
 }
