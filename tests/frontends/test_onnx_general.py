@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import pybuild
 import pybuild.backend as backend
+from pybuild.cli import main
 
 FLOAT = TensorProto.FLOAT
 SCALE, TWICE = np.asarray(0.1, np.float32), np.asarray(0.2, np.float32)
@@ -136,3 +139,15 @@ def test_values_that_decide_a_shape() -> None:
     x = np.arange(6, dtype=np.float32)
     for shape in ([2, 3], [3, 2], [6, 1]):
         assert rep.run([x, np.asarray(shape, np.int64)])[0].shape == tuple(shape)
+
+
+def test_values_that_are_given_to_a_build(tmp_path: Path) -> None:
+    """The input is a constant from there on."""
+    inputs = {"x": (FLOAT, [6]), "shape": (TensorProto.INT64, [2])}
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    path = tmp_path / "shaped.onnx"
+    onnx.save(_model(nodes, inputs, (FLOAT, 2), {}), path)
+    options = ["--input-value", "shape=3,-1", "-o", str(tmp_path / "out")]
+    assert main(["build", str(path), *options]) == 0
+    graph = pybuild.load(path, input_values={"shape": [3, -1]}).lower()
+    assert graph.inputs == ("x",) and graph.tensor("y").shape == (3, 2)
