@@ -240,6 +240,7 @@ def _own_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     ends = (*model.graph.inputs, *model.graph.outputs)
     lazy = options.get("lazy")
     own["lazy"] = lazy if lazy is None else [n for n in lazy if n in ends]
+    own["push"] = [n for n in options.get("push", ()) if n in model.graph.inputs]
     given = options.get("layout") or {}
     own["layout"] = {n: want for n, want in given.items() if n in ends}
     params = options.get("params")
@@ -251,7 +252,7 @@ def _own_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 def _check_names(models: Collection[Model], options: Mapping[str, Any]) -> None:
     """Errors  BuildError for a name of a tensor that no model has"""
     found: list[Problem] = []
-    for option in ("lazy", "layout", "params"):
+    for option in ("lazy", "layout", "params", "push"):
         given = options.get(option) or ()
         known = [_own_options(model, options)[option] for model in models if given]
         for name in () if isinstance(given, str) else given:

@@ -120,6 +120,7 @@ class Model:
         place: Rules | None = None,
         plan: str = "whole",
         regions: Sequence[str | RegionSpec] = (),
+        push: Collection[str] = (),
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
@@ -138,14 +139,12 @@ class Model:
         plan    "rows": layers advance in lock step, with rings of rows between them,
                 where that needs less memory; "whole": every tensor is held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
-        regions  pieces of memory, as "dtcm=16K:fast": what moves most bytes gets the
-                fastest; (): each device has one, as large as it needs
+        push    inputs that the caller hands over in rows: they are never held whole
+        regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
-        _require_words(input, compress, names, storage, optimise, emit, plan)
-        if emit == "obj":
-            processor_of(target)
+        _require(target, input, compress, names, storage, optimise, emit, plan)
         prefix = chosen_prefix(name, self.path)
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
@@ -154,7 +153,7 @@ class Model:
         kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
-        specs = _specs(regions, len(table))
+        specs = _specs(regions, len(table), push, graph)
         made = make_plan(
             graph,
             lambda node, _: kernels[node.output],
@@ -164,12 +163,13 @@ class Model:
             compress,
             plan == "rows",
             specs,
+            push,
         )
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
-            "plan": plan, "regions": [spec.text for spec in specs],
+            "plan": plan, "regions": [s.text for s in specs], "push": [*push],
         }  # fmt: skip
         tables = make_tables(made, prefix, len(table))
         tables = replace(tables, named=names == "full")
@@ -181,14 +181,21 @@ class Model:
         return library
 
 
-def _require_words(*words: str) -> None:
-    """Errors  BuildError for one that its option, as in _WORDS, does not know"""
+def _require(target: Targets, *words: str) -> None:
+    """Errors  BuildError for a word that its option, as in _WORDS, does not know; for
+    a target without objects where one is wanted
+    """
     for word, (option, known) in zip(words, _WORDS.items(), strict=True):
         require(word, known, option)
+    if "obj" in words:
+        processor_of(target)
 
 
-def _specs(given: Sequence[str | RegionSpec], devices: int) -> tuple[RegionSpec, ...]:
-    """Errors  BuildError with everything that is wrong"""
+def _specs(
+    given: Sequence[str | RegionSpec], devices: int, push: Collection[str], graph: Graph
+) -> tuple[RegionSpec, ...]:
+    """Errors  BuildError with everything that is wrong, with `push` too"""
+    all_known(push, graph.inputs, "--push")
     specs = read_regions(given)
     found = []
     for spec in specs:

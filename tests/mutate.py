@@ -16,6 +16,7 @@ from pathlib import Path
 from board_mutations import BOARDS  # of the folder of this script
 from general_mutations import GENERAL
 from paired_mutations import PAIRED
+from push_mutations import PUSHED
 from region_mutations import REGIONS
 from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
@@ -341,7 +342,15 @@ MUTATIONS = (
     ),
     *(
         Mutation(*words)
-        for words in (*BOARDS, *GENERAL, *PAIRED, *REGIONS, *REMOTE, *SCALAR)
+        for words in (
+            *BOARDS,
+            *GENERAL,
+            *PAIRED,
+            *PUSHED,
+            *REGIONS,
+            *REMOTE,
+            *SCALAR,
+        )
     ),
 )
 

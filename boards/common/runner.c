@@ -101,6 +101,23 @@ static int hand_over(uint32_t i, const struct crt_tensor *info,
     return crt_graph_set_input(&model.graph, i, data, info->bytes);
 }
 
+#ifdef MODEL_PUSH_ROWS
+static uint8_t row[MODEL_ROW_BYTES];
+
+/* Reads an input row by row: it is never here as a whole. */
+static int push_rows(uint32_t i)
+{
+    int left = crt_graph_rows_left(&model.graph, i);
+
+    for (; left > 0; left--) {
+        if (board_read(given, row, sizeof row) != (int32_t)sizeof row ||
+            MODEL_PUSH_ROWS(&model, i, row, 1) != CRT_OK)
+            return 1;
+    }
+    return left < 0;
+}
+#endif
+
 /* Reads one set of inputs to where the model wants them.
  *
  * Errors  1 at the end of the file, or where it cannot be read or given */
@@ -115,6 +132,10 @@ static int take_inputs(void)
         void *data =
             own != 0 ? own : crt_graph_input(&model.graph, (uint32_t)i);
 
+#ifdef MODEL_PUSH_ROWS
+        if ((info->flags & CRT_TENSOR_PUSHED) != 0)
+            return push_rows((uint32_t)i);
+#endif
         if (board_read(given, data, info->bytes) != (int32_t)info->bytes)
             return 1;
         if (own != 0 && hand_over((uint32_t)i, info, own) != CRT_OK)

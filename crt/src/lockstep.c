@@ -25,7 +25,7 @@ static uint32_t next_step(const struct crt_link *link, const uint16_t *done,
     return step;
 }
 
-int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
+int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
 {
     const struct crt_model *model = g->model;
     const struct crt_step *steps = &model->steps[s->first];
@@ -36,11 +36,11 @@ int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
     uint32_t step;
     uint32_t band;
 
-    for (step = 0; step < s->count; step++)
-        done[step] = 0;
     for (last = s->count; last != 0; last--) {
         while (done[last - 1u] < steps[last - 1u].bands) {
             step = next_step(links, done, last);
+            if (steps[step - 1u].kernel == NULL)
+                return (int)step;
             band = done[step - 1u]++;
             if (crt_run_bands(g, &steps[step - 1u], g->base, p, band,
                               band + 1u) != CRT_OK) {
@@ -50,4 +50,17 @@ int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
         }
     }
     return CRT_OK;
+}
+
+int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
+{
+    uint16_t *done =
+        (uint16_t *)(void *)((uint8_t *)g->base[0] + g->model->counters);
+    uint32_t step;
+    int error;
+
+    for (step = 0; step < s->count; step++)
+        done[step] = 0;
+    error = crt_lockstep_on(g, p, s);
+    return error > 0 ? CRT_ERR_INPUT_MISSING : error;
 }

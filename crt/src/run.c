@@ -126,7 +126,7 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
 
 /* Checks that all is bound and given; then inputs' memory is used up. The
  * shared storage is this instance's until `end`. */
-static int begin(struct crt_graph *g)
+int crt_begin(struct crt_graph *g)
 {
     uint32_t i;
     int error = g->ready ? CRT_OK : crt_graph_setup(g);
@@ -149,7 +149,7 @@ static int begin(struct crt_graph *g)
     return CRT_OK;
 }
 
-static int run_steps(struct crt_graph *g, void **p, const struct crt_stage *s)
+int crt_run_stage(struct crt_graph *g, void **p, const struct crt_stage *s)
 {
     uint32_t i;
     int error = CRT_OK;
@@ -176,7 +176,7 @@ static int settle(struct crt_graph *g, int error)
     return error != CRT_OK ? error : late;
 }
 
-static int end(struct crt_graph *g, int error)
+int crt_end(struct crt_graph *g, int error)
 {
     g->stage = 0;
     g->valid = error == CRT_OK;
@@ -193,18 +193,18 @@ int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
     if (stage >= g->model->stage_count)
         return CRT_ERR_INDEX;
     if (stage == 0) {
-        error = begin(g);
+        error = crt_begin(g);
     } else if (stage != g->stage) {
         crt_stop(g);
         error = CRT_ERR_STAGE;
     }
     if (error != CRT_OK)
         return error;
-    error = settle(g, run_steps(g, pointers, &g->model->stages[stage]));
+    error = settle(g, crt_run_stage(g, pointers, &g->model->stages[stage]));
     g->stage = (uint16_t)(stage + 1u);
     if (error == CRT_OK && g->stage < g->model->stage_count)
         return CRT_OK;
-    return end(g, error);
+    return crt_end(g, error);
 }
 
 int crt_graph_run(struct crt_graph *g, void **pointers)
@@ -214,12 +214,12 @@ int crt_graph_run(struct crt_graph *g, void **pointers)
 
     if (!crt_is_ready(g) || pointers == NULL)
         return CRT_ERR_NULL;
-    error = begin(g);
+    error = crt_begin(g);
     if (error != CRT_OK)
         return error;
     for (stage = 0; stage < g->model->stage_count && error == CRT_OK; stage++)
-        error = run_steps(g, pointers, &g->model->stages[stage]);
-    return end(g, settle(g, error));
+        error = crt_run_stage(g, pointers, &g->model->stages[stage]);
+    return crt_end(g, settle(g, error));
 }
 
 #ifndef CRT_NO_HOOK

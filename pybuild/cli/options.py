@@ -147,6 +147,8 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
     text = "memory of its own: NAME=SIZE[:fast|slow][+weights][+deviceN]"
     add("--region", action="append", default=[], metavar="NAME=SIZE", help=text)
+    text = "an input that comes in rows (NAME_push_rows) and is never held whole"
+    add("--push", action="append", default=[], metavar="INPUT", help=text)
     add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
     if words:
         add("--input", choices=INPUTS, default="reuse", help="inputs after run")

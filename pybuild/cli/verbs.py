@@ -209,6 +209,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "optimise": args.optimise,
         "ram_limit": args.ram_limit,
         "regions": args.region,
+        "push": args.push,
         "layout": dict(args.layout),
         "names": args.names,
         "params": _params(args.params),

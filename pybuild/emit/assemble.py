@@ -13,6 +13,7 @@ from pybuild.emit.names import Names, identifier, is_keyword
 from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
+    PUSHED,
     Constant,
     Operand,
     RegionRow,
@@ -42,7 +43,8 @@ _RESERVED = (
     "operands", "constants", "tensors", "regions", "check_int", "check_float",
     "check_size", "predict", "inputs", "outputs", "parameters",
     "params_image", "open_params", "load_params", "share_params", "release_params",
-    "layouts", "region_devices", "set_devices",
+    "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
+    "rows_left",
 )  # fmt: skip
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 
@@ -131,6 +133,11 @@ class _Maker:
         flags = CONSUMED if is_input and name in self.plan.consumed else 0
         if name in self.plan.lazy:
             flags = LAZY
+        rows = 0
+        if is_input and name in self.plan.pushed:
+            flags = LAZY | PUSHED
+            steps = [s for s in self.plan.steps if s.node.outputs == (name,)]
+            rows = steps[0].candidate.bands
         return TensorRow(
             tensor=tensor,
             symbol=self._io_symbol(name, is_input),
@@ -139,6 +146,7 @@ class _Maker:
             flags=flags,
             region=region,
             device=self.plan.regions[region].device,
+            rows=rows,
         )
 
     def _parameter(self, slot: Slot) -> TensorRow:

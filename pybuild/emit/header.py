@@ -6,6 +6,7 @@ from pybuild.dtype import DType
 from pybuild.emit.c import block_comment, expression
 from pybuild.emit.model_llvm import ABI
 from pybuild.emit.params_c import open_arguments
+from pybuild.emit.push import push_declarations, row_facts
 from pybuild.emit.regions import macros, memory, set_devices_declaration
 from pybuild.emit.stateless import declarations
 from pybuild.emit.tables import LAZY, Tables, TensorRow
@@ -21,6 +22,7 @@ def header_file(tables: Tables, banner: str) -> str:
         f"#define {upper}_H",
         "",
         f'#include "crt/{"weights" if tables.parameters else "graph"}.h"',
+        *(['#include "crt/push.h"'] if tables.pushes else []),
         "",
         f"#if CRT_ABI != {ABI}",
         f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it"',
@@ -34,10 +36,13 @@ def header_file(tables: Tables, banner: str) -> str:
     ]
     for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
         for index, row in enumerate(rows):
-            lines += _facts(row, f"{upper}_{row.symbol.upper()}", f"{role} {index}")
+            prefix = f"{upper}_{row.symbol.upper()}"
+            lines += row_facts(row, index, prefix)
+            lines += _facts(row, prefix, f"{role} {index}")
     lines += _types(tables)
+    lines += push_declarations(tables)
     for row in tables.inputs:
-        lines += _input(row, name)
+        lines += [] if row.rows else _input(row, name)
     for row in tables.outputs:
         lines += _output(row, name)
     lines += declarations(tables)

@@ -15,11 +15,13 @@ from pybuild.dtype import HALVES, Array, DType
 from pybuild.emit.c import block_comment, expression, function, inline_function
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
+from pybuild.emit.push import push_definitions, run_body
 from pybuild.emit.regions import init_definition, size_macro
 from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
+    PUSHED,
     UNPACK_HEADERS,
     Constant,
     Operand,
@@ -281,9 +283,9 @@ def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
     text = c_string(tensor.name) if tables.named else "NULL"
     scale, zero = quantisation(row)
     kind = f"CRT_{tensor.dtype.name}"
-    flags = {0: "0", CONSUMED: "CRT_TENSOR_CONSUMED", LAZY: "CRT_TENSOR_LAZY"}[
-        row.flags
-    ]
+    names = {CONSUMED: "CONSUMED", LAZY: "LAZY", PUSHED: "PUSHED"}
+    there = (f"CRT_TENSOR_{name}" for bit, name in names.items() if row.flags & bit)
+    flags = " | ".join(there) or "0"
     number = expression(const(scale, DType.FLOAT32))
     text = f"    {{{text}, {tables.name}_dims_{index}, {number}, {zero},"
     text += f" {tensor.bytes}, {row.at}, {row.align}, {row.region}, {kind},"
@@ -308,16 +310,16 @@ def functions(tables: Tables) -> list[str]:
         "",
         f"int {name}_run(struct {name} *m)",
         "{",
-        f"    void *pointers[{tables.pointer_count}];",
-        "",
-        f"    return crt_graph_run({name}_graph(m), pointers);",
+        *run_body(tables),
         "}",
         "",
+        *push_definitions(tables),
     ]
     if tables.parameters:
         lines += _parameter_functions(name)
     for index, row in enumerate(tables.inputs):
-        lines += _input_functions(row, index, name)
+        if not row.rows:
+            lines += _input_functions(row, index, name)
     for index, row in enumerate(tables.outputs):
         lines += _output_functions(row, index, name)
     return lines + definition(tables)

@@ -47,6 +47,14 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
     parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
     for index, row in enumerate(tables.inputs):
         size = f"(uint32_t)sizeof {name}_selftest_input_{index}"
+        if row.rows:
+            parts += [
+                f"    error = {name}_push_rows(m, {index},",
+                f"        {name}_selftest_input_{index}, {row.rows}u);",
+                "    if (error != CRT_OK)",
+                "        return error;",
+            ]
+            continue
         verb = "bind" if row.flags & LAZY else "set"
         parts += [
             f"    error = crt_graph_{verb}_input(&m->graph, {index},",

@@ -71,6 +71,14 @@ def definition(tables: Tables) -> list[str]:
         ]
     for role, rows in (("inputs", tables.inputs), ("outputs", tables.outputs)):
         for row in rows:
+            if row.rows:
+                prefix = f"{name.upper()}_{row.symbol.upper()}"
+                lines += [
+                    "    if (error == CRT_OK)",
+                    f"        error = {name}_push_rows(&m, {prefix}_INPUT,",
+                    f"            {role}->{row.symbol}, {prefix}_ROWS);",
+                ]
+                continue
             lines += [
                 "    if (error == CRT_OK)",
                 f"        error = {name}_bind_{row.symbol}(&m,",

@@ -20,7 +20,7 @@ DTYPES = {
     DType.UINT32: 9, DType.UINT64: 10, DType.FLOAT64: 11, DType.FLOAT16: 12,
     DType.BFLOAT16: 13,
 }  # fmt: skip
-CONSUMED, LAZY = 1, 2  # CRT_TENSOR_...
+CONSUMED, LAZY, PUSHED = 1, 2, 4  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it
 UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
@@ -89,6 +89,7 @@ class TensorRow:
 
     device  whose memory the home is in
     layout  of a parameter: 0 for row-major, else the number of an arrangement
+    rows    of an input that is pushed: how many it has; 0: it is not
     """
 
     tensor: Tensor
@@ -99,6 +100,7 @@ class TensorRow:
     region: int = 0
     device: int = 0
     layout: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,11 @@ class Tables:
     def arena_bytes(self) -> int:
         """Of the CPU, in all its regions."""
         return sum(row.bytes for row in self.regions if not row.device)
+
+    @property
+    def pushes(self) -> bool:
+        """Whether inputs come in rows."""
+        return any(row.rows for row in self.inputs)
 
     @property
     def has_arena(self) -> bool:

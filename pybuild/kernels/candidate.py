@@ -81,7 +81,7 @@ class Candidate:
 
 
 # enum crt_task of crt/abi.h
-TASK_COPY, TASK_WAIT, TASK_UNPACK = 1, 2, 3
+TASK_COPY, TASK_WAIT, TASK_UNPACK, TASK_INPUT = 1, 2, 3, 4
 
 
 def whole(tensor: Tensor) -> RowAccess:

@@ -134,6 +134,8 @@ def _runtime(
         *_NEEDED,
         *(_WITH_PARAMETERS if any(m.parameters for m in models) else ()),
     )
+    needed += ("lockstep",) if any(m.links for m in models) else ()
+    needed += ("push",) if any(m.pushes for m in models) else ()
     needed += tuple(UNPACK_HEADERS[m.unpack] for m in models if m.unpack)
     needed += ("device",) if any(m.device_count > 1 for m in models) else ()
     texts = {path.name: path.read_text() for path in crt_headers()}

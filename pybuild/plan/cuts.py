@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
-from pybuild.plan.lockstep import Work, can_join, join
+from pybuild.plan.lockstep import PUSH, Work, can_join, join
 from pybuild.plan.memory import round_up
 from pybuild.plan.storage import Block, Views
 
@@ -145,6 +145,8 @@ class Cuts:
 
     def cost(self, first: int, end: int, limit: int) -> float:
         """Instructions of a stage that has `limit` bytes; infinite: too few."""
+        if self.nodes[end - 1][0].op == PUSH:
+            return _NEVER  # rows are there to be read as they come
         bases = self.bases[first]
         if end - first > len(bases):
             return _NEVER

@@ -15,10 +15,11 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.storage import Views
 
 MOST_STEPS = 255
+PUSH = "push"  # the operator of a step that rows of the caller's come from
 _MOST_BANDS = 32767
 
 Work = tuple[Node, Candidate]
@@ -65,7 +66,7 @@ class Lockstep:
 def can_join(candidate: Candidate) -> bool:
     """Whether a step may be one of several."""
     return (
-        candidate.func is not None
+        (candidate.func is not None or candidate.args[0] == TASK_INPUT)
         and candidate.images == 1
         and candidate.bands <= _MOST_BANDS
     )

@@ -12,6 +12,7 @@ from pybuild.plan.given import given_storage
 from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
+from pybuild.plan.push import arrange_fed
 from pybuild.plan.regions import (
     BLOCK_ALIGN,
     Limits,
@@ -19,6 +20,7 @@ from pybuild.plan.regions import (
     Spot,
     Wishes,
     check_limits,
+    overwritten,
     place_regions,
 )
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
@@ -26,7 +28,6 @@ from pybuild.plan.specs import RegionSpec
 from pybuild.plan.stages import COUNTERS, Arrangement, Stage, arrange
 from pybuild.plan.storage import (
     Block,
-    Storage,
     Views,
     find_views,
     lifetimes,
@@ -95,6 +96,7 @@ class Plan:
     unpacks   constants that are packed in flash
     stages    steps that advance together
     rings     of tensors that are not held whole
+    pushed    inputs that come in rows
     counters  where the bands of steps in lock step are counted
     copied    nodes that only move bytes, which a view could not replace
     """
@@ -111,6 +113,7 @@ class Plan:
     stages: tuple[Stage, ...] = ()
     rings: Mapping[str, Ring] = field(default_factory=dict)
     counters: int = 0
+    pushed: frozenset[str] = frozenset()
 
     @property
     def arena_bytes(self) -> int:
@@ -140,12 +143,14 @@ def make_plan(
     compress: str = "none",
     rows: bool = False,
     specs: Sequence[RegionSpec] = (),
+    pushed: Collection[str] = (),
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
     lazy    inputs and outputs that get no memory until the user binds them
     compress  none | lz4 | lz4-layer, see plan/compress.py
     rows    whether steps may advance in lock step, with rings of rows between them
+    pushed  inputs that come in rows; there are then rings, whatever `rows` says
     specs   regions that users give devices; one without gets what it needs
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
@@ -158,7 +163,9 @@ def make_plan(
         for node in graph.nodes
         if node.output not in views.dropped
     ]
-    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
+    if pushed:
+        found = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
+    elif rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         found = arrange(graph, options, views, keep_inputs, lazy, _MOST_COST)
     else:
         chosen = [(node, _best(offers)) for node, offers in options]
@@ -169,7 +176,7 @@ def make_plan(
             held(graph, chosen, views, keep_inputs, lazy),
             scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
         )
-    given = _Given(ram_limit, tuple(lazy), tuple(specs))
+    given = _Given(ram_limit, tuple(lazy), tuple(specs), frozenset(pushed))
     return _placed(graph, views, *_unpacked(found, compress, specs), given)
 
 
@@ -180,6 +187,7 @@ class _Given:
     ram_limit: Limits
     lazy: tuple[str, ...]
     specs: tuple[RegionSpec, ...]
+    pushed: frozenset[str]
 
 
 def _unpacked(
@@ -224,7 +232,7 @@ def _placed(
     check_limits(graph, regions, given.ram_limit)
     chosen, unpacks = keep_placed(found.steps, unpacks, spots)
     found = replace(found, steps=tuple(chosen))
-    places = _places(graph, views, found, spots)
+    places = _places(graph, views, found, spots, given.pushed)
     for unpack in unpacks:
         spot = spots[unpack.place]
         places[unpack.place] = Place(ARENA, spot.at, spot.at, spot.region)
@@ -237,10 +245,11 @@ def _placed(
         steps=tuple(steps),
         places=places,
         regions=regions,
-        consumed=_consumed(graph, found.storage, views, spots),
+        consumed=overwritten(graph, found.storage, views, spots),
         slots=slots,
         slot_spots={name: spots[block.name] for name, block in homes.items()},
         lazy=frozenset(given.lazy),
+        pushed=given.pushed,
         unpacks=tuple(unpacks),
         stages=stages,
         rings=_by_tensor(graph, views, found),
@@ -344,12 +353,17 @@ def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
 
 
 def _places(
-    graph: Graph, views: Views, found: Arrangement, spots: Mapping[str, Spot]
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    spots: Mapping[str, Spot],
+    pushed: Collection[str],
 ) -> dict[str, Place]:
     storage = found.storage
     named: dict[str, str] = {}
     for name in (*graph.outputs, *graph.inputs):
-        named[views.of(name).root] = name
+        if name not in pushed:
+            named[views.of(name).root] = name
     places = {}
     for name in graph.tensors:
         view = views.of(name)
@@ -372,20 +386,3 @@ def _places(
             base = Place(ARENA, spot.at, spot.at, spot.region)
         places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
     return places
-
-
-def _consumed(
-    graph: Graph, storage: Storage, views: Views, spots: Mapping[str, Spot]
-) -> frozenset[str]:
-    """Inputs whose bytes some other group, or a result in place, overwrites."""
-    found = set()
-    for name in graph.inputs:
-        owner = storage.block_of.get(views.of(name).root)
-        if owner is None:
-            continue
-        groups = [r for r, o in storage.block_of.items() if o == owner]
-        mine = spots[owner]
-        overlap = any(mine.meets(s) for s in spots.values() if s is not mine)
-        if overlap or len(groups) > 1:
-            found.add(name)
-    return frozenset(found)

@@ -15,7 +15,7 @@ from pybuild.graph import Graph
 from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.specs import OPTION, RegionSpec
 from pybuild.plan.spread import spread
-from pybuild.plan.storage import Block
+from pybuild.plan.storage import Block, Storage, Views
 
 BLOCK_ALIGN = 4
 ARENA_NAME = "arena"
@@ -215,3 +215,20 @@ def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> Non
         found.append(Problem(graph.source, what, hint))
     if found:
         raise LimitError.of(found)
+
+
+def overwritten(
+    graph: Graph, storage: Storage, views: Views, spots: Mapping[str, Spot]
+) -> frozenset[str]:
+    """Inputs whose bytes some other group, or a result in place, overwrites."""
+    found = set()
+    for name in graph.inputs:
+        owner = storage.block_of.get(views.of(name).root)
+        if owner is None:
+            continue
+        groups = [r for r, o in storage.block_of.items() if o == owner]
+        mine = spots[owner]
+        overlap = any(mine.meets(s) for s in spots.values() if s is not mine)
+        if overlap or len(groups) > 1:
+            found.add(name)
+    return frozenset(found)

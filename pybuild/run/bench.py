@@ -87,6 +87,9 @@ def bench(
              input in turn with ours
     Errors   BuildError where the back end or LiteRT is missing
     """
+    if library.tables.pushes:
+        what = "layers are not timed one by one while rows are pushed"
+        raise BuildError("--push", what, "leave it out: the layers are the same")
     inputs = sample(library.plan.graph, "uniform", (seed, 0)).inputs
     net = lend(library.host(backend))
     try:

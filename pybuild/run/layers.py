@@ -97,7 +97,7 @@ def debug(
     )
     net = lend(library.host(backend))
     for name, value in inputs.items():
-        net.bind_input(name, value)
+        (net.set_input if net.pushed.rows else net.bind_input)(name, value)
     found = recorded(net, {}, inputs)
     net.close()
     names = [name for node in graph.nodes for name in node.outputs]

@@ -13,7 +13,7 @@ def lend(net: Net) -> Net:
     binds = [(net.bind_input, t) for t in net.inputs]
     binds += [(net.bind_output, t) for t in net.results]
     for slot, (bind, tensor) in enumerate(binds):
-        if net.flags(slot) & _LAZY:
+        if net.flags(slot) & _LAZY and slot not in net.pushed.rows:
             memory = aligned(tensor.bytes)[: tensor.bytes]
             index = slot if slot < len(net.inputs) else slot - len(net.inputs)
             bind(index, memory.view(tensor.dtype.numpy).reshape(tensor.shape))

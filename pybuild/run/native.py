@@ -18,6 +18,7 @@ from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError, UnknownName, check, errors, ffi
 from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
+from pybuild.run.pushed import Pushed, Pushing
 from pybuild.run.weights import Weights
 
 Key = str | int
@@ -26,7 +27,7 @@ _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
 
 
-class Net:
+class Net(Pushing):
     """One instance of a model: set, run, get.
 
     plan    what was built, for recording; or a function of it
@@ -59,8 +60,6 @@ class Net:
         self.lent: set[int] = set()
         self.devices = device_table(int(self._model.device_count), devices)
         self._new_instance()
-        self._run = self._lib.crt_graph_run
-        self._put = self._lib.crt_graph_set_input
 
     def another(self) -> Net:
         """A further instance of the same code, with no parameter bound."""
@@ -112,6 +111,7 @@ class Net:
         self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
         self._pointers = new("void *[]", max(int(model.pointer_count), 1))
         self._graph = new("struct crt_graph *")
+        self.pushed = Pushed(self._lib, model, self._graph, self._pointers)
         self._table = new("struct crt_device[]", [d.struct for d in self.devices])
         sizes = zip(self.region_bytes, self.region_devices, strict=True)
         self.use_memory([self.devices[d].allocate(size) for size, d in sizes])
@@ -176,10 +176,12 @@ class Net:
         """Copies an array of the tensor's shape and type into the model."""
         index = self._index(key, self.inputs, "input")
         array = self._fitting(self.inputs[index], value)
+        if self.pushed.take(index, array):
+            return
         if index in self.lent:
             return np.copyto(self._bound[index], array)
         data = self._ffi.cast("const void *", array.ctypes.data)
-        check(self._put(self._graph, index, data, array.nbytes))
+        check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
         self._bound.pop(index, None)
 
     def bind_input(self, key: Key, array: Array | None) -> None:
@@ -277,9 +279,7 @@ class Net:
         """Sets the given inputs, then runs once."""
         for name, value in inputs.items():
             self.set_input(name, value)
-        code = self._run(self._graph, self._pointers)
-        if code:
-            self._check(code)
+        self._check(self._go())
 
     def load_params(self, weights: Weights) -> None:
         """Binds the parameters of an image where they lie; others stay."""

@@ -55,7 +55,9 @@ def recorded(
     with net.hooked(hook):
         for name, value in inputs.items():
             net.set_input(name, value)
-        for stage in range(net.stages):
+        if net.pushed.rows:
+            net.run()
+        for stage in range(0 if net.pushed.rows else net.stages):
             net.run_stage(stage)
             first = net.plan.stages[stage].first
             step = net.plan.steps[first]

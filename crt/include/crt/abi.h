@@ -48,8 +48,9 @@ enum crt_task {
     /* operand 0 = operand 1; args: from device, to device (one of them is 0,
      * the CPU), bytes. May go on after the step. */
     CRT_TASK_COPY = 1,
-    CRT_TASK_WAIT = 2,  /* until a device has done all; args: device */
-    CRT_TASK_UNPACK = 3 /* constant 0 to operand 0; args: from, to bytes */
+    CRT_TASK_WAIT = 2,   /* until a device has done all; args: device */
+    CRT_TASK_UNPACK = 3, /* constant 0 to operand 0; args: from, to bytes */
+    CRT_TASK_INPUT = 4   /* rows that the caller pushes; args: input */
 };
 
 /* One layer, or one fused group of layers: a kernel and all that it reads. */
@@ -112,6 +113,8 @@ struct crt_tensor {
 #define CRT_TENSOR_CONSUMED 1u
 /* This input, output or parameter has no home: it is where it is bound. */
 #define CRT_TENSOR_LAZY 2u
+/* This input is lazy, and handed over in rows (crt/push.h), not bound. */
+#define CRT_TENSOR_PUSHED 4u
 
 struct crt_graph; /* crt/graph.h */
 

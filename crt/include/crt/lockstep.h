@@ -18,6 +18,14 @@ extern "C" {
 int crt_lockstep(struct crt_graph *g, void **pointers,
                  const struct crt_stage *stage);
 
+/* Goes on from what the counters say has been computed, until all is, or until
+ * a step without a kernel must have made a row: its number in the stage,
+ * from 1.
+ *
+ * Errors  as crt_lockstep, negative */
+int crt_lockstep_on(struct crt_graph *g, void **pointers,
+                    const struct crt_stage *stage);
+
 #ifdef __cplusplus
 }
 #endif

@@ -105,6 +105,14 @@ int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
 /* The first input that was not given; NULL: none. */
 const struct crt_tensor *crt_find_not_given(const struct crt_graph *g);
 
+/* A run, from its checks on: all is bound and given, memory of inputs is used
+ * up, shared storage is this instance's until crt_end. */
+int crt_begin(struct crt_graph *g);
+int crt_end(struct crt_graph *g, int error);
+
+/* Computes a stage. */
+int crt_run_stage(struct crt_graph *g, void **p, const struct crt_stage *s);
+
 /* Computes some bands of a step, of each image, and tells the hook of each;
  * g = NULL: not even that.
  *

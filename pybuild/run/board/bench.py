@@ -24,6 +24,7 @@ from pybuild.run.samples import sample
 if TYPE_CHECKING:
     from pybuild.run.built import Library
 
+PUSHED_BENCH = "layers are not measured one by one while rows are pushed"
 RUNTIME = "runtime"  # the row of crt's own instructions
 
 
@@ -133,6 +134,10 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
+    if library.tables.pushes:
+        raise BuildError(
+            "--push", PUSHED_BENCH, "leave it out: the layers are the same"
+        )
     firmware = firmware_of(device, library)
     plan = library.plan
     inputs = sample(plan.graph, "uniform", (seed, 0)).inputs

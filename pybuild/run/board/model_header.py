@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import LAZY, Tables, TensorRow
+from pybuild.errors import BuildError
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
@@ -36,6 +37,7 @@ def model_header(library: Library, memories: Collection[str] = ()) -> str:
         *_devices(tables),
         *_parameters(tables),
         *_buffers(tables),
+        *_rows_pushed(tables),
         "#ifdef RECORD",
         f"static const uint32_t model_row_bytes[] = {{{_rows(library)}}};",
         "#endif",
@@ -101,4 +103,16 @@ def _buffers(tables: Tables) -> Iterator[str]:
 
 
 def _apart(row: TensorRow) -> bool:
-    return bool(row.flags & LAZY or row.device)
+    return bool(row.flags & LAZY or row.device) and not row.rows
+
+
+def _rows_pushed(tables: Tables) -> Iterator[str]:
+    """Errors  BuildError for a pushed input that is not the only one"""
+    if not tables.pushes:
+        return
+    if len(tables.inputs) > 1:
+        what = "the program of a board pushes the rows of a model's only input"
+        raise BuildError("--push", what, "leave --push out with --on")
+    (row,) = tables.inputs
+    yield f"#define MODEL_PUSH_ROWS {tables.name}_push_rows"
+    yield f"#define MODEL_ROW_BYTES {row.tensor.bytes // row.rows}"

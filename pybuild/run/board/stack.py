@@ -46,6 +46,8 @@ def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
     runtime, size = elf.sections.get(".runtime", (0, 0))
     inside = range(runtime, runtime + size)
     depths: dict[str, int] = {}
+    own = {name for name in tabled if elf.address(name) in inside}
+    below = _below(own, functions)  # of the runtime, called by it through the tables
 
     def reached(name: str) -> set[str]:
         calls = set(functions[name].calls)
@@ -53,7 +55,7 @@ def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
             if name == _CALLER:
                 calls.add(run)
             elif elf.address(name) in inside:
-                calls |= tabled
+                calls |= tabled - own if name in below else tabled
         return calls
 
     def depth(name: str, path: tuple[str, ...]) -> int:
@@ -65,6 +67,19 @@ def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
         return depths[name]
 
     return depth(start, ())
+
+
+def _below(names: set[str], functions: Mapping[str, _Function]) -> set[str]:
+    """The functions and all that they call by name: what they call through tables are
+    kernels, never each other."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in functions and name not in found:
+            found.add(name)
+            waiting += functions[name].calls
+    return found
 
 
 def _tabled(elf: Elf, arch: str) -> set[str]:

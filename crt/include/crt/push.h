@@ -1,0 +1,49 @@
+/* crt/push.h: inputs that are handed over in rows, as a camera or a microphone
+ * delivers them, and are never held whole.
+ * Knows no operator. Linked only by models with such inputs. */
+#ifndef CRT_PUSH_H
+#define CRT_PUSH_H
+
+#include "crt/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Hands over the next rows of an input, and computes all that they allow; with
+ * the last row the run is done and outputs are there. Other inputs are given
+ * before the first row. set, bind, reset or a run in between end what was
+ * begun: the next row is the first again.
+ *
+ * Shapes  rows[count * bytes of a row], one after the other; a row is one of
+ *         the first axis that is not the batch; pointers as for crt_graph_run
+ * Owner   rows are copied
+ * Errors  CRT_ERR_NULL; CRT_ERR_INDEX: not an input; CRT_ERR_PUSHED: not one
+ *         that takes rows, or it was bound; CRT_ERR_ROWS: more than are left,
+ *         or another input's are wanted first (nothing of `rows` is then
+ *         taken, or as many as crt_graph_rows_left says less than before);
+ *         otherwise as crt_graph_run */
+int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
+                        const void *rows, uint32_t count);
+
+/* How many rows of an input the network needs before it can go on; 0: another
+ * input's. Never more than crt_graph_rows_left.
+ *
+ * Errors  as crt_graph_push_rows, negative */
+int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input);
+
+/* How many rows of an input are missing in this run, or before it begins: all.
+ *
+ * Errors  as crt_graph_push_rows, negative */
+int crt_graph_rows_left(const struct crt_graph *g, uint32_t input);
+
+/* Whether all rows were pushed, and the outputs are those of them.
+ *
+ * Errors  CRT_ERR_NULL, CRT_ERR_INPUT_MISSING */
+int crt_graph_pushed(const struct crt_graph *g);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,82 @@
+"""Inputs that the caller hands over in rows: a step without a kernel makes their rows,
+in lock step with the layers that read them.
+
+Knows rows, no addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph, Node
+from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
+from pybuild.plan.lockstep import PUSH
+from pybuild.plan.stages import Arrangement, arrange
+from pybuild.plan.storage import Views
+
+OPTION = "--push"
+# times the instructions of the fastest plan: who pushes rows wants little RAM first
+_MOST_COST = 3.0
+_HINT = "its first layers must be convolutions, pools or the like, over rows"
+
+Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
+
+
+def arrange_fed(
+    graph: Graph,
+    nodes: Nodes,
+    views: Views,
+    keep_inputs: bool,
+    lazy: Collection[str],
+    pushed: Collection[str],
+) -> Arrangement:
+    """Stages whose first steps bring the rows of inputs, which are no inputs then."""
+    fed = [*_feeds(graph, nodes, views, pushed), *nodes]
+    others = tuple(name for name in graph.inputs if name not in pushed)
+    inside = replace(graph, inputs=others)
+    return arrange(inside, fed, views, keep_inputs, lazy, _MOST_COST)
+
+
+def _feeds(
+    graph: Graph, nodes: Nodes, views: Views, pushed: Collection[str]
+) -> list[tuple[Node, list[Candidate]]]:
+    """The steps that make the rows of pushed inputs.
+
+    Errors  BuildError for one that is not read row by row
+    """
+    found, problems = [], []
+    for index, name in enumerate(graph.inputs):
+        if name not in pushed:
+            continue
+        forms = {(a.rows, a.row_bytes) for a in _reads(nodes, views, name)}
+        strides = {a.stride for a in _reads(nodes, views, name)}
+        if len(forms) != 1 or 0 in strides:
+            first = next((n.name for n, _ in nodes if name in n.inputs), "none")
+            what = f"input '{name}' is not read row by row: its first layer is "
+            problems.append(Problem(OPTION, f"{what}'{first}'", _HINT))
+            continue
+        ((rows, size),) = forms
+        made = Candidate(
+            func=None,
+            args=(TASK_INPUT, index),
+            outputs=(RowAccess(name, rows, size),),
+            inputs=(),
+            bands=rows,
+        )
+        found.append((Node(PUSH, name, (), (name,)), [made]))
+    if problems:
+        raise BuildError.of(problems)
+    return found
+
+
+def _reads(nodes: Nodes, views: Views, name: str) -> Iterator[RowAccess]:
+    """How kernels that can advance with others read an input."""
+    root = views.of(name).root
+    for _, candidates in nodes:
+        bands = max(c.bands for c in candidates)
+        for candidate in candidates:
+            for access in candidate.inputs:
+                if views.of(access.tensor).root == root and candidate.bands == bands:
+                    yield access

@@ -1,0 +1,34 @@
+"""Mutations of inputs in rows, for mutate.py: its five fields."""
+
+_C = "tests/crt/test_crt.py::test_calls[test_lockstep.c-gcc-]"
+
+PUSHED = (
+    (
+        "the slot of a pushed row",
+        "crt/src/push.c",
+        "[f.step - 1u]++ % f.rows->ring",
+        "[f.step - 1u]++ % f.rows->rows",
+        "tests/unit/test_push.py",
+    ),
+    (
+        "rows that are too many",
+        "crt/src/push.c",
+        "if (count > f.rows->rows - done(g, &f))",
+        "if (count > f.rows->rows)",
+        _C,
+    ),
+    (
+        "stages after the pushed one",
+        "crt/src/push.c",
+        "const struct crt_stage *stage = f->stage + 1;",
+        "const struct crt_stage *stage = f->stage + 2;",
+        "tests/unit/test_push.py",
+    ),
+    (
+        "an input that a stage of its own would hold whole",
+        "pybuild/plan/cuts.py",
+        "if self.nodes[end - 1][0].op == PUSH:",
+        "if self.nodes[end - 1][0].op == 'none':",
+        "tests/unit/test_push.py",
+    ),
+)
