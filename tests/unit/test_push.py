@@ -67,7 +67,10 @@ def test_random_graphs_give_the_bits_of_whole_inputs(graph: Graph) -> None:
         must_equal(all_of(net), want)
 
 
-@pytest.mark.parametrize("network", ["kws", "vww", "ic"])
+@pytest.mark.parametrize(
+    "network",
+    ["vww", *(pytest.param(name, marks=pytest.mark.sweep) for name in ("kws", "ic"))],
+)
 def test_real_networks_in_pieces_of_any_size(network: str) -> None:
     model = pybuild.load(model_path(f"{network}_int8.tflite"))
     (name,) = model.graph.inputs
