@@ -49,8 +49,8 @@ GENERAL = (
     (
         "comparisons without a sign",
         "pybuild/emit/llvm.py",
-        "integers = _BELOW if unsigned else _SIGNED",
-        "integers = _SIGNED",
+        "integers = BELOW if unsigned else SIGNED",
+        "integers = SIGNED",
         _GENERAL,
     ),
     (

@@ -117,7 +117,7 @@ MUTATIONS = (
     Mutation(
         "a lifetime",
         "pybuild/plan/storage.py",
-        "touch(name, len(steps))\n    return lives",
+        "touch(name, after)\n    return lives",
         "touch(name, 0)\n    return lives",
         "tests/unit/test_plan.py tests/unit/test_host.py",
     ),
@@ -201,7 +201,7 @@ MUTATIONS = (
     Mutation(
         "passes on a graph that gives storage",
         "pybuild/passes/__init__.py",
-        "GIVEN_STORAGE if graph.storage else PIPELINE",
+        "AS_GIVEN if graph.storage or graph.is_placed else PIPELINE",
         "PIPELINE",
         "tests/unit/test_given_storage.py",
     ),

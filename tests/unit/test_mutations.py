@@ -1,0 +1,29 @@
+"""Each mutation of tests/mutate.py still finds its place, and its tests exist."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.toolchains import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))  # where the script finds its lists
+from mutate import MUTATIONS, Mutation
+
+
+def _problems(mutation: Mutation) -> list[str]:
+    count = (ROOT / mutation.file).read_text().count(mutation.old)
+    found = [] if count == 1 else [f"its place is found {count} times"]
+    for word in mutation.tests.split():
+        file = word.partition("::")[0]
+        if file.startswith("tests/") and not (ROOT / Path(file)).exists():
+            found.append(f"there is no {file}")
+    if mutation.old == mutation.new:
+        found.append("it changes nothing")
+    return found
+
+
+def test_every_mutation_has_its_place() -> None:
+    wrong = {m.name: found for m in MUTATIONS if (found := _problems(m))}
+    assert not wrong
+    assert len({m.name for m in MUTATIONS}) == len(MUTATIONS)
