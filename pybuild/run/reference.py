@@ -199,6 +199,8 @@ def _ort(path: Path, graph: Graph, every: bool) -> Reference:
                 given.add(name)
     options = ort.SessionOptions()
     options.log_severity_level = 3
+    # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads = 1
     net = ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -68,6 +68,8 @@ def integer_session(data: bytes, shown: tuple[str, ...]) -> ort.InferenceSession
             whole.graph.output.append(onnx.ValueInfoProto(name=node.output[0]))
     options = ort.SessionOptions()
     options.log_severity_level = 4
+    # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads = 1
     made = whole.SerializeToString()
     return ort.InferenceSession(made, options, providers=["CPUExecutionProvider"])
