@@ -124,7 +124,7 @@ def build(
     if target not in BACKENDS:
         library = model.build(out, target=target, **options)
         return replace(library, mod_name=mod_name)
-    defaults: dict[str, Any] = {"input": "keep"}
+    defaults: dict[str, Any] = {"input": "keep", "plan": "whole"}
     if _is_json(what) and not model.graph.parameters:
         defaults["params"] = "replaceable"
     library = model.build(out, target="host", **{**defaults, **options})

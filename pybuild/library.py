@@ -18,8 +18,10 @@ from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
-from pybuild.kernels.devices import processor_of, table_of
+from pybuild.kernels.devices import offers, processor_of, table_of
 from pybuild.kernels.parameters import with_values
+from pybuild.package.curve import Point
+from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
 from pybuild.package.report import (
     Flash,
@@ -37,7 +39,10 @@ from pybuild.package.report import (
 from pybuild.package.tree import tree_files
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
-from pybuild.plan.plan import Plan
+from pybuild.plan.choice import ram_curve
+from pybuild.plan.plan import Plan, placed
+from pybuild.plan.stages import Search
+from pybuild.plan.storage import find_views
 from pybuild.run.compiled import Compiled
 from pybuild.run.factory import Factory, backend_of, described
 from pybuild.run.lend import lend
@@ -118,7 +123,11 @@ class Library(Factory):
         return Report(
             name=self.name,
             ram=ram,
-            flash=Flash(tables.weight_bytes + tables.image_bytes, tables.table_bytes),
+            flash=Flash(
+                tables.weight_bytes + tables.image_bytes,
+                tables.table_bytes,
+                tables.stage_bytes,
+            ),
             macs=sum(row.macs for row in rows),
             inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),
             outputs=tuple(boundary(graph.tensor(n)) for n in graph.outputs),
@@ -128,10 +137,36 @@ class Library(Factory):
             copies=copies(self.plan),
             devices=devices(self.plan, self.targets),
             regions=regions(self.plan),
+            tensors=held(self.plan),
+            stages=stages(self.plan),
             parameters=parameters,
             packed=packed,
             **made_for(self.options["emit"], self.targets, self.processor),
         )
+
+    def ram_curve(self) -> tuple[Point, ...]:
+        """What else it could cost: plans from the smallest to the fastest.
+
+        Errors  BuildError for pushed inputs: they leave no choice
+        """
+        if self.plan.pushed:
+            what = "is of inputs that are held, not pushed"
+            raise BuildError("--ram-curve", what, "leave out --push")
+        chosen, graph, views = (
+            self.options,
+            self.plan.graph,
+            find_views(self.plan.graph),
+        )
+        kernels = offers(graph, self.targets, chosen["optimise"])
+        nodes = [
+            (node, kernels[node.output])
+            for node in graph.nodes
+            if node.output not in views.dropped
+        ]
+        search = Search(graph, nodes, views, chosen["input"] == "keep", self.plan.lazy)
+        found = ram_curve(search, placed)
+        rest = self.tables.instance_bytes
+        return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
         """The user's parameters, and the constants that are packed."""

@@ -272,7 +272,6 @@ class Piece(Intrin):
     """The function that a Part calls, among the functions that a kernel needs."""
 
     body: tuple[Stmt, ...] = ()
-    in_place: bool = False
 
 
 @dataclass(frozen=True)

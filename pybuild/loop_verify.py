@@ -141,8 +141,7 @@ def intrins(func: Func) -> list[Intrin]:
             visit(expr)
     for part in reversed(statements(func.body)):
         if isinstance(part, Part):
-            piece = Piece(part.name, part.params, const(0), body=part.body,
-                          in_place=func.in_place)  # fmt: skip
+            piece = Piece(part.name, part.params, const(0), body=part.body)
             found.setdefault(part.name, piece)
     return list(found.values())
 

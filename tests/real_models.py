@@ -27,6 +27,8 @@ HYBRID = "kws_f32.tflite"  # int8 weights, float activations
 FLOATS = tuple(name for name in FILES if "f32" in name and name != HYBRID)
 # bytes with --input reuse
 ARENAS = {"kws": 16_000, "vww": 55_296, "ic": 49_152, "ad": 768}
+# and with layers in lock step
+ROW_ARENAS = {"kws": 5_060, "vww": 40_336, "ic": 14_172, "ad": 768}
 BACKENDS = ("c", "llvm")
 
 

@@ -98,6 +98,8 @@ def parser() -> argparse.ArgumentParser:
         _build_options(verb, words=verb not in (run, debug))
         verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
+    text = "plans from the smallest to the fastest; FILE.svg: drawn, too"
+    inspect.add_argument("--ram-curve", nargs="?", const="", metavar="FILE", help=text)
     text = "C sources, or an object for --target that no compiler is needed for"
     build.add_argument("--emit", choices=("c", "obj"), default="c", help=text)
     _image_options(build)

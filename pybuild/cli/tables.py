@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from pybuild.package.curve import Point
 from pybuild.package.image_report import ImageReport
 from pybuild.package.report import Boundary, Layer, RegionUse, Report, Stored
 
@@ -57,6 +58,14 @@ def show_report(report: Report) -> None:
     for role, tensors in (("input", report.inputs), ("output", report.outputs)):
         for tensor in tensors:
             print(f"{role:6} {_boundary(tensor)}")
+    for number, stage in enumerate(report.stages):
+        if stage.steps > 1:
+            names = ", ".join(short(name) for name in stage.layers)
+            print(f"stage  {number}: {stage.steps} steps in lock step: {names}")
+    for row in report.tensors:
+        if row.rows:
+            over = f" of {short(row.of)}" if row.of else ""
+            print(f"{row.how:6} {short(row.tensor)}: {row.rows} rows{over}")
     if ram.unpacked:
         print(f"RAM    unpacked weights {ram.unpacked:,} bytes, for all instances")
     _show_stored("parameter", report.parameters)
@@ -82,6 +91,12 @@ def show_regions(regions: Sequence[RegionUse]) -> None:
         )
         print(f", {region.speed}, {region.moved / whole:.1%} of bytes moved", end="")
         print(f", {region.copied:,} of weights copied" if region.copied else "")
+
+
+def show_curve(points: Sequence[Point]) -> None:
+    columns = [("RAM", "right"), ("instructions", "right")]
+    rows = [(f"{p.ram:,}", f"{p.instructions:.3f}") for p in points]
+    table("RAM against instructions, of the fastest plan's", columns, rows)
 
 
 def _show_stored(kind: str, rows: Sequence[Stored]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
+from pybuild.package.curve import svg
 from pybuild.package.tree import write_tree
 
 OK, MISMATCH = 0, 1
@@ -29,10 +31,18 @@ Outcome = tuple[int, dict[str, Any]]
 def inspect(args: argparse.Namespace) -> Outcome:
     """Everything about one model, or everything that is wrong with it."""
     library = _built(args, args.model)
-    facts = {"model": Path(args.model).name, "problems": []}
+    facts: dict[str, Any] = {"model": Path(args.model).name, "problems": []}
     facts |= library.report.to_json()
     if not args.json:
         tables.show_report(library.report)
+    if args.ram_curve is not None:
+        points = library.ram_curve()
+        facts["ram_curve"] = [asdict(point) for point in points]
+        if not args.json:
+            tables.show_curve(points)
+        if args.ram_curve:
+            drawing = svg(library.name, points)
+            Path(args.ram_curve).write_text(drawing, encoding="utf-8")
     return OK, facts
 
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from pybuild.dtype import Array, DType
+from pybuild.emit.drawing import drawn
 from pybuild.emit.names import Names, identifier, is_keyword
 from pybuild.emit.tables import (
     CONSUMED,
@@ -27,7 +28,8 @@ from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
 from pybuild.plan.lockstep import Link
-from pybuild.plan.plan import ARENA, Plan, Step
+from pybuild.plan.places import ARENA
+from pybuild.plan.plan import Plan, Step
 from pybuild.plan.regions import Region
 from pybuild.plan.slots import Slot, key_of
 
@@ -119,12 +121,14 @@ class _Maker:
         end = Link(0, 0, 0, 0, 0, 0)
         links, rows = [end], []
         for stage in self.plan.stages:
-            at = 0
+            at, comment = 0, ""
             if stage.links:
+                comment = "\n".join(drawn(self.plan, stage))
                 at = len(links)
                 links += [*stage.links, end]
             device = steps[stage.first].device
-            rows.append(StageRow(stage.first, stage.end - stage.first, device, at))
+            size = stage.end - stage.first
+            rows.append(StageRow(stage.first, size, device, at, comment))
         return tuple(links) if len(links) > 1 else (), tuple(rows)
 
     def _tensor(self, name: str, is_input: bool) -> TensorRow:

@@ -77,8 +77,9 @@ class _Printer:
     allocas: list[str] = field(default_factory=list)
     counter: int = 0
     mutable: frozenset[str] = frozenset()
-    reads: str = ""  # alias metadata of loads and stores
-    writes: str = ""
+    # alias metadata of loads and stores: what is written is not what is read
+    reads: str = ", !alias.scope !4, !noalias !5"
+    writes: str = ", !alias.scope !5, !noalias !4"
     innermost: str = ""  # metadata of loops without a loop inside
     kernel: str = ""
     features: frozenset[str] = frozenset()
@@ -120,9 +121,6 @@ def function(
     if func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
-    else:
-        printer.reads = ", !alias.scope !4, !noalias !5"
-        printer.writes = ", !alias.scope !5, !noalias !4"
     scope: _Scope = {}
     for number, arg in enumerate(func.args):
         where = printer.emit(f"getelementptr inbounds i32, ptr %a, i32 {number}")
@@ -149,18 +147,20 @@ def _parts(outer: _Printer, func: Func) -> Iterator[str]:
     """The functions that the kernel's parts are."""
     for part in statements(func.body):
         if isinstance(part, Part):
-            printer = replace(outer, lines=[], allocas=[], counter=0)
+            printer = _Printer(
+                mutable=outer.mutable, features=outer.features, kernel=outer.kernel
+            )
             _block(
                 printer, part.body, {p.name: (f"%{p.name}", False) for p in part.params}
             )
-            params = (_parameter(p, func.in_place) for p in part.params)
+            params = map(_parameter, part.params)
             head = f"define internal void @{func.name}_{part.name}({', '.join(params)})"
             yield _function(printer, f"{head} noinline #0 {{")
 
 
-def _parameter(var: Var, in_place: bool) -> str:
+def _parameter(var: Var) -> str:
     word = llvm_type(var.type)
-    if word == "ptr" and not in_place:
+    if word == "ptr":
         word = "ptr noalias"
     return f"{word} %{var.name}"
 

@@ -199,10 +199,22 @@ def _lists(tables: Tables) -> list[str]:
             f"struct crt_link {name}_links[]",
             (f"    {{{', '.join(map(str, link))}}}," for link in tables.links),
         )
+    lines += _drawings(tables)
     return lines + _table(
         f"struct crt_stage {name}_stages[]",
         (f"    {{{s.first}, {s.count}, {s.device}, {s.link}}}," for s in tables.stages),
     )
+
+
+def _drawings(tables: Tables) -> list[str]:
+    """Stages in lock step, as a reader would draw them."""
+    text = [
+        f"stage {i}, steps {s.first} to {s.first + s.count - 1} in lock step; "
+        f"the numbers on arrows are rows in a ring:\n{s.comment}"
+        for i, s in enumerate(tables.stages)
+        if s.comment
+    ]
+    return block_comment("\n".join(text)) if text else []
 
 
 def _no_least(line: str) -> str:

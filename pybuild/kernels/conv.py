@@ -45,12 +45,14 @@ class Layer:
 
     x_zero  input zero point (0 for float)
     sizes   output channels computed together, largest first, ending in 1
+    over    a pixel is copied before it is used: its row may be written over
     """
 
     window: Window
     finish: Finish
     sizes: tuple[int, ...]
     x_zero: int = 0
+    over: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -75,7 +77,8 @@ class Layer:
     def name(self) -> str:
         kind = "f32" if self.is_float else "s8"
         tail = "_".join(str(size) for size, _, _ in self.blocks)
-        parts = ("conv2d", kind, self.window.key, self.finish.key, tail)
+        over = "over" if self.over else ""
+        parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
         return "_".join(p for p in parts if p)
 
 
@@ -124,6 +127,10 @@ class _Writer:
         if w.padded and not layer.is_float:
             self.x_zero = k.arg("x_zero", layer.x_zero)
         self.finish = layer.finish.bind(k, g.rows + 3)
+        self.pixel: Var | None = None
+        if layer.over:
+            after = g.rows + 3 + len(layer.finish.tables())
+            self.pixel = k.row("pixel", after, self.elem, writable=True)
         self.row_taps = k.let("row_taps", g.kernel_w * self.group_inputs)
         self.patch = self.row_taps
         if not w.pointwise:
@@ -135,7 +142,13 @@ class _Writer:
             x0 = k.let("x0", ox * g.stride - g.left)
             first, last = g.inside(k, x0)
             inside = (first, last)
-            if self.layer.window.groups == 1:
+            if self.pixel is not None:
+                pixel = k.let("at_pixel", x0 * g.channels)
+                row = k.row("from", 1, self.elem)
+                with k.loop("c", g.channels) as c:
+                    k.store(self.pixel, c, load(row, pixel + c))
+                self._channels(ox, x0, inside, const(0), const(0))
+            elif self.layer.window.groups == 1:
                 self._channels(ox, x0, inside, const(0), x0 * g.channels)
             else:
                 with k.loop(
@@ -171,7 +184,9 @@ class _Writer:
         at = k.let("at", channel * self.patch)
         step = block if block >= _INTERLEAVED else 1
         with k.loop("ky", g.kernel_h) as ky:
-            x = k.row("x", ky * g.dilation_h + 1, self.elem)
+            x = self.pixel
+            if x is None:
+                x = k.row("x", ky * g.dilation_h + 1, self.elem)
             w = k.let("w", offset(self.weights, at + ky * self.row_taps * step))
             self._taps(accs, x, w, begin, inside)
         return accs
@@ -226,6 +241,9 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     found = [offer(layer, (out, source), tables, calls)]
     rows = (out, source)
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
+        over = replace(layer, over=True)
+        found.append(offer(over, (out, source), tables, calls))
+        found += conv_dsp.candidates(node, graph, target, window, rows, calls)
         # pixels of all rows are alike
         pixels = y.size // y.shape[3]
         window = replace(window, width=pixels, out_width=pixels)
@@ -263,13 +281,19 @@ def offer(
     images, bands = calls
     w = layer.window
     taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
+    pixels = images * bands * w.out_width
+    pixel = 0
+    if layer.over:
+        pixel = w.channels * (4 if layer.is_float else 1)
     return Candidate(
-        func=k.finish(),
+        func=k.finish(in_place=layer.over),
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
         constants=tables,
         images=images,
         bands=bands,
-        cost=images * bands * w.out_width * w.out_channels * (4 * taps + 24),
+        scratch=pixel,
+        in_place=(0,) if layer.over else (),
+        cost=pixels * (w.out_channels * (4 * taps + 24) + 8 * pixel),
     )

@@ -70,8 +70,10 @@ def offer(
     w = layer.window
     outputs = images * bands * w.out_width * w.out_channels
     pixels = images * bands * w.out_width
+    # every window is widened before its results are written
+    over = w.pointwise and w.stride_w == 1
     return Candidate(
-        func=k.finish(),
+        func=k.finish(in_place=over),
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
@@ -79,7 +81,10 @@ def offer(
         images=images,
         bands=bands,
         scratch=layer.scratch,
-        cost=outputs * (len(layer.order) + 8) + pixels * 3 * len(layer.order),
+        in_place=(0,) if over and bands > 1 else (),
+        cost=60 * images * bands
+        + outputs * (len(layer.order) + 8)
+        + pixels * 3 * len(layer.order),
     )
 
 

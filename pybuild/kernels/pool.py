@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pybuild.graph import Graph, Node
+from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.operands import Operands, offer
+from pybuild.kernels.pool_layer import LOWEST, Layer, Rows
 from pybuild.kernels.requant import CLAMP, Requant, check_reach, packed, requant, scaler
+from pybuild.kernels.row_sums import accumulated, takes_rows
 from pybuild.kernels.taps import bind, outside_pixel
 from pybuild.kernels.weights import window_rows
 from pybuild.kernels.window import Window
@@ -38,78 +40,7 @@ from pybuild.ops.operator import clamp_of
 from pybuild.ops.pool import PoolParameters, pool_parameters
 from pybuild.targets.target import Target
 
-UNROLLED = 9  # taps, at most
 BLOCK = 16  # channels together in the kernel for large windows
-_LOWEST = float(np.finfo(np.float32).min)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The vertical side of a window, for a kernel that sees whole images."""
-
-    images: int
-    height: int
-    out_height: int
-    stride_h: int
-    top: int
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A pooling layer as its kernel sees it.
-
-    limits   float clamp
-    made     the integers of an int8 layer
-    rule     how an int8 average is scaled; None: by division
-    counted  every cell counts, padding too: one divisor for all windows
-    rows     whole images in one call; None: the runner hands out rows
-    """
-
-    window: Window
-    average: bool
-    limits: FloatClamp
-    made: PoolParameters | None
-    rule: Requant | None
-    counted: bool
-    rows: Rows | None = None
-
-    @property
-    def is_float(self) -> bool:
-        return self.made is None
-
-    @property
-    def varies(self) -> bool:
-        """Windows at the edges average fewer cells."""
-        ragged = self.window.padded or self.rows is not None
-        return self.average and ragged and not self.counted
-
-    @property
-    def unrolled(self) -> bool:
-        taps = self.window.kernel_h * self.window.kernel_w
-        return taps <= UNROLLED and self.rows is None
-
-    @property
-    def fill(self) -> float:
-        """What a cell outside the image is."""
-        if not self.average:
-            return _LOWEST if self.made is None else -128
-        if self.made is None or not self.made.include_pad:
-            return 0
-        return self.made.x_zero
-
-    @property
-    def name(self) -> str:
-        w = self.window
-        finish = self.limits.key if self.is_float else ""
-        if self.average and not self.is_float:
-            finish = self.rule.key if self.rule is not None else "divide"
-        parts = ("avg_pool" if self.average else "max_pool",
-                 "f32" if self.is_float else "s8",
-                 f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
-                 "whole" if self.rows is not None else "",
-                 "padded" if w.padded else "",
-                 "ragged" if self.varies else "", finish)  # fmt: skip
-        return "_".join(p for p in parts if p)
 
 
 def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -136,8 +67,29 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if rows is None:
         source = window_rows(node, graph, kernel_h, layer.fill)
         operands = Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
-    tables = _tables(layer)
-    return [offer(k, operands, tables=tables, cost=cost)]
+    found = [offer(k, operands, tables=_tables(layer), cost=cost)]
+    if takes_rows(x, y) and not window.padded and kernel_h == x.shape[1]:
+        found.append(_by_rows(layer, x, y, cost))
+    return found
+
+
+def _by_rows(layer: Layer, x: Tensor, y: Tensor, cost: int) -> Candidate:
+    """The same, each row as it comes."""
+    cells = x.shape[1] * x.shape[2]
+    start: float = LOWEST if layer.is_float else -128
+    if layer.average:
+        start = 0
+        if layer.made is not None and layer.rule is not None:
+            start = -cells * layer.made.x_zero
+
+    def finish(k: Builder, pointer: Expr) -> Callable[[Expr], Expr]:
+        count = k.arg("cells", cells)
+        made = _reduction(k, layer, pointer)
+        return lambda total: made.end(total, count)
+
+    add = _sum if layer.average else maximum
+    tables = _finish_tables(layer)
+    return accumulated(layer.name, (x, y), start, add, finish, tables, cost)
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:
@@ -205,7 +157,7 @@ def _reduction(k: Builder, layer: Layer, pointer: Expr) -> Reduction:
     """Binds the end of a layer; its tables begin at `pointer`."""
     kind = FLOAT32 if layer.is_float else INT32
     if not layer.average:
-        lowest = const(_LOWEST if layer.is_float else -128, kind)
+        lowest = const(LOWEST if layer.is_float else -128, kind)
         end = _clamped(k, layer, pointer)
         return Reduction(lambda n: lowest, maximum, lambda total, n: end(total))
     if layer.rule is None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.operands import offer, short, whole_operands
 from pybuild.kernels.requant import check_reach, requant, scaler
+from pybuild.kernels.row_sums import accumulated, takes_rows
 from pybuild.loop import (
     FLOAT32,
     INT32,
@@ -66,26 +67,66 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     axes = join(x.shape, node.attrs["axes"])
     form = "".join("r" if axis.reduced else "k" for axis in axes)
     operands = whole_operands(node, graph)
-    if y.dtype is FLOAT32:
-        k = Builder(f"mean_f32_{form}")
-        count = math.prod(x.shape[a] for a in node.attrs["axes"])
-        divisor = cast(k.arg("count", count), FLOAT32)
-        start: Expr = const(0.0, FLOAT32)
-        finish: Callable[[Expr], Expr] = lambda total: total / divisor  # noqa: E731
-    else:
-        made = mean_parameters(node, graph)
-        check_reach(
-            graph.where(node), made.rounding, made.multiplier, made.shift,
-            255 * made.count,
-        )  # fmt: skip
-        limits = (made.low, made.high)
-        rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
-        k = Builder(f"mean_{short(y.dtype)}_{form}_{rule.key}")
-        start = k.arg("start", -made.count * made.x_zero)
-        bound = scaler(k, rule, 0)
-        finish = lambda total: bound.apply(total, 0)  # noqa: E731
+    ending = _float(x, node) if y.dtype is FLOAT32 else _int8(node, graph)
+    name = f"mean_{short(y.dtype)}_{form}{ending.key}"
+    k = Builder(name)
+    start, finish = ending.bind(k)
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
-    return [offer(k, operands, cost=4 * x.size + 20 * y.size)]
+    cost = 4 * x.size + 20 * y.size
+    found = [offer(k, operands, cost=cost)]
+    kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
+    if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
+        found.append(_by_rows(name, x, y, ending, cost))
+    return found
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """What a sum begins with, and what becomes of it."""
+
+    key: str
+    start: float
+    bind: Callable[[Builder], tuple[Expr, Callable[[Expr], Expr]]]
+
+
+def _float(x: Tensor, node: Node) -> _Ending:
+    count = math.prod(x.shape[a] for a in node.attrs["axes"])
+
+    def bind(k: Builder) -> tuple[Expr, Callable[[Expr], Expr]]:
+        divisor = cast(k.arg("count", count), FLOAT32)
+        return const(0.0, FLOAT32), lambda total: total / divisor
+
+    return _Ending("", 0.0, bind)
+
+
+def _int8(node: Node, graph: Graph) -> _Ending:
+    made = mean_parameters(node, graph)
+    check_reach(
+        graph.where(node), made.rounding, made.multiplier, made.shift,
+        255 * made.count,
+    )  # fmt: skip
+    limits = (made.low, made.high)
+    rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
+    first = -made.count * made.x_zero
+
+    def bind(k: Builder) -> tuple[Expr, Callable[[Expr], Expr]]:
+        start = k.arg("start", first)
+        bound = scaler(k, rule, 0)
+        return start, lambda total: bound.apply(total, 0)
+
+    return _Ending(f"_{rule.key}", first, bind)
+
+
+def _by_rows(name: str, x: Tensor, y: Tensor, ending: _Ending, cost: int) -> Candidate:
+    """The same, each row as it comes."""
+
+    def finish(k: Builder, pointer: Expr) -> Callable[[Expr], Expr]:
+        return ending.bind(k)[1]
+
+    def add(total: Expr, value: Expr) -> Expr:
+        return total + value
+
+    return accumulated(name, (x, y), ending.start, add, finish, (), cost)
 
 
 class _Writer:

@@ -39,6 +39,8 @@ _Known = Mapping[Var, Expr]
 
 def specialise(candidate: Candidate) -> Candidate:
     """The same work by a kernel that needs no argument array."""
+    if candidate.finish is not None:
+        candidate = replace(candidate, finish=specialise(candidate.finish))
     func = candidate.func
     if func is None or not func.args:
         return candidate

@@ -11,6 +11,7 @@ from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.package.memory import Held, StageFacts
 from pybuild.plan.plan import Plan
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
@@ -39,10 +40,13 @@ class Ram:
 
 @dataclass(frozen=True)
 class Flash:
-    """Units  bytes; tables: steps, arguments, descriptions; kernels not counted."""
+    """Units  bytes; tables: steps, arguments, descriptions, and of these `stages` for
+    what advances together; kernels not counted.
+    """
 
     weights: int
     tables: int
+    stages: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ class Report:
     cpu        with its features, what an object was compiled for; C: ""
     devices    (): the CPU does it all
     regions    (): each device has one, as large as it needs
+    tensors    where each is; stages: what is computed together
     """
 
     name: str
@@ -156,6 +161,8 @@ class Report:
     features: str = ""
     devices: tuple[Device, ...] = ()
     regions: tuple[RegionUse, ...] = ()
+    tensors: tuple[Held, ...] = ()
+    stages: tuple[StageFacts, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from pybuild.graph import Graph, Node
+from pybuild.graph import Node
 from pybuild.kernels.candidate import Candidate
 from pybuild.plan.lockstep import PUSH, Work, can_join, join
 from pybuild.plan.memory import round_up
@@ -50,7 +50,6 @@ class Cuts:
 
     def __init__(
         self,
-        graph: Graph,
         nodes: Sequence[tuple[Node, Sequence[Candidate]]],
         views: Views,
         groups: Sequence[Block],
@@ -203,7 +202,7 @@ class Cuts:
         while low + 4 < high:
             middle = (low + high) // 8 * 4
             cost, cuts = self.best(middle)
-            if cost <= most_cost:
+            if cuts and cost <= most_cost:
                 high, found = middle, cuts
             else:
                 low = middle
@@ -226,6 +225,8 @@ def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
         return []
     able = [c for c in options if can_join(c)]
     bands = max((c.bands for c in able), default=0)
+    if any(c.in_place and c.bands == bands for c in able):
+        able = [c for c in able if c.in_place]
     found: list[Candidate] = []
     for option in sorted(able, key=lambda c: (c.cost, c.scratch)):
         less = not found or option.scratch < found[-1].scratch

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
+from pybuild.plan.choice import chosen_rows
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.given import given_storage
 from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
+from pybuild.plan.places import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.push import arrange_fed
 from pybuild.plan.regions import (
     BLOCK_ALIGN,
@@ -25,7 +27,7 @@ from pybuild.plan.regions import (
 )
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
 from pybuild.plan.specs import RegionSpec
-from pybuild.plan.stages import COUNTERS, Arrangement, Stage, arrange
+from pybuild.plan.stages import COUNTERS, Arrangement, Search, Stage
 from pybuild.plan.storage import (
     Block,
     Views,
@@ -37,28 +39,8 @@ from pybuild.plan.traffic import moved_in
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
-ARENA = ""  # the buffer of what is in no input and no output
-
-# times the instructions of the fastest plan
-_MOST_COST = 1.05
 
 Choose = Callable[[Node, Graph], list[Candidate]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a tensor's first byte is.
-
-    buffer  ARENA, or the name of the input or output whose memory it is in
-    at      bytes from the start of that buffer
-    home    bytes from the start of the arena (of the buffer's own home, too)
-    region  the arena that the home is in; -1: it has no home
-    """
-
-    buffer: str
-    at: int
-    home: int
-    region: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,6 +80,7 @@ class Plan:
     rings     of tensors that are not held whole
     pushed    inputs that come in rows
     counters  where the bands of steps in lock step are counted
+    owners    whose memory a group of views has, by its root
     copied    nodes that only move bytes, which a view could not replace
     """
 
@@ -114,6 +97,7 @@ class Plan:
     rings: Mapping[str, Ring] = field(default_factory=dict)
     counters: int = 0
     pushed: frozenset[str] = frozenset()
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def arena_bytes(self) -> int:
@@ -163,21 +147,32 @@ def make_plan(
         for node in graph.nodes
         if node.output not in views.dropped
     ]
+
+    def made(found: Arrangement, limit: Limits) -> Plan:
+        given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed))
+        return _placed(graph, views, *_unpacked(found, compress, specs), given)
+
     if pushed:
-        found = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
-    elif rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
-        found = arrange(graph, options, views, keep_inputs, lazy, _MOST_COST)
-    else:
-        chosen = [(node, _best(offers)) for node, offers in options]
-        held = given_storage if graph.storage else lifetimes
-        found = Arrangement(
-            tuple(chosen),
-            (),
-            held(graph, chosen, views, keep_inputs, lazy),
-            scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
-        )
-    given = _Given(ram_limit, tuple(lazy), tuple(specs), frozenset(pushed))
-    return _placed(graph, views, *_unpacked(found, compress, specs), given)
+        fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
+        return made(fed, ram_limit)
+    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
+        search = Search(graph, options, views, keep_inputs, lazy)
+        return chosen_rows(search, ram_limit, made)
+    chosen = [(node, _best(offers)) for node, offers in options]
+    held = given_storage if graph.storage else lifetimes
+    found = Arrangement(
+        tuple(chosen),
+        (),
+        held(graph, chosen, views, keep_inputs, lazy),
+        scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
+    )
+    return made(found, ram_limit)
+
+
+def placed(search: Search, found: Arrangement) -> Plan:
+    """The plan of some stages, without wishes."""
+    given = _Given(None, tuple(search.lazy), (), frozenset())
+    return _placed(search.graph, search.views, found, (), given)
 
 
 @dataclass(frozen=True)
@@ -232,7 +227,7 @@ def _placed(
     check_limits(graph, regions, given.ram_limit)
     chosen, unpacks = keep_placed(found.steps, unpacks, spots)
     found = replace(found, steps=tuple(chosen))
-    places = _places(graph, views, found, spots, given.pushed)
+    places = place_tensors(graph, views, found, spots, given.pushed)
     for unpack in unpacks:
         spot = spots[unpack.place]
         places[unpack.place] = Place(ARENA, spot.at, spot.at, spot.region)
@@ -252,8 +247,9 @@ def _placed(
         pushed=given.pushed,
         unpacks=tuple(unpacks),
         stages=stages,
-        rings=_by_tensor(graph, views, found),
+        rings=by_tensor(graph, views, found),
         counters=spots[COUNTERS].at if COUNTERS in spots else 0,
+        owners=found.storage.block_of,
     )
 
 
@@ -279,16 +275,6 @@ def _steps(
             steps.append(Step(node, candidate, *where))
         made.append(Stage(first, len(steps), stage.links))
     return steps, tuple(made)
-
-
-def _by_tensor(graph: Graph, views: Views, found: Arrangement) -> dict[str, Ring]:
-    """The rings, by all names that a tensor has."""
-    rings = dict(found.rings)
-    for name in graph.tensors:
-        root = views.of(name).root
-        if root in rings:
-            rings[name] = rings[root]
-    return rings
 
 
 def with_waits(
@@ -342,7 +328,7 @@ def _memory(region: int) -> str:
 
 
 def _best(offers: Sequence[Candidate]) -> Candidate:
-    return min(offers, key=lambda c: c.cost)
+    return min((c for c in offers if c.finish is None), key=lambda c: c.cost)
 
 
 def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
@@ -350,39 +336,3 @@ def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
     scratch = {scratch_of(node): node.device for node in graph.nodes}
     homes = {slot.home: slot.device for slot in slots}
     return {**graph.locations(), **scratch, **homes}
-
-
-def _places(
-    graph: Graph,
-    views: Views,
-    found: Arrangement,
-    spots: Mapping[str, Spot],
-    pushed: Collection[str],
-) -> dict[str, Place]:
-    storage = found.storage
-    named: dict[str, str] = {}
-    for name in (*graph.outputs, *graph.inputs):
-        if name not in pushed:
-            named[views.of(name).root] = name
-    places = {}
-    for name in graph.tensors:
-        view = views.of(name)
-        if name in graph.constants:
-            continue
-        if view.root not in storage.block_of:
-            if view.root in named:
-                places[name] = Place(named[view.root], view.at, view.at, -1)
-            continue
-        spot = spots[storage.block_of[view.root]]
-        home = spot.at + view.at
-        buffer = named.get(view.root, ARENA)
-        at = home if buffer == ARENA else view.at
-        places[name] = Place(buffer, at, home, spot.region)
-    whole = dict(places)
-    for name, ring in _by_tensor(graph, views, found).items():
-        base = whole.get(ring.home)
-        if base is None:
-            spot = spots[ring.home]
-            base = Place(ARENA, spot.at, spot.at, spot.region)
-        places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
-    return places

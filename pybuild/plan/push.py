@@ -13,7 +13,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.lockstep import PUSH
-from pybuild.plan.stages import Arrangement, arrange
+from pybuild.plan.stages import Arrangement, Search
 from pybuild.plan.storage import Views
 
 OPTION = "--push"
@@ -36,7 +36,7 @@ def arrange_fed(
     fed = [*_feeds(graph, nodes, views, pushed), *nodes]
     others = tuple(name for name in graph.inputs if name not in pushed)
     inside = replace(graph, inputs=others)
-    return arrange(inside, fed, views, keep_inputs, lazy, _MOST_COST)
+    return Search(inside, fed, views, keep_inputs, lazy).least(_MOST_COST)
 
 
 def _feeds(

@@ -5,6 +5,7 @@ Knows blocks and rings, no addresses.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -44,40 +45,51 @@ class Arrangement:
     scratch: tuple[str, ...] = ()
 
 
-def arrange(
-    graph: Graph,
-    nodes: Nodes,
-    views: Views,
-    keep_inputs: bool,
-    lazy: Collection[str],
-    most_cost: float,
-) -> Arrangement:
-    """The stages that need the fewest bytes.
+@dataclass(frozen=True)
+class Search:
+    """All that the stages of a graph are chosen from.
 
-    most_cost  instructions, as a multiple of those of the fastest stages
+    lazy  inputs and outputs that get no memory
     """
-    chosen = [(node, options[0]) for node, options in nodes]
-    fixed = frozenset(views.of(name).root for name in lazy)
-    held = [g for g in groups(graph, chosen, views, keep_inputs) if g.name not in fixed]
-    cuts = Cuts(graph, nodes, views, held, fixed)
-    most = sum(g.bytes + 4 for g in held) + max(
-        (c.scratch for _, options in nodes for c in options), default=0
-    )
-    fastest = cuts.best(most)[0]
-    _, found = cuts.least(fastest * most_cost, most)
-    return arranged(graph, nodes, cuts, found, views, keep_inputs, lazy)
+
+    graph: Graph
+    nodes: Nodes
+    views: Views
+    keep_inputs: bool
+    lazy: Collection[str]
+
+    @functools.cached_property
+    def cuts(self) -> Cuts:
+        chosen = [(node, options[0]) for node, options in self.nodes]
+        fixed = frozenset(self.views.of(name).root for name in self.lazy)
+        held = groups(self.graph, chosen, self.views, self.keep_inputs)
+        mine = [group for group in held if group.name not in fixed]
+        return Cuts(self.nodes, self.views, mine, fixed)
+
+    @functools.cached_property
+    def most(self) -> int:
+        """Bytes that are enough for any stages."""
+        scratch = max((c.scratch for _, o in self.nodes for c in o), default=0)
+        return sum(g.bytes + 4 for g in self.cuts.groups.values()) + scratch
+
+    def least(self, most_cost: float) -> Arrangement:
+        """The stages that need the fewest bytes.
+
+        most_cost  instructions, as a multiple of those of the fastest stages
+        """
+        fastest = self.cuts.best(self.most)[0]
+        return _arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
+
+    def fastest(self, limit: int) -> tuple[float, Arrangement] | None:
+        """The fastest stages in which at most `limit` bytes are alive, and their
+        instructions, as estimated; None: there are none."""
+        cost, found = self.cuts.best(limit)
+        return (cost, _arranged(self, found)) if cost < float("inf") else None
 
 
-def arranged(
-    graph: Graph,
-    nodes: Nodes,
-    cuts: Cuts,
-    found: Sequence[Cut],
-    views: Views,
-    keep_inputs: bool,
-    lazy: Collection[str],
-) -> Arrangement:
+def _arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
     """The blocks of chosen stages."""
+    nodes, views, cuts = search.nodes, search.views, search.cuts
     steps: list[Work] = []
     stages: list[Stage] = []
     joined: list[Lockstep | None] = []
@@ -95,8 +107,8 @@ def arranged(
         stages.append(Stage(first, len(steps), together.links if together else ()))
     rings = {r: ring for j in joined if j for r, ring in j.rings.items()}
     storage = staged(
-        graph, steps, [range(s.first, s.end) for s in stages], views, keep_inputs,
-        (*lazy, *rings),
+        search.graph, steps, [range(s.first, s.end) for s in stages], views,
+        search.keep_inputs, (*search.lazy, *rings),
     )  # fmt: skip
     scratch, names = _scratch(steps, stages)
     blocks = [

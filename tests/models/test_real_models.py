@@ -25,6 +25,7 @@ from tests.real_models import (
     FLOATS,
     HYBRID,
     NETWORKS,
+    ROW_ARENAS,
     TFLITE,
     kind_of_reference,
     stem,
@@ -142,6 +143,8 @@ def test_tflm_rounds_twice() -> None:
 def test_arenas_reach_their_bound(network: str) -> None:
     ram = built(model_path(f"{network}_int8.tflite")).report.ram
     assert ram.arena == ram.lower_bound == ARENAS[network]
+    ram = built(model_path(f"{network}_int8.tflite"), plan="rows").report.ram
+    assert ram.arena == ram.lower_bound == ROW_ARENAS[network]
 
 
 @pytest.mark.parametrize("name", FILES)

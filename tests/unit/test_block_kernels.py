@@ -39,6 +39,8 @@ def _jobs() -> list[tuple[str, Job]]:
     for one in _layers():
         for target in SCALAR:
             for offer in candidates(one.node, one.graph, TARGETS[target]):
+                if offer.finish is not None:  # a step of two: test_rows
+                    continue
                 assert offer.func is not None
                 name = offer.func.name
                 if "block" in name and name not in jobs:

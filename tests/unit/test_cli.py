@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -116,7 +118,7 @@ def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
     assert code == 0
     assert list(facts)[:6] == ["name", "ram", "flash", "macs", "inputs", "outputs"]
     assert list(facts["ram"]) == ["arena", "instance", "lower_bound", "unpacked"]
-    assert list(facts["flash"]) == ["weights", "tables"]
+    assert list(facts["flash"]) == ["weights", "tables", "stages"]
     assert list(facts["layers"][0]) == ["name", "op", "macs", "out_bytes"]
     assert json.loads((out / "report.json").read_text()) == facts
     made = tree(out)
@@ -206,6 +208,35 @@ def test_ram_limit_is_3_and_writes_nothing(tmp_path: Path, capsys: Capture) -> N
     assert "alive at the peak" in facts["error"][0]["what"]
     assert "alive at the peak" in err
     assert not out.exists()
+
+
+def test_a_limit_gets_the_fastest_plan_that_fits(capsys: Capture) -> None:
+    rows = ("inspect", INT8, "--plan", "rows")
+    _, whole, _ = crt(capsys, "inspect", INT8)
+    _, least, _ = crt(capsys, *rows)
+    assert least["ram"]["arena"] < whole["ram"]["arena"]
+    assert {row["how"] for row in least["tensors"]} >= {"ring", "whole"}
+    assert max(stage["steps"] for stage in least["stages"]) > 1
+    limit = str(whole["ram"]["arena"])
+    _, fits, _ = crt(capsys, *rows, "--ram-limit", limit)
+    assert fits["ram"]["arena"] == whole["ram"]["arena"]
+    assert all(stage["steps"] == 1 for stage in fits["stages"])
+    code, facts, _ = crt(capsys, *rows, "--ram-limit", "300")
+    assert code == 3 and "alive at the peak" in facts["error"][0]["what"]
+
+
+def test_ram_curve_is_printed_and_drawn(tmp_path: Path, capsys: Capture) -> None:
+    drawing = tmp_path / "curve.svg"
+    code, facts, _ = crt(capsys, "inspect", INT8, "--ram-curve", str(drawing))
+    points = facts["ram_curve"]
+    assert code == 0 and len(points) > 1
+    assert points[0]["ram"] <= facts["ram"]["arena"] + facts["ram"]["instance"]
+    assert all(a["ram"] < b["ram"] for a, b in pairwise(points))
+    assert all(a["instructions"] >= b["instructions"] for a, b in pairwise(points))
+    assert drawing.read_text().count("<circle") == len(points)
+    assert ElementTree.parse(drawing).getroot().tag.endswith("svg")
+    assert main(["inspect", INT8, "--ram-curve"]) == 0
+    assert f"{points[0]['ram']:,}" in capsys.readouterr().out
 
 
 def test_keep_costs_at_least_as_much(capsys: Capture) -> None:

@@ -60,7 +60,7 @@ def apart() -> Iterator[list[tuple[int, int]]]:
     gaps: list[tuple[int, int]] = []
 
     def place(
-        blocks: Sequence[Block], devices: Mapping[str, int]
+        blocks: Sequence[Block], devices: Mapping[str, int], wishes: object = None
     ) -> tuple[tuple[Region, ...], dict[str, Spot]]:
         gaps.clear()
         at, spots = 0, {}

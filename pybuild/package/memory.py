@@ -1,0 +1,75 @@
+"""Where each tensor of a plan is, for people: whole, a ring, over another, a view.
+
+Values only; the plan has decided them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.plan.plan import Plan
+from pybuild.plan.storage import find_views
+
+
+@dataclass(frozen=True)
+class Held:
+    """How the plan holds a tensor.
+
+    how    "whole"; "ring" of `rows` rows; "in place": over `of`, row by row if it has
+           rows; "view": bytes of `of`; "none": where the user binds it
+    bytes  of memory that is its own
+    """
+
+    tensor: str
+    how: str
+    bytes: int
+    rows: int = 0
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """Layers that one stage computes, in lock step if there are several."""
+
+    steps: int
+    layers: tuple[str, ...]
+
+
+def held(plan: Plan) -> tuple[Held, ...]:
+    """Every tensor that is computed or given."""
+    graph, views = plan.graph, find_views(plan.graph)
+    found = []
+    for name, tensor in graph.tensors.items():
+        if name in graph.constants or name not in plan.places:
+            continue
+        root, ring = views.of(name).root, plan.rings.get(name)
+        owner = plan.owners.get(root, root)
+        if root != name:
+            row = Held(name, "view", 0, of=root)
+        elif ring is not None and ring.home != name:
+            row = Held(name, "in place", 0, ring.rows, ring.home)
+        elif ring is not None:
+            row = Held(name, "ring", ring.rows * ring.pitch, ring.rows)
+        elif plan.places[name].region < 0:
+            row = Held(name, "none", 0)
+        elif owner != name:
+            row = Held(name, "in place", 0, of=owner)
+        else:
+            row = Held(name, "whole", tensor.bytes)
+        found.append(row)
+    return tuple(found)
+
+
+def stages(plan: Plan) -> tuple[StageFacts, ...]:
+    """The stages in their order."""
+    return tuple(
+        StageFacts(
+            stage.end - stage.first,
+            tuple(
+                step.node.name
+                for step in plan.steps[stage.first : stage.end]
+                if step.is_layer
+            ),
+        )
+        for stage in plan.stages
+    )

@@ -1,0 +1,64 @@
+"""Which of the plans that a graph could have: the smallest at a fair price, the fastest
+that fits, or all that no other beats. Knows plans by their bytes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pybuild.graph import Graph
+from pybuild.plan.regions import Limits
+from pybuild.plan.stages import Arrangement, Search
+
+if TYPE_CHECKING:
+    from pybuild.plan.plan import Plan
+
+# times the instructions of the fastest plan that saving bytes may cost; where no row
+# has as many pixels as are narrow, kernels by rows have little to share
+_MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
+_NARROW = 8
+
+
+def chosen_rows(
+    search: Search, ram_limit: Limits, made: Callable[[Arrangement, Limits], Plan]
+) -> Plan:
+    """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
+    that keeps it.
+
+    Errors  of `made`, where no plan keeps the limit
+    """
+    limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
+    if limit is None:
+        return made(search.least(_fair_cost(search.graph)), ram_limit)
+    room = min(limit, search.most)
+    while (found := search.fastest(room)) is not None:
+        plan = made(found[1], None)
+        if plan.arena_bytes <= limit:
+            return made(found[1], ram_limit)
+        room -= max(plan.arena_bytes - limit, 4)
+    return made(search.least(float("inf")), ram_limit)
+
+
+def _fair_cost(graph: Graph) -> float:
+    shapes = (graph.tensor(name).shape for n in graph.nodes for name in n.outputs)
+    narrow = all(len(shape) != 4 or shape[2] < _NARROW for shape in shapes)
+    return _MOST_COST_NARROW if narrow else _MOST_COST
+
+
+def ram_curve(
+    search: Search, made: Callable[[Search, Arrangement], Plan]
+) -> list[tuple[int, float]]:
+    """(bytes of arena, instructions as estimated) of plans that no other beats in both,
+    the smallest first."""
+    points: list[tuple[int, float]] = []
+    room = search.most
+    while (found := search.fastest(room)) is not None:
+        cost, stages = found
+        plan = made(search, stages)
+        while points and points[-1][0] >= plan.arena_bytes and points[-1][1] >= cost:
+            points.pop()
+        if not points or plan.arena_bytes < points[-1][0]:
+            points.append((plan.arena_bytes, cost))
+        room = min(room, plan.lower_bound) - 4
+    return points[::-1]
