@@ -31,4 +31,18 @@ PUSHED = (
         "if self.nodes[end - 1][0].op == 'none':",
         "tests/unit/test_push.py",
     ),
+    (
+        "a board's memory that ends within a page",
+        "pybuild/run/board/unicorn.py",
+        "if at + size > end and not self.outside:",
+        "if at > end and not self.outside:",
+        "tests/boards/test_pushed_rows.py",
+    ),
+    (
+        "rows of other inputs of a bench",
+        "pybuild/run/record.py",
+        "        net.push_rows(name, inputs[name])\n",
+        "        net.push_rows(name, inputs[name][:, :1])\n",
+        "tests/unit/test_cli.py",
+    ),
 )

@@ -4,34 +4,52 @@ bit by bit what this machine gives."""
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pybuild
+from pybuild.library import Library
 from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import firmware_of, pack_inputs
+from pybuild.run.board.device import Device, firmware_of, pack_inputs
 from pybuild.run.board.simulator import FAULT
 from pybuild.run.samples import example_inputs
 from pybuild.targets.board import Memory
 from tests.boards.devices import device
 from tests.conftest import model_path
+from tests.toolchains import ROOT
 
 RAM = 32 * 1024
+DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
+
+
+def with_32_kilobytes(path: Path) -> tuple[Device, Library]:
+    board = device("mps2-an386", simulator="unicorn")
+    small = dataclasses.replace(
+        board.board, ram=Memory(board.board.ram.origin, RAM), memories={}
+    )
+    model = pybuild.load(path)
+    made = model.build(target="cortex-m4", push=model.graph.inputs)
+    return dataclasses.replace(board, board=small), made
+
+
+def needs_every_byte(board: Device, made: Library) -> None:
+    """Where the RAM ends a byte earlier, the first access there stops the program."""
+    firmware, ram = firmware_of(board, made), board.board.ram
+    less = dataclasses.replace(board.board, ram=Memory(ram.origin, ram.size - 1))
+    inputs = {"crt.in": pack_inputs(made.plan, [example_inputs(made.plan.graph)])}
+    outcome = board.simulator.run(dataclasses.replace(firmware, board=less), inputs)
+    assert outcome.code == FAULT
+    assert f"access of 0x{ram.origin + ram.size - 1:08X} at 0x" in outcome.said
+
+
+def test_a_byte_outside_stops_a_program() -> None:
+    needs_every_byte(*with_32_kilobytes(DIGITS))
 
 
 def test_vww_runs_in_32_kilobytes() -> None:
-    """Stack and runtime too; with a page less, the first access there stops it."""
+    """Stack and runtime too; one byte less stops it with the byte's address."""
     path = model_path("vww_int8.tflite")
-    board = device("mps2-an386", simulator="unicorn")
-    origin = board.board.ram.origin
-    small = dataclasses.replace(board.board, ram=Memory(origin, RAM), memories={})
-    board = dataclasses.replace(board, board=small)
-    model = pybuild.load(path)
-    made = model.build(target="cortex-m4", push=model.graph.inputs)
+    board, made = with_32_kilobytes(path)
     done = check_on_board(board, made, path, count=2)
     (tally,) = done.result.backends.values()
     assert done.result.ok and tally.elements > 0
-    firmware = firmware_of(board, made)
-    less = dataclasses.replace(small, ram=Memory(origin, RAM - 4096))
-    short = dataclasses.replace(firmware, board=less)
-    inputs = {"crt.in": pack_inputs(made.plan, [example_inputs(made.plan.graph)])}
-    outcome = board.simulator.run(short, inputs)
-    assert outcome.code == FAULT and "at 0x" in outcome.said
+    needs_every_byte(board, made)

@@ -278,6 +278,30 @@ def test_bench(capsys: Capture) -> None:
     assert all(x["seconds"] > 0 for x in facts["layers"])
 
 
+def test_rows_are_pushed_by_run_debug_and_bench(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """On the plan that holds no whole input: the bits of the one that does."""
+    given = tmp_path / "in.npz"
+    np.savez(given, image=np.arange(-32, 32, dtype=np.int8).reshape(1, 8, 8, 1))
+    facts = {}
+    for verb, *words in (["run"], ["debug", "--ref", "litert"], ["bench"]):
+        words += ["--input", str(given)] if verb != "bench" else ["--runs", "3"]
+        codes = []
+        for push in ([], ["--push", "image"]):
+            code, facts[verb, bool(push)], _ = crt(capsys, verb, INT8, *words, *push)
+            codes.append(code)
+        assert codes == [0, 0]
+    for verb in ("run", "debug"):
+        whole, pushed = facts[verb, False], facts[verb, True]
+        assert {**pushed, "seconds": 0} == {**whole, "seconds": 0}
+    whole, pushed = facts["bench", False], facts["bench", True]
+    assert pushed["seconds"]["min"] > 0
+    assert all(row["seconds"] > 0 for row in pushed["layers"])
+    names = [[row["name"] for row in one["layers"]] for one in (whole, pushed)]
+    assert names[0] == names[1]
+
+
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     command = f"{sys.executable} -m pybuild.cli inspect {INT8} --json"
     done = subprocess.run(

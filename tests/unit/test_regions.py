@@ -258,6 +258,19 @@ def test_an_input_may_be_in_any_region(tmp_path: Path) -> None:
             np.testing.assert_array_equal(net.get_output("scores"), want)
 
 
+def test_scratch_and_hot_weights_are_handed_over_from_their_region() -> None:
+    """Little fits in the first one; the second has the rest."""
+    regions = ["tiny=16:fast", "near=64K:plain+weights"]
+    made = pybuild.load(DIGITS).build(target="cortex-m4", regions=regions)
+    assert [r.name for r in made.plan.regions if r.bytes] == ["tiny", "near"]
+    own = [s.scratch_region for s in made.plan.steps if s.candidate.scratch]
+    seen = [o.buffer for o in made.tables.operands if o.comment == "scratch"]
+    assert seen == own and 1 in own
+    copied = {name for name in made.plan.places if name.endswith("(copied)")}
+    hot = [o.buffer for o in made.tables.operands if o.comment in copied]
+    assert copied and set(hot) == {1}
+
+
 def test_unused_regions_are_no_part_of_the_memory() -> None:
     made = pybuild.load(DIGITS).build(name="d", regions=["spare=4", "sram=64K"])
     header = made.sources()["d.h"]

@@ -22,9 +22,10 @@ from pybuild.run.board.count import (
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.semihost import Semihost
 from pybuild.run.board.simulator import FAULT, TIMEOUT, Files, Outcome
-from pybuild.targets.board import Board
+from pybuild.targets.board import Board, Memory
 
 PAGE = 0x1000
+WIDEST = 16  # bytes of one access
 NOWHERE = 0xFFFFFFFE  # an address that no program reaches
 SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
 _MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
@@ -74,7 +75,11 @@ class Machine:
         self.uc = self._processor()
         self._map_memories()
         self.host = Semihost(files, self._read, self._write)
+        self.outside = ""  # the access that no memory of the board has
         self.uc.hook_add(unicorn.UC_HOOK_INTR, self._interrupted)
+        self.uc.hook_add(unicorn.UC_HOOK_MEM_UNMAPPED, self._unmapped)
+        for memory in (self.board.flash, *self._rams()):
+            self._end_at(memory)
 
     def _processor(self) -> Any:
         unicorn = self.unicorn
@@ -90,9 +95,35 @@ class Machine:
         uc.ctl_set_cpu_model(model)
         return uc
 
+    def _rams(self) -> tuple[Memory, ...]:
+        return self.board.ram, *self.board.memories.values()
+
+    def _end_at(self, memory: Memory) -> None:
+        """To the byte: an engine's memory is whole pages."""
+        end = memory.origin + memory.size
+        if memory.size % PAGE == 0:
+            return
+
+        def touched(
+            uc: Any, access: int, at: int, size: int, value: int, user: object
+        ) -> None:
+            if at + size > end and not self.outside:
+                self.outside = f"access of 0x{max(at, end):08X} at {self._place()}"
+                uc.emu_stop()
+
+        kinds = self.unicorn.UC_HOOK_MEM_READ | self.unicorn.UC_HOOK_MEM_WRITE
+        last = memory.origin + -(-memory.size // PAGE) * PAGE - 1
+        self.uc.hook_add(kinds, touched, None, end - WIDEST + 1, last)
+
+    def _unmapped(
+        self, uc: Any, access: int, at: int, size: int, value: int, user: object
+    ) -> bool:
+        self.outside = self.outside or f"access of 0x{at:08X} at {self._place()}"
+        return False
+
     def _map_memories(self) -> None:
         board, uc = self.board, self.uc
-        for memory in (board.flash, board.ram, *board.memories.values()):
+        for memory in (board.flash, *self._rams()):
             uc.mem_map(memory.origin, -(-memory.size // PAGE) * PAGE)
         for segment in self.firmware.elf.segments:
             uc.mem_write(segment.address, segment.data)
@@ -166,7 +197,8 @@ class Machine:
                 if not self.is_arm and self._called(self.uc):
                     start = None if self.host.code is not None else self._pc()
                 else:
-                    fault = f"{error} at {self._place()}"
+                    fault = self.outside or f"{error} at {self._place()}"
+        fault = fault or self.outside
         if fault:
             return FAULT, fault
         if self.host.code is None:
