@@ -233,6 +233,23 @@ def test_what_is_no_usual_number(kind: str) -> None:
         _compare(net.get_output(name), expected[name], name)
 
 
+def test_float16_is_the_nearest_and_even_of_two() -> None:
+    """Halfway between neighbours, and next to it, bit for bit as numpy has it."""
+    steps = np.arange(0, 0x7BFF, 31, np.uint16)  # odd and even ones, subnormal too
+    low, high = (s.view(np.float16).astype(np.float32) for s in (steps, steps + 1))
+    ties = (low + high) / 2  # exact in float32
+    near = [np.nextafter(ties, np.float32(to)) for to in (-np.inf, np.inf)]
+    half = np.concatenate([ties, *near])
+    values = np.concatenate([half, -half]).astype(np.float32)
+    one = One("ties")
+    one.add("map", [(DType.FLOAT32, values.shape, None)], dict(fn="cast", to="float16"))
+    library = Model("t.toml", one.graph(), "onnx", "0" * 64).build(None, name="ties")
+    net = library.host("llvm")
+    net.run(**dict.fromkeys(one.bounds, values))
+    found = net.get_output("y0").view(np.uint16)
+    np.testing.assert_array_equal(found, values.astype(np.float16).view(np.uint16))
+
+
 def test_every_operator_and_function_has_a_case() -> None:
     assert EXPRESSIONS.keys() == FUNCTIONS.keys()
     assert OPERATORS.keys() == KERNELS.keys() == SIGNATURES.keys()
