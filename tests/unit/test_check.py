@@ -45,6 +45,8 @@ class Net:
     graph: Graph
     fault: Fault
     closed: bool = False
+    inputs: tuple[()] = ()  # none is lazy
+    results: tuple[()] = ()
 
     def run(self, **inputs: Array) -> None:
         self.values = interpret(self.graph, inputs)
