@@ -84,7 +84,7 @@ def test_the_commands_of_the_page(
     assert "from begin to end; stack of the second" in capsys.readouterr().out
 
 
-ZIG = pytest.param("zig", marks=pytest.mark.slow)
+ZIG = pytest.param("zig", marks=pytest.mark.sweep)
 
 
 @pytest.mark.parametrize("chain", ["gcc", ZIG])
