@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -205,7 +206,8 @@ def test_the_example(tmp_path: Path) -> None:
     lines = re.findall(r"^\$ (.*)", page.replace("\\\n", ""), re.M)
     scripts = [str(Path(sys.executable).parent), os.environ["PATH"]]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": os.pathsep.join(scripts)}
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("two_cores", "digits"):
+        shutil.copytree(ROOT / "examples" / name, tmp_path / "examples" / name)
     starts = {"crt": ["pybuild.cli"], "meson": ["mesonbuild.mesonmain"]}
     said = ""
     for line in lines:
