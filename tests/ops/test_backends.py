@@ -57,7 +57,7 @@ def test_llvm(case: Case, rounding: str, target: str) -> None:
     ("which", "compiler"),
     [
         ("suite", "gcc"),
-        ("suite", "clang"),
+        pytest.param("suite", "clang", marks=pytest.mark.sweep),
         ("dsp_suite", "gcc"),
         pytest.param("dsp_suite", "clang", marks=pytest.mark.sweep),
     ],
