@@ -117,7 +117,7 @@ def test_calls() -> None:
 
 
 OPERATOR_NAMES = ", ".join(sorted(OPERATORS.keys() - {"call"}))
-TYPES = "bool, int8, uint8, int16, int32, int64, float32"
+TYPES = ", ".join(kind.value for kind in DType)
 ADD = pybuild.function("f", op="add")
 LOOP = pybuild.function("f", loop=elementwise("sum", "+"), arguments=[4])
 Make = Callable[[Any, Tensor], object]
@@ -179,8 +179,8 @@ MISTAKES: list[tuple[Make, str]] = [
     (lambda b, x: b.input("y", [1], "int8", quant=3), "input 'y': 3 is no quantisation "
      "of it: 'int' object is not subscriptable. Hint: give (scale, zero_point), or a "
      "pybuild.graph.Quant"),
-    (lambda b, x: b.parameter("w", [0.5]), "parameter 'w': the type 'float64' is not "
-     f"supported. Hint: one of {TYPES}"),
+    (lambda b, x: b.parameter("w", [0.5j]), "parameter 'w': the type 'complex128' is "
+     f"not supported. Hint: one of {TYPES}"),
     (lambda b, x: b.constant("x", np.zeros(1, F)), "constant 'x': another tensor has "
      "this name"),
     (lambda b, x: (b.output(x, "y"), b.output(x, "y")),
