@@ -166,15 +166,18 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
-        plain = asdict(self)
-        for key, value in plain.items():
-            if isinstance(value, tuple):
-                plain[key] = list(value)
-        for boundary in (*plain["inputs"], *plain["outputs"]):
-            boundary["shape"] = list(boundary["shape"])
-        for region in plain["regions"]:
-            region["holds"] = list(region["holds"])
+        plain: dict[str, Any] = _listed(asdict(self))
         return plain
+
+
+def _listed(value: Any) -> Any:
+    """With lists for tuples, as JSON has them."""
+    match value:
+        case dict():
+            return {key: _listed(each) for key, each in value.items()}
+        case tuple() | list():
+            return [_listed(each) for each in value]
+    return value
 
 
 def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:
