@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from pybuild.emit.tables import LAZY
 from pybuild.run.devices import aligned
 from pybuild.run.native import Net
-
-_LAZY = 2  # CRT_TENSOR_LAZY
 
 
 def lend(net: Net) -> Net:
@@ -13,7 +12,7 @@ def lend(net: Net) -> Net:
     binds = [(net.bind_input, t) for t in net.inputs]
     binds += [(net.bind_output, t) for t in net.results]
     for slot, (bind, tensor) in enumerate(binds):
-        if net.flags(slot) & _LAZY and slot not in net.pushed.rows:
+        if net.flags(slot) & LAZY and slot not in net.pushed.rows:
             memory = aligned(tensor.bytes)[: tensor.bytes]
             index = slot if slot < len(net.inputs) else slot - len(net.inputs)
             bind(index, memory.view(tensor.dtype.numpy).reshape(tensor.shape))
