@@ -17,6 +17,8 @@ from pybuild.graph import Graph, Node
 from pybuild.ops.map import NUMBERS
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 
+_ROWS = "the rows of the first must be as long as the columns of the second"
+
 
 def _one_type(node: Node, graph: Graph) -> DType:
     a, b = operand(node, graph, 0), operand(node, graph, 1)
@@ -29,13 +31,13 @@ def infer_matmul(node: Node, graph: Graph) -> Types:
     """Shapes  a[A.., M, K]  b[B.., K, N]  y[A and B broadcast.., M, N]"""
     a, b = operand(node, graph, 0), operand(node, graph, 1)
     dtype = _one_type(node, graph)
-    text = f"{list(a.shape)} by {list(b.shape)}"
+    text = f"{list(a.shape)} cannot be multiplied by {list(b.shape)}"
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
-        raise invalid(node, graph, text)
+        raise invalid(node, graph, text, _ROWS)
     try:
         outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
-        raise invalid(node, graph, text) from None
+        raise invalid(node, graph, text, _ROWS) from None
     return (((*outer, a.shape[-2], b.shape[-1]), dtype),)
 
 

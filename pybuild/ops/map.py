@@ -23,6 +23,7 @@ INTEGERS = tuple(
 FLOATS = (DType.FLOAT32, DType.FLOAT64, *HALVES)
 NUMBERS = (*INTEGERS, *FLOATS)
 ANY = (*NUMBERS, DType.BOOL)
+_SIZES = "each size must be 1 or that of the others, counted from the last"
 LOGICAL = (DType.BOOL,)
 
 
@@ -197,12 +198,14 @@ def infer(node: Node, graph: Graph) -> Types:
         raise invalid(node, graph, f"'{node.attrs['fn']}' of {names}")
     if found.mixed and inputs[0].dtype is not DType.BOOL:
         raise invalid(node, graph, f"'{inputs[0].name}' is not bool")
-    shapes = [x.shape for x in inputs] + [tuple(node.attrs.get("shape", ()))]
+    shapes = [x.shape for x in inputs]
+    if "shape" in node.attrs:
+        shapes.append(tuple(node.attrs["shape"]))
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         text = " and ".join(str(list(s)) for s in shapes)
-        raise invalid(node, graph, f"{text} do not broadcast") from None
+        raise invalid(node, graph, f"{text} do not broadcast", _SIZES) from None
     if node.attrs["fn"] == "bits":
         _same_bits(node, graph, own[-1].dtype)
     return ((tuple(shape), _result(node, found, own[-1].dtype)),)

@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.frontends.tvm_graphs import call, duplex, graph, null
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
 FLOAT = TensorProto.FLOAT
@@ -99,6 +100,52 @@ def unknown_operators(folder: Path) -> Path:
     ]
     values = [("x", FLOAT, [1])], [("y", FLOAT, [1])]
     return _onnx(folder / "unknown.onnx", nodes, *values)
+
+
+def five_problems(folder: Path) -> Path:
+    """Each of another kind, and found by another part of the front end."""
+    shape = ("to", TensorProto.INT64, [2])
+    nodes = [
+        helper.make_node("Conv", ["image", "w"], ["c"], name="stem"),
+        helper.make_node("Beam", ["c"], ["y0"], name="mine", domain="my.ops"),
+        helper.make_node("Reshape", ["c", "to"], ["y1"], name="flat"),
+        helper.make_node("Cast", ["c"], ["y2"], name="text", to=TensorProto.STRING),
+        helper.make_node("MatMul", ["c", "m"], ["y3"], name="product"),
+    ]
+    constants = {
+        "w": np.ones((4, 3, 3, 3), np.float32),
+        "m": np.ones((5, 5), np.float32),
+    }
+    outputs: list[Value] = [(f"y{i}", FLOAT, [1]) for i in (0, 1, 2, 3)]
+    inputs: list[Value] = [("image", FLOAT, ["batch", 3, 8, 8]), shape]
+    return _onnx(folder / "five.onnx", nodes, inputs, outputs, constants)
+
+
+def five_problems_tflite(folder: Path) -> Path:
+    image = FileTensor("image", (1, 1, 4), signature=(-1, -1, 4))
+    scale = {"kind": "INT8", "scale": (0.1,)}
+    weights = np.ones((5, 4), np.int8)
+    tensors = [
+        image,
+        FileTensor("heard", (1, 1, 4)),
+        FileTensor("q", (1, 4), zero_point=(0,), **scale),
+        FileTensor("w", (5, 4), data=weights, zero_point=(3,), **scale),
+        FileTensor("dense", (1, 5), zero_point=(0,), **scale),
+        FileTensor("short", (5, 9), data=np.zeros((5, 8), np.float32)),
+        FileTensor("long", (1, 9)),
+        FileTensor("scores", (1, 5)),
+        FileTensor("twice", (1, 1, 4)),
+    ]
+    signed = {"FusedActivationFunction": 4}
+    operators = [
+        FileOperator("Beam", (0,), (1,)),
+        FileOperator("FULLY_CONNECTED", (2, 3), (4,)),
+        FileOperator("FULLY_CONNECTED", (6, 5), (7,)),
+        FileOperator("ADD", (0, 0), (8,), "AddOptions", signed),
+    ]
+    data = write(tensors, operators, [0, 2, 6], [1, 4, 7, 8])
+    (folder / "five.tflite").write_bytes(data)
+    return folder / "five.tflite"
 
 
 def dynamic(folder: Path) -> Path:
@@ -190,6 +237,8 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         garbage_onnx,
         truncated_onnx,
         unknown_operators,
+        five_problems,
+        five_problems_tflite,
         dynamic,
         float8,
         no_operators,

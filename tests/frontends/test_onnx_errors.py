@@ -65,7 +65,8 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
                 helper.make_node("Cast", ["a"], ["y"], name="back", to=1),
             ], [4], opset=19,
         ),
-        "(Cast): a change to type float8e4m3fn is not supported",
+        "(Cast): a change to type float8e4m3fn is not supported. Hint: use a float, "
+        "integer or bool type",
     ),
     "value": (
         lambda: build(
@@ -174,8 +175,8 @@ def test_shapes_that_do_not_fit() -> None:
     model = build([node("Add", ["x", "w"])], [4], {"w": np.ones(3, np.float32)})
     (line,) = problems(model)
     assert line == (
-        "bad.onnx: node 'layer' (Add): shapes or types do not fit: Incompatible "
-        "dimensions. Hint: check it with onnx.shape_inference"
+        "bad.onnx: node 'layer' (Add): [4] and [3] do not broadcast. Hint: each size "
+        "must be 1 or that of the others, counted from the last"
     )
 
 

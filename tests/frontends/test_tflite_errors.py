@@ -65,13 +65,13 @@ def test_open_dimension() -> None:
     found = _problems([x, _Y], FileOperator("RELU", (0,), (1,)))
     assert found == [
         "m.tflite: dimension 1 of input 'x' [-1, -1, 4] is open. Hint: "
-        "--input-dims x.1=n"
+        "--input-dim x.1=n"
     ]
 
 
 def test_dimension_that_is_not_open() -> None:
     found = _problems([_X, _Y], FileOperator("RELU", (0,), (1,)), dims={"batch": 2})
-    assert found == ["--input-dims: 'batch' is no open dimension of an input ('x')"]
+    assert found == ["--input-dim: 'batch' is no open dimension of an input ('x')"]
 
 
 def test_element_type() -> None:

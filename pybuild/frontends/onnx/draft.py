@@ -13,12 +13,14 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.onnx.op import Op
+from pybuild.frontends.onnx.op import Boundary, Op
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 
 # more than this is a broken file, not a model for a microcontroller
 MOST_BYTES = 1 << 31
+# types that a tensor may have without a scale
+_PLAIN = ("float32", "float64", "int32", "int64", "bool")
 
 
 class Draft:
@@ -31,6 +33,7 @@ class Draft:
     turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin
     outer     int8 tensor that is uint8 in the file -> its uint8 twin
+    told      types of tensors, for stand-ins
     wanted    inputs of the model whose values would decide what is not known
     """
 
@@ -51,6 +54,7 @@ class Draft:
         self.makers: dict[str, tuple[str, ...]] = {}
         self.inputs: frozenset[str] = frozenset()
         self.problems: list[Problem] = []
+        self.told: Mapping[str, Boundary] = {}
         self._arranged: dict[tuple[object, ...], str] = {}
         self.view = Graph("", source, (), self.tensors, (), (), self.constants)
 
@@ -115,6 +119,17 @@ class Draft:
         except ValueError:
             what = f"'{name}' is {value.dtype.name}, which is not supported"
             raise BuildError("", what, "export the model in float32 or int8") from None
+
+    def stand_in(self, names: Sequence[str]) -> None:
+        """Tensors for those that a problem kept from being made.
+
+        None for what is quantised, whose scale nobody knows then.
+        """
+        for name in names:
+            told = self.told.get(name)
+            if self.has(name) or told is None or told.dtype not in _PLAIN:
+                continue
+            self.tensors[name] = Tensor(name, told.shape, DType(told.dtype))
 
     def scratch(
         self,

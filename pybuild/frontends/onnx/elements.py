@@ -217,7 +217,8 @@ def onnx_type(op: Op, number: int) -> DType:
         from onnx import TensorProto
 
         name = TensorProto.DataType.Name(number).lower()
-        raise op.invalid(f"a change to type {name} is not supported") from None
+        what = f"a change to type {name} is not supported"
+        raise op.invalid(what, "use a float, integer or bool type") from None
 
 
 @flowing

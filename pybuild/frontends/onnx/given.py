@@ -46,13 +46,16 @@ def is_constant_input(model: ModelProto) -> set[str]:
 
 def fix_dims(
     source: str, model: ModelProto, input_dims: Mapping[str, int]
-) -> list[Problem]:
-    """Puts the given numbers in; names what is left open.
+) -> tuple[list[Problem], dict[str, Problem]]:
+    """Puts the given numbers in, 1 where none is given.
 
     A dimension is given by its own name, or as INPUT.AXIS, or by the input's name
     where only one of its dimensions is open.
+
+    Returns  what is wrong, and what is left open by its name
     """
     problems, used = [], set()
+    opened: dict[str, Problem] = {}
     constants = is_constant_input(model)
     for value in model.graph.input:
         if value.name in constants:
@@ -80,11 +83,12 @@ def fix_dims(
                 continue
             name = dim.dim_param or f"{value.name}.{axis}"
             what = f"input '{value.name}' has a dynamic dimension '{name}'"
-            problems.append(Problem(source, what, f"--input-dim {name}=1"))
+            opened[name] = Problem(source, what, f"--input-dim {name}=1")
+            dim.dim_value = 1
     for key in sorted(set(input_dims) - used):
         what = f"no dynamic dimension is named '{key}'"
         problems.append(Problem("--input-dim", what))
-    return problems
+    return problems, opened
 
 
 def _set_everywhere(model: ModelProto, name: str, value: int) -> None:

@@ -35,7 +35,7 @@ from pybuild.frontends.onnx.elements import either, either_cast
 from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
-from pybuild.frontends.onnx.read import array_of, node_of, read
+from pybuild.frontends.onnx.read import TYPES, array_of, node_of, read
 from pybuild.graph import Graph, Quant, Tensor
 
 Handler = Callable[[Draft, Op], None]
@@ -128,6 +128,9 @@ OPERATORS: dict[tuple[str, str], Handler] = {
     **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
 }
 
+# for dimensions left open, beside 1, when the rest of a model is examined
+OTHER_SIZE = 8
+
 # what handlers raise on attributes and shapes that make no sense
 _BAD = (
     ValueError, TypeError, KeyError, IndexError, ArithmeticError, AssertionError,
@@ -147,24 +150,21 @@ def load(
     input_values  of inputs that are constants of the graph, by their name
     Errors        BuildError with every finding; ValuesNeeded if values could help
     """
-    known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
-    model = read(path, data, input_dims, known, input_values)
-    draft = Draft(path, _names(model))
-    draft.values.update(model.constants)
-    draft.inputs = frozenset(value.name for value in model.inputs)
-    draft.makers = {o: op.inputs for op in model.ops for o in op.outputs}
-    quant.declared_quants(draft, model.ops)
-    _add_inputs(draft, model)
-    if draft.problems:
-        raise BuildError.of(draft.problems)
-    for op in model.ops:
-        _import(draft, op)
-    if draft.problems and draft.wanted:
-        error = ValuesNeeded.of(draft.problems)
+    draft, model = _drafted(path, data, input_dims, input_values or {})
+    problems = draft.problems
+    if model.opened:
+        # with any size: what is wrong only with the one assumed is not said
+        sizes = {**input_dims, **dict.fromkeys(model.opened, OTHER_SIZE)}
+        also, _ = _drafted(path, data, sizes, input_values or {})
+        places = {problem.where for problem in also.problems}
+        problems = [problem for problem in problems if problem.where in places]
+        problems = [*model.opened.values(), *problems]
+    if problems and draft.wanted:
+        error = ValuesNeeded.of(problems)
         error.names = tuple(sorted(draft.wanted))
         raise error
-    if draft.problems:
-        raise BuildError.of(draft.problems)
+    if problems:
+        raise BuildError.of(problems)
     _finish_outputs(draft, model)
     if draft.problems:
         raise BuildError.of(draft.problems)
@@ -180,6 +180,26 @@ def load(
     )
 
 
+def _drafted(
+    path: str, data: bytes, dims: Mapping[str, int], values: Mapping[str, Array]
+) -> tuple[Draft, OnnxModel]:
+    """All nodes that can be imported, and every problem of the others."""
+    known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
+    model = read(path, data, dims, known, values)
+    draft = Draft(path, _names(model))
+    draft.problems += model.problems
+    draft.told = model.told
+    draft.values.update(model.constants)
+    draft.inputs = frozenset(value.name for value in model.inputs)
+    draft.makers = {o: op.inputs for op in model.ops for o in op.outputs}
+    quant.declared_quants(draft, model.ops)
+    for op in model.ops if _add_inputs(draft, model) else ():
+        _import(draft, op)
+    blamed = {problem.where for problem in draft.problems}
+    draft.problems += [p for p in model.misfit if p.where not in blamed]
+    return draft, model
+
+
 def _names(model: OnnxModel) -> set[str]:
     boundary = (*model.inputs, *model.outputs)
     return {v.name for v in boundary} | {
@@ -187,9 +207,12 @@ def _names(model: OnnxModel) -> set[str]:
     }
 
 
-def _add_inputs(draft: Draft, model: OnnxModel) -> None:
-    """Input tensors; a uint8 one is also made int8."""
+def _add_inputs(draft: Draft, model: OnnxModel) -> bool:
+    """Input tensors, a uint8 one is also made int8; False if one is too large."""
+    before = len(draft.problems)
     for value in model.inputs:
+        if value.dtype not in TYPES:
+            continue
         dtype = DType(value.dtype)
         found = draft.quants.get(value.name)
         tensor = Tensor(value.name, value.shape, dtype, found)
@@ -199,6 +222,7 @@ def _add_inputs(draft: Draft, model: OnnxModel) -> None:
         draft.tensors[value.name] = tensor
         if dtype is DType.UINT8:
             _add_unsigned_input(draft, tensor)
+    return len(draft.problems) == before
 
 
 def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
@@ -212,25 +236,28 @@ def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
 
 
 def _import(draft: Draft, op: Op) -> None:
-    """One node; what is wrong with it is noted, and what reads it left out."""
+    """One node; what is wrong with it is noted, what reads it examined if it can be."""
     op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
     if any(name and not draft.has(name) for name in op.inputs):
+        draft.stand_in(op.outputs)
         return
     try:
         if fold(draft, op):
             return
         handler = OPERATORS.get((op.domain, op.kind))
-        if handler is None:
+        if handler is not None:
+            with np.errstate(all="ignore"):
+                handler(draft, op)
+            _note_unsigned(draft, op)
+        elif op.kind in ONLY_FOLDED:
             what = "can only be computed from constants"
             raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
-        with np.errstate(all="ignore"):
-            handler(draft, op)
-        _note_unsigned(draft, op)
     except BuildError as error:
         draft.problems += [replace(p, where=op.where) for p in error.problems]
     except _BAD as error:
         what = f"its attributes or inputs are not valid ({type(error).__name__})"
         draft.problems.append(Problem(op.where, what))
+    draft.stand_in(op.outputs)
 
 
 def _note_unsigned(draft: Draft, op: Op) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Problem
 
 MICROSOFT = "com.microsoft"
 
@@ -59,7 +59,13 @@ class Boundary:
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """What the file holds, checked, functions inlined, every size known."""
+    """What the file holds, checked, functions inlined, every size known.
+
+    problems  that do not keep the rest from being examined
+    opened    dimensions that the user must give; by name of --input-dim
+    misfit    where shapes or types do not fit, as onnx says it; empty if they do
+    told      types of tensors between, to examine what follows a problem
+    """
 
     source: str
     name: str
@@ -67,3 +73,7 @@ class OnnxModel:
     inputs: tuple[Boundary, ...]
     outputs: tuple[Boundary, ...]
     constants: Mapping[str, Array]
+    problems: Sequence[Problem] = ()
+    opened: Mapping[str, Problem] = field(default_factory=dict)
+    misfit: tuple[Problem, ...] = ()
+    told: Mapping[str, Boundary] = field(default_factory=dict)

@@ -5,8 +5,8 @@ Everything that can go wrong in a foreign file goes wrong here, as BuildError.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array, DType
@@ -18,16 +18,17 @@ from pybuild.frontends.onnx.given import (
     fix_values,
     is_constant_input,
 )
-from pybuild.frontends.onnx.op import Boundary, OnnxModel, Op
+from pybuild.frontends.onnx.infer import boundary, first_line, infer
+from pybuild.frontends.onnx.op import OnnxModel, Op
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 
 OLDEST_OPSET = 7
 # older files are converted to this one; newer ones are read as they are
 COMMON_OPSET = 13
 
-_TYPES = frozenset(kind.value for kind in DType)
+TYPES = frozenset(kind.value for kind in DType)
 _HINTS = {
     kind: "the shape of its result depends on data"
     for kind in ("NonZero", "NonMaxSuppression", "Unique")
@@ -42,22 +43,28 @@ def read(
     known: Collection[tuple[str, str]],
     input_values: Mapping[str, Array] | None = None,
 ) -> OnnxModel:
-    """The model in `data`.
+    """The model in `data`, with what is wrong with it as far as it can be read.
 
     input_values  of inputs that are constants from here on
     known   (domain, operator) of all that can be imported
-    Errors  BuildError with every finding
+    Errors  BuildError with every finding of a file that cannot be read at all
     """
     model = _parse(source, data)
     _text_only(source, model)
     _raise(_external(source, model))
-    model = _checked(source, model, known)
-    problems = fix_values(model, input_values or {})
-    problems += fix_dims(source, model, input_dims)
+    model, problems = _checked(source, model, known)
+    problems += fix_values(model, input_values or {})
+    left, opened = fix_dims(source, model, input_dims)
+    problems += left
     whole = model if problems else written_out(model, known)
-    _raise(problems + _unknown(source, whole, known) + _boundary_types(source, model))
-    _infer(source, model)
-    return _plain(source, whole)
+    unknown = _unknown(source, whole, known)
+    problems += [p for p in unknown if p not in problems]
+    types = _boundary_types(source, model)
+    problems += types
+    told, misfit = infer(source, model)
+    plain = _plain(source, whole)
+    misfit = () if types else misfit
+    return replace(plain, problems=problems, opened=opened, misfit=misfit, told=told)
 
 
 def _raise(problems: list[Problem]) -> None:
@@ -126,8 +133,11 @@ def _external(source: str, model: ModelProto) -> list[Problem]:
 
 def _checked(
     source: str, model: ModelProto, known: Collection[tuple[str, str]]
-) -> ModelProto:
-    """The same model, valid, without functions, in an opset that we know."""
+) -> tuple[ModelProto, list[Problem]]:
+    """The same model, valid, without functions, in an opset that we know.
+
+    Or as it is, with the operators that nobody knows: the rest can be examined.
+    """
     from onnx import checker, inliner
 
     if not _plain_functions(model):
@@ -139,10 +149,10 @@ def _checked(
     except Exception as error:  # whatever the C++ of onnx throws
         unknown = [] if model.functions else _unknown(source, model, known)
         if unknown:
-            raise BuildError.of(unknown) from error
-        what = f"is not a valid ONNX model: {_first_line(error)}"
+            return model, unknown
+        what = f"is not a valid ONNX model: {first_line(error)}"
         raise BuildError(source, what, "check it with onnx.checker") from error
-    return _converted(source, model)
+    return _converted(source, model), []
 
 
 def _plain_functions(model: ModelProto) -> bool:
@@ -172,7 +182,7 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
     except Exception as error:  # whatever the C++ of onnx throws
         if version >= OLDEST_OPSET:
             return model
-        what = f"opset {version} cannot be converted: {_first_line(error)}"
+        what = f"opset {version} cannot be converted: {first_line(error)}"
         hint = f"export with opset {COMMON_OPSET} or later"
         raise BuildError(source, what, hint) from error
 
@@ -181,39 +191,9 @@ def _dims(model: ModelProto) -> list[int]:
     return [len(v.type.tensor_type.shape.dim) for v in model.graph.input]
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
-
-
 def _opset(model: ModelProto, domain: str) -> int:
     names = ("", "ai.onnx") if not domain else (domain,)
     return max((o.version for o in model.opset_import if o.domain in names), default=0)
-
-
-def _infer(source: str, model: ModelProto) -> None:
-    """Proves that shapes and types fit; what the file claims between is ignored."""
-    from onnx import shape_inference
-
-    del model.graph.value_info[:]
-    try:
-        shape_inference.infer_shapes(
-            model, check_type=True, strict_mode=True, data_prop=True
-        )
-    except Exception as error:  # whatever the C++ of onnx throws
-        hint = "check it with onnx.shape_inference"
-        where, what = _blamed(source, str(error))
-        raise BuildError(where, what, hint) from error
-
-
-def _blamed(source: str, text: str) -> tuple[str, str]:
-    """The node that shape inference names, and the last thing it says of it."""
-    found = re.search(r"op_type:\s*(\w+), node name: ([^)]*)\)", text)
-    lines = text.strip().splitlines() or ["no reason given"]
-    line = next((part for part in lines if "[" in part), lines[0])
-    reason = re.sub(r".*\[\w*Error\] |^Inference error\(s\): ", "", line).rstrip(". ")
-    where = f"{source}: node '{found[2]}' ({found[1]})" if found else source
-    return where, f"shapes or types do not fit: {reason}"
 
 
 def _unknown(
@@ -241,7 +221,7 @@ def _boundary_types(source: str, model: ModelProto) -> list[Problem]:
     for role, values in (("input", model.graph.input), ("output", model.graph.output)):
         for value in values:
             name = dtype_name(value)
-            fine = name in _TYPES or value.name in constants
+            fine = name in TYPES or value.name in constants
             if not fine:
                 what = f"{role} '{value.name}' is {name or 'not a tensor'}, which is "
                 hint = "export with float, integer or bool inputs and outputs"
@@ -264,17 +244,12 @@ def _plain(source: str, model: ModelProto) -> OnnxModel:
             opset = _opset(model, "" if node.domain == "ai.onnx" else node.domain)
             ops.append(node_of(source, node, opset))
         except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
-            what = f"its attributes are not valid: {_first_line(error)}"
+            what = f"its attributes are not valid: {first_line(error)}"
             problems.append(Problem(_where(source, node), what))
     _raise(problems)
-    inputs = tuple(_boundary(v) for v in model.graph.input if v.name not in constants)
-    outputs = tuple(_boundary(v) for v in model.graph.output)
+    inputs = tuple(boundary(v) for v in model.graph.input if v.name not in constants)
+    outputs = tuple(boundary(v) for v in model.graph.output)
     return OnnxModel(source, model.graph.name, tuple(ops), inputs, outputs, constants)
-
-
-def _boundary(value: ValueInfoProto) -> Boundary:
-    dims = value.type.tensor_type.shape.dim
-    return Boundary(value.name, dtype_name(value), tuple(d.dim_value for d in dims))
 
 
 def array_of(tensor: TensorProto) -> Array:

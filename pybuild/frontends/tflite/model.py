@@ -42,7 +42,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
 }
-_SUPPORTED = "these are: " + ", ".join(OPERATORS)
+_SUPPORTED = "convert without it; docs/operators.md lists those that are"
 
 
 def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
@@ -100,7 +100,7 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
     for key in sorted(dims):
         names = ", ".join(f"'{n}'" for n in made)
         what = f"'{key}' is no open dimension of an input ({names})"
-        builder.problems.append(Problem("--input-dims", what))
+        builder.problems.append(Problem("--input-dim", what))
     return tuple(made)
 
 
@@ -121,7 +121,7 @@ def _input_shape(builder: Builder, index: int, dims: dict[str, int]) -> tuple[in
             shape[axis] = size
         elif axis > 0 or shape[axis] < 1:
             what = f"dimension {axis} of input '{name}' {list(signature)} is open"
-            raise BuildError(builder.source, what, f"--input-dims {keys[-1]}=n")
+            raise BuildError(builder.source, what, f"--input-dim {keys[-1]}=n")
     return tuple(shape)
 
 
