@@ -13,14 +13,14 @@ from tests.ops.cases import Case, cases
 
 @dataclass(frozen=True)
 class Suite:
-    """Folder of sources, and the arena that the largest case needs."""
+    """Folder of sources; `units` holds all that a case has, for one compiler run."""
 
     folder: Path
     names: tuple[str, ...]
 
     @property
     def sources(self) -> list[Path]:
-        return sorted(self.folder.glob("*.c"))
+        return [self.folder / "main.c", *sorted((self.folder / "units").glob("*.c"))]
 
 
 def c_name(case: Case, rounding: str) -> str:
@@ -34,7 +34,10 @@ def model(case: Case, rounding: str) -> Model:
 def write_suite(
     folder: Path, roundings: tuple[str, ...], target: str = "generic"
 ) -> Suite:
-    """Every case with each rounding that changes it, and a main that runs them."""
+    """Every case with each rounding that changes it, and a main that runs them.
+
+    For another target than "generic" those whose code is another one there.
+    """
     files: dict[str, str] = {}
     names = []
     for case in cases():
@@ -45,16 +48,22 @@ def write_suite(
             ):
                 continue
             name = c_name(case, rounding)
-            library = model(case, rounding).build(
-                None, name=name, rounding=rounding, target=target
-            )
-            wanted = (f"{name}.h", f"{name}.c", f"{name}_weights.c")
-            own = library.files()
-            files |= {f: own[f] for f in (*wanted, f"{name}_selftest.c")}
+            own = _code(case, rounding, target)
+            if target != "generic" and own == _code(case, rounding, "generic"):
+                continue
+            unit = "".join(f'#include "../{f}"\n' for f in own if f.endswith(".c"))
+            files |= {**own, f"units/{name}.c": unit}
             names.append(name)
     files["main.c"] = _main(names)
     write_tree(folder, files)
     return Suite(folder, tuple(names))
+
+
+def _code(case: Case, rounding: str, target: str) -> dict[str, str]:
+    name = c_name(case, rounding)
+    library = model(case, rounding).build(name=name, rounding=rounding, target=target)
+    files, parts = library.files(), (".h", ".c", "_weights.c", "_selftest.c")
+    return {name + part: files[name + part] for part in parts}
 
 
 def _main(names: list[str]) -> str:

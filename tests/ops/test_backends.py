@@ -71,7 +71,7 @@ def test_c_with_sanitizers(
         "gcc": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
         "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
     }[compiler]
-    common = [*STRICT, "-O1", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
+    common = [*STRICT, "-O0", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
     program = tmp_path / "suite"
     include = [f"-I{crt_include()}", f"-I{suite.folder}"]
     run([compiler, *common, *flags, *include, *suite.sources, *crt_sources(),
