@@ -1,4 +1,4 @@
-"""Ten seconds of tests/fuzz.py on each reader; ./dev fuzz takes longer."""
+"""Five seconds of tests/fuzz.py on each reader; ./dev fuzz takes longer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz import TARGETS
 
-SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "10"))
+SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "5"))
 
 
 @pytest.mark.slow

@@ -131,7 +131,9 @@ def splits(model: Model) -> Iterator[tuple[str, dict[str, int]]]:
         yield f"{at} last", dict.fromkeys(layers[:at], 1)
 
 
-@pytest.mark.parametrize("network", ["kws", "ic"])
+@pytest.mark.parametrize(
+    "network", ["kws", pytest.param("ic", marks=pytest.mark.sweep)]
+)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_split_of_a_real_network(network: str, backend: str) -> None:
     model = pybuild.load(model_path(f"{network}_int8.tflite"))

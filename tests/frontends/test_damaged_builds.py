@@ -53,5 +53,6 @@ def build_all(path: Path, count: int, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("path", [*SMALL, *REAL], ids=lambda path: path.name)
-def test_200_mutations(path: Path, tmp_path: Path) -> None:
-    build_all(path, 200, tmp_path)
+@pytest.mark.parametrize("count", [50, pytest.param(500, marks=pytest.mark.sweep)])
+def test_mutations(path: Path, count: int, tmp_path: Path) -> None:
+    build_all(path, count, tmp_path)

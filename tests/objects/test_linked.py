@@ -25,6 +25,8 @@ from tests.toolchains import ROOT, require_module, run
 
 KINDS = ("int8", "float32")
 # Unicorn has no Cortex-M55: see test_boards.py
+# their kernels are the Cortex-M4's
+ALIKE = ("cortex-m7", "cortex-m33")
 SIMULATED = [name for name in CORES if name != "cortex-m55"]
 # no core of these loads a word from an odd address
 ALIGNED = ("cortex-m0", "rv32imc")
@@ -95,7 +97,13 @@ def test_operators(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", SIMULATED)
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(name, marks=pytest.mark.sweep) if name in ALIKE else name
+        for name in SIMULATED
+    ],
+)
 def test_real_networks(target: str, tmp_path: Path) -> None:
     objects, runs = {}, []
     for name in NETWORKS:

@@ -141,7 +141,7 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
     assert (tmp_path / "out" / "digits.h").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_board_with_pip_alone(wheel: Path, tmp_path: Path) -> None:
     """No compiler and no QEMU: zig builds, Unicorn counts, in less than a minute."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
