@@ -28,16 +28,31 @@ def load(
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
     input_values: Mapping[str, Any] | None = None,
+    state: Mapping[str, str] | None = None,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a .onnx that decide shapes: constants from here on
+    state       inputs that are in each run what an output was in the run before, by
+                their names: {input: output}
     weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
                 of the file beside it
     Errors      BuildError with every finding
     """
+    made = _loaded(path, input_dims, functions, weights, input_values)
+    return made.with_state(state or {})
+
+
+def _loaded(
+    path: str | Path,
+    input_dims: Mapping[str, int] | None,
+    functions: AnyFunctions,
+    weights: bytes | Mapping[str, Array] | None,
+    input_values: Mapping[str, Any] | None,
+) -> Model:
+    """Of a file, by the end of its name."""
     where = str(path)
     suffix = Path(where).suffix.lower()
     short = Path(where).name

@@ -79,6 +79,18 @@ class Node:
 
 
 @dataclass(frozen=True)
+class State:
+    """What a tensor that is kept from run to run holds.
+
+    next     the tensor that it holds after a run
+    initial  before the first run, and after a reset
+    """
+
+    next: str
+    initial: Array = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an order in which they can run, and every tensor they name.
 
@@ -91,6 +103,7 @@ class Graph:
     storage  memory block of each tensor, where the file says so; tensors of one
              block are never needed at the same time
     homes    device that an input or output is given to or taken from; else the CPU
+    state    tensors that are kept from run to run: read, by no node made
     """
 
     name: str
@@ -104,6 +117,7 @@ class Graph:
     lazy: tuple[str, ...] = ()
     storage: Mapping[str, int] = field(default_factory=dict)
     homes: Mapping[str, int] = field(default_factory=dict)
+    state: Mapping[str, State] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -136,7 +150,8 @@ class Graph:
 
     def locations(self) -> dict[str, int]:
         """Tensor name -> the device that has it in its memory; not of constants."""
-        found = {name: self.homes.get(name, 0) for name in self.inputs}
+        given = (*self.inputs, *self.state)
+        found = {name: self.homes.get(name, 0) for name in given}
         return found | {o: node.device for node in self.nodes for o in node.outputs}
 
     def crossings(self) -> dict[str, tuple[int, int]]:
@@ -153,6 +168,8 @@ class Graph:
         lines = [f"graph {self.name}"]
         for role, names in (("input", self.inputs), ("output", self.outputs)):
             lines += [f"{role} {_type_text(self.tensors[name])}" for name in names]
+        for name, state in self.state.items():
+            lines.append(f"state {_type_text(self.tensors[name])} <- {state.next}")
         for node in self.nodes:
             attrs = " ".join(f"{k}={node.attrs[k]!r}" for k in sorted(node.attrs))
             reads = ", ".join(_role(n, self) + (n or "-") for n in node.inputs)
@@ -183,7 +200,7 @@ def verify(graph: Graph) -> None:
     Errors  BuildError with every inconsistency found
     """
     found: list[Problem] = []
-    known = set(graph.inputs) | set(graph.constants)
+    known = set(graph.inputs) | set(graph.constants) | set(graph.state)
     for node in graph.nodes:
         for name in node.inputs:
             if name and name not in known:
@@ -206,6 +223,10 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
     for name in graph.outputs:
         if name not in known:
             found.append(Problem(graph.source, f"output '{name}' is never computed"))
+    for name, state in graph.state.items():
+        if state.next not in known:
+            what = f"state '{name}' becomes '{state.next}', which is never computed"
+            found.append(Problem(graph.source, what))
     for name in sorted(known - set(graph.tensors)):
         found.append(Problem(graph.source, f"tensor '{name}' has no type"))
     for name in sorted(graph.parameters.keys() - graph.constants.keys()):

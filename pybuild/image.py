@@ -191,6 +191,7 @@ def build_image(
         own["regions"] = room.left(n)
         built[n] = model.build(name=n, **own)
         room.take(n, {row.name: row.bytes for row in built[n].tables.regions})
+    _must_not_forget(exclusive, built)
     image = _image(title, built, room, wires)
     if ram_limit is not None and image.tables.arena_bytes > ram_limit:
         raise _too_large(image, ram_limit)
@@ -280,6 +281,24 @@ def _graphs(
     if found:
         raise BuildError.of(found)
     return graphs
+
+
+def _must_not_forget(
+    groups: Sequence[Sequence[str]], built: Mapping[str, Library]
+) -> None:
+    """Errors  BuildError for models in a group that keep state from run to run"""
+    found = [
+        Problem(
+            "--exclusive",
+            f"'{name}' keeps state from run to run, the others would overwrite it",
+            "leave it out of the group",
+        )
+        for group in groups
+        for name in group
+        if built[name].tables.kept
+    ]
+    if found:
+        raise BuildError.of(found)
 
 
 def _bound(name: str, wires: Sequence[Connection]) -> list[str]:

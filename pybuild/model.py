@@ -21,6 +21,7 @@ from pybuild.kernels.devices import (
 from pybuild.library import Library, all_known, one_of, require, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.place import Rules
+from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.plan.plan import make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
@@ -90,6 +91,14 @@ class Model:
         graph = replace(self.graph, parameters={n: n for n in sorted(names)})
         return replace(self, graph=graph, _lowered={})
 
+    def with_state(self, pairs: Mapping[str, str]) -> Model:
+        """The model whose inputs are what outputs were: {input: output}, see
+        passes/state.py.
+        """
+        if not pairs:
+            return self
+        return replace(self, graph=connected(self.graph, pairs), _lowered={})
+
     def problems(self) -> list[Problem]:
         """Everything that would stop a build, [] if nothing."""
         try:
@@ -149,7 +158,8 @@ class Model:
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
-        graph = on_devices(graph, table, place or {})
+        graph = closed(on_devices(opened(graph), table, place or {}), graph)
+        graph = assigned(graph)
         kernels = offers(graph, table, optimise)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")

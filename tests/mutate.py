@@ -20,6 +20,7 @@ from push_mutations import PUSHED
 from region_mutations import REGIONS
 from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
+from state_mutations import KEPT
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
@@ -350,6 +351,7 @@ MUTATIONS = (
             *REGIONS,
             *REMOTE,
             *SCALAR,
+            *KEPT,
         )
     ),
 )

@@ -3,7 +3,7 @@
  * tables are trusted, what the caller passes is not. */
 #include "crt/slots.h"
 
-const uint32_t crt_abi_3 = CRT_ABI;
+const uint32_t crt_abi_4 = CRT_ABI;
 
 static int check_input(const struct crt_graph *g, uint32_t index)
 {
@@ -134,6 +134,8 @@ int crt_graph_reset(struct crt_graph *g)
             take_back(g, i);
     }
     crt_stop(g);
+    if (g->model->state != NULL)
+        g->model->state->forget(g);
     g->failed_step = -1;
     g->consumed = 0;
     g->valid = 0;
@@ -177,11 +179,12 @@ void crt_stop(struct crt_graph *g)
 
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn)
 {
-    int error = crt_graph_reset(g);
-
-    if (error == CRT_OK)
-        g->turn = turn;
-    return error;
+    if (crt_is_ready(g) && g->model->state != NULL && turn != NULL)
+        return CRT_ERR_STATE;
+    if (crt_graph_reset(g) != CRT_OK)
+        return CRT_ERR_NULL;
+    g->turn = turn;
+    return CRT_OK;
 }
 
 /* ---- what is missing ----------------------------------------------------- */

@@ -58,6 +58,14 @@ def input_value(text: str) -> tuple[str, list[float]]:
     return name, [int(n) if n.is_integer() else n for n in numbers]
 
 
+def state(text: str) -> tuple[str, str]:
+    """OUTPUT=INPUT, the input first."""
+    end, equals, name = text.rpartition("=")
+    if not end or not equals or not name:
+        raise argparse.ArgumentTypeError(f"'{text}' is not OUTPUT=INPUT")
+    return name, end
+
+
 def group(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
@@ -168,6 +176,9 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "an input that decides a shape becomes a constant"
     add("--input-value", type=input_value, action="append", default=[],
         metavar="NAME=N,...", help=text)  # fmt: skip
+    text = "an input that is what this output was in the run before"
+    add("--state", type=state, action="append", default=[], metavar="OUTPUT=INPUT",
+        help=text)  # fmt: skip
     add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
 
 

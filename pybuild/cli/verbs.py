@@ -195,7 +195,8 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
 def _loaded(args: argparse.Namespace, path: str) -> pybuild.Model:
     """Errors  BuildError with every problem of the model"""
     given = dict(args.input_dim), dict(args.input_value)
-    model = pybuild.load(path, input_dims=given[0], input_values=given[1])
+    kept = dict(args.state)
+    model = pybuild.load(path, input_dims=given[0], input_values=given[1], state=kept)
     problems = model.problems()
     if problems:
         raise BuildError.of(problems)

@@ -16,6 +16,7 @@ from pybuild.emit.tables import (
     LAZY,
     PUSHED,
     Constant,
+    KeptRow,
     Operand,
     RegionRow,
     StageRow,
@@ -27,6 +28,7 @@ from pybuild.errors import BuildError
 from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
+from pybuild.plan.kept import Kept, id_of
 from pybuild.plan.lockstep import Link
 from pybuild.plan.places import ARENA
 from pybuild.plan.plan import Plan, Step
@@ -46,7 +48,7 @@ _RESERVED = (
     "check_size", "predict", "inputs", "outputs", "parameters",
     "params_image", "open_params", "load_params", "share_params", "release_params",
     "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
-    "rows_left",
+    "rows_left", "kept", "keeps", "save_state", "restore_state",
 )  # fmt: skip
 _NUMBERED = ("dims", "selftest_input", "selftest_output")
 
@@ -90,6 +92,7 @@ class _Maker:
         self._pad_rows()
         steps = tuple(self._step(step) for step in self.plan.steps)
         links, stages = self._stages(steps)
+        kept = tuple(map(self._kept, self.plan.kept))
         kernels = tuple(
             (func, "\n".join(users)) for func, users in self.kernels.values()
         )
@@ -112,7 +115,16 @@ class _Maker:
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
             unpack=_unpack(self.plan),
             unused=tuple(map(_region, self.plan.regions[len(self.regions) :])),
+            kept=kept,
+            state_id=id_of(graph, self.plan.kept) if kept else 0,
         )
+
+    def _kept(self, kept: Kept) -> KeptRow:
+        initial = ""
+        if kept.initial is not None:
+            what = f"'{kept.name}': what it holds at first"
+            initial = self._constant(f"{kept.name}_initial", kept.initial, what)
+        return KeptRow(initial, kept.at, kept.bytes, kept.region, kept.name)
 
     def _stages(
         self, steps: Sequence[StepRow]

@@ -5,6 +5,7 @@ Knows nothing of models, tables or files.
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from pybuild.dtype import DType
@@ -281,3 +282,19 @@ def block_comment(text: str) -> list[str]:
         return [f"/* {parts[0]} */"]
     return [f"/* {parts[0]}", *(f" * {p}".rstrip() for p in parts[1:-1]),
             f" * {parts[-1]} */"]  # fmt: skip
+
+
+def fold(line: str) -> list[str]:
+    """Broken at spaces, none of them in a string."""
+    if len(line) <= 80:
+        return [line]
+    strings = [m.span() for m in re.finditer(r'"(?:[^"\\]|\\.)*"', line)]
+    spaces = [
+        at
+        for at, char in enumerate(line)
+        if char == " " and at >= 4 and not any(a < at < b for a, b in strings)
+    ]
+    if not spaces:
+        return [line]
+    at = max((at for at in spaces if at < 80), default=spaces[0])
+    return [line[:at], *fold("    " + line[at + 1 :])]

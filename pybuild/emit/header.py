@@ -8,6 +8,7 @@ from pybuild.emit.model_llvm import ABI
 from pybuild.emit.params_c import open_arguments
 from pybuild.emit.push import push_declarations, row_facts
 from pybuild.emit.regions import macros, memory, set_devices_declaration
+from pybuild.emit.state import state_declarations, state_macro
 from pybuild.emit.stateless import declarations
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 from pybuild.loop import const
@@ -23,6 +24,7 @@ def header_file(tables: Tables, banner: str) -> str:
         "",
         f'#include "crt/{"weights" if tables.parameters else "graph"}.h"',
         *(['#include "crt/push.h"'] if tables.pushes else []),
+        *(['#include "crt/state.h"'] if tables.kept else []),
         "",
         f"#if CRT_ABI != {ABI}",
         f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it"',
@@ -33,6 +35,7 @@ def header_file(tables: Tables, banner: str) -> str:
         "#endif",
         "",
         *macros(tables),
+        *state_macro(tables),
     ]
     for role, rows in (("input", tables.inputs), ("output", tables.outputs)):
         for index, row in enumerate(rows):
@@ -41,6 +44,7 @@ def header_file(tables: Tables, banner: str) -> str:
             lines += _facts(row, prefix, f"{role} {index}")
     lines += _types(tables)
     lines += push_declarations(tables)
+    lines += state_declarations(tables)
     for row in tables.inputs:
         lines += [] if row.rows else _input(row, name)
     for row in tables.outputs:
@@ -89,8 +93,11 @@ int {name}_init(struct {name} *m, const struct {name}_memory *memory);
     late, tensors = "", (*tables.inputs, *tables.outputs)
     if tables.parameters or any(row.flags & LAZY for row in tensors):
         late = ";\n *         CRT_ERR_UNBOUND: bind parameters and lazy tensors first"
+    kept = "\n * What is kept from run to run is as in the beginning."
+    kept = kept if tables.kept else ""
+    again = ", and it is to be reset" if tables.kept else ""
     text = f"""\
-/* Forgets inputs and results; what is bound stays bound. */
+/* Forgets inputs and results; what is bound stays bound.{kept} */
 int {name}_reset(struct {name} *m);
 
 /* Runs the model once.
@@ -101,7 +108,7 @@ int {name}_run(struct {name} *m);
 
 #ifdef CRT_WITH_SELFTEST
 /* Runs a stored input and compares with the stored output. Uses m up: the
- * inputs are to be given again.
+ * inputs are to be given again{again}.
  *
  * Errors  CRT_ERR_SELFTEST: this build gives another answer */
 int {name}_selftest(struct {name} *m);

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybuild.emit.c import block_comment
-from pybuild.emit.model_c import fold
+from pybuild.emit.c import block_comment, fold
 from pybuild.emit.regions import initialiser, size_macro
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.plan.regions import ARENA_NAME

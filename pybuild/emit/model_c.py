@@ -6,17 +6,23 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
-from pybuild.emit.c import block_comment, expression, function, inline_function
+from pybuild.emit.c import (
+    block_comment,
+    expression,
+    fold,
+    function,
+    inline_function,
+)
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
 from pybuild.emit.push import push_definitions, run_body
 from pybuild.emit.regions import init_definition, size_macro
+from pybuild.emit.state import state_definitions, state_tables
 from pybuild.emit.stateless import definition
 from pybuild.emit.tables import (
     CONSUMED,
@@ -88,22 +94,6 @@ def functions_file(tables: Tables, banner: str) -> str:
 def _declaration(constant: Constant) -> str:
     kind = DType.of(constant.array).c
     return f"const {kind} {constant.symbol}[{constant.array.size}]"
-
-
-def fold(line: str) -> list[str]:
-    """Broken at spaces, none of them in a string."""
-    if len(line) <= 80:
-        return [line]
-    strings = [m.span() for m in re.finditer(r'"(?:[^"\\]|\\.)*"', line)]
-    spaces = [
-        at
-        for at, char in enumerate(line)
-        if char == " " and at >= 4 and not any(a < at < b for a, b in strings)
-    ]
-    if not spaces:
-        return [line]
-    at = max((at for at in spaces if at < 80), default=spaces[0])
-    return [line[:at], *fold("    " + line[at + 1 :])]
 
 
 def number_lines(array: Array) -> list[str]:
@@ -261,6 +251,8 @@ def _model(tables: Tables) -> list[str]:
         devices, accelerator = f"{name}_region_devices", "&crt_accelerator"
         numbers = (f"    {row.device}," for row in tables.regions)
         lines += _table(f"uint8_t {devices}[]", numbers)
+    lines += state_tables(tables)
+    state = f"&{name}_keeps" if tables.kept else "NULL"
     advance, links = "NULL", "NULL"
     if tables.links:
         advance, links = "crt_lockstep", f"{name}_links"
@@ -274,7 +266,7 @@ def _model(tables: Tables) -> list[str]:
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
-        f"    {devices}, {unpack}, {accelerator}, {advance}, {links},",
+        f"    {devices}, {unpack}, {accelerator}, {advance}, {links}, {state},",
         f"    {', '.join(map(str, counts))}",
         "};",
         "",
@@ -326,6 +318,7 @@ def functions(tables: Tables) -> list[str]:
         "}",
         "",
         *push_definitions(tables),
+        *state_definitions(tables),
     ]
     if tables.parameters:
         lines += _parameter_functions(name)

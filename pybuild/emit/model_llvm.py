@@ -15,13 +15,14 @@ from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 from pybuild.kernels.external import External
 from pybuild.loop import Func
 
-ABI = 3
+ABI = 4
 _OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"
 _LINK = "{ i8, i8, i16, i16, i16, i16 }"
+_KEPT, _STATE = "{ ptr, i32, i32, i32 }", "{ ptr, ptr, i32, i32, i32 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
-_MODEL = f"{{ i32, {', '.join(['ptr'] * 11)}, i32, {', '.join(['i16'] * 7)}, i8, i8 }}"
+_MODEL = f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {', '.join(['i16'] * 7)}, i8, i8 }}"
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -55,6 +56,8 @@ def modules(
         head.append(f"declare i32 @{unpack}(ptr, i32, ptr, i32)")
     if any(m.links for m in models):
         head.append("declare i32 @crt_lockstep(ptr, ptr, ptr)")
+    if any(m.kept for m in models):
+        head.append("declare void @crt_state_forget(ptr)")
     if any(m.device_count > 1 for m in models):
         head.append("@crt_accelerator = external constant i8")
     code = llvm_declarations(func for func, _ in kernels)
@@ -184,6 +187,9 @@ def _model(tables: Tables) -> list[str]:
     unpack = _symbol(tables.unpack)
     parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
     parts += ["@crt_lockstep", f"@{name}_links"] if tables.links else ["null"] * 2
+    if tables.kept:
+        lines += _state(tables)
+    parts += [f"@{name}_keeps"] if tables.kept else ["null"]
     fields: list[tuple[str, object]] = [("i32", ABI)]
     fields += [("ptr", part) for part in parts]
     fields.append(("i32", tables.counters))
@@ -194,6 +200,23 @@ def _model(tables: Tables) -> list[str]:
     fields += [("i16", count) for count in counts]
     fields += [("i8", len(tables.regions)), ("i8", tables.device_count)]
     return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
+
+
+def _state(tables: Tables) -> list[str]:
+    name = tables.name
+    rows = [
+        _struct([
+            ("ptr", _symbol(k.initial)), ("i32", k.at), ("i32", k.bytes),
+            ("i32", k.region),
+        ])
+        for k in tables.kept
+    ]  # fmt: skip
+    state = [
+        ("ptr", "@crt_state_forget"), ("ptr", f"@{name}_kept"),
+        ("i32", len(rows)), ("i32", tables.state_bytes), ("i32", tables.state_id),
+    ]  # fmt: skip
+    kept = _array(f"{name}_kept", _KEPT, rows)
+    return [kept, _global(f"{name}_keeps", f"{_STATE} {_struct(state)}", 8)]
 
 
 def _name(tables: Tables, index: int | None = None) -> str:

@@ -44,7 +44,11 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
             parts += _vector(row, symbol, values[row.tensor.name])
         parts += _taken(name, rows) if role == "output" else []
     parts += _compare(tables)
-    parts += [f"int {name}_selftest(struct {name} *m)", "{", "    int error;", ""]
+    parts += [f"int {name}_selftest(struct {name} *m)", "{"]
+    begun = f" = {name}_reset(m)" if tables.kept else ""
+    parts += [f"    int error{begun};", ""]
+    if tables.kept:
+        parts += ["    if (error != CRT_OK)", "        return error;"]
     for index, row in enumerate(tables.inputs):
         size = f"(uint32_t)sizeof {name}_selftest_input_{index}"
         if row.rows:

@@ -24,8 +24,10 @@ CONSUMED, LAZY, PUSHED = 1, 2, 4  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it
 UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
-OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 6, 32, 68
-LINK_BYTES = 10
+OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 6, 32, 72
+LINK_BYTES, STATE_BYTES, KEPT_BYTES = 10, 20, 16
+# what saved state begins with
+ID_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,17 @@ class RegionRow:
 
 
 @dataclass(frozen=True)
+class KeptRow:
+    """struct crt_kept; initial is the symbol of a Constant or "" for zeros."""
+
+    initial: str
+    at: int
+    bytes: int
+    region: int
+    comment: str
+
+
+@dataclass(frozen=True)
 class Tables:
     """A whole model for the printers.
 
@@ -131,6 +144,8 @@ class Tables:
     links    numbers of struct crt_link in its order; () if no stage is in lock step
     counters  where the bands of its steps are counted, in the first region
     named    names are in flash; else tensors are known by their numbers only
+    kept     memory that is kept from run to run; state_id: what saved state begins
+             with
     """
 
     name: str
@@ -154,6 +169,8 @@ class Tables:
     links: tuple[Link, ...] = ()
     counters: int = 0
     named: bool = True
+    kept: tuple[KeptRow, ...] = ()
+    state_id: int = 0
 
     @property
     def arena_bytes(self) -> int:
@@ -164,6 +181,11 @@ class Tables:
     def pushes(self) -> bool:
         """Whether inputs come in rows."""
         return any(row.rows for row in self.inputs)
+
+    @property
+    def state_bytes(self) -> int:
+        """Of what is saved; 0: there is no state."""
+        return ID_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
 
     @property
     def has_arena(self) -> bool:
@@ -209,6 +231,7 @@ class Tables:
             + TENSOR_BYTES * len(rows) + 4 * len(self.parameters)
             + 5 * len(self.regions) - 5
             + MODEL_BYTES + text + dims
+            + (STATE_BYTES + KEPT_BYTES * len(self.kept) if self.kept else 0)
         )  # fmt: skip
 
     @property

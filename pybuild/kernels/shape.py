@@ -135,6 +135,13 @@ def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     return [_moved("copy", (Axis(count, 1, 1),), 0, operands, y)]
 
 
+def assign(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """y = x, in one piece: all has been read that was in y."""
+    y = graph.tensor(node.output)
+    axes = (Axis(y.size, 1, 1),)
+    return [_moved("copy", axes, 0, whole_operands(node, graph), y)]
+
+
 def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """y[i0,i1,...] = x[the same indices, axis perm[n] of x for axis n of y]."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)

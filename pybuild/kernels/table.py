@@ -37,6 +37,7 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "conv": contract.conv,
     "conv2d": conv.conv2d,
     "copy": shape.copy,
+    "assign": shape.assign,
     "cumulate": accumulate.cumulate,
     "dense": dense.dense,
     "depthwise_conv2d": depthwise.depthwise_conv2d,

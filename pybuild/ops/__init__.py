@@ -51,6 +51,7 @@ OPERATORS: dict[str, Operator] = {
     "quantize": Operator(convert.infer_quantize, convert.quantize, nothing),
     "dequantize": Operator(convert.infer_dequantize, convert.dequantize, nothing),
     "copy": Operator(convert.infer_copy, convert.copy, nothing),
+    shape.ASSIGN: Operator(convert.infer_copy, convert.copy, nothing),
     "map": Operator(map.infer, map.reference, nothing),
     "reduce": Operator(accumulate.infer_reduce, accumulate.reduce, nothing),
     "arg_reduce": Operator(accumulate.infer_arg, accumulate.arg_reduce, nothing),

@@ -19,12 +19,19 @@ def operator_of(node: Node, graph: Graph) -> Operator:
     return found
 
 
-def interpret(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def interpret(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+) -> dict[str, Array]:
     """Runs every node; returns every tensor, constants and inputs included.
 
+    state   what was kept from the run before (see kept()); None: nothing yet
     Errors  BuildError for inputs that do not fit
     """
     values: dict[str, Array] = dict(graph.constants)
+    values |= {name: kept.initial for name, kept in graph.state.items()}
+    values |= state or {}
     for name in graph.inputs:
         tensor = graph.tensor(name)
         if name not in inputs:
@@ -40,6 +47,11 @@ def interpret(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         made = operator_of(node, graph).reference(node, graph, reads)
         values.update(zip(node.outputs, made, strict=True))
     return values
+
+
+def kept(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    """What the next run begins with, after one that made these values."""
+    return {name: values[state.next] for name, state in graph.state.items()}
 
 
 def check_types(graph: Graph) -> list[Problem]:

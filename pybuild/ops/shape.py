@@ -9,6 +9,9 @@ from pybuild.graph import Graph, Node
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 from pybuild.ops.quant import pad_value
 
+# gives a tensor that is kept from run to run its next value, after all else
+ASSIGN = "assign"
+
 
 def pad_fill(node: Node, graph: Graph) -> float | int:
     """What a pad writes: the real value, or its integer in a quantised tensor."""

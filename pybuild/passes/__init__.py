@@ -23,6 +23,7 @@ from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
+from pybuild.passes.state import closed, opened
 from pybuild.passes.transposes import fold_transposes
 
 
@@ -86,8 +87,9 @@ def run(graph: Graph, options: PassOptions) -> Graph:
     Errors  BuildError for a graph or an option that makes no sense
     """
     verify(graph)
+    before, graph = graph, opened(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
         for _, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
             graph = one(graph, options)
             verify(graph)
-    return graph
+    return closed(graph, before)

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 
 from pybuild.graph import Node
 from pybuild.kernels.candidate import Candidate
+from pybuild.ops.shape import ASSIGN
 from pybuild.plan.lockstep import PUSH, Work, can_join, join
 from pybuild.plan.memory import round_up
 from pybuild.plan.storage import Block, Views
@@ -221,7 +222,7 @@ def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
 
 def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
     """What can advance with others: by as many bands as there are."""
-    if node.device:
+    if node.device or node.op == ASSIGN:  # which is after all others, in one piece
         return []
     able = [c for c in options if can_join(c)]
     bands = max((c.bands for c in able), default=0)

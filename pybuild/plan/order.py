@@ -6,14 +6,23 @@ Knows tensors and bytes, not kernels.
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 from pybuild.graph import Graph, Node
+from pybuild.ops.shape import ASSIGN
 
 
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
-    """The given order, or the greedy one if its peak is lower."""
+    """The given order, or the greedy one if its peak is lower; assignments are last."""
+    last = tuple(node for node in graph.nodes if node.op == ASSIGN)
+    if last:
+        rest = tuple(node for node in graph.nodes if node.op != ASSIGN)
+        ends = (*graph.outputs, *(node.inputs[0] for node in last))
+        inputs = (*graph.inputs, *graph.state)
+        graph = replace(graph, nodes=rest, inputs=inputs, outputs=ends)
     greedy = _greedy(graph)
-    return greedy if _peak(graph, greedy) < _peak(graph, graph.nodes) else graph.nodes
+    less = _peak(graph, greedy) < _peak(graph, graph.nodes)
+    return (greedy if less else graph.nodes) + last
 
 
 def _bytes(graph: Graph, name: str) -> int:

@@ -11,6 +11,7 @@ from pybuild.plan.choice import chosen_rows
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.given import given_storage
 from pybuild.plan.hot import find_hot, keep_placed
+from pybuild.plan.kept import Kept, kept_memory
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
 from pybuild.plan.places import ARENA, Place, by_tensor, place_tensors
@@ -81,6 +82,7 @@ class Plan:
     pushed    inputs that come in rows
     counters  where the bands of steps in lock step are counted
     owners    whose memory a group of views has, by its root
+    kept      memory that is kept from run to run
     copied    nodes that only move bytes, which a view could not replace
     """
 
@@ -98,6 +100,7 @@ class Plan:
     counters: int = 0
     pushed: frozenset[str] = frozenset()
     owners: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
@@ -250,6 +253,7 @@ def _placed(
         rings=by_tensor(graph, views, found),
         counters=spots[COUNTERS].at if COUNTERS in spots else 0,
         owners=found.storage.block_of,
+        kept=kept_memory(graph, spots),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
+from pybuild.ops.shape import ASSIGN
 from pybuild.plan.views import concat_parts, slice_offset
 
 
@@ -37,11 +38,15 @@ class Views:
 def find_views(graph: Graph) -> Views:
     """Reshapes, leading slices and leading concatenations as views.
 
+    What a state becomes is written where the state is.
+
     Where the file gives storage, only reshapes whose output lies where their
     input does. An input and an output, or two outputs, never share a group:
     each can be bound to the user's own memory.
     """
     finder = _Finder(graph)
+    for name, state in graph.state.items():
+        finder.parent[state.next] = View(name, 0)
     if graph.storage:
         for node in graph.nodes:
             if node.op == "reshape" and _lies_there(node, graph):
@@ -61,6 +66,11 @@ def find_views(graph: Graph) -> Views:
     return Views(finder.flat(), frozenset(finder.dropped))
 
 
+def assigned(graph: Graph) -> list[str]:
+    """What is assigned to the state: what lies there must not be a state itself."""
+    return [node.inputs[0] for node in graph.nodes if node.op == ASSIGN]
+
+
 def _lies_there(node: Node, graph: Graph) -> bool:
     blocks = {graph.storage.get(n) for n in (node.inputs[0], node.output)}
     return None in blocks or len(blocks) == 1
@@ -74,8 +84,8 @@ class _Finder:
     bound: dict[str, str] = field(init=False)  # group root -> boundary tensor
 
     def __post_init__(self) -> None:
-        names = (*self.graph.inputs, *self.graph.outputs)
-        self.bound = {name: name for name in names}
+        names = (*self.graph.inputs, *self.graph.outputs, *self.graph.state)
+        self.bound = {name: name for name in (*names, *assigned(self.graph))}
 
     def find(self, tensor: str) -> View:
         at = 0
@@ -242,6 +252,9 @@ def _group_lives(
         touch(name, -1)
         if keep_inputs:
             touch(name, after)
+    for name in graph.state:
+        touch(name, -1)
+        touch(name, after)
     for (node, _), stage in zip(steps, stage_of, strict=True):
         for name in (*node.outputs, *node.inputs):
             if name and name not in graph.constants:

@@ -15,7 +15,7 @@ from pybuild.install import crt_include
 
 _HEADERS = (
     "types.h", "abi.h", "device.h", "graph.h", "params.h", "weights.h", "unpack.h",
-    "push.h",
+    "push.h", "state.h",
 )  # fmt: skip
 
 

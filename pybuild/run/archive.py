@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
+
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
-from pybuild.graph import Graph, Tensor
+from pybuild.graph import Graph, State, Tensor
 from pybuild.install import crt_include
 from pybuild.params.blob import read_blob
+from pybuild.passes.state import opened
 from pybuild.plan.plan import Plan
 from pybuild.run.compiled import Compiled
 from pybuild.run.factory import Factory, Package
@@ -45,13 +48,13 @@ def export(libraries: Mapping[str, Factory], path: str | Path) -> None:
     files: dict[str, bytes] = {}
     index: dict[str, Any] = {"format": _FORMAT, "abi": _abi(), "models": {}}
     for number, (name, library) in enumerate(libraries.items()):
-        text, params = graphjson.dump(library.graph)
+        text, params = graphjson.dump(opened(library.graph))
         folder = f"{number}"
         files[f"{folder}/{_GRAPH}"] = text.encode()
         files[f"{folder}/{_PARAMS}"] = params
         if library.slots:
             files[f"{folder}/{_IMAGE}"] = library.image()
-        facts = library.facts()
+        facts = library.facts() | _state(library.graph)
         files[f"{folder}/{_CODE[facts['backend']]}"] = library.portable()
         index["models"][name] = {"folder": folder, **facts}
     files[_INDEX] = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
@@ -64,6 +67,28 @@ def export(libraries: Mapping[str, Factory], path: str | Path) -> None:
     with zipfile.ZipFile(place, "w") as archive:
         for file, data in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
+
+
+def _state(graph: Graph) -> dict[str, Any]:
+    """What is kept from run to run: first values by name; the graph has them as its
+    last inputs and outputs."""
+    if not graph.state:
+        return {}
+    return {"state": [[n, s.initial.tolist()] for n, s in graph.state.items()]}
+
+
+def _with_state(graph: Graph, facts: Mapping[str, Any]) -> Graph:
+    values = {
+        name: np.asarray(value, graph.tensor(name).dtype.numpy)
+        for name, value in facts.get("state", ())
+    }
+    if not values:
+        return graph
+    ends = dict(zip(values, graph.outputs[-len(values) :], strict=True))
+    state = {name: State(end, values[name]) for name, end in ends.items()}
+    inputs = graph.inputs[: -len(values)]
+    outputs = graph.outputs[: -len(values)]
+    return dataclasses.replace(graph, inputs=inputs, outputs=outputs, state=state)
 
 
 def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
@@ -147,7 +172,7 @@ class Loaded(Factory):
         data = self.file(_GRAPH)
         made = graphjson.load(_GRAPH, data, self.file(_PARAMS))
         named = {name: name for name in self._facts["parameters"]}
-        return dataclasses.replace(made, parameters=named)
+        return _with_state(dataclasses.replace(made, parameters=named), self._facts)
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, Tensor]:

@@ -220,6 +220,8 @@ def _compare(
 ) -> Tally:
     """One sample through one back end; `trace`: finds the layer of a difference."""
     inputs = case.sample.inputs
+    if judge.graph.state:
+        net.reset()
     if per_layer:
         return judge.compare(net.run_recorded(inputs), case.values)
     net.run(**inputs)
@@ -232,6 +234,8 @@ def _compare(
 def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:
     """The first layer that differs from the reference, else from numpy."""
     graph = judge.graph
+    if graph.state:
+        net.reset()
     found = net.run_recorded(inputs)
     for run in (known.run, lambda given: interpret(graph, given)):
         wanted = values_of(graph, run(inputs), _compared(graph, per_layer=True))

@@ -22,7 +22,13 @@ from pybuild.run.cc import compile_shared
 from pybuild.run.compiled import Compiled
 
 # what tables refer to in crt
-_RUNTIME = ("crt_lz4_unpack", "crt_copy_weights", "crt_accelerator", "crt_lockstep")
+_RUNTIME = (
+    "crt_lz4_unpack",
+    "crt_copy_weights",
+    "crt_accelerator",
+    "crt_lockstep",
+    "crt_state_forget",
+)
 
 
 def host_features() -> str:

@@ -18,6 +18,7 @@ from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError, UnknownName, check, errors, ffi
 from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
+from pybuild.run.kept import Keeping
 from pybuild.run.pushed import Pushed, Pushing
 from pybuild.run.weights import Weights
 
@@ -27,7 +28,7 @@ _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
 
 
-class Net(Pushing):
+class Net(Pushing, Keeping):
     """One instance of a model: set, run, get.
 
     plan    what was built, for recording; or a function of it
@@ -336,10 +337,6 @@ class Net(Pushing):
                 raise
             name = self._name(missing - self._model.tensors)
             raise type(error)(f"{error}: '{name}'") from None
-
-    def reset(self) -> None:
-        """Forgets inputs and results."""
-        check(self._lib.crt_graph_reset(self._graph))
 
     def get_output(self, key: Key) -> Array:
         """A copy of an output of the last run."""

@@ -33,7 +33,8 @@ def recorded(
     if isinstance(net, RemoteNet):
         for name, value in inputs.items():
             net.set_input(name, value)
-        given = {**(there or {}), **inputs}
+        kept = {name: s.initial for name, s in net.plan.graph.state.items()}
+        given = {**kept, **(there or {}), **inputs}
         return _tensors(net, net.recorded(given), given)
     graph, buffer = net.plan.graph, ffi().buffer
     record: dict[int, Array] = {
@@ -52,6 +53,7 @@ def recorded(
         told.add(step)
         return 0
 
+    kept = net.kept()
     with net.hooked(hook):
         for name, value in inputs.items():
             net.set_input(name, value)
@@ -66,7 +68,7 @@ def recorded(
                 size = graph.tensor(step.node.output).bytes
                 piece = net.memory[place.region][place.home : place.home + size]
                 record[first] = read(net.devices[step.device], piece)
-    return _tensors(net, record, {**(there or {}), **inputs})
+    return _tensors(net, record, {**kept, **(there or {}), **inputs})
 
 
 def _tensors(

@@ -138,6 +138,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
     ]
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        net.reset_all_variables()
         for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
             net.set_tensor(detail["index"], inputs[name])
         net.invoke()
@@ -210,9 +211,10 @@ def _ort(path: Path, graph: Graph, every: bool) -> Reference:
     lost = flattened(graph, last)
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        begun = {name: state.initial for name, state in graph.state.items()}
         fed = {
             name: channels_first(value) if name in last else value
-            for name, value in inputs.items()
+            for name, value in {**begun, **inputs}.items()
         }
         found = zip(names, net.run(None, fed), strict=True)
         return {

@@ -114,8 +114,8 @@ static const uint32_t region_bytes[] = {ARENA_BYTES, KEPT_BYTES};
  * devices */
 static const struct crt_model model = {
     CRT_ABI, "two", stages, steps, tensors, NULL, region_bytes,
-    NULL,    NULL,  NULL,   NULL,  NULL,    0,    2,
-    4,       2,     3,      0,     6,       16,   2,
-    1};
+    NULL,    NULL,  NULL,   NULL,  NULL,    NULL, 0,
+    2,       4,     2,      3,     0,       6,    16,
+    2,       1};
 
 #endif

@@ -29,6 +29,7 @@ PROGRAMS = (
     "test_rpc.c",
     "test_calls.c",
     "test_lockstep.c",
+    "test_state.c",
 )
 MINE = "#define CRT_NO_HOOK\n#define CRT_NO_STRING_H\n#define CRT_NO_RPC\n"
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')

@@ -208,7 +208,7 @@ static const uint32_t conv_int8_regions[] = {
 const struct crt_model conv_int8_model = {
     CRT_ABI, "conv_int8", conv_int8_stages, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,
-    NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL,
     0, 3, 3, 1, 1, 0, 8, 16, 1, 1
 };
 

@@ -481,7 +481,7 @@ static const uint32_t whole_int8_regions[] = {
 const struct crt_model whole_int8_model = {
     CRT_ABI, "whole_int8", whole_int8_stages, whole_int8_steps,
     whole_int8_tensors, NULL, whole_int8_regions,
-    NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL,
     0, 6, 6, 1, 1, 0, 9, 16, 1, 1
 };
 

@@ -6,8 +6,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 3
-#error "whole_int8.h was made for CRT_ABI 3: regenerate it"
+#if CRT_ABI != 4
+#error "whole_int8.h was made for CRT_ABI 4: regenerate it"
 #endif
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 3
+#define CRT_ABI 4
 
 /* A kernel computes one band of output rows.
  *
@@ -122,6 +122,26 @@ struct crt_graph; /* crt/graph.h */
 typedef int crt_advance(struct crt_graph *g, void **pointers,
                         const struct crt_stage *stage);
 
+/* Puts back what an instance keeps from run to run to where it began. */
+typedef void crt_forget(const struct crt_graph *g);
+
+/* A piece of memory that no run but the model's own assignments change. */
+struct crt_kept {
+    const void *initial; /* `bytes` of them; NULL: zeros */
+    uint32_t at;         /* bytes from the start of the region */
+    uint32_t bytes;
+    uint32_t region;
+};
+
+/* All that an instance keeps from run to run (crt/state.h). */
+struct crt_state {
+    crt_forget *forget;
+    const struct crt_kept *kept; /* `count` of them */
+    uint32_t count;
+    uint32_t bytes; /* of all that is saved, the id included */
+    uint32_t id;    /* of the model and of this arrangement */
+};
+
 /* Unpacks a constant.
  *
  * Errors  non-zero for damaged bytes; never reads or writes outside */
@@ -141,8 +161,9 @@ struct crt_model {
     crt_unpack *unpack;               /* for CRT_TASK_UNPACK; NULL: has none */
     /* NULL: all is done by the CPU, and device_count is 1 */
     const struct crt_accelerator *accelerator;
-    crt_advance *advance;         /* NULL: no stage is in lock step */
-    const struct crt_link *links; /* NULL without `advance` */
+    crt_advance *advance;          /* NULL: no stage is in lock step */
+    const struct crt_link *links;  /* NULL without `advance` */
+    const struct crt_state *state; /* NULL: nothing is kept from run to run */
     uint32_t counters; /* where in region 0 the bands of each step are counted,
                         * 2 bytes each */
     uint16_t stage_count;

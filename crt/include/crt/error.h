@@ -42,7 +42,8 @@ extern "C" {
     X(CRT_ERR_MEMORY, -30, "the board has no memory left for this")            \
     X(CRT_ERR_CALL, -31, "the board knows no such call, or it was cut")        \
     X(CRT_ERR_ROWS, -32, "more rows than the input has left, or wants now")    \
-    X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")
+    X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")         \
+    X(CRT_ERR_STATE, -34, "state of another model, or none can be kept here")
 
 #define CRT_ERROR_VALUE(name, value, text) name = (value),
 enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };

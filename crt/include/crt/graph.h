@@ -19,7 +19,7 @@ extern "C" {
  *         pointer is returned. Pointers that are neither are trusted. */
 
 /* Objects made for this ABI refer to this symbol: another ABI does not link. */
-extern const uint32_t crt_abi_3;
+extern const uint32_t crt_abi_4;
 
 #ifndef CRT_NO_HOOK
 /* Called after each kernel call of the CPU's with the rows that it wrote.
@@ -100,7 +100,8 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
  * largest needs. While one is in the middle of a run, the others can neither
  * run nor set inputs nor get outputs.
  *
- * Owner   turn is the caller's and outlives g; NULL ends it
+ * Owner   turn is the caller's and outlives g; NULL ends it. What a model keeps
+ *         from run to run would be lost: CRT_ERR_STATE
  * Thread  instances may be used by different threads (but see crt/port.h on
  *         processors without atomic words), except for what crt_graph_input
  *         and crt_graph_output return: the memory behind it needs your lock
@@ -120,7 +121,7 @@ int crt_graph_setup(struct crt_graph *g);
 const struct crt_tensor *crt_graph_missing(const struct crt_graph *g);
 
 /* Forgets inputs that were set or borrowed, and all results; what is bound
- * stays bound. */
+ * stays bound. What the model keeps from run to run is as in the beginning. */
 int crt_graph_reset(struct crt_graph *g);
 
 /* Copies an input in, to its home; ends a binding.

@@ -1,0 +1,127 @@
+"""Tensors that are kept from run to run: outputs of one run, inputs of the next.
+
+While other passes work they are inputs and outputs among others; at last a node
+assigns each its next value, when all else is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph, Node, State, Tensor
+from pybuild.ops.shape import ASSIGN
+
+OPTION = "--state"
+
+
+def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
+    """The graph whose inputs, by `pairs`, are what outputs were in the run before.
+
+    They begin with zero. An output that is one no more leaves at least one other.
+
+    Errors  BuildError with every pair that does not fit
+    """
+    found, state = [], dict(graph.state)
+    for name, end in pairs.items():
+        if name not in graph.inputs or end not in graph.outputs:
+            what = f"there is no input '{name}'"
+            hint = f"one of {', '.join(graph.inputs) or 'none'}"
+            if name in graph.inputs:
+                what = f"there is no output '{end}'"
+                hint = f"one of {', '.join(graph.outputs)}"
+            found.append(Problem(OPTION, what, hint))
+            continue
+        have, want = graph.tensor(end), graph.tensor(name)
+        if replace(have, name=name) != want:
+            what = f"'{end}' is {_typed(have)}, '{name}' is {_typed(want)}"
+            found.append(Problem(OPTION, what, "both must be of one type and shape"))
+        state[name] = State(end, zeros(want))
+    if found:
+        raise BuildError.of(found)
+    inputs = tuple(name for name in graph.inputs if name not in pairs)
+    outputs = tuple(name for name in graph.outputs if name not in pairs.values())
+    return replace(
+        graph, inputs=inputs, outputs=outputs or graph.outputs[:1], state=state
+    )
+
+
+def zeros(tensor: Tensor) -> Array:
+    """The real number 0 everywhere."""
+    zero = tensor.quant.zero_point[0] if tensor.quant else 0
+    return np.full(tensor.shape, zero, tensor.dtype.numpy)
+
+
+def _typed(tensor: Tensor) -> str:
+    quant = ""
+    if tensor.quant is not None:
+        quant = f" of scale {tensor.quant.scale[0]:.9g}, zero point "
+        quant += f"{tensor.quant.zero_point[0]}"
+    return f"{tensor.dtype.value}{list(tensor.shape)}{quant}"
+
+
+def opened(graph: Graph) -> Graph:
+    """The graph with its state as inputs and outputs, after those of its own."""
+    if not graph.state:
+        return graph
+    ends = tuple(state.next for state in graph.state.values())
+    inputs = (*graph.inputs, *graph.state)
+    return replace(graph, inputs=inputs, outputs=(*graph.outputs, *ends), state={})
+
+
+def closed(graph: Graph, before: Graph) -> Graph:
+    """An opened graph after passes: `before` says what is state.
+
+    Errors  BuildError where a next value has another type than the state
+    """
+    if not before.state:
+        return graph
+    count = len(before.outputs)
+    ends = graph.outputs[count:]
+    state = {
+        name: replace(old, next=_source(graph, end))
+        for (name, old), end in zip(before.state.items(), ends, strict=True)
+    }
+    for name, one in state.items():
+        have, want = graph.tensor(one.next), graph.tensor(name)
+        if (have.shape, have.dtype) != (want.shape, want.dtype):
+            what = f"state '{name}' is {want.dtype.value}{list(want.shape)}, what it "
+            what += f"becomes is {have.dtype.value}{list(have.shape)}"
+            raise BuildError(graph.source, what)
+    inputs, outputs = graph.inputs[: len(before.inputs)], graph.outputs[:count]
+    made = replace(graph, inputs=inputs, outputs=outputs, state=state)
+    needless = {end for end in ends if end not in {s.next for s in state.values()}}
+    return replace(made, nodes=tuple(n for n in made.nodes if n.output not in needless))
+
+
+def _source(graph: Graph, end: str) -> str:
+    """What to assign: not a copy of an input or an output, but that itself.
+
+    Of another state, or a view of one, it is the copy: that may be assigned before.
+    """
+    count = len(graph.outputs)
+    for node in graph.nodes:
+        if node.output == end and node.op == "copy":
+            source = node.inputs[0]
+            if source in graph.outputs[:count] and source != end:
+                return source
+    return end
+
+
+def assigned(graph: Graph) -> Graph:
+    """The graph with a node for each state that gives it its next value, last."""
+    nodes, tensors, state = list(graph.nodes), dict(graph.tensors), {}
+    for name, old in graph.state.items():
+        made = f"{name} (next)"
+        while made in tensors:
+            made += "'"
+        tensors[made] = replace(tensors[name], name=made)
+        nodes.append(Node(ASSIGN, made, (old.next,), (made,)))
+        state[name] = State(made, old.initial)
+    if not state:
+        return graph
+    return replace(graph, nodes=tuple(nodes), tensors=tensors, state=state)

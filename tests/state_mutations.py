@@ -1,0 +1,64 @@
+"""Mutations of what is kept from run to run, for mutate.py: its five fields."""
+
+_C = "tests/crt/test_crt.py::test_calls[test_state.c-gcc-]"
+_UNIT = "tests/unit/test_state.py"
+
+KEPT = (
+    (
+        "reset forgets",
+        "crt/src/graph.c",
+        "        g->model->state->forget(g);\n",
+        "        ;\n",
+        _C,
+    ),
+    (
+        "the second piece of what was saved",
+        "crt/src/state.c",
+        "        crt_copy(memory(g, &state->kept[i]), at, state->kept[i].bytes);\n"
+        "        at += state->kept[i].bytes;\n",
+        "        crt_copy(memory(g, &state->kept[i]), at, state->kept[i].bytes);\n",
+        _C,
+    ),
+    (
+        "whose state it is",
+        "crt/src/state.c",
+        "if (id != state->id)",
+        "if (id == 0)",
+        _C,
+    ),
+    (
+        "memory of state that others may use before its first reader",
+        "pybuild/plan/storage.py",
+        "    for name in graph.state:\n        touch(name, -1)\n",
+        "    for name in graph.state:\n",
+        _UNIT,
+    ),
+    (
+        "what is assigned lies in another state's memory",
+        "pybuild/plan/storage.py",
+        "for name in (*names, *assigned(self.graph))}",
+        "for name in names}",
+        _UNIT,
+    ),
+    (
+        "assignments wait for all readers",
+        "pybuild/plan/order.py",
+        "    return (greedy if less else graph.nodes) + last\n",
+        "    return last + (greedy if less else graph.nodes)\n",
+        _UNIT,
+    ),
+    (
+        "what a state holds at first",
+        "pybuild/plan/kept.py",
+        'if state.initial.tobytes().strip(b"\\0") else None',
+        "if False else None",
+        _UNIT,
+    ),
+    (
+        "the samples of a check begin anew",
+        "pybuild/run/check.py",
+        "    if judge.graph.state:\n        net.reset()\n",
+        "",
+        _UNIT,
+    ),
+)
