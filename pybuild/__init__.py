@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pybuild import debug_executor, graph_executor, rpc, runtime
     from pybuild import runtime as nd
-    from pybuild.entry import build, load, load_module
+    from pybuild.entry import Quantised, build, load, load_module, quantise
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
     from pybuild.library import Library
@@ -31,6 +31,7 @@ _LATE = {
     "Image": "image",
     "Library": "library",
     "Model": "model",
+    "Quantised": "entry",
     "build": "entry",
     "build_image": "image",
     "cpu": "runtime",
@@ -39,6 +40,7 @@ _LATE = {
     "functions": "ops.functions",
     "load": "entry",
     "load_module": "entry",
+    "quantise": "entry",
 }
 _MODULES = {
     "debug_executor": "debug_executor",
@@ -48,9 +50,9 @@ _MODULES = {
     "runtime": "runtime",
 }
 __all__ = [
-    "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model", "build",
-    "build_image", "cpu", "debug_executor", "device", "function", "functions",
-    "graph_executor", "load", "load_module", "nd", "rpc",
+    "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model",
+    "Quantised", "build", "build_image", "cpu", "debug_executor", "device", "function",
+    "functions", "graph_executor", "load", "load_module", "nd", "quantise", "rpc",
     "runtime",
 ]  # fmt: skip
 

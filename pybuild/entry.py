@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -16,6 +16,13 @@ from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops.functions import AnyFunctions
+from pybuild.params.files import read_arrays
+from pybuild.quantisation.draft import Choices
+from pybuild.quantisation.quantise import quantisable
+from pybuild.quantisation.quantise import quantise as quantised_graph
+from pybuild.quantisation.ranges import Calibration
+from pybuild.quantisation.report import Quantisation
+from pybuild.quantisation.samples import Samples, read_samples
 from pybuild.run.archive import read
 from pybuild.run.factory import BACKENDS, Factory, Package
 
@@ -144,6 +151,66 @@ def build(
         defaults["params"] = "replaceable"
     library = model.build(out, target="host", **{**defaults, **options})
     return replace(library, backend=target, mod_name=mod_name)
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """A model in integers, to be built as any other; and what that cost."""
+
+    model: Model
+    report: Quantisation
+
+
+def quantise(
+    model: Buildable,
+    data: Mapping[str, Array] | str | Path,
+    *,
+    test: Mapping[str, Array] | str | Path | None = None,
+    calibrate: str = "minmax",
+    percentile: float = 99.99,
+    keep_float: Collection[str] = (),
+    bias_correction: bool = True,
+    equalise: bool = True,
+    max_loss: float | None = None,
+    boundary: str = "float",
+    rounding: str | None = None,
+) -> Quantised:
+    """Post-training quantisation: int8 weights by channel, int8 activations by tensor.
+
+    data        to calibrate with, by input name: arrays [samples, ...], and `labels`,
+                the class of each, if known; or a file of them (.npz)
+    test        to measure with; None: `data`
+    calibrate   "minmax", "percentile" (of the values, `percentile` per cent) or
+                "entropy": what range of a tensor's values its integers cover
+    keep_float  layers that stay float32
+    bias_correction, equalise  done where they make the outputs better
+    max_loss    as many layers stay float as it takes to lose no more than this share
+                of the samples; without labels, than this error of the outputs
+    boundary    "float": inputs and outputs as they are; "int8": integers
+    Errors      BuildError with everything that is wrong with the data or the choices
+    """
+    loaded = _model_of(model, None, None)
+    graph = quantisable(loaded.graph)
+    given = _samples(graph, data)
+    tested = given if test is None else _samples(graph, test)
+    choices = Choices(
+        Calibration(calibrate, percentile), keep_float, bias_correction, equalise,
+        max_loss, boundary, rounding or loaded.rounding,
+    )  # fmt: skip
+    made, report = quantised_graph(graph, given, tested, choices)
+    whole = replace(loaded, graph=made, quantisation=report, _lowered={})
+    return Quantised(whole, report)
+
+
+def _samples(graph: Graph, data: Mapping[str, Array] | str | Path) -> Samples:
+    if isinstance(data, Mapping):
+        return read_samples(graph, data, "calibration data")
+    path = Path(data)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise BuildError(str(path), f"cannot be read ({error.strerror})") from None
+    return read_samples(graph, read_arrays(raw, path.name), path.name)
 
 
 def load_module(path: str | Path) -> Factory | Package:

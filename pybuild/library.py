@@ -141,6 +141,7 @@ class Library(Factory):
             stages=stages(self.plan),
             parameters=parameters,
             packed=packed,
+            quantisation=self.model.quantisation,
             **made_for(self.options["emit"], self.targets, self.processor),
         )
 

@@ -25,6 +25,7 @@ from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.plan.plan import make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
+from pybuild.quantisation.report import Quantisation
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 # options of build() that are one of a few words
@@ -45,12 +46,14 @@ class Model:
 
     rounding  the default rule of its format
     digest    SHA-256 of the file
+    quantisation  what quantising cost, of a model that quantise() made
     """
 
     path: str
     graph: Graph
     rounding: str
     digest: str
+    quantisation: Quantisation | None = None
     _lowered: dict[tuple[object, ...], Graph] = field(
         default_factory=dict, compare=False, repr=False
     )

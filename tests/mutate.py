@@ -17,6 +17,7 @@ from board_mutations import BOARDS  # of the folder of this script
 from general_mutations import GENERAL
 from paired_mutations import PAIRED
 from push_mutations import PUSHED
+from quantise_mutations import QUANTISE
 from region_mutations import REGIONS
 from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
@@ -348,6 +349,7 @@ MUTATIONS = (
             *GENERAL,
             *PAIRED,
             *PUSHED,
+            *QUANTISE,
             *REGIONS,
             *REMOTE,
             *SCALAR,

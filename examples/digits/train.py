@@ -19,6 +19,7 @@ from sklearn.datasets import load_digits
 HERE = Path(__file__).parent
 SEED = 7
 HELD_OUT = 360
+CALIBRATION = 200
 EPOCHS = 80
 
 Images = np.ndarray
@@ -85,6 +86,12 @@ def measure(images: Images, labels: np.ndarray) -> None:
         print(f"{name}: {right} of {len(labels)} held-out digits right")
 
 
+def write_calibration(arrays: dict[str, np.ndarray]) -> None:
+    """As `crt build digits_f32.onnx --quantise` takes them."""
+    packed = {"image": arrays["image"], "labels": arrays["labels"].astype(np.uint8)}
+    np.savez_compressed(HERE / "digits_calibration.npz", allow_pickle=False, **packed)
+
+
 def main() -> None:
     images, labels, test_images, test_labels = split()
     x, y = real(images), labels.astype(np.int64)
@@ -97,6 +104,8 @@ def main() -> None:
     export_tflite.save_int8(str(HERE / "digits_int8.tflite"), model)
     test = {"images": test_images, "labels": test_labels}
     np.savez_compressed(HERE / "digits_test.npz", allow_pickle=False, **test)
+    some = {"image": x[:CALIBRATION].transpose(0, 3, 1, 2), "labels": y[:CALIBRATION]}
+    write_calibration(some)
     measure(test_images, test_labels)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from pybuild import __version__
 from pybuild.cli import boards, params
+from pybuild.cli.quantise import quantise_options
 
 USAGE = 64
 
@@ -104,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
     debug = _verb(verbs, "debug", "what each layer of a run gives, and where it errs")
     for verb in (inspect, build, check, bench, run, debug):
         _build_options(verb, words=verb not in (run, debug))
+        quantise_options(verb)
         verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
     text = "plans from the smallest to the fastest; FILE.svg: drawn, too"

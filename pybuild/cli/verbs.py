@@ -18,6 +18,7 @@ from pybuild.cli.names import chosen_names
 from pybuild.cli.options import INPUTS
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
+from pybuild.cli.quantise import quantised, reference_of, show_quantisation
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
 from pybuild.package.curve import svg
@@ -35,6 +36,7 @@ def inspect(args: argparse.Namespace) -> Outcome:
     facts |= library.report.to_json()
     if not args.json:
         tables.show_report(library.report)
+        show_quantisation(library.report.quantisation)
     if args.ram_curve is not None:
         points = library.ram_curve()
         facts["ram_curve"] = [asdict(point) for point in points]
@@ -57,11 +59,14 @@ def build(args: argparse.Namespace) -> Outcome:
     _write(args, library.name, library.files)
     if not args.json:
         tables.show_report(library.report)
+        show_quantisation(library.report.quantisation)
         print(f"wrote {args.out}")
     return OK, library.report.to_json()
 
 
 def _build_image(args: argparse.Namespace) -> Outcome:
+    if args.quantise:
+        raise BuildError("--quantise", "is for one model: each has data of its own")
     whole, names = chosen_names(args.models, args.name)
     loaded: dict[str, pybuild.Model] = {}
     errors: list[BuildError] = []
@@ -118,7 +123,7 @@ def check(args: argparse.Namespace) -> Outcome:
             args.model,
             library,
             backends=tuple(dict.fromkeys(args.backend)),
-            ref=args.ref,
+            ref=reference_of(args, library) or "auto",
             samples=args.samples,
             per_layer=args.per_layer,
             seed=args.seed,
@@ -166,7 +171,8 @@ def debug(args: argparse.Namespace) -> Outcome:
     for file in files:
         given = read_arrays(Path(file).read_bytes(), Path(file).name)
     library = _built(args, args.model)
-    result = look(args.model, library, given, args.ref, args.backend)
+    ref = reference_of(args, library)
+    result = look(args.model, library, given, ref, args.backend)
     if not args.json:
         tables.show_debug(result)
     return OK if result.ok else MISMATCH, result.to_json()
@@ -196,11 +202,13 @@ def _loaded(args: argparse.Namespace, path: str) -> pybuild.Model:
     """Errors  BuildError with every problem of the model"""
     given = dict(args.input_dim), dict(args.input_value)
     kept = dict(args.state)
-    model = pybuild.load(path, input_dims=given[0], input_values=given[1], state=kept)
+    first = {} if args.quantise else kept  # samples give what is state later
+    model = pybuild.load(path, input_dims=given[0], input_values=given[1], state=first)
     problems = model.problems()
     if problems:
         raise BuildError.of(problems)
-    return model
+    made = quantised(args, model)
+    return made if first else made.with_state(kept)
 
 
 def _target(args: argparse.Namespace) -> str | dict[int, str]:

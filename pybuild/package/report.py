@@ -13,6 +13,7 @@ from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.package.memory import Held, StageFacts
 from pybuild.plan.plan import Plan
+from pybuild.quantisation.report import Quantisation
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
@@ -141,6 +142,7 @@ class Report:
     devices    (): the CPU does it all
     regions    (): each device has one, as large as it needs
     tensors    where each is; stages: what is computed together
+    quantisation  what it cost, of a model that was quantised here
     """
 
     name: str
@@ -163,6 +165,7 @@ class Report:
     regions: tuple[RegionUse, ...] = ()
     tensors: tuple[Held, ...] = ()
     stages: tuple[StageFacts, ...] = ()
+    quantisation: Quantisation | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""

@@ -93,3 +93,19 @@ def run(graph: Graph, options: PassOptions) -> Graph:
             graph = one(graph, options)
             verify(graph)
     return closed(graph, before)
+
+
+def float_graph(graph: Graph) -> Graph:
+    """After the passes that come before rounding: what is quantised.
+
+    Errors  BuildError for a graph that makes no sense
+    """
+    verify(graph)
+    options = PassOptions()
+    with np.errstate(all="ignore"):
+        for name, one in PIPELINE:
+            if name == "set_rounding":
+                break
+            graph = one(graph, options)
+            verify(graph)
+    return graph

@@ -188,6 +188,19 @@ def digits(folder: Path) -> Path:
     return DIGITS / "digits_int8.tflite"
 
 
+def float_digits(folder: Path) -> Path:
+    """Beside it data that fits, data that does not, and some with holes."""
+    image = np.full((3, 1, 1, 8, 8), 0.5, np.float32)
+    np.savez(folder / "good.npz", allow_pickle=False, image=image)
+    wrong = {"pixels": image, "image": image[..., 0], "labels": np.zeros(4)}
+    np.savez(folder / "wrong.npz", allow_pickle=False, **wrong)
+    image[1, 0, 0, 2, 5] = np.nan
+    image[2, 0, 0, 0, :2] = np.inf
+    holes = {"image": image, "labels": np.asarray([0, 9, 10, 3])}
+    np.savez(folder / "holes.npz", allow_pickle=False, **holes)
+    return DIGITS / "digits_f32.onnx"
+
+
 def reshape_by_input(folder: Path) -> Path:
     nodes = [helper.make_node("Reshape", ["x", "to"], ["y"], name="reshape")]
     inputs = [("x", FLOAT, [2, 3]), ("to", TensorProto.INT64, [2])]
@@ -246,6 +259,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         negative_dimension,
         relu,
         digits,
+        float_digits,
         reshape_by_input,
         json_of_functions,
         json_storage,

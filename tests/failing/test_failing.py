@@ -22,7 +22,7 @@ def test_message(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     more = [str(MAKERS[name](tmp_path)) for name in case.get("more", [])]
     before = sorted(tmp_path.rglob("*"))
     words = [case.get("verb", "build"), str(model), *more, "--json"]
-    words += case.get("options", [])
+    words += [w.replace("TMP", str(tmp_path)) for w in case.get("options", [])]
     if words[0] == "build":
         words += ["-o", str(tmp_path / "out")]
     assert main(words) == case["exit"]

@@ -20,7 +20,7 @@ FLOORS = {
     "ops": 2,
     "frontends": 3,
     "passes": 4, "graph_builder": 4,
-    "kernels": 5,
+    "kernels": 5, "quantisation": 5,
     "plan": 6,
     "emit": 7,
     "package": 8,

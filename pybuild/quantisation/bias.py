@@ -1,0 +1,54 @@
+"""Bias correction: what rounding the weights adds to each output on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node, Quant
+from pybuild.ops.act import Float32s
+from pybuild.ops.interpret import operator_of
+from pybuild.passes.edit import Edit
+from pybuild.passes.qdq import WEIGHTED
+from pybuild.quantisation.ranges import Observed
+from pybuild.quantisation.rewrite import weight_error
+from pybuild.quantisation.scheme import Scheme
+
+
+def corrected(graph: Graph, scheme: Scheme, seen: Mapping[str, Observed]) -> Graph:
+    """The float graph with biases that take the mean error of int8 weights back.
+
+    A layer is linear: its mean error is what the error of the weights makes of the
+    mean input.
+    """
+    edit = Edit(graph)
+    for node in graph.nodes:
+        if node.op in WEIGHTED and node.output in scheme.integers:
+            x = node.inputs[0]
+            shift = _shift(node, graph, seen[x], scheme.quants[x])
+            node = _with_bias(edit, node, shift)
+        edit.keep(node)
+    return edit.done()
+
+
+def _shift(node: Node, graph: Graph, x: Observed, quant: Quant) -> Float32s:
+    """float32[O], the mean over all positions of one output channel."""
+    error = weight_error(node, graph, quant.scale[0])
+    attrs = {k: v for k, v in node.attrs.items() if k != "clamp"}
+    plain = replace(node, inputs=node.inputs[:2], attrs=attrs)
+    mean = x.mean.astype(np.float32)
+    (made,) = operator_of(plain, graph).reference(plain, graph, [mean, error])
+    whole = made.astype(np.float64)
+    return np.asarray(whole.reshape(-1, made.shape[-1]).mean(0), np.float32)
+
+
+def _with_bias(edit: Edit, node: Node, shift: Float32s) -> Node:
+    before = node.inputs[2] if len(node.inputs) > 2 else ""
+    value: Array = shift
+    if before:
+        value = np.asarray(edit.constants[before].astype(np.float32) + shift)
+    made = edit.constant(f"{before or node.output}.corrected", value)
+    return replace(node, inputs=(*node.inputs[:2], made))

@@ -1,0 +1,128 @@
+"""A float graph that is ready to be rewritten, and the integer graphs it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph
+from pybuild.passes.legalise import set_rounding
+from pybuild.quantisation.bias import corrected
+from pybuild.quantisation.execute import Execution, NodeError, execution
+from pybuild.quantisation.measure import Measured, Wanted, measured
+from pybuild.quantisation.ranges import Calibration, Observed, Range, observe, ranges
+from pybuild.quantisation.rewrite import rewritten
+from pybuild.quantisation.samples import Samples
+from pybuild.quantisation.scheme import Scheme, scheme
+
+BOUNDARIES = ("float", "int8")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user chose.
+
+    keep_float   layers by name, or by the name of their output
+    max_loss     a share, 0.005 is 0.5 %; None: whatever int8 costs in accuracy
+    boundary     "int8": inputs and outputs are integers too
+    rounding     litert | tflm | single | onnx, of the build
+    """
+
+    calibration: Calibration = field(default_factory=Calibration)
+    keep_float: Collection[str] = ()
+    bias_correction: bool = True
+    equalise: bool = True
+    max_loss: float | None = None
+    boundary: str = "float"
+    rounding: str = "litert"
+
+    def problems(self) -> list[Problem]:
+        found = self.calibration.problems()
+        if self.boundary not in BOUNDARIES:
+            hint = f"one of {', '.join(BOUNDARIES)}"
+            what = f"'{self.boundary}' is not known"
+            found.append(Problem("--boundary", what, hint))
+        if self.max_loss is not None and not 0 <= self.max_loss < 1:
+            what = f"{self.max_loss:g} is no share from 0 to 1"
+            found.append(Problem("--max-loss", what, "0.5% of the samples is 0.005"))
+        return found
+
+
+@dataclass(frozen=True)
+class Made:
+    """A quantised graph; ints: float tensor -> the int8 one that stands for it."""
+
+    graph: Graph
+    ints: Mapping[str, str]
+    scheme: Scheme
+    measured: Measured
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A float graph and what is known of it.
+
+    seen, ranges  of every float tensor that differs from sample to sample
+    corrects      whether biases take back the error of the weights
+    """
+
+    graph: Graph
+    seen: Mapping[str, Observed]
+    ranges: Mapping[str, Range]
+    choices: Choices
+    corrects: bool = False
+
+    def made(self, want: Wanted, kept: Mapping[str, str]) -> Made:
+        """Measured; what an operator refuses in int8 stays float like `kept`.
+
+        Errors  BuildError where even that does not help
+        """
+        floats = dict(kept)
+        while True:
+            chosen = scheme(self.graph, self.ranges, floats)
+            source = self.graph
+            if self.corrects:
+                source = corrected(source, chosen, self.seen)
+            whole, ints = rewritten(source, chosen, self.choices.boundary)
+            graph = set_rounding(whole, self.choices.rounding)
+            try:
+                return Made(whole, ints, chosen, measured(want, graph))
+            except NodeError as error:
+                floats |= self._refused(error, chosen)
+
+    def _refused(self, error: NodeError, chosen: Scheme) -> dict[str, str]:
+        found = {
+            node.output: error.problem.what
+            for node in self.graph.nodes
+            if node.name == error.node.name and node.output in chosen.integers
+        }
+        if not found:
+            raise BuildError.of([error.problem])
+        return found
+
+
+def draft(graph: Graph, samples: Samples, choices: Choices) -> Draft:
+    """The graph, observed on the calibration samples.
+
+    Errors  BuildError for what numpy cannot run, or values without bound
+    """
+    work = ready(graph, samples)
+    moving = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
+    names = [
+        name
+        for name in moving
+        if graph.tensor(name).dtype is DType.FLOAT32 and graph.tensor(name).size
+    ]
+    seen = observe(work, samples, names)
+    found = ranges(work, samples, seen, choices.calibration)
+    return Draft(graph, seen, found, choices)
+
+
+def ready(graph: Graph, samples: Samples) -> Execution:
+    """Errors  BuildError for what numpy cannot run"""
+    try:
+        return execution(graph, samples)
+    except NodeError as error:
+        raise BuildError.of([error.problem]) from None

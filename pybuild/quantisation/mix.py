@@ -1,0 +1,70 @@
+"""The cheapest mix of int8 and float layers whose outputs lose no more than allowed."""
+
+from __future__ import annotations
+
+from pybuild.graph import Graph, Node
+from pybuild.ops import OPERATORS
+from pybuild.passes.qdq import MOVEMENT
+from pybuild.quantisation.draft import Draft, Made
+from pybuild.quantisation.measure import Wanted
+
+TOO_MUCH = "in int8 it costs more accuracy than --max-loss"
+
+
+def loss(want: Wanted, made: Made) -> float:
+    """Of the samples, the share that was right and is not; without labels the root
+    mean square of the outputs' error, of the outputs'.
+    """
+    got = made.measured
+    if want.right is None or got.right is None:
+        return got.outputs.share
+    return (want.right - got.right) / want.samples.count
+
+
+def cheapest_mix(draft: Draft, want: Wanted, kept: dict[str, str], most: float) -> Made:
+    """Layers become float, first those that take away most error for their cost, until
+    the loss is within `most`; then int8 again, dearest first, where that still holds.
+
+    Time    runs the samples two to three times for each layer
+    """
+    made = draft.made(want, kept)
+    if loss(want, made) <= most:
+        return made
+    layers = [
+        node
+        for node in draft.graph.nodes
+        if node.output in made.scheme.integers and node.op not in MOVEMENT
+    ]
+    gains = {node.output: _gain(draft, want, kept, made, node) for node in layers}
+    order = sorted(layers, key=lambda node: -gains[node.output])
+    chosen: list[Node] = []
+    for node in order:
+        chosen.append(node)
+        made = draft.made(want, _with(kept, chosen))
+        if loss(want, made) <= most:
+            break
+    for node in sorted(chosen, key=lambda n: -cost(n, draft.graph)):
+        fewer = [other for other in chosen if other is not node]
+        tried = draft.made(want, _with(kept, fewer))
+        if loss(want, tried) <= most:
+            chosen, made = fewer, tried
+    return made
+
+
+def _gain(
+    draft: Draft, want: Wanted, kept: dict[str, str], made: Made, node: Node
+) -> float:
+    """Error of the outputs that goes when this layer alone is float, by its cost."""
+    alone = draft.made(want, _with(kept, [node]))
+    less = made.measured.outputs.noise - alone.measured.outputs.noise
+    return less / cost(node, draft.graph)
+
+
+def _with(kept: dict[str, str], nodes: list[Node]) -> dict[str, str]:
+    return {**kept, **{node.output: TOO_MUCH for node in nodes}}
+
+
+def cost(node: Node, graph: Graph) -> int:
+    """What a float layer takes: its multiply-accumulates, else its elements."""
+    work = OPERATORS[node.op].macs(node, graph)
+    return max(1, work, graph.tensor(node.output).size)

@@ -1,0 +1,140 @@
+"""Post-training quantisation: calibrate, equalise, correct, choose, report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pybuild.errors import BuildError, Problem
+from pybuild.graph import Graph
+from pybuild.passes import float_graph
+from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.quantisation.draft import Choices, Draft, Made, draft, ready
+from pybuild.quantisation.equalise import equalised, pairs
+from pybuild.quantisation.measure import Wanted, noise, wanted
+from pybuild.quantisation.mix import cheapest_mix, loss
+from pybuild.quantisation.report import LayerNoise, Quantisation, Score, StayedFloat
+from pybuild.quantisation.samples import Samples
+from pybuild.quantisation.scheme import CHOSEN, refused
+
+
+def quantise(
+    graph: Graph, samples: Samples, test: Samples, choices: Choices
+) -> tuple[Graph, Quantisation]:
+    """The quantised graph, before passes, and the report.
+
+    graph    float, after passes
+    samples  to calibrate with; test: to measure with
+    Errors   BuildError with everything that is wrong with the choices
+    """
+    kept, found = _kept(graph, choices)
+    found = [*choices.problems(), *found]
+    if found:
+        raise BuildError.of(found)
+    first = draft(graph, samples, choices)
+    want = wanted(ready(graph, samples), samples)
+    best, steps = _best(first, samples, want, kept)
+    want = want if test is samples else wanted(ready(graph, test), test)
+    if choices.max_loss is None:
+        made = best.made(want, kept)
+    else:
+        made = cheapest_mix(best, want, kept, choices.max_loss)
+    report = _report(best, made, want, samples)
+    return made.graph, replace(report, equalised=steps, bias_corrected=best.corrects)
+
+
+def quantisable(graph: Graph) -> Graph:
+    """The graph after the passes that come before rounding.
+
+    Errors  BuildError for one without float layers, with state, or on devices
+    """
+    if graph.is_placed:
+        what = "gives layers to devices, which fits only the layers that it has"
+        raise BuildError(graph.source, what, "quantise first, then --place")
+    if graph.state:
+        what = "keeps tensors from run to run, whose values samples must give"
+        raise BuildError(graph.source, what, "quantise first, then with_state()")
+    made = float_graph(replace(graph, storage={}))
+    no = refused(made)
+    if all(n.output in no or n.op in MOVEMENT for n in made.nodes):
+        hint = "give the model as it was before quantisation"
+        raise BuildError(graph.source, "has no float layer to quantise", hint)
+    return made
+
+
+def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]]:
+    """Outputs of the layers that are named to stay float; names of none."""
+    kept: dict[str, str] = {}
+    problems = []
+    for name in choices.keep_float:
+        named = [n.output for n in graph.nodes if name in (n.name, *n.outputs)]
+        kept |= dict.fromkeys(named, CHOSEN)
+        if not named:
+            layers = [n.name for n in graph.nodes if n.op in WEIGHTED]
+            hint = f"layers with weights are {', '.join(layers)}"
+            problems.append(Problem("--keep-float", f"there is no '{name}'", hint))
+    return kept, problems
+
+
+def _best(
+    first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]
+) -> tuple[Draft, int]:
+    """With equalisation and bias correction, each where it makes the outputs better;
+    and how many pairs of layers were equalised.
+    """
+    drafts = [(first, 0)]
+    choices, graph = first.choices, first.graph
+    count = len(pairs(graph)) if choices.equalise else 0
+    if count:
+        other = equalised(graph, first.seen)
+        drafts.append((draft(other, samples, choices), count))
+    if choices.bias_correction:
+        drafts += [(replace(each, corrects=True), n) for each, n in drafts]
+    if len(drafts) == 1:
+        return drafts[0]
+
+    def error(each: tuple[Draft, int]) -> float:
+        return each[0].made(want, kept).measured.outputs.share
+
+    return min(drafts, key=error)
+
+
+def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisation:
+    graph, got = best.graph, made.measured
+    outputs = [n.output for n in graph.nodes if n.op not in MOVEMENT]
+    stands = {name: made.ints.get(name, name) for name in outputs}
+    known = {n: s for n, s in stands.items() if s in made.graph.tensors}
+    # of the same graph, equalised or not: its layers are what was rounded
+    own = replace(want, execution=ready(graph, want.samples))
+    powers = noise(own, made.graph, known)
+    layers = [
+        LayerNoise(
+            node.name,
+            node.op,
+            "int8" if node.output in made.scheme.integers else "float32",
+            powers[node.output].decibels,
+        )
+        for node in graph.nodes
+        if node.output in powers
+    ]
+    layers.sort(key=lambda layer: 1e9 if layer.snr is None else layer.snr)
+    floats = tuple(
+        StayedFloat(node.name, node.op, made.scheme.floats[node.output])
+        for node in graph.nodes
+        if node.output in made.scheme.floats and node.op not in MOVEMENT
+    )
+    score = None
+    if want.right is not None and got.right is not None:
+        score = Score(want.samples.count, want.right, got.right)
+    return Quantisation(
+        method=best.choices.calibration.method,
+        samples=samples.count,
+        measured_on=want.samples.count,
+        boundary=best.choices.boundary,
+        layers=tuple(layers),
+        floats=floats,
+        error=got.outputs.share,
+        score=score,
+        loss=loss(want, made),
+        equalised=0,
+        bias_corrected=False,
+    )

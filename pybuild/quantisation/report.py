@@ -1,0 +1,63 @@
+"""What quantising a model did to it, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LayerNoise:
+    """A layer in the quantised model.
+
+    kind   int8 | float32
+    snr    signal-to-noise ratio of its output in dB, of all that was lost up to it;
+           None: nothing was
+    """
+
+    name: str
+    op: str
+    kind: str
+    snr: float | None
+
+
+@dataclass(frozen=True)
+class StayedFloat:
+    """A layer that was not quantised, and why."""
+
+    name: str
+    op: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """Samples right of all, before and after."""
+
+    samples: int
+    right_float: int
+    right_quantised: int
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """The report of one quantisation.
+
+    layers      all that compute, worst first
+    error       root mean square of the outputs' error, of the outputs'
+    score       None without labels
+    loss        what --max-loss bounds: the share of samples lost; without labels
+                `error`
+    equalised   pairs of layers; 0: none, or it made the outputs worse
+    """
+
+    method: str
+    samples: int
+    measured_on: int
+    boundary: str
+    layers: tuple[LayerNoise, ...]
+    floats: tuple[StayedFloat, ...]
+    error: float
+    score: Score | None
+    loss: float
+    equalised: int
+    bias_corrected: bool

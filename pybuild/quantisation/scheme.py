@@ -1,0 +1,156 @@
+"""Which operators of a float graph become int8, and how its tensors are quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node, Quant
+from pybuild.passes.qdq import COMPUTED, MOVEMENT, WEIGHTED
+from pybuild.quantisation.ranges import Range
+
+# what LiteRT's int8 kernels give these, and what their values can be at all
+_FIXED = {
+    "softmax": (0.0, 255 / 256),
+    "logistic": (0.0, 255 / 256),
+    "tanh": (-1.0, 127 / 128),
+}
+SHARES = Quant((1 / 256,), (-128,))
+CHOSEN = "named to stay float"
+# output -> why its node stays float
+Reasons = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """integers  outputs of the nodes that become int8
+    quants    of each tensor that such a node reads or makes
+    floats    outputs of the nodes that stay float, and why
+    """
+
+    integers: frozenset[str]
+    quants: Mapping[str, Quant]
+    floats: Mapping[str, str] = field(default_factory=dict)
+
+
+def scheme(
+    graph: Graph, ranges: Mapping[str, Range], kept: Mapping[str, str]
+) -> Scheme:
+    """kept  outputs of nodes that must stay float, and why"""
+    floats = {**refused(graph), **kept}
+    floats |= _alone(graph, floats)
+    integers = frozenset(
+        node.output for node in graph.nodes if node.output not in floats
+    )
+    return Scheme(integers, _quants(graph, integers, ranges), floats)
+
+
+def refused(graph: Graph) -> Reasons:
+    """The nodes that have no int8 form, whatever the ranges."""
+    found: Reasons = {}
+    for node in graph.nodes:
+        why = _why_float(node, graph)
+        if why:
+            found[node.output] = why
+    return found
+
+
+def _why_float(node: Node, graph: Graph) -> str:
+    if node.op not in (*WEIGHTED, *COMPUTED, *MOVEMENT):
+        return f"'{node.op}' has no int8 form here"
+    names = [name for name in (*node.inputs, *node.outputs) if name]
+    other = [n for n in names if graph.tensor(n).dtype is not DType.FLOAT32]
+    if other:
+        return f"'{other[0]}' is {graph.tensor(other[0]).dtype.value}"
+    if node.op in WEIGHTED:
+        open_ = [n for n in node.inputs[1:] if n and not graph.known(n)]
+        return f"its weights '{open_[0]}' are not constant" if open_ else ""
+    if any(name in graph.parameters for name in node.inputs):
+        return "it reads a replaceable parameter"
+    return ""
+
+
+def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
+    """What only moves values, between operators that stay float."""
+    near: set[str] = set()
+    moves = [n for n in graph.nodes if n.op in MOVEMENT and n.output not in floats]
+    for node in graph.nodes:
+        if node.output not in floats and node.op not in MOVEMENT:
+            near.update(n for n in (*node.inputs, *node.outputs) if n)
+    for node in moves:
+        if near & set(node.inputs):
+            near.update(node.outputs)
+    for node in reversed(moves):
+        if near & set(node.outputs):
+            near.update(node.inputs)
+    why = "it only moves values of operators that stay float"
+    return {n.output: why for n in moves if not near & {*n.inputs, n.output}}
+
+
+class _Groups:
+    """Tensors that movement keeps in one quantisation."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def root(self, name: str) -> str:
+        while self._parent.get(name, name) != name:
+            name = self._parent[name]
+        return name
+
+    def join(self, a: str, b: str) -> None:
+        self._parent[self.root(a)] = self.root(b)
+
+
+def _quants(
+    graph: Graph, integers: frozenset[str], ranges: Mapping[str, Range]
+) -> dict[str, Quant]:
+    groups, covered = _Groups(), dict(ranges)
+    touched: dict[str, None] = {}
+    for node in graph.nodes:
+        if node.output not in integers:
+            continue
+        reads = [n for n in node.inputs if n] if node.op not in WEIGHTED else []
+        reads = reads or [node.inputs[0]]
+        for name in reads:
+            touched[name] = None
+            if name in graph.constants:
+                covered[name] = _of_constant(graph, name)
+        touched[node.output] = None
+        if node.op in _FIXED:
+            covered[node.output] = _FIXED[node.op]
+        if node.op == "pad":
+            covered[node.output] = _with(covered[node.output], node)
+        if node.op in MOVEMENT:
+            for name in reads:
+                groups.join(name, node.output)
+    whole: dict[str, Range] = {}
+    for name in touched:
+        root, (low, high) = groups.root(name), covered[name]
+        before = whole.get(root, (0.0, 0.0))
+        whole[root] = min(low, before[0]), max(high, before[1])
+    return {name: activation(*whole[groups.root(name)]) for name in touched}
+
+
+def _of_constant(graph: Graph, name: str) -> Range:
+    value = graph.constants[name]
+    return min(float(value.min()), 0.0), max(float(value.max()), 0.0)
+
+
+def _with(covered: Range, node: Node) -> Range:
+    """The padding's value too, where it is a number of the tensor's size."""
+    value = float(node.attrs.get("value", 0.0))
+    if not np.isfinite(value) or abs(value) > 1e6:
+        return covered
+    return min(covered[0], value), max(covered[1], value)
+
+
+def activation(low: float, high: float) -> Quant:
+    """256 steps from `low` to `high`, zero being one of them."""
+    if high - low < 1e-30:
+        return Quant((1.0,), (-128,))
+    scale = float(np.float32((high - low) / 255))
+    return Quant((scale,), (int(np.clip(round(-128 - low / scale), -128, 127)),))

@@ -1,0 +1,373 @@
+"""Post-training quantisation: what each of its parts does, and the whole of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.cli import main
+from pybuild.dtype import Array
+from pybuild.graph import Graph
+from pybuild.ops.interpret import interpret
+from pybuild.quantisation.equalise import equalised, pairs
+from pybuild.quantisation.execute import execution
+from pybuild.quantisation.ranges import BINS, Calibration, observe, ranges
+from pybuild.quantisation.samples import Samples, read_samples
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+FLOAT = DIGITS / "digits_f32.onnx"
+CALIBRATION = DIGITS / "digits_calibration.npz"
+LAYERS = ("conv", "depthwise", "pointwise", "dense")
+
+
+def held_out() -> dict[str, Array]:
+    test = np.load(DIGITS / "digits_test.npz")
+    images = test["images"].astype(np.float32)[:, None, None] / 16
+    return {"image": images, "labels": test["labels"]}
+
+
+def normal(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def small(scales: np.ndarray | None = None) -> Graph:
+    """conv - max pool - reshape - dense; `scales`: of the channels between."""
+    scale = np.ones(6, np.float32) if scales is None else scales.astype(np.float32)
+    make = pybuild.GraphBuilder("small")
+    x = make.input("x", (1, 8, 8, 2))
+    w = make.constant("w", normal((6, 3, 3, 2)) * scale[:, None, None, None])
+    b = make.constant("b", normal((6,), 1) * scale)
+    conv = make.op("conv2d", x, w, b, name="conv", clamp=(0.0, None))
+    pool = make.op("max_pool2d", conv, name="pool", kernel=(2, 2), strides=(2, 2))
+    flat = make.op("reshape", pool, name="flat", shape=(1, 54))
+    v = normal((5, 54), 2) / np.tile(scale, 9)
+    dense = make.op("dense", flat, make.constant("v", v), name="dense")
+    make.output(dense, "y")
+    return make.build()
+
+
+def samples_of(graph: Graph, count: int = 40) -> Samples:
+    data = {
+        name: normal((count, *graph.tensor(name).shape), 7) for name in graph.inputs
+    }
+    return read_samples(graph, data, "data")
+
+
+def report_of(graph: Graph, count: int = 40, **choices: Any) -> Any:
+    return pybuild.quantise(graph, samples_of(graph, count).inputs, **choices).report
+
+
+# ---- the whole -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("boundary", ["float", "int8"])
+def test_digits(boundary: str) -> None:
+    """As right as in float, and the board's bits are those that were measured."""
+    test = held_out()
+    made = pybuild.quantise(FLOAT, CALIBRATION, test=test, boundary=boundary)
+    report = made.report
+    assert report.score is not None
+    assert (report.score.samples, report.score.right_float) == (360, 355)
+    assert report.score.right_quantised >= 355 and report.loss <= 0
+    assert report.error < 0.0095
+    assert [row.name for row in report.layers] == [
+        "pointwise", "dense", "depthwise", "conv"
+    ]  # fmt: skip
+    assert all(row.kind == "int8" for row in report.layers)
+    noise = [row.snr for row in report.layers if row.snr]
+    assert len(noise) == 4 and noise == sorted(noise) and 38 < noise[0] < noise[-1] < 46
+    assert (report.floats, report.equalised, report.bias_corrected) == ((), 3, True)
+    library = made.model.build()
+    (image,), (scores,) = library.report.inputs, library.report.outputs
+    kind = {"float": "float32", "int8": "int8"}[boundary]
+    assert (image.dtype, scores.dtype) == (kind, kind)
+    assert (
+        library.report.flash.weights < pybuild.load(FLOAT).build().report.flash.weights
+    )
+    net, right = library.host(), 0
+    for value, label in zip(test["image"], test["labels"], strict=True):
+        if boundary == "int8":
+            assert image.scale is not None
+            value = np.rint(value / np.float32(image.scale)) + image.zero_point
+            value = value.astype(np.int8)
+        net.run(image=value)
+        right += int(net.get_output("scores").argmax() == label)
+    assert right == report.score.right_quantised
+
+
+def test_named_layers_stay_float() -> None:
+    made = pybuild.quantise(FLOAT, CALIBRATION, keep_float=["pointwise", "scores"])
+    kinds = {row.name: row.kind for row in made.report.layers}
+    assert kinds == dict(
+        conv="int8", depthwise="int8", pointwise="float32", dense="float32"
+    )
+    assert {(f.name, f.why) for f in made.report.floats} >= {
+        ("pointwise", "named to stay float"), ("dense", "named to stay float")
+    }  # fmt: skip
+    graph = made.model.lower()
+    types = {n.name: graph.tensor(n.output).dtype.value for n in graph.nodes}
+    assert [types[name] for name in LAYERS] == ["int8", "int8", "float32", "float32"]
+
+
+@pytest.mark.parametrize("method", ["percentile", "entropy"])
+def test_methods_keep_the_digits(method: str) -> None:
+    report = pybuild.quantise(
+        FLOAT, CALIBRATION, test=held_out(), calibrate=method
+    ).report
+    assert report.method == method and report.error < 0.011 and report.loss <= 0
+
+
+def mixed() -> Graph:
+    """Every operator that has an int8 form, and one that has none."""
+    make = pybuild.GraphBuilder("mixed")
+    x = make.input("x", (1, 6, 6, 4))
+    w = make.constant("w", normal((3, 3, 4)))
+    one = make.op("depthwise_conv2d", x, w, name="one", pads=(1, 1, 1, 1))
+    two = make.op("pad", x, name="two", pads=((0, 0), (1, 1), (1, 1), (0, 0)))
+    two = make.op("slice", two, begin=(0, 1, 1, 0), end=(1, 7, 7, 4), strides=(1,) * 4)
+    both = make.op("concat", one, make.op("tanh", two), name="both", axis=3)
+    both = make.op("mul", both, make.constant("m", normal((8,), 3)), name="scaled")
+    both = make.op("leaky_relu", both, alpha=0.1)
+    cut = make.op(
+        "clip", make.op("transpose", both, perm=(0, 2, 1, 3)), clamp=(-1.0, 2.0)
+    )
+    mean = make.op("avg_pool2d", cut, kernel=(2, 2), strides=(2, 2))
+    mean = make.op("mean", mean, axes=(1, 2), keepdims=False)
+    scores = make.op(
+        "dense", mean, make.constant("v", normal((5, 8), 4)), name="scores"
+    )
+    shares = make.op("softmax", scores, axis=1, beta=1.0)
+    gates = make.op("logistic", scores)
+    joined = make.op("concat", shares, gates, make.op("sub", shares, gates), axis=1)
+    other = make.op("map", joined, name="other", fn="exp")
+    make.output(make.op("add", other, joined, name="last"), "y")
+    make.output(shares, "shares")
+    return make.build()
+
+
+@pytest.mark.parametrize("rounding", ["litert", "onnx"])
+def test_every_operator(rounding: str) -> None:
+    """The printed kernels give the bits that were measured, at little noise."""
+    graph = mixed()
+    data = samples_of(graph)
+    made = pybuild.quantise(graph, data.inputs, rounding=rounding)
+    assert {(row.op, row.kind) for row in made.report.layers} == {
+        *((op, "int8") for op in (
+            "depthwise_conv2d", "tanh", "mul", "leaky_relu", "clip", "avg_pool2d",
+            "mean", "dense", "softmax", "logistic", "sub", "add",
+        )),
+        ("map", "float32"),
+    }  # fmt: skip
+    (stayed,) = made.report.floats
+    assert (stayed.op, stayed.why) == ("map", "'map' has no int8 form here")
+    assert 25 < min(row.snr or 99 for row in made.report.layers) < 45
+    library = made.model.build(rounding=rounding)
+    net = library.host()
+    for x in data.inputs["x"][:4]:
+        want = interpret(library.plan.graph, {"x": x})
+        net.run(x=x)
+        for index, name in enumerate(("y", "shares")):
+            assert np.abs(net.get_output(index) - want[name]).max() <= 1e-6
+
+
+def test_what_an_operator_refuses_stays_float() -> None:
+    make = pybuild.GraphBuilder("wide")
+    two = make.constant("two", np.float32(2))
+    x = make.op("mul", make.input("x", (1, 5000)), two)
+    make.output(make.op("softmax", x, name="wide", axis=1, beta=1.0), "y")
+    (stayed,) = report_of(make.build(), 3).floats
+    what = "5000 values in a row, at most 4095 in int8"
+    assert (stayed.name, stayed.why) == ("wide", what)
+
+
+def test_small_weights_under_a_large_bias() -> None:
+    """A bias in steps of tiny weights would not fit int32."""
+    make = pybuild.GraphBuilder("bias")
+    w = np.stack([np.full(4, 1e-7, np.float32), normal((4,))])
+    weights = make.constant("w", w)
+    bias = make.constant("b", np.float32([7, 1]))
+    y = make.op("dense", make.input("x", (1, 4)), weights, bias, name="y")
+    make.output(y)
+    graph = make.build()
+    for boundary in ("float", "int8"):
+        assert report_of(graph, boundary=boundary).error < 0.01
+
+
+def test_weights_that_can_be_replaced_stay_float() -> None:
+    model = pybuild.load(FLOAT).with_parameters(["pointwise_w"])
+    report = pybuild.quantise(model, CALIBRATION).report
+    (stayed,) = [f for f in report.floats if f.name == "pointwise"]
+    assert stayed.why == "its weights 'pointwise_w.moved' are not constant"
+
+
+# ---- its parts -----------------------------------------------------------------
+
+
+def test_equalisation_computes_the_same() -> None:
+    graph = small(np.logspace(-1.5, 1.5, 6))
+    data = samples_of(graph)
+    found = pairs(graph)
+    assert [(p.maker.name, p.reader.name) for p in found] == [("conv", "dense")]
+    seen = observe(execution(graph, data), data, ["conv"])
+    other = equalised(graph, seen)
+    for x in data.inputs["x"][:3]:
+        before, after = (interpret(g, {"x": x})["y"] for g in (graph, other))
+        assert np.abs(before - after).max() < 1e-5 * np.abs(before).max()
+    changed = observe(execution(other, data), data, ["conv"])["conv"].channels
+    spread = seen["conv"].channels.max() / seen["conv"].channels.min()
+    assert spread > 500 and changed.max() / changed.min() < 3
+    plain, better = (report_of(graph, equalise=e) for e in (False, True))
+    assert (plain.equalised, better.equalised) == (0, 1)
+    assert better.error < plain.error / 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"clamp": (0.0, 6.0)},  # a factor would move its upper end
+        {"output": True},  # a user sees it
+        {"twice": True},  # another reads it
+    ],
+)
+def test_what_cannot_be_equalised(change: Mapping[str, Any]) -> None:
+    make = pybuild.GraphBuilder("fixed")
+    x = make.input("x", (1, 8))
+    clamp = change.get("clamp", (0.0, None))
+    w, v = (make.constant(n, normal((8, 8), i)) for i, n in enumerate("wv"))
+    first = make.op("dense", x, w, name="first", clamp=clamp)
+    last = make.op("dense", first, v, name="last")
+    if "twice" in change:
+        last = make.op("add", last, first)
+    if "output" in change:
+        make.output(first, "first_out")
+    make.output(last, "y")
+    assert len(pairs(make.build())) == 0
+
+
+def test_biases_take_the_mean_error_back() -> None:
+    """Inputs that are all positive: the error of a weight is one of the mean."""
+    graph = small()
+    data = {"x": np.abs(samples_of(graph).inputs["x"])}
+    errors = []
+    for correct in (False, True):
+        made = pybuild.quantise(
+            graph, data, bias_correction=correct, equalise=False, boundary="int8"
+        )
+        assert made.report.bias_corrected == correct
+        errors.append(made.report.error)
+    assert errors[1] < 0.9 * errors[0]
+
+
+def observed(values: np.ndarray, method: str, percentile: float) -> tuple[float, float]:
+    make = pybuild.GraphBuilder("line")
+    make.output(make.op("copy", make.input("x", (1, values.size))), "y")
+    graph = make.build()
+    data = read_samples(graph, {"x": values.reshape(1, 1, -1)}, "data")
+    run = execution(graph, data)
+    seen = observe(run, data, ["x"])
+    return ranges(run, data, seen, Calibration(method, percentile))["x"]
+
+
+def test_ranges() -> None:
+    values = np.arange(-1000, 9001, dtype=np.float32)
+    assert observed(values, "minmax", 50) == (-1000, 9000)
+    low, high = observed(values, "percentile", 90)
+    assert low == -1000 and abs(high - 8000) < 2 * 9000 / BINS
+    assert observed(values[1001:], "minmax", 50) == (0, 9000)  # zero is in all
+    outlier = np.append(normal((40000,)), np.float32(80))
+    low, high = observed(outlier, "entropy", 50)
+    assert 3 < high < 12 and low == outlier.min()
+    even = np.linspace(0, 1, 40000, dtype=np.float32)
+    assert observed(even, "entropy", 50) == (0, 1)
+    assert observed(np.zeros(9, np.float32), "entropy", 50) == (0, 0)
+
+
+def test_samples_together_or_alone() -> None:
+    """A mean over the batch is of each sample, whatever is computed at once."""
+    make = pybuild.GraphBuilder("batch")
+    x = make.input("x", (1, 5))
+    make.output(make.op("add", make.op("mean", x, axes=(0,), keepdims=True), x), "y")
+    graph = make.build()
+    run = execution(graph, samples_of(graph, 7))
+    assert not run.together
+    data = samples_of(graph, 7)
+    made = np.concatenate([values["y"] for values in run.over(data)])
+    assert np.array_equal(made, 2 * data.inputs["x"])
+    assert execution(small(), samples_of(small(), 7)).together
+
+
+# ---- the cheapest mix ----------------------------------------------------------
+
+
+def bad_layer() -> Graph:
+    """`huge`: one weight 100,000 times the others, so int8 keeps none of them."""
+    make = pybuild.GraphBuilder("bad")
+    x = make.input("x", (1, 8))
+    first, last = normal((8, 8)), normal((4, 8), 3)
+    huge = np.full((8, 8), 1e-3, np.float32) * normal((8, 8), 5)
+    huge[:, 0] = 0
+    huge = np.concatenate([huge, np.full((8, 1), 100, np.float32)], 1)
+    flat = make.op("dense", x, make.constant("a", first), name="first")
+    zero = make.op(
+        "mul",
+        make.op("slice", flat, begin=(0, 0), end=(1, 1), strides=(1, 1)),
+        make.constant("z", np.float32(0)),
+    )
+    wide = make.op("concat", flat, zero, axis=1)
+    bad = make.op("dense", wide, make.constant("h", huge), name="huge")
+    make.output(make.op("dense", bad, make.constant("c", last), name="last"), "y")
+    return make.build()
+
+
+def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
+    graph = bad_layer()
+    whole = report_of(graph)
+    assert whole.loss == whole.error > 0.5
+    mix = report_of(graph, max_loss=0.02)
+    assert mix.loss <= 0.02
+    assert [(f.name, f.why) for f in mix.floats] == [
+        ("huge", "in int8 it costs more accuracy than --max-loss")
+    ]
+    assert report_of(graph, max_loss=0.0).loss == 0.0
+    assert report_of(small(), max_loss=0.05).floats == ()
+
+
+# ---- the command ---------------------------------------------------------------
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    words = [str(FLOAT), "--quantise", str(CALIBRATION)]
+    options = ["--calibrate", "percentile", "--percentile", "99.9", "--no-equalise"]
+    options += ["--no-bias-correction", "--keep-float", "conv", "--max-loss", "0.5%"]
+    assert main(["build", *words, *options, "-o", str(out), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert json.loads((out / "report.json").read_text()) == facts
+    made = facts["quantisation"]
+    assert (made["method"], made["samples"], made["equalised"]) == (
+        "percentile",
+        200,
+        0,
+    )
+    assert made["score"]["right_float"] == 199 and not made["bias_corrected"]
+    assert made["floats"][0]["why"] == "named to stay float"
+    assert main(["inspect", *words, "--boundary", "int8"]) == 0
+    shown = capsys.readouterr().out
+    assert "signal to noise" in shown and "right  199 of 200 in float, 199" in shown
+    words += ["--samples", "3", "--backend", "llvm", "--per-layer", "--json"]
+    assert main(["check", *words]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["ok"] and facts["reference"].startswith("numpy")
+    assert main(["debug", str(FLOAT), "--quantise", str(CALIBRATION)]) == 0
+
+
+def test_max_loss_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["inspect", str(FLOAT), "--quantise", str(CALIBRATION), "--max-loss"]
+    assert main([*words, "half"]) == 64
+    assert "'half' is not a share like 0.5%" in capsys.readouterr().err
