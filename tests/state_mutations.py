@@ -5,6 +5,20 @@ _UNIT = "tests/unit/test_state.py"
 
 KEPT = (
     (
+        "what a variable holds at first",
+        "pybuild/frontends/tflite/variables.py",
+        "            found.initial = inside.raw_constant(value)\n",
+        "",
+        "tests/frontends/test_tflite_variables.py",
+    ),
+    (
+        "a variable that is read again",
+        "pybuild/frontends/tflite/variables.py",
+        "    variable.now = value\n",
+        "    variable.now = variable.now or value\n",
+        "tests/frontends/test_tflite_variables.py",
+    ),
+    (
         "reset forgets",
         "crt/src/graph.c",
         "        g->model->state->forget(g);\n",

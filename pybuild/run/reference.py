@@ -120,15 +120,8 @@ def _rounded(graph: Graph, rounding: str) -> Graph:
 def _litert(path: Path, graph: Graph) -> Reference:
     """LiteRT's reference kernels, every tensor kept."""
     import ai_edge_litert
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    net = Interpreter(
-        model_content=path.read_bytes(),
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-        experimental_preserve_all_tensors=True,
-    )
-    _fit_inputs(net, graph)
-    net.allocate_tensors()
+    net = first = _litert_net(path, graph)
     details = net.get_tensor_details()
     named = Counter(d["name"] for d in details)
     known = [
@@ -138,7 +131,8 @@ def _litert(path: Path, graph: Graph) -> Reference:
     ]
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        net.reset_all_variables()
+        # variables of its own keep their values even when it is reset
+        net = _litert_net(path, graph) if graph.state else first
         for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
             net.set_tensor(detail["index"], inputs[name])
         net.invoke()
@@ -149,6 +143,19 @@ def _litert(path: Path, graph: Graph) -> Reference:
 
     name = f"LiteRT {ai_edge_litert.__version__} reference kernels"
     return Reference(name, "litert", run, hybrid=_is_hybrid(net))
+
+
+def _litert_net(path: Path, graph: Graph) -> Any:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    net = Interpreter(
+        model_content=path.read_bytes(),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=True,
+    )
+    _fit_inputs(net, graph)
+    net.allocate_tensors()
+    return net
 
 
 def _fit_inputs(net: Any, graph: Graph) -> None:

@@ -28,6 +28,10 @@ def run_litert(
         for detail in net.get_input_details():
             net.set_tensor(detail["index"], inputs[detail["name"]])
         net.invoke()
-        details = net.get_tensor_details()
+        details = [
+            d  # a handle of a variable has no value
+            for d in net.get_tensor_details()
+            if np.dtype(d["dtype"]).kind in "biuf"
+        ]
         found.append({d["name"]: np.array(net.get_tensor(d["index"])) for d in details})
     return found

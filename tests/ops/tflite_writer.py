@@ -56,30 +56,45 @@ def write(
     inputs: Sequence[int],
     outputs: Sequence[int],
     subgraphs: int = 1,
+    called: Sequence[tuple[Sequence[FileTensor], Sequence[FileOperator]]] = (),
 ) -> bytes:
-    """The bytes of a model of one subgraph (or of several equal ones)."""
+    """The bytes of a model of one subgraph (or of several equal ones).
+
+    called  tensors and operators of further subgraphs, without inputs and outputs
+    """
     b = flatbuffers.Builder(1 << 12)
-    codes = sorted({o.code for o in operators})
+    every = [*operators, *(o for _, more in called for o in more)]
+    codes = sorted({o.code for o in every})
     buffers = [_buffer(b, None)]
-    made = []
-    for tensor in tensors:
-        at = 0
-        if tensor.data is not None:
-            at = len(buffers)
-            buffers.append(_buffer(b, tensor.data))
-        made.append(_tensor(b, tensor, at))
-    graph = _table(
-        b, "SubGraph",
-        Tensors=_offsets(b, made),
-        Inputs=_ints(b, inputs),
-        Outputs=_ints(b, outputs),
-        Operators=_offsets(b, [_operator(b, o, codes) for o in operators]),
-    )  # fmt: skip
+
+    def subgraph(
+        tensors: Sequence[FileTensor],
+        operators: Sequence[FileOperator],
+        inputs: Sequence[int] = (),
+        outputs: Sequence[int] = (),
+    ) -> int:
+        made = []
+        for tensor in tensors:
+            at = 0
+            if tensor.data is not None:
+                at = len(buffers)
+                buffers.append(_buffer(b, tensor.data))
+            made.append(_tensor(b, tensor, at))
+        return _table(
+            b, "SubGraph",
+            Tensors=_offsets(b, made),
+            Inputs=_ints(b, inputs),
+            Outputs=_ints(b, outputs),
+            Operators=_offsets(b, [_operator(b, o, codes) for o in operators]),
+        )  # fmt: skip
+
+    graph = subgraph(tensors, operators, inputs, outputs)
+    others = [subgraph(*parts) for parts in called]
     model = _table(
         b, "Model",
         Version=3,
         OperatorCodes=_offsets(b, [_code(b, c) for c in codes]),
-        Subgraphs=_offsets(b, [graph] * subgraphs),
+        Subgraphs=_offsets(b, [*[graph] * subgraphs, *others]),
         Buffers=_offsets(b, buffers),
     )  # fmt: skip
     b.Finish(model, b"TFL3")
@@ -138,7 +153,11 @@ def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
     }
     if operator.table:
         options = {
-            key: _ints(b, value) if isinstance(value, tuple) else value
+            key: _ints(b, value)
+            if isinstance(value, tuple)
+            else b.CreateString(value)
+            if isinstance(value, str)
+            else value
             for key, value in operator.options.items()
         }
         fields["BuiltinOptions"] = _table(b, operator.table, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor, guarded
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
+
+if TYPE_CHECKING:
+    from pybuild.frontends.tflite.variables import Variable
 
 _DTYPES = {
     "FLOAT32": DType.FLOAT32,
@@ -46,6 +49,8 @@ class Builder:
         self.known: dict[int, Tensor] = {}
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
         self.redimensioned = False
+        self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
+        self.variables: dict[str, Variable] = {}
 
     def is_constant(self, index: int) -> bool:
         return self.model.tensors[index].data.size > 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +25,8 @@ _UNREADABLE = (
     struct.error, IndexError, ValueError, TypeError, KeyError, AttributeError,
     OverflowError, MemoryError, UnicodeDecodeError,
 )  # fmt: skip
+# operators that refer to subgraphs
+CALLERS = {"CALL_ONCE"}
 _MOST = 200_000  # tensors or operators
 
 
@@ -59,12 +61,13 @@ class FlatOperator:
 
 @dataclass(frozen=True)
 class FlatModel:
-    """The one subgraph of a file."""
+    """The first subgraph of a file; subgraphs: the others, for what calls them."""
 
     tensors: tuple[FlatTensor, ...]
     operators: tuple[FlatOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    subgraphs: tuple[FlatModel, ...] = ()
 
 
 def names_of(enum: type) -> dict[int, str]:
@@ -99,16 +102,23 @@ def guarded(source: str, read_options: Callable[[], T]) -> T:
 
 def _model(source: str, data: bytes) -> FlatModel:
     model: Flat = tflite.Model.GetRootAs(data, 0)
-    count = model.SubgraphsLength()
-    if count != 1:
-        what = f"has {count} subgraphs, only models of one are supported"
-        raise BuildError(source, what, "convert without control flow (IF, WHILE)")
-    graph = model.Subgraphs(0)
-    buffers = _Buffers(data, model)
-    tensors = _each(data, graph.TensorsLength(), graph.Tensors)
-    operators = _each(data, graph.OperatorsLength(), graph.Operators)
     codes = [_code(c) for c in _each(data, model.OperatorCodesLength(),
                                      model.OperatorCodes)]  # fmt: skip
+    count = model.SubgraphsLength()
+    if count < 1 or (count > 1 and not CALLERS & set(codes)):
+        what = f"has {count} subgraphs, only models of one are supported"
+        raise BuildError(source, what, "convert without control flow (IF, WHILE)")
+    buffers = _Buffers(data, model)
+    first, *others = (
+        _graph(data, graph, buffers, codes)
+        for graph in _each(data, count, model.Subgraphs)
+    )
+    return replace(first, subgraphs=tuple(others))
+
+
+def _graph(data: bytes, graph: Flat, buffers: _Buffers, codes: list[str]) -> FlatModel:
+    tensors = _each(data, graph.TensorsLength(), graph.Tensors)
+    operators = _each(data, graph.OperatorsLength(), graph.Operators)
     return FlatModel(
         tuple(_tensor(t, buffers) for t in tensors),
         tuple(_operator(o, codes) for o in operators),

@@ -11,6 +11,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite import layers, shapes
 from pybuild.frontends.tflite.builder import Builder, Call
 from pybuild.frontends.tflite.flat import FlatOperator, read
+from pybuild.frontends.tflite.variables import SILENT, VARIABLES, state_of
 from pybuild.graph import Graph, Tensor, verify
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
@@ -41,6 +42,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SUB": layers.sub,
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
+    **VARIABLES,
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 
@@ -59,6 +61,10 @@ def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
     for index, flat in enumerate(builder.model.operators):
         _translate(builder, flat, index)
     outputs = _outputs(builder)
+    try:
+        state = state_of(builder)
+    except BuildError as error:
+        builder.problems += error.problems
     if builder.problems:
         raise BuildError.of(_each_once(builder.problems))
     graph = replace(
@@ -68,6 +74,7 @@ def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
         inputs=inputs,
         outputs=outputs,
         constants=dict(builder.constants),
+        state=state,
     )
     verify(graph)
     return graph
@@ -142,12 +149,14 @@ def _placeholder(builder: Builder, index: int) -> Tensor:
 def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
     """One operator; what is wrong with it goes to the builder's problems."""
     places = (*flat.outputs, *(i for i in flat.inputs if i != -1))
-    if not flat.outputs or not all(_exists(builder, i) for i in places):
+    silent = flat.code in SILENT
+    if bool(flat.outputs) == silent or not all(_exists(builder, i) for i in places):
         where = f"{builder.source}: operator {index} ({flat.code})"
         what = f"refers to tensors {list(places)} of {len(builder.model.tensors)}"
         builder.problems.append(Problem(where, what, "the file is damaged"))
         return
-    call = Call(builder, flat, builder.names[flat.outputs[0]])
+    label = f"operator {index}" if silent else builder.names[flat.outputs[0]]
+    call = Call(builder, flat, label)
     try:
         _call(call)
     except BuildError as error:
@@ -161,10 +170,10 @@ def _call(call: Call) -> None:
     translate = OPERATORS.get(call.flat.code)
     if translate is None:
         raise call.error("this operator is not supported", _SUPPORTED)
-    if len(call.flat.outputs) != 1:
+    if len(call.flat.outputs) != 1 and call.flat.code not in SILENT:
         raise call.error(f"has {len(call.flat.outputs)} outputs, not 1")
-    output = call.flat.outputs[0]
-    if output in call.builder.known or call.builder.is_constant(output):
+    known = call.builder.known
+    if any(o in known or call.builder.is_constant(o) for o in call.flat.outputs):
         raise call.error(f"writes '{call.label}', which has a value already")
     translate(call)
 
