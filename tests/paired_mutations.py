@@ -91,6 +91,13 @@ PAIRED = (
         _PAIRS.format("conv-runs_of_6_odd_outputs"),
     ),
     (
+        "output channels behind the last full block",
+        "pybuild/kernels/conv_dsp_code.py",
+        "return channels - channels % (2 * self.blocks)",
+        "return -(-channels // 8) * 8 if channels > 6 else 0",
+        _PAIRS.format("dense-seven_outputs"),
+    ),
+    (
         "the order of a group's depthwise channels",
         "pybuild/kernels/depthwise_dsp.py",
         "for s in starts for c in (0, 2, 1, 3)",

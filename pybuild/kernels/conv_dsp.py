@@ -13,7 +13,7 @@ from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.conv_dsp_code import SUMS, Layer, kernel
+from pybuild.kernels.conv_dsp_code import PIXELS, Layer, kernel
 from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
@@ -27,7 +27,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     first = np.asarray(_pairs(len(kernels)))
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
-    whole = len(first) - len(first) % layer.blocks
+    whole = layer.whole // 2
     blocks = words[:whole].reshape(-1, layer.blocks, words.shape[1])
     parts = (blocks.transpose(0, 2, 1).reshape(-1), words[whole:].reshape(-1))
     return Packed("weights", np.concatenate(parts).astype(np.int32))
@@ -113,7 +113,7 @@ def candidates(
     ending = affine(made, low, high)
     if ending is None:
         return []
-    pixels = SUMS if calls[0] * calls[1] * window.out_width > 1 else 1
+    pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
     layer = Layer(window, ending, made.x_zero, pixels)
     if layer.run < 4:
         return []

@@ -30,6 +30,7 @@ from pybuild.loop import (
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
 WRITTEN_OUT = 16  # bytes of a window's row, at most
 SUMS = 4  # pairs of output sums that the registers hold
+PIXELS = 2  # of a row, whose values one load reads
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,18 @@ class Layer:
     window: Window
     ending: Affine
     x_zero: int
-    pixels: int = SUMS
+    pixels: int = PIXELS
 
     @property
     def blocks(self) -> int:
         """Pairs of output channels done together."""
         return SUMS // self.pixels
+
+    @property
+    def whole(self) -> int:
+        """Output channels in full blocks; those behind go in pairs."""
+        channels = self.window.out_channels
+        return channels - channels % (2 * self.blocks)
 
     @property
     def run(self) -> int:
@@ -168,15 +175,15 @@ class _Writer:
         with k.loop("ox", g.out_width, 0, n) as ox:
             if n == 1:
                 self._gather(ox, self.scratch)
-                self._channels(1, self.layer.blocks, ox, self.scratch)
+                self._channels(1, ox, self.scratch)
                 return k
             count = k.let("count", minimum(g.out_width - ox, n))
             with k.loop("i", count) as i:
                 self._gather(ox + i, offset(self.scratch, i))
             with k.when(const(n) <= count):
-                self._channels(n, 1, ox, self.scratch)
+                self._channels(n, ox, self.scratch)
             with k.otherwise(), k.loop("i", count) as i:
-                self._channels(1, 1, ox + i, offset(self.scratch, i))
+                self._channels(1, ox + i, offset(self.scratch, i))
         return k
 
     def _gather(self, ox: Expr, patch: Expr) -> None:
@@ -268,11 +275,11 @@ class _Writer:
         k.store(to, first, EVEN_BYTES(word))
         k.store(to, first + self.layer.pixels, ODD_BYTES(word))
 
-    def _channels(self, pixels: int, blocks: int, ox: Expr, patch: Expr) -> None:
+    def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""
         k, outer = self.k, (self.out_channels, self.turns, self.finish)
         with k.part(
-            self._part_name(pixels, blocks),
+            self._part_name(pixels),
             taps=patch,
             weights=self.weights,
             ends=self.ends,
@@ -285,40 +292,38 @@ class _Writer:
             self.out_channels, self.turns = inner["out_channels"], inner["turns"]
             self.finish = self.finish.inside(inner)
             where = (inner["weights"], inner["ends"], inner["y"])
-            self._blocks(pixels, blocks, where, inner["taps"])
+            self._blocks(pixels, where, inner["taps"])
         self.out_channels, self.turns, self.finish = outer
 
-    def _part_name(self, pixels: int, blocks: int) -> str:
+    def _part_name(self, pixels: int) -> str:
         """What distinguishes the code of two layers here."""
         layer = self.layer
         parts = (
             f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled}",
-            f"blocks{blocks}" if blocks > 1 else "",
-            "rest" if self._rest(blocks) else "",
+            f"blocks{layer.blocks}" if layer.whole else "",
+            "rest" if 0 < layer.whole < layer.window.out_channels else "",
             "odd" if layer.window.out_channels % 2 else "",
             kind(layer.ending, is_usual(layer.ending)),
         )
         return "_".join(p for p in parts if p)
 
-    def _blocks(
-        self, pixels: int, blocks: int, where: tuple[Expr, Expr, Expr], patch: Expr
-    ) -> None:
+    def _blocks(self, pixels: int, where: tuple[Expr, Expr, Expr], patch: Expr) -> None:
         """Blocks of pairs of output channels, then single pairs."""
-        k, (weights, table_of_ends, y) = self.k, where
-        w, ends = k.let("w", weights), k.let("end", table_of_ends)
-        low: Expr = const(0)
-        sizes = [blocks, 1] if self._rest(blocks) else [blocks]
-        for size in sizes:
-            high = self.out_channels
-            if size > 1 and len(sizes) > 1:
-                high = k.let("whole", high - high % (2 * size))
-            with k.loop("channel", high, low, 2 * size) as channel:
-                self._block(pixels, size, (w, ends, patch), y, channel)
-            low = high
-
-    def _rest(self, blocks: int) -> bool:
-        pairs = (self.layer.window.out_channels + 1) // 2
-        return blocks > 1 and pairs % blocks > 0
+        k, layer, (weights, table_of_ends, y) = self.k, self.layer, where
+        memory = (k.let("w", weights), k.let("end", table_of_ends), patch)
+        start: Expr = const(0)
+        if layer.whole:
+            stop, size = self.out_channels, 2 * layer.blocks
+            if layer.whole < layer.window.out_channels:
+                stop = k.let("whole", stop - stop % size)
+            with k.loop("channel", stop, start, size) as channel:
+                self._block(pixels, layer.blocks, memory, y, channel)
+            start = stop
+        if layer.whole < layer.window.out_channels:
+            with k.loop("channel", self.out_channels, start, 2) as channel:
+                if layer.window.out_channels % 2:
+                    channel = k.let("first", minimum(channel, self.out_channels - 2))
+                self._block(pixels, 1, memory, y, channel)
 
     def _block(
         self, pixels: int, blocks: int, where: tuple[Var, Var, Expr], y: Expr,
@@ -326,9 +331,6 @@ class _Writer:
     ) -> None:  # fmt: skip
         k, (w, ends, patch) = self.k, where
         size = 4 if self.layer.ending.below is None else 8
-        at = channel
-        if self.layer.window.out_channels % 2:
-            at = k.let("first", minimum(channel, self.out_channels - 2))
         signed = self.layer.ending.below is not None
         sums = [
             [
@@ -348,22 +350,24 @@ class _Writer:
             k.assign(w, offset(w, self.layer.unrolled * blocks))
             k.assign(x, offset(x, self.layer.unrolled * step))
         for b in range(blocks):
-            self._finish(sums[b], offset(ends, b * size), offset(y, at + 2 * b))
+            self._finish(sums[b], offset(ends, b * size), offset(y, channel + 2 * b))
         k.assign(ends, offset(ends, size * blocks))
 
     def _multiply(
         self, sums: list[list[tuple[Var, Var]]], w: Var, x: Var, tap: int
     ) -> None:
         k, step, blocks = self.k, self.layer.pixels, len(sums)
-        values: list[Var] = []
+        values: list[Var] = []  # neighbours: one load may read two
         for b, block in enumerate(sums):
             pair = k.let("pair", load(w, tap * blocks + b))
+            if b == 0:
+                at = range(tap * step, tap * step + len(block))
+                values = [k.let("value", load(x, i)) for i in at]
+            for value, (both, _) in zip(values, block, strict=True):
+                k.assign(both, DOT2(value, pair, both))
             low = k.let("single", EVEN_BYTES(pair))
-            for p, (both, alone) in enumerate(block):
-                if b == 0:
-                    values.append(k.let("value", load(x, tap * step + p)))
-                k.assign(both, DOT2(values[p], pair, both))
-                k.assign(alone, DOT2(values[p], low, alone))
+            for value, (_, alone) in zip(values, block, strict=True):
+                k.assign(alone, DOT2(value, low, alone))
 
     def _finish(self, sums: Sequence[tuple[Var, Var]], ends: Expr, y: Expr) -> None:
         k = self.k
