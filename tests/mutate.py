@@ -22,6 +22,7 @@ from region_mutations import REGIONS
 from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
 from state_mutations import KEPT
+from wide_mutations import WIDE
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
@@ -84,8 +85,8 @@ MUTATIONS = (
     Mutation(
         "a row of padding",
         "pybuild/kernels/weights.py",
-        "row = np.full(x.shape[2] * x.shape[3], fill, kind.numpy)",
-        "row = np.full(x.shape[2] * x.shape[3], 0, kind.numpy)",
+        "row = np.full(x.shape[2] * x.shape[3], fill, x.dtype.numpy)",
+        "row = np.full(x.shape[2] * x.shape[3], 0, x.dtype.numpy)",
         "tests/unit/test_host.py",
     ),
     Mutation(
@@ -353,6 +354,7 @@ MUTATIONS = (
             *REGIONS,
             *REMOTE,
             *SCALAR,
+            *WIDE,
             *KEPT,
         )
     ),

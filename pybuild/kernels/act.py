@@ -1,4 +1,7 @@
-"""Unary functions: int8 by table, float32 by formula, one element at a time."""
+"""Unary functions: int8 by table, float32 by formula, one element at a time.
+
+int16: act16.py.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels.act16 import unary16
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed
 from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.math import LOGISTIC, TANH
 from pybuild.kernels.operands import elementwise_operands, offer, short
 from pybuild.kernels.requant import CLAMP
-from pybuild.loop import FLOAT32, INT8, Expr, cast, const, i32, load, select
+from pybuild.loop import FLOAT32, Expr, cast, const, i32, load, select
 from pybuild.ops.act import unary_table
 from pybuild.ops.operator import clamp_of
 from pybuild.ops.quant import quantized_clamp
@@ -28,8 +32,10 @@ def unary(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     if y.dtype is FLOAT32:
         return [_float(node, graph)]
-    if node.op == "clip" and x.dtype is y.dtype is INT8 and x.quant == y.quant:
+    if node.op == "clip" and x.dtype is y.dtype and x.quant == y.quant:
         return [_clip(node, graph)]
+    if DType.INT16 in (x.dtype, y.dtype):
+        return [unary16(node, graph)]
     return [_table(node, graph)]
 
 
@@ -60,10 +66,10 @@ def _clip(node: Node, graph: Graph) -> Candidate:
     y = graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
     least, most = quantized_clamp(clamp_of(node), y)
-    k = Builder("clip_s8")
+    k = Builder(f"clip_{short(y.dtype)}")
     low, high = k.arg("low", least), k.arg("high", most)
     count = y.size // (operands.images * operands.bands)
-    element_loop(k, y, y, count, lambda q: cast(CLAMP(i32(q), low, high), DType.INT8))
+    element_loop(k, y, y, count, lambda q: cast(CLAMP(i32(q), low, high), y.dtype))
     return offer(k, operands, in_place=(0,), cost=6 * y.size)
 
 

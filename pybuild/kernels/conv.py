@@ -1,4 +1,4 @@
-"""2-D convolution by rows: int8 with requantisation, and float32.
+"""2-D convolution by rows: int8 and int16 with requantisation, and float32.
 
 One builder serves grouped, dilated and pointwise layers and, as an image of one
 row, fully connected ones (dense.py).
@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels import conv_block, conv_dsp, conv_mve
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.finish import Finish, FloatClamp
+from pybuild.kernels.operands import short
 from pybuild.kernels.weights import (
     constant,
     ending,
@@ -26,6 +27,7 @@ from pybuild.loop import (
     FLOAT32,
     INT8,
     INT32,
+    INT64,
     Expr,
     Var,
     cast,
@@ -46,6 +48,8 @@ class Layer:
     x_zero  input zero point (0 for float)
     sizes   output channels computed together, largest first, ending in 1
     over    a pixel is copied before it is used: its row may be written over
+    elem    of activations; the weights are float32 or int8
+    total   of the sums
     """
 
     window: Window
@@ -53,6 +57,8 @@ class Layer:
     sizes: tuple[int, ...]
     x_zero: int = 0
     over: bool = False
+    elem: DType = INT8
+    total: DType = INT32
 
     @property
     def is_float(self) -> bool:
@@ -75,7 +81,7 @@ class Layer:
 
     @property
     def name(self) -> str:
-        kind = "f32" if self.is_float else "s8"
+        kind = short(self.elem) + ("_s64" if self.total is INT64 else "")
         tail = "_".join(str(size) for size, _, _ in self.blocks)
         over = "over" if self.over else ""
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
@@ -113,10 +119,11 @@ class _Writer:
         self.k = k = Builder(layer.name)
         self.g = g = Bound(k, layer.window)
         w = layer.window
-        elem = FLOAT32 if layer.is_float else INT8
-        self.elem, self.total = elem, FLOAT32 if layer.is_float else INT32
-        self.y = k.row("y", 0, elem, writable=True)
-        self.weights = k.row("weights", g.rows + 1, elem)
+        self.elem, self.total = layer.elem, layer.total
+        self.factor = FLOAT32 if layer.is_float else INT32
+        self.y = k.row("y", 0, self.elem, writable=True)
+        kind = FLOAT32 if layer.is_float else INT8
+        self.weights = k.row("weights", g.rows + 1, kind)
         self.bias = k.row("bias", g.rows + 2, self.total)
         self.out_channels = k.arg("out_channels", w.out_channels)
         self.group_inputs, self.group_outputs = g.channels, self.out_channels
@@ -124,7 +131,7 @@ class _Writer:
             self.group_inputs = k.arg("group_inputs", w.channels // w.groups)
             self.group_outputs = k.arg("group_outputs", layer.group_outputs)
         self.x_zero: Expr = const(0)
-        if w.padded and not layer.is_float:
+        if w.padded and layer.elem is INT8:
             self.x_zero = k.arg("x_zero", layer.x_zero)
         self.finish = layer.finish.bind(k, g.rows + 3)
         self.pixel: Var | None = None
@@ -209,7 +216,7 @@ class _Writer:
                 at = k.let("tap_at", kx * self.group_inputs)
                 with k.loop("c", self.group_inputs) as c:
                     self._multiply(accs, load(x, pixel + c), w, at + c)
-        if window.padded and not self.layer.is_float:
+        if window.padded and self.elem is INT8:
             with k.loop("tap", first * self.group_inputs) as tap:
                 self._multiply(accs, self.x_zero, w, tap)
             with k.loop("tap", self.row_taps, last * self.group_inputs) as tap:
@@ -217,13 +224,13 @@ class _Writer:
 
     def _multiply(self, accs: list[Var], x: Expr, w: Expr, tap: Expr) -> None:
         k = self.k
-        value = k.let("value", cast(x, self.total)) if len(accs) > 1 else x
+        value = k.let("value", cast(x, self.factor)) if len(accs) > 1 else x
         for j, acc in enumerate(accs):
             where = tap + self.patch * j
             if len(accs) >= _INTERLEAVED:
                 where = tap * len(accs) + j
-            weight = cast(load(w, where), self.total)
-            k.assign(acc, acc + cast(value, self.total) * weight)
+            product = cast(value, self.factor) * cast(load(w, where), self.factor)
+            k.assign(acc, acc + cast(product, self.total))
 
 
 def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -265,7 +272,8 @@ def weighted(
     if node.inputs[1] in graph.parameters:  # stay row-major: for all to share
         sizes = tuple(size for size in sizes if size < _INTERLEAVED)
         sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
-    layer = Layer(window, finish, sizes, x_zero)
+    elem, total = graph.tensor(node.output).dtype, DType.of(bias)
+    layer = Layer(window, finish, sizes, x_zero, False, elem, total)
     tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
     return layer, tables
 
@@ -284,7 +292,7 @@ def offer(
     pixels = images * bands * w.out_width
     pixel = 0
     if layer.over:
-        pixel = w.channels * (4 if layer.is_float else 1)
+        pixel = w.channels * layer.elem.bytes
     return Candidate(
         func=k.finish(in_place=layer.over),
         args=tuple(k.values),

@@ -1,4 +1,4 @@
-"""Depthwise convolution by rows: int8 with requantisation, and float32.
+"""Depthwise convolution by rows: int8 and int16 with requantisation, and float32.
 
 Channels are innermost, in the input, the weights and the output alike.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels import depthwise_block, depthwise_dsp, depthwise_mve
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
+from pybuild.kernels.operands import short
 from pybuild.kernels.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.weights import constant, ending, window_rows
 from pybuild.kernels.window import Window, convolution_window
@@ -19,6 +21,7 @@ from pybuild.loop import (
     FLOAT32,
     INT8,
     INT32,
+    INT64,
     Expr,
     Var,
     cast,
@@ -37,11 +40,15 @@ class Layer:
     """A depthwise convolution as its kernel sees it.
 
     x_zero   input zero point (0 for float)
+    elem     of activations; the weights are float32 or int8
+    total    of the sums
     """
 
     window: Window
     finish: Finish
     x_zero: int = 0
+    elem: DType = INT8
+    total: DType = INT32
 
     @property
     def is_float(self) -> bool:
@@ -61,7 +68,7 @@ class Layer:
         w = self.window
         parts = (
             "depthwise",
-            "f32" if self.is_float else "s8",
+            short(self.elem) + ("_s64" if self.total is INT64 else ""),
             f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
             "padded" if w.padded else "",
             "dilated" if w.dilated else "",
@@ -72,8 +79,8 @@ class Layer:
 
     def tables(self) -> tuple[Packed, ...]:
         """What follows weights and bias."""
-        elem = FLOAT32 if self.is_float else INT8
-        return self.finish.tables() + outside_pixel(self.window, self.x_zero, elem)
+        outside = outside_pixel(self.window, self.x_zero, self.elem)
+        return self.finish.tables() + outside
 
 
 def kernel(layer: Layer) -> Builder:
@@ -93,8 +100,8 @@ class _Writer:
         self.layer = layer
         self.k = k = Builder(layer.name)
         w = layer.window
-        self.elem = FLOAT32 if layer.is_float else INT8
-        self.total = FLOAT32 if layer.is_float else INT32
+        self.elem, self.total = layer.elem, layer.total
+        self.factor = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
         self.kernel_h: Expr = const(w.kernel_h)
         self.kernel_w: Expr = const(w.kernel_w)
@@ -103,7 +110,8 @@ class _Writer:
             self.kernel_w = k.arg("kernel_w", w.kernel_w)
         after = 2 + len(layer.finish.tables())
         self.pixels = bind(k, w, self.elem, self.kernel_h, after)
-        self.weights = k.row("weights", self.pixels.rows + 1, self.elem)
+        kind = FLOAT32 if layer.is_float else INT8
+        self.weights = k.row("weights", self.pixels.rows + 1, kind)
         self.bias = k.row("bias", self.pixels.rows + 2, self.total)
         self.out_width = k.arg("out_width", w.out_width)
         self.out_channels = self.pixels.channels
@@ -138,7 +146,7 @@ class _Writer:
                     self._sum(values, weights, y, c)
                     return
                 values = [
-                    k.let(f"value{i}", cast(load(pixel, c), self.total))
+                    k.let(f"value{i}", cast(load(pixel, c), self.factor))
                     for i, pixel in enumerate(pixels)
                 ]
                 base = k.let("base", c * self.multiplier)
@@ -154,9 +162,13 @@ class _Writer:
         k = self.k
         acc = k.let("acc", load(self.bias, channel))
         for value, weight in zip(values, weights, strict=True):
-            product = cast(value, self.total) * cast(load(weight, channel), self.total)
+            product = self._product(value, load(weight, channel))
             k.assign(acc, acc + product)
         k.store(y, channel, self.finish.apply(acc, channel))
+
+    def _product(self, value: Expr, weight: Expr) -> Expr:
+        product = cast(value, self.factor) * cast(weight, self.factor)
+        return cast(product, self.total)
 
     def _large(self) -> None:
         """Any number of taps: a block of channels at a time, taps around it."""
@@ -188,8 +200,7 @@ class _Writer:
                     channel: Expr = base + j
                     if self.layer.multiplier > 1:
                         channel = channel / self.multiplier
-                    value = cast(load(x, channel), self.total)
-                    product = value * cast(load(w, j), self.total)
+                    product = self._product(load(x, channel), load(w, j))
                     k.store(accs, j, load(accs, j) + product)
 
 
@@ -203,7 +214,7 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
     kernels = weights.reshape(-1, y.shape[3]).T
     finish, bias, x_zero = ending(node, graph, kernels)
-    layer = Layer(window, finish, x_zero)
+    layer = Layer(window, finish, x_zero, y.dtype, DType.of(bias))
     source = window_rows(node, graph, window.rows, layer.x_zero)
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     found = [_offer(layer, by_rows(y), source, tables, y)]

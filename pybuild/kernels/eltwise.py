@@ -1,10 +1,11 @@
-"""add, sub, mul with broadcasting: int8 and float32, one loop per joined axis."""
+"""add, sub, mul with broadcasting: int8, int16, float32; one loop per joined axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.builder import Builder
@@ -22,6 +23,7 @@ from pybuild.kernels.requant import RULES, check_reach, requant, scaler
 from pybuild.loop import (
     FLOAT32,
     INT8,
+    INT16,
     Expr,
     binary,
     cast,
@@ -95,7 +97,7 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         maker, mark = _float(node, operands)
         tables = _limits(node).tables()
     else:
-        maker, mark = _int8(node, graph)
+        maker, mark = _integers(node, graph)
         tables = ()
     name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
     k = Builder(name)
@@ -186,16 +188,23 @@ def _float(node: Node, operands: Operands) -> tuple[_Maker, str]:
     return make, limits.key
 
 
-def _int8(node: Node, graph: Graph) -> tuple[_Maker, str]:
+def _integers(node: Node, graph: Graph) -> tuple[_Maker, str]:
+    dtype = graph.tensor(node.output).dtype
     if node.op == "mul":
-        return _mul(mul_parameters(node, graph), graph.where(node))
-    return _add(add_parameters(node, graph), graph.where(node))
+        return _mul(mul_parameters(node, graph), dtype, graph.where(node))
+    return _add(add_parameters(node, graph), dtype, graph.where(node))
 
 
-def _mul(made: MulParameters, where: str) -> tuple[_Maker, str]:
-    check_reach(where, made.rounding, made.multiplier, made.shift, 255 * 255)
+# greatest value less its zero point
+_REACH = {INT8: 255, INT16: 1 << 15}
+
+
+def _mul(made: MulParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+    reach = _REACH[dtype] * _REACH[dtype]
+    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
+    limits = (made.low, made.high)
     rule = requant(
-        made.rounding, made.multiplier, made.shift, (made.low, made.high), made.y_zero
+        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
     )
 
     def make(k: Builder) -> Arithmetic:
@@ -210,9 +219,9 @@ def _mul(made: MulParameters, where: str) -> tuple[_Maker, str]:
     return make, rule.key
 
 
-def _add(made: AddParameters, where: str) -> tuple[_Maker, str]:
-    cheap = affine_add(made)
-    return _exact_add(made, where) if cheap is None else _affine(cheap, made)
+def _add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+    cheap = affine_add(made) if dtype is INT8 else None
+    return _exact_add(made, dtype, where) if cheap is None else _affine(cheap, made)
 
 
 def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
@@ -240,14 +249,16 @@ def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
     return make, f"shift{cheap.shift}" + ("_clamped" if clamped else "")
 
 
-def _exact_add(made: AddParameters, where: str) -> tuple[_Maker, str]:
+def _exact_add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
     limits = (made.low, made.high)
     if made.rounding == "even":
-        reach = 255 * (made.a_multiplier + made.b_multiplier)
+        reach = _REACH[dtype] * (made.a_multiplier + made.b_multiplier)
     else:
-        reach = 255 << made.left
+        reach = _REACH[dtype] << made.left
     check_reach(where, made.rounding, made.multiplier, made.shift, reach)
-    rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
+    rule = requant(
+        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
+    )
     terms = [
         _Term("a", made.a_zero, made.a_multiplier, made.a_shift, made),
         _Term("b", made.b_zero, made.b_multiplier, made.b_shift, made),

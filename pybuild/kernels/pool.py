@@ -1,4 +1,4 @@
-"""Maximum and average over windows, by rows: int8 and float32.
+"""Maximum and average over windows, by rows: int8, int16 and float32.
 
 Small windows are unrolled; large ones, and averages that leave padded rows out
 of the count, go tap by tap over a block of channels.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
@@ -24,7 +25,6 @@ from pybuild.kernels.weights import window_rows
 from pybuild.kernels.window import Window
 from pybuild.loop import (
     FLOAT32,
-    INT8,
     INT32,
     Expr,
     Var,
@@ -76,7 +76,7 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def _by_rows(layer: Layer, x: Tensor, y: Tensor, cost: int) -> Candidate:
     """The same, each row as it comes."""
     cells = x.shape[1] * x.shape[2]
-    start: float = LOWEST if layer.is_float else -128
+    start: float = LOWEST if layer.is_float else layer.elem.low
     if layer.average:
         start = 0
         if layer.made is not None and layer.rule is not None:
@@ -96,8 +96,9 @@ def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer
     average = node.op == "avg_pool2d"
     limits = FloatClamp(*clamp_of(node))
     counted = bool(node.attrs.get("count_include_pad", False))
-    layer = Layer(window, average, limits, None, None, counted, rows)
-    if graph.tensor(node.output).dtype is FLOAT32:
+    elem = graph.tensor(node.output).dtype
+    layer = Layer(window, average, limits, None, None, counted, rows, elem)
+    if elem is FLOAT32:
         return layer
     made = pool_parameters(node, graph)
     if not average or made.divide:
@@ -105,14 +106,14 @@ def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer
     for n in range(1, window.kernel_h * window.kernel_w + 1):
         check_reach(
             graph.where(node), made.rounding, made.multipliers[n], made.shifts[n],
-            255 * n,
+            (elem.high - elem.low) * n,
         )  # fmt: skip
     all_cells = window.kernel_h * window.kernel_w
-    rule = _rule(made, None if layer.varies else all_cells)
+    rule = _rule(made, elem, None if layer.varies else all_cells)
     return replace(layer, made=made, rule=rule)
 
 
-def _rule(made: PoolParameters, count: int | None = None) -> Requant:
+def _rule(made: PoolParameters, elem: DType, count: int | None = None) -> Requant:
     """The scaling of averages of any count (a table), or of one."""
     chosen = slice(None) if count is None else slice(count, count + 1)
     return requant(
@@ -121,6 +122,7 @@ def _rule(made: PoolParameters, count: int | None = None) -> Requant:
         np.asarray(made.shifts[chosen]),
         (made.low, made.high),
         made.y_zero,
+        elem,
     )
 
 
@@ -134,8 +136,7 @@ def _tables(layer: Layer) -> tuple[Packed, ...]:
     """Constants in the kernel's order: the finish, then the pixel outside."""
     tables = _finish_tables(layer)
     if layer.unrolled:
-        elem = FLOAT32 if layer.is_float else INT8
-        tables += outside_pixel(layer.window, layer.fill, elem)
+        tables += outside_pixel(layer.window, layer.fill, layer.elem)
     return tables
 
 
@@ -157,7 +158,7 @@ def _reduction(k: Builder, layer: Layer, pointer: Expr) -> Reduction:
     """Binds the end of a layer; its tables begin at `pointer`."""
     kind = FLOAT32 if layer.is_float else INT32
     if not layer.average:
-        lowest = const(LOWEST if layer.is_float else -128, kind)
+        lowest = const(LOWEST if layer.is_float else layer.elem.low, kind)
         end = _clamped(k, layer, pointer)
         return Reduction(lambda n: lowest, maximum, lambda total, n: end(total))
     if layer.rule is None:
@@ -177,7 +178,7 @@ def _clamped(k: Builder, layer: Layer, pointer: Expr) -> Callable[[Expr], Expr]:
         limits = layer.limits.bind(k, pointer)
         return lambda value: limits.apply(value, 0)
     low, high = k.arg("low", layer.made.low), k.arg("high", layer.made.high)
-    return lambda value: cast(CLAMP(value, low, high), INT8)
+    return lambda value: cast(CLAMP(value, low, high), layer.elem)
 
 
 def _sum(total: Expr, value: Expr) -> Expr:
@@ -200,7 +201,7 @@ class _Unrolled:
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.k = k = Builder(layer.name)
-        self.elem = FLOAT32 if layer.is_float else INT8
+        self.elem = layer.elem
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
         tall = const(layer.window.kernel_h)
@@ -241,7 +242,7 @@ class _Large:
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.k = k = Builder(layer.name)
-        self.elem = FLOAT32 if layer.is_float else INT8
+        self.elem = layer.elem
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
         self.kernel_h = k.arg("kernel_h", layer.window.kernel_h)

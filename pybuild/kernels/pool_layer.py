@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.operands import short
 from pybuild.kernels.requant import Requant
 from pybuild.kernels.window import Window
 from pybuild.ops.pool import PoolParameters
@@ -31,10 +33,11 @@ class Layer:
     """A pooling layer as its kernel sees it.
 
     limits   float clamp
-    made     the integers of an int8 layer
+    made     the integers of an int8 or int16 layer
     rule     how an int8 average is scaled; None: by division
     counted  every cell counts, padding too: one divisor for all windows
     rows     whole images in one call; None: the runner hands out rows
+    elem     of the tensors
     """
 
     window: Window
@@ -44,6 +47,7 @@ class Layer:
     rule: Requant | None
     counted: bool
     rows: Rows | None = None
+    elem: DType = DType.INT8
 
     @property
     def is_float(self) -> bool:
@@ -64,7 +68,7 @@ class Layer:
     def fill(self) -> float:
         """What a cell outside the image is."""
         if not self.average:
-            return LOWEST if self.made is None else -128
+            return LOWEST if self.made is None else self.elem.low
         if self.made is None or not self.made.include_pad:
             return 0
         return self.made.x_zero
@@ -76,7 +80,7 @@ class Layer:
         if self.average and not self.is_float:
             finish = self.rule.key if self.rule is not None else "divide"
         parts = ("avg_pool" if self.average else "max_pool",
-                 "f32" if self.is_float else "s8",
+                 short(self.elem),
                  f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
                  "whole" if self.rows is not None else "",
                  "padded" if w.padded else "",

@@ -1,4 +1,4 @@
-"""mean over any axes: int8 with requantisation, and float32."""
+"""mean over any axes: int8 and int16 with requantisation, and float32."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     axes = join(x.shape, node.attrs["axes"])
     form = "".join("r" if axis.reduced else "k" for axis in axes)
     operands = whole_operands(node, graph)
-    ending = _float(x, node) if y.dtype is FLOAT32 else _int8(node, graph)
+    ending = _float(x, node) if y.dtype is FLOAT32 else _whole(node, graph)
     name = f"mean_{short(y.dtype)}_{form}{ending.key}"
     k = Builder(name)
     start, finish = ending.bind(k)
@@ -99,14 +99,16 @@ def _float(x: Tensor, node: Node) -> _Ending:
     return _Ending("", 0.0, bind)
 
 
-def _int8(node: Node, graph: Graph) -> _Ending:
-    made = mean_parameters(node, graph)
+def _whole(node: Node, graph: Graph) -> _Ending:
+    made, y = mean_parameters(node, graph), graph.tensor(node.output)
     check_reach(
         graph.where(node), made.rounding, made.multiplier, made.shift,
-        255 * made.count,
+        (y.dtype.high - y.dtype.low) * made.count,
     )  # fmt: skip
     limits = (made.low, made.high)
-    rule = requant(made.rounding, made.multiplier, made.shift, limits, made.y_zero)
+    rule = requant(
+        made.rounding, made.multiplier, made.shift, limits, made.y_zero, y.dtype
+    )
     first = -made.count * made.x_zero
 
     def bind(k: Builder) -> tuple[Expr, Callable[[Expr], Expr]]:

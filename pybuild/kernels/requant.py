@@ -105,6 +105,7 @@ class Requant:
     low: int
     high: int
     zero_point: int
+    dtype: DType = DType.INT8
 
     @property
     def per_channel(self) -> bool:
@@ -123,6 +124,7 @@ def requant(
     shift: Ints | int,
     clamp: tuple[int, int],
     zero_point: int,
+    dtype: DType = DType.INT8,
 ) -> Requant:
     """From LiteRT's (Q31 multiplier, shift; positive = left) per channel."""
     mult = [int(m) for m in np.atleast_1d(multiplier)]
@@ -140,7 +142,7 @@ def requant(
         mult = [0 if 31 - s > 62 else m for m, s in zip(mult, bits, strict=True)]
         shifts = tuple(min(31 - s, 62) for s in bits)
     low, high = clamp
-    return Requant(rounding, tuple(mult), shifts, left, low, high, zero_point)
+    return Requant(rounding, tuple(mult), shifts, left, low, high, zero_point, dtype)
 
 
 def check_reach(
@@ -169,13 +171,14 @@ class Scaler:
     low: Expr
     high: Expr
     zero_point: Expr
+    dtype: DType
 
     def apply(self, acc: Expr, channel: Operand) -> Expr:
-        """The int8 value of an accumulator of that output channel."""
+        """The stored value of an accumulator of that output channel."""
         if self.left is not None:
             acc = acc * (const(1) << _at(self.left, channel))
         scaled = self.rule(acc, _at(self.multiplier, channel), _at(self.shift, channel))
-        return cast(CLAMP(scaled + self.zero_point, self.low, self.high), DType.INT8)
+        return cast(CLAMP(scaled + self.zero_point, self.low, self.high), self.dtype)
 
 
 def _at(value: Expr, channel: Operand) -> Expr:
@@ -209,4 +212,6 @@ def scaler(k: Builder, rule: Requant, pointer: Operand) -> Scaler:
             left = k.arg("left_shift", rule.left[0])
     low, high = k.arg("low", rule.low), k.arg("high", rule.high)
     zero_point = k.arg("y_zero", rule.zero_point)
-    return Scaler(RULES[rule.rounding], multiplier, shift, left, low, high, zero_point)
+    return Scaler(
+        RULES[rule.rounding], multiplier, shift, left, low, high, zero_point, rule.dtype
+    )

@@ -15,9 +15,11 @@ from pybuild.kernels.candidate import Candidate, Packed
 from pybuild.kernels.math import EXP
 from pybuild.kernels.operands import Operands, offer, whole_operands
 from pybuild.kernels.requant import CLAMP, MULHI_ROUND
+from pybuild.kernels.softmax16 import shares16, tables16
 from pybuild.loop import (
     FLOAT32,
     INT8,
+    INT16,
     INT32,
     INT64,
     Expr,
@@ -33,6 +35,7 @@ from pybuild.loop import (
     select,
 )
 from pybuild.ops.softmax import SoftmaxParameters, softmax_parameters
+from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
@@ -102,6 +105,8 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = whole_operands(node, graph)
     if y.dtype is FLOAT32:
         return [_float(node, graph, operands)]
+    if y.dtype is INT16:
+        return [_int16(node, graph, operands)]
     return [_int8(node, graph, operands)]
 
 
@@ -201,6 +206,28 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     tables = (Packed("exponentials", np.asarray(made.table, np.int32)),)
     cost = 40 * graph.tensor(node.output).size
     return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
+
+
+def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
+    """By the integer steps of ops/softmax16.py."""
+    made = softmax16_parameters(node, graph)
+    k = Builder(_name(node, graph, "s16"))
+    power, share = shares16(k, made, const(operands.after))
+
+    def body(line: _Line) -> None:
+        most, total = _most(k, line, INT16), k.let("total", 0)
+        with k.loop("c", line.depth) as c:
+            value = k.let("exp", power(i32(load(line.x, c * line.step)) - most))
+            k.store(line.y, c * line.step, cast(value, INT16))
+            k.assign(total, total + value)
+        of = share(total, k.let("spare", SPARE_BITS(total)))
+        with k.loop("c", line.depth) as c:
+            at = c * line.step
+            k.store(line.y, at, of(i32(load(line.y, at))))
+
+    _lines(k, node, graph, operands, body)
+    cost = 60 * graph.tensor(node.output).size
+    return offer(k, operands, tables=tables16(made), in_place=(0,), cost=cost)
 
 
 @dataclass(frozen=True)

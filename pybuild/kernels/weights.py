@@ -9,6 +9,7 @@ from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import RowAccess
 from pybuild.kernels.finish import Finish, FloatClamp, Int8Finish, ScaledFinish
+from pybuild.kernels.finish16 import finish16
 from pybuild.kernels.requant import Ints, requant
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.operator import clamp_of
@@ -97,17 +98,40 @@ def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int
         return FloatClamp(*clamp_of(node)), bias, 0
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
+    if graph.tensor(node.output).dtype is DType.INT16:
+        return (*_ending16(node, graph, made, kernels, bias), 0)
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     return int8_finish(made), bias, made.x_zero
 
 
-def int8_finish(made: ConvParameters) -> Int8Finish | ScaledFinish:
-    """The end of an int8 layer."""
+def _ending16(
+    node: Node, graph: Graph, made: ConvParameters, kernels: Array, bias: Array
+) -> tuple[Finish, Array]:
+    """The end and the bias, of the type of the sums: 32 bits where they are proven
+    enough.
+    """
+    if not fixed(node, graph):
+        kernels = np.full(kernels.shape, -128, np.int8)
+    least, most = accumulator_bound(kernels, bias, 0, DType.INT16)
+    reach = np.maximum(-least, most)
+    if not fixed(node, graph):
+        reach = reach + _MOST
+    small = made.rounding == "double" or int(reach.max(initial=0)) <= _MOST
+    bias = bias.astype(np.int32 if small else np.int64)
+    if made.rounding == "double":
+        return int8_finish(made, DType.INT16), bias
+    return finish16(made, reach, graph.where(node)), bias
+
+
+def int8_finish(
+    made: ConvParameters, dtype: DType = DType.INT8
+) -> Int8Finish | ScaledFinish:
+    """The end of a layer whose sums are int32."""
     if made.rounding == "even":
         return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
     limits = (made.low, made.high)
     mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
-    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero))
+    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero, dtype))
 
 
 def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:
@@ -122,8 +146,7 @@ def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> Row
     end = (y.shape[1] - 1) * stride - top + window
     pad_row = None
     if top > 0 or end > x.shape[1]:
-        kind = DType.FLOAT32 if x.dtype is DType.FLOAT32 else DType.INT8
-        row = np.full(x.shape[2] * x.shape[3], fill, kind.numpy)
+        row = np.full(x.shape[2] * x.shape[3], fill, x.dtype.numpy)
         pad_row = row.tobytes()
     row_bytes = x.bytes // (x.shape[0] * x.shape[1])
     return RowAccess(x.name, x.shape[1], row_bytes, window, stride, top, pad_row)

@@ -1,6 +1,6 @@
 """Unary functions: logistic, tanh, clip, leaky_relu, and int8 tables of them.
 
-An int8 one is a table of 256 results; kernels know nothing else.
+An int8 one is a table of 256 results; kernels know nothing else. int16: act16.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops import act16
 from pybuild.ops.operator import (
     BYTES,
     Types,
@@ -154,4 +155,6 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, tensor = value(values, 0), operand(node, graph, 0)
     if tensor.dtype is DType.FLOAT32:
         return (float32_function(node)(x),)
+    if tensor.dtype is DType.INT16:
+        return (act16.unary(node, graph, x),)
     return (unary_table(node, graph)[x.astype(np.int64) - tensor.dtype.low],)

@@ -20,6 +20,7 @@ from pybuild.ops.operator import (
     Values,
     clamp_of,
     clamped,
+    computable,
     invalid,
     operand,
     optional,
@@ -33,6 +34,7 @@ from pybuild.ops.quant import (
     multipliers,
     quantized_clamp,
     requantize,
+    rounded_away,
     saturated,
 )
 
@@ -43,11 +45,11 @@ _INT32 = 1 << 31
 class ConvParameters:
     """y = clamp(requantize(sum((x - x_zero) * w) + bias) + y_zero), per channel.
 
-    rounding              "double" | "away" | "single": requantize() is quant's;
+    rounding              "double" | "away" | "single" | "wide": quant's requantize;
                           "even": round((float32)acc * scale) in float32, ties to
                           even, as ONNX Runtime has it
     multipliers, shifts   of quant.requantize, one per output channel, or one
-    scales                of "even" only, float32 values, as many
+    scales                as many: of "even" in float32, of "away" in float64
     low, high             clamp of y, in its integers
     """
 
@@ -61,8 +63,19 @@ class ConvParameters:
     high: int
 
 
+def layer_rounding(node: Node, graph: Graph) -> str:
+    """The rule of a layer with weights; that of int16 follows from its bias.
+
+    Source  LiteRT and TFLM sum in int64 unless the bias is int32
+    """
+    if operand(node, graph, 0).dtype is not DType.INT16 or "rounding" in node.attrs:
+        return rounding(node)
+    bias = optional(node, graph, 2)
+    return "double" if bias is not None and bias.dtype is DType.INT32 else "wide"
+
+
 def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
-    """Every integer of an int8 conv2d, depthwise_conv2d or dense.
+    """Every integer of an int8 or int16 conv2d, depthwise_conv2d or dense.
 
     Errors  BuildError if int32 could overflow with these weights, or for weights
             with a zero point
@@ -77,13 +90,13 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
     if any(w.quant.zero_point):
         hint = "quantise weights symmetrically"
         raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
-    scales = [_scale(x.scale, s, y.scale, rounding(node)) for s in w.quant.scale]
+    rule = layer_rounding(node, graph)
+    scales = [_scale(x.scale, s, y.scale, rule) for s in w.quant.scale]
     low, high = quantized_clamp(clamp_of(node), y)
-    mults, shifts = multipliers(scales, rounding(node))
+    mults, shifts = multipliers(scales, rule)
     made = ConvParameters(
-        rounding(node), mults, shifts, tuple(scales), x.zero_point, y.zero_point,
-        low, high,
-    )  # fmt: skip
+        rule, mults, shifts, tuple(scales), x.zero_point, y.zero_point, low, high
+    )
     _must_fit(node, graph, made)
     return made
 
@@ -96,15 +109,19 @@ def _scale(x: float, w: float, y: float, rule: str) -> float:
 
 
 def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
-    """Proves that no partial sum leaves int32, where the weights are known."""
+    """Proves that no partial sum leaves its type, where the weights are known.
+
+    int64 holds every sum of 2^24 products of int16 and int8.
+    """
     weights = graph.constants.get(node.inputs[1])
-    if weights is None:
+    x = operand(node, graph, 0).dtype
+    if weights is None or (x is DType.INT16 and made.rounding != "double"):
         return
     bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
     rows = weights
     if node.op == "depthwise_conv2d":
         rows = weights.reshape(-1, weights.shape[-1]).T
-    least, most = accumulator_bound(rows, bias, made.x_zero)
+    least, most = accumulator_bound(rows, bias, made.x_zero, x)
     reach = np.maximum(-least, most)
     if made.rounding == "double":
         reach = reach << np.maximum(np.asarray(made.shifts), 0)
@@ -115,8 +132,12 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
 
 
 def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:
-    """From accumulators (channel last) to int8."""
-    if made.rounding == "even":
+    """From accumulators (channel last) to the integers of the output."""
+    is_wide = graph.tensor(node.output).dtype is DType.INT16
+    y: Numbers
+    if made.rounding == "away" and is_wide:
+        y = rounded_away(acc.astype(np.float64) * np.asarray(made.scales))
+    elif made.rounding == "even":
         y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))
         y = y.astype(np.int64) + made.y_zero
     else:
@@ -128,7 +149,7 @@ def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Arra
 def infer_conv2d(node: Node, graph: Graph) -> Types:
     """Shapes  x [N,H,W,C]  w [O,KH,KW,C/groups]  y [N,OH,OW,O]"""
     x, w = operand(node, graph, 0), operand(node, graph, 1)
-    dtype = same_types(node, graph, x, w)
+    dtype = layer_types(node, graph, x, w)
     groups = int(node.attrs.get("groups", 1))
     if len(x.shape) != 4 or len(w.shape) != 4:
         what = f"needs x[N,H,W,C] and w[O,KH,KW,C], has {x.shape} and {w.shape}"
@@ -137,14 +158,14 @@ def infer_conv2d(node: Node, graph: Graph) -> Types:
         what = f"{groups} groups of {w.shape[3]} channels, {w.shape[0]} outputs do "
         raise invalid(node, graph, what + f"not fit {x.shape[3]} input channels")
     height, width = windows(node, graph, x.shape, w.shape[1:3])
-    check_weights(node, graph, w, w.shape[0], 0)
+    check_weights(node, graph, w.shape[0], 0)
     return (((x.shape[0], height, width, w.shape[0]), dtype),)
 
 
 def infer_depthwise(node: Node, graph: Graph) -> Types:
     """Shapes  x [N,H,W,C]  w [KH,KW,C*M]  y [N,OH,OW,C*M]"""
     x, w = operand(node, graph, 0), operand(node, graph, 1)
-    dtype = same_types(node, graph, x, w)
+    dtype = layer_types(node, graph, x, w)
     if len(x.shape) != 4 or len(w.shape) != 3:
         what = f"needs x[N,H,W,C] and w[KH,KW,C*M], has {x.shape} and {w.shape}"
         raise invalid(node, graph, what)
@@ -152,7 +173,7 @@ def infer_depthwise(node: Node, graph: Graph) -> Types:
         what = f"{w.shape[2]} outputs are no multiple of {x.shape[3]} input channels"
         raise invalid(node, graph, what)
     height, width = windows(node, graph, x.shape, w.shape[:2])
-    check_weights(node, graph, w, w.shape[2], 2)
+    check_weights(node, graph, w.shape[2], 2)
     return (((x.shape[0], height, width, w.shape[2]), dtype),)
 
 
@@ -178,10 +199,20 @@ def windows(
     return found[0], found[1]
 
 
-def check_weights(
-    node: Node, graph: Graph, w: Tensor, channels: int, axis: int
-) -> None:
+def layer_types(node: Node, graph: Graph, x: Tensor, w: Tensor) -> DType:
+    """The type of activations: that of the weights, or int16 with int8 weights."""
+    if x.dtype is DType.INT16 and w.dtype is DType.INT8:
+        computable(node, graph, w)
+        return computable(node, graph, x)
+    if w.dtype is DType.INT16:
+        what = f"weights '{w.name}' are int16"
+        raise invalid(node, graph, what, "int16 activations go with int8 weights")
+    return same_types(node, graph, x, w)
+
+
+def check_weights(node: Node, graph: Graph, channels: int, axis: int) -> None:
     """Scales per tensor or per output channel; a bias that fits."""
+    x, w = operand(node, graph, 0), operand(node, graph, 1)
     if w.dtype is DType.INT8:
         assert w.quant is not None  # same_types has seen to it
         count = len(w.quant.scale)
@@ -195,19 +226,21 @@ def check_weights(
     if bias is None:
         return
     expected = DType.INT32 if w.dtype is DType.INT8 else DType.FLOAT32
+    if x.dtype is DType.INT16 and bias.dtype is DType.INT64:
+        expected = DType.INT64
     if bias.shape != (channels,) or bias.dtype is not expected:
         what = f"bias is {bias.dtype.value}{list(bias.shape)}, not "
         raise invalid(node, graph, f"{what}{expected.value}[{channels}]")
 
 
 def conv2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning; int8 exact, float32 summed in float64."""
+    """Numpy meaning; integers exact, float32 summed in float64."""
     x, w = value(values, 0), value(values, 1)
     if operand(node, graph, 0).dtype is DType.FLOAT32:
         return (_float_end(node, _conv(node, graph, x, w, np.float64), values),)
     made = conv_parameters(node, graph)
     centred = x.astype(np.int16) - made.x_zero
-    acc = _conv(node, graph, centred, w, exact(w[0].size))
+    acc = _conv(node, graph, centred, w, exact(w[0].size, x.dtype.itemsize))
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
@@ -218,13 +251,16 @@ def depthwise(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
         return (_float_end(node, _depthwise(node, graph, x, w, np.float64), values),)
     made = conv_parameters(node, graph)
     centred = x.astype(np.int16) - made.x_zero
-    acc = _depthwise(node, graph, centred, w, np.int32)
+    acc = _depthwise(node, graph, centred, w, np.int64)
     return (finish(node, graph, _with_bias(acc, values), made),)
 
 
-def exact(terms: int) -> type[np.floating]:
-    """The smallest float in which a sum of int8 products (zero point out) is exact."""
-    return np.float32 if terms * 255 * 128 < 1 << 24 else np.float64
+def exact(terms: int, size: int = 1) -> type[np.floating]:
+    """The smallest float in which a sum of products with int8 weights is exact.
+
+    size  bytes of an input, its zero point taken out
+    """
+    return np.float32 if terms * 256**size * 128 < 1 << 24 else np.float64
 
 
 def _with_bias(acc: Numbers, values: Values) -> Numbers:

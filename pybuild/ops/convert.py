@@ -6,6 +6,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
+from pybuild.ops import act16
 from pybuild.ops.act import unary_table
 from pybuild.ops.operator import (
     BYTES,
@@ -20,13 +21,16 @@ from pybuild.ops.quant import dequantized, quantized
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:
-    """x float32, int8 or uint8; y int8 or uint8, whose tensor has the scale."""
+    """x float32 or small integers; y small integers, whose tensor has the scale."""
     x, y = operand(node, graph, 0), graph.tensor(node.output)
-    if y.dtype not in BYTES or y.quant is None:
+    kinds = (*BYTES, DType.INT16)
+    if y.dtype not in kinds or y.quant is None:
         what = f"'{y.name}' is {y.dtype.value}"
-        raise invalid(node, graph, what, "quantise to int8 or uint8, with a scale")
-    if x.dtype is not DType.FLOAT32 and (x.dtype not in BYTES or x.quant is None):
-        what = f"'{x.name}' is {x.dtype.value}, not float32, int8 or uint8"
+        raise invalid(
+            node, graph, what, "quantise to int8, uint8 or int16, with a scale"
+        )
+    if x.dtype is not DType.FLOAT32 and (x.dtype not in kinds or x.quant is None):
+        what = f"'{x.name}' is {x.dtype.value}, not float32, int8, uint8 or int16"
         raise invalid(node, graph, what)
     return ((x.shape, y.dtype),)
 
@@ -39,6 +43,8 @@ def quantize(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, tensor = value(values, 0), operand(node, graph, 0)
     if tensor.dtype is DType.FLOAT32:
         return (quantized(x, graph.tensor(node.output), rounding(node)),)
+    if DType.INT16 in (tensor.dtype, graph.tensor(node.output).dtype):
+        return (act16.unary(node, graph, x),)
     return (unary_table(node, graph)[x.astype(np.int64) - tensor.dtype.low],)
 
 

@@ -6,14 +6,19 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.ops.conv import check_weights, conv_parameters, exact, finish
+from pybuild.ops.conv import (
+    check_weights,
+    conv_parameters,
+    exact,
+    finish,
+    layer_types,
+)
 from pybuild.ops.operator import (
     Types,
     Values,
     clamped,
     invalid,
     operand,
-    same_types,
     value,
 )
 
@@ -21,16 +26,16 @@ from pybuild.ops.operator import (
 def infer(node: Node, graph: Graph) -> Types:
     """Shapes  x [...,K]  w [O,K]  y [...,O]"""
     x, w = operand(node, graph, 0), operand(node, graph, 1)
-    dtype = same_types(node, graph, x, w)
+    dtype = layer_types(node, graph, x, w)
     if len(w.shape) != 2 or not x.shape or x.shape[-1] != w.shape[1]:
         what = f"needs x[...,K] and w[O,K], has {x.shape} and {w.shape}"
         raise invalid(node, graph, what)
-    check_weights(node, graph, w, w.shape[0], 0)
+    check_weights(node, graph, w.shape[0], 0)
     return (((*x.shape[:-1], w.shape[0]), dtype),)
 
 
 def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """Numpy meaning; int8 exact, float32 summed in float64."""
+    """Numpy meaning; integers exact, float32 summed in float64."""
     x, w = value(values, 0), value(values, 1)
     bias = values[2] if len(values) > 2 else None
     if operand(node, graph, 0).dtype is DType.FLOAT32:
@@ -39,7 +44,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
             acc = acc + bias.astype(np.float64)
         return (clamped(node, acc.astype(np.float32)),)
     made = conv_parameters(node, graph)
-    kind = exact(w.shape[1])
+    kind = exact(w.shape[1], x.dtype.itemsize)
     rows = (x.astype(np.int16) - made.x_zero).astype(kind)
     sums = (rows @ w.astype(kind).T).astype(np.int64)
     if bias is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,12 +30,14 @@ from pybuild.ops.quant import (
     saturated,
 )
 
-_LEFT = 20
+_HALF = 1 << 30  # as a Q31 multiplier
+# bits below the sum's units
+_LEFT = {DType.INT8: 20, DType.INT16: 15}
 
 
 @dataclass(frozen=True)
 class AddParameters:
-    """Every integer of an int8 add or sub; `sign` is -1 for sub.
+    """Every integer of an int8 or int16 add or sub; `sign` is -1 for sub.
 
     not "even"  a' = requantize((a - a_zero) << left, a_multiplier, a_shift)
                 b' likewise; |a'|, |b'| < 2^28
@@ -43,7 +46,9 @@ class AddParameters:
                 sum = (a - a_zero) * a_multiplier + sign * (b - b_zero) * b_multiplier
                 |sum| + 2^(30 - shift) < 2^31
                 y = clamp(requantize(sum, multiplier = 1, shift) + y_zero)
-    Source      LiteRT ADD, SUB (int8)
+    exact       (attribute; int16 only) scales are powers of 2, and one is the
+                output's: the other operand is shifted, the sum is exact
+    Source      LiteRT ADD, SUB
     """
 
     rounding: str
@@ -77,11 +82,16 @@ class MulParameters:
 
 
 def add_parameters(node: Node, graph: Graph) -> AddParameters:
-    """Every integer of an int8 add or sub."""
+    """Every integer of an int8 or int16 add or sub."""
     a, b, y = _tensors(node, graph)
     low, high = quantized_clamp(clamp_of(node), y)
     rule, sign = rounding(node), -1 if node.op == "sub" else 1
-    if rule == "even":
+    if node.attrs.get("exact"):
+        # one bit more goes with a multiplier of a half
+        left, multiplier, shift = 1, _HALF, 1
+        a_multiplier = b_multiplier = _HALF
+        a_shift, b_shift = (_shift(node, graph, t.scale / y.scale) for t in (a, b))
+    elif rule == "even":
         left, shift, multiplier = 0, 0, 1
         bits = _sum_bits(a.scale / y.scale, b.scale / y.scale)
         a_multiplier, b_multiplier = (
@@ -89,15 +99,23 @@ def add_parameters(node: Node, graph: Graph) -> AddParameters:
         )
         a_shift, b_shift, shift = 0, 0, 31 - bits
     else:
-        left = _LEFT
+        left = _LEFT[y.dtype]
         twice = 2.0 * max(a.scale, b.scale)
         a_multiplier, a_shift = quantize_multiplier(a.scale / twice)
         b_multiplier, b_shift = quantize_multiplier(b.scale / twice)
-        multiplier, shift = quantize_multiplier(twice / (2.0**_LEFT * y.scale))
+        multiplier, shift = quantize_multiplier(twice / (2.0**left * y.scale))
     return AddParameters(
         rule, sign, left, a.zero_point, a_multiplier, a_shift, b.zero_point,
         b_multiplier, b_shift, multiplier, shift, y.zero_point, low, high,
     )  # fmt: skip
+
+
+def _shift(node: Node, graph: Graph, ratio: float) -> int:
+    """Of an operand in units of the output, where both scales are powers of 2."""
+    fraction, bits = math.frexp(ratio)
+    if fraction != 0.5 or bits > 1:
+        raise invalid(node, graph, f"a scale is {ratio:g} of the output's, not 2^-n")
+    return bits - 1
 
 
 def _sum_bits(a: float, b: float) -> int:
@@ -109,7 +127,7 @@ def _sum_bits(a: float, b: float) -> int:
 
 
 def mul_parameters(node: Node, graph: Graph) -> MulParameters:
-    """Every integer of an int8 mul.
+    """Every integer of an int8 or int16 mul.
 
     Source  LiteRT MUL multiplies and divides the scales in float32
     """

@@ -25,6 +25,8 @@ Numbers = npt.NDArray[Any]
 
 NO_CLAMP: tuple[float | None, float | None] = (None, None)
 BYTES = (DType.INT8, DType.UINT8)
+# quantised numbers that layers compute with
+WHOLE = (DType.INT8, DType.INT16)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def value(values: Values, index: int) -> Numbers:
 
 
 def same_types(node: Node, graph: Graph, *tensors: Tensor) -> DType:
-    """The one element type of all these tensors: float32 or quantised int8."""
+    """The one type of all these tensors: float32, quantised int8 or int16."""
     kinds = {t.dtype for t in tensors}
     if len(kinds) > 1:
         names = ", ".join(sorted(k.value for k in kinds))
@@ -79,11 +81,14 @@ def same_types(node: Node, graph: Graph, *tensors: Tensor) -> DType:
 
 
 def computable(node: Node, graph: Graph, tensor: Tensor) -> DType:
-    """The type of a tensor that arithmetic may read: float32 or quantised int8."""
-    if tensor.dtype is DType.INT8:
+    """The type of what arithmetic may read: float32, quantised int8 or int16."""
+    if tensor.dtype in WHOLE:
         if tensor.quant is None:
-            what = f"'{tensor.name}' is int8 without a scale"
+            what = f"'{tensor.name}' is {tensor.dtype.value} without a scale"
             raise invalid(node, graph, what, "quantise the model with scales")
+        if tensor.dtype is DType.INT16 and any(tensor.quant.zero_point):
+            what = f"'{tensor.name}' is int16 with a zero point"
+            raise invalid(node, graph, what, "quantise int16 symmetrically")
     elif tensor.dtype is not DType.FLOAT32:
         what = f"'{tensor.name}' is {tensor.dtype.value}, which is not supported here"
         raise invalid(node, graph, what, "use int8 or float32")

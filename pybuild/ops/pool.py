@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ class PoolParameters:
 
 
 def pool_parameters(node: Node, graph: Graph) -> PoolParameters:
-    """Every integer of an int8 avg_pool2d or max_pool2d.
+    """Every integer of an int8 or int16 avg_pool2d or max_pool2d.
 
     Errors  BuildError for a max_pool2d whose x and y are quantised differently
     """
@@ -61,6 +62,9 @@ def pool_parameters(node: Node, graph: Graph) -> PoolParameters:
     if node.op == "max_pool2d" and not same_quant(x, y):
         what = "input and output have different scales"
         raise invalid(node, graph, what, "quantise them alike")
+    if math.prod(node.attrs["kernel"]) * (x.dtype.high - x.dtype.low) >= 1 << 31:
+        what = f"the int32 sum of a window {node.attrs['kernel']} could overflow"
+        raise invalid(node, graph, what)
     low, high = quantized_clamp(clamp_of(node), y)
     rule, include = rounding(node), bool(node.attrs.get("count_include_pad", False))
     include = include and any(node.attrs.get("pads", (0, 0, 0, 0)))

@@ -16,7 +16,7 @@ from pybuild.dtype import Array, DType
 from pybuild.graph import Quant, Tensor
 from pybuild.ops.operator import Ints
 
-ROUNDINGS = ("double", "away", "single", "even")
+ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31
 
 
@@ -41,14 +41,15 @@ def quantize_multiplier(scale: float) -> tuple[int, int]:
 def requantize(
     acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike, rounding: str
 ) -> Ints:
-    """round(acc * multiplier * 2^(shift - 31)) by one of four rules.
+    """round(acc * multiplier * 2^(shift - 31)) by one of five rules.
 
     "double"  gemmlowp: acc << left, high half of the product rounded ties up, then
               a right shift rounded ties away from zero
     "single"  one int64 shift of the product, ties up
     "away"    one int64 shift, ties away from zero
     "even"    one int64 shift, ties to even
-    Units     acc within int32 (after the left shift, for "double")
+    "wide"    as "single", with a multiplier of 15 bits: 2^(shift - 15)
+    Units     acc within int32 (after the left shift, for "double"); "wide": 2^47
     """
     x = np.asarray(acc, np.int64)
     m, s = np.asarray(multiplier, np.int64), np.asarray(shift, np.int64)
@@ -57,12 +58,12 @@ def requantize(
         high = ((x << left) * m + (1 << 30)) >> 31
         return shift_away(high, right)
     product = x * m
-    bits = 31 - s
+    bits = (15 if rounding == "wide" else 31) - s
     # beyond 62 bits nothing is left of a product below 2^62
     product, bits = np.where(bits > 62, 0, product), np.minimum(bits, 62)
     half = np.int64(1) << (bits - 1)
     match rounding:
-        case "single":
+        case "single" | "wide":
             return np.asarray((product + half) >> bits)
         case "away":
             return np.asarray((product + half - (product < 0)) >> bits)
@@ -225,10 +226,21 @@ def _first_reaching(scale: float, results: Ints) -> Ints:
     return np.asarray(np.minimum(found, float(1 << 40)), np.int64)
 
 
+def wide_multiplier(scale: float) -> tuple[int, int]:
+    """(multiplier, shift) for "wide": the 15 upper bits of a Q31 multiplier.
+
+    Source  LiteRT MultiplyByQuantizedMultiplier of int64
+    """
+    multiplier, shift = quantize_multiplier(scale)
+    return min((multiplier + (1 << 15)) >> 16, 0x7FFF), shift
+
+
 def multipliers(
     scales: Sequence[float], rounding: str
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(multiplier, shift) of each real scale, as `requantize` wants them."""
-    make = away_multiplier if rounding == "away" else quantize_multiplier
+    make = {"away": away_multiplier, "wide": wide_multiplier}.get(
+        rounding, quantize_multiplier
+    )
     pairs = [make(scale) for scale in scales]
     return tuple(m for m, _ in pairs), tuple(s for _, s in pairs)

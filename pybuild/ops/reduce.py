@@ -41,7 +41,7 @@ class MeanParameters:
 
 
 def mean_parameters(node: Node, graph: Graph) -> MeanParameters:
-    """Every integer of an int8 mean.
+    """Every integer of an int8 or int16 mean.
 
     Errors  BuildError where the int32 sum could overflow
     Source  LiteRT QuantizedMeanOrSum: the division by count is folded into the
@@ -51,7 +51,7 @@ def mean_parameters(node: Node, graph: Graph) -> MeanParameters:
     for tensor in (x, y):
         whole_quant(node, graph, tensor)
     count = math.prod(x.shape[axis] for axis in node.attrs["axes"])
-    if count * 255 >= 1 << 31:
+    if count * (x.dtype.high - x.dtype.low) >= 1 << 31:
         raise invalid(node, graph, f"the int32 sum of {count} values could overflow")
     rule = rounding(node)
     if rule == "even":

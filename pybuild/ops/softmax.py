@@ -1,4 +1,7 @@
-"""softmax over one axis: float32, LiteRT's fixed point, and ONNX's meaning in ints."""
+"""softmax over one axis: float32, LiteRT's fixed point, and ONNX's meaning in ints.
+
+int16: softmax16.py.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from pybuild.ops.quant import (
     saturated,
     shift_away,
 )
+from pybuild.ops.softmax16 import softmax16
 
 _Q31 = 1 << 31
 _SUM_BITS = 12
@@ -164,6 +168,8 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     y = graph.tensor(node.output)
     if y.dtype is DType.FLOAT32:
         shares = _float(x, float(node.attrs["beta"]))
+    elif y.dtype is DType.INT16:
+        shares = softmax16(node, graph, x)
     else:
         made = softmax_parameters(node, graph)
         table = np.asarray(made.table, np.int64)

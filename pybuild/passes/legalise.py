@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
+from pybuild.ops.conv import layer_rounding
 from pybuild.passes.edit import Edit, renamed
 
-_BYTES = (DType.INT8, DType.UINT8)
+_WHOLE = (DType.INT8, DType.UINT8, DType.INT16)
 _ROUNDING = (
     "conv2d", "depthwise_conv2d", "dense", "add", "sub", "mul", "avg_pool2d", "mean",
     "softmax", "logistic", "tanh", "leaky_relu", "clip", "quantize",
@@ -22,7 +23,7 @@ def set_rounding(graph: Graph, option: str) -> Graph:
         graph,
         nodes=tuple(
             node.with_attrs(rounding=rule_of(node, graph, option))
-            if node.op in _ROUNDING and graph.tensor(node.output).dtype in _BYTES
+            if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE
             else node
             for node in graph.nodes
         ),
@@ -30,9 +31,16 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 
 
 def rule_of(node: Node, graph: Graph, option: str) -> str:
-    """LiteRT's reference kernels round a dense layer once, by float."""
+    """LiteRT's reference kernels round a dense layer once, by float.
+
+    int16 has one rule only, but in dense layers.
+    """
     if option == "litert" and node.op == "dense":
         return "away"
+    x, y = (graph.tensor(n).dtype for n in (node.inputs[0], node.output))
+    if y is DType.INT16 and not x.is_float:
+        weighted = node.op in ("conv2d", "depthwise_conv2d", "dense")
+        return layer_rounding(node, graph) if weighted else "double"
     return _RULES[option]
 
 

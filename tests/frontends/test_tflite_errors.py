@@ -83,12 +83,12 @@ def test_element_type() -> None:
     ]
 
 
-def test_int16_activations() -> None:
-    quant = {"kind": "INT16", "scale": (0.1,), "zero_point": (0,)}
+def test_int32_activations() -> None:
+    quant = {"kind": "INT32", "scale": (0.1,), "zero_point": (0,)}
     x, y = FileTensor("x", (1, 4), **quant), FileTensor("y", (1, 4), **quant)
     found = _problems([x, y], FileOperator("TANH", (0,), (1,)))
     assert found == [
-        "m.tflite: node 'y' (TANH): 'x' is int16, which is not supported here. "
+        "m.tflite: node 'y' (TANH): 'x' is int32, which is not supported here. "
         "Hint: use int8 or float32"
     ]
 

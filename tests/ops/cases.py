@@ -21,6 +21,7 @@ from pybuild.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
 from pybuild.ops.interpret import interpret
 from pybuild.ops.quant import real
+from pybuild.passes.legalise import rule_of
 
 FOLDER = Path(__file__).resolve().parent
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
@@ -44,6 +45,7 @@ _FIXED = {"softmax": (1 / 256, -128), "logistic": (1 / 256, -128), "tanh": (1 / 
 #     y     = [1, 192]                 output shape, where it is not inferred (reshape)
 #     x_quant, y_quant = [scale, zero_point]    (x_quant: or a list of them)
 #     y_type = "uint8"                 output type where it differs from the input's
+#     bias_type = "int32"              of int16 layers, else int64
 #     litert = false                   the format cannot say it
 #     [case.attrs]                     attributes; "-" in a clamp: no bound
 
@@ -67,6 +69,14 @@ class Case:
     def graph(self, rounding: str = "litert") -> Graph:
         """The graph: one node, constants made from the case's name."""
         return with_rounding(_built(self), rounding)
+
+    def is_changed_by(self, rounding: str) -> bool:
+        """Whether no rounding before this one has the same rules."""
+        wanted = [n.attrs.get("rounding") for n in self.graph(rounding).nodes]
+        for earlier in ROUNDINGS[: ROUNDINGS.index(rounding)]:
+            if wanted == [n.attrs.get("rounding") for n in self.graph(earlier).nodes]:
+                return False
+        return True
 
     def inputs(self, seed: int) -> dict[str, Array]:
         """Values of the inputs; seeds 0 to 2 are the lowest, highest, zero."""
@@ -98,8 +108,10 @@ def with_rounding(graph: Graph, rounding: str) -> Graph:
 def _rule(node: Node, graph: Graph, rounding: str) -> str | None:
     """The rounding attribute that the build option means for this node."""
     types = {graph.tensor(n).dtype for n in (node.inputs[0], node.output)}
-    if not types & {DType.INT8, DType.UINT8}:
+    if not types & {DType.INT8, DType.UINT8, DType.INT16}:
         return None
+    if graph.tensor(node.output).dtype is DType.INT16:
+        return rule_of(node, graph, rounding)
     match rounding:
         case "litert":
             return "away" if node.op == "dense" else "double"
@@ -159,6 +171,8 @@ class _Maker:
         if given is not None:
             return Quant((float(np.float32(given[0])),), (int(given[1]),))
         scale = np.float32(self.rng.uniform(0.02, 0.08))
+        if self.case.dtype is DType.INT16:
+            return Quant((float(scale / np.float32(256)),))
         return Quant((float(scale),), (int(self.rng.integers(-40, 40)),))
 
     def constant(self, name: str, value: Array, quant: Quant | None) -> str:
@@ -189,7 +203,10 @@ class _Maker:
             return [*made, ""]
         x = self.tensors["x"]
         sums = tuple(float(np.float32(s) * np.float32(x.scale)) for s in scale)
-        b32 = self.rng.integers(-3000, 3000, channels).astype(np.int32)
+        span, kind = 3000, DType(self.spec.get("bias_type", "int32"))
+        if self.case.dtype is DType.INT16:
+            span, kind = 700000, DType(self.spec.get("bias_type", "int64"))
+        b32 = self.rng.integers(-span, span, channels).astype(kind.numpy)
         quant = Quant(sums, (0,), None if count == 1 else 0)
         return [*made, self.constant("bias", b32, quant)]
 
@@ -201,7 +218,8 @@ class _Maker:
         if self.case.dtype is DType.FLOAT32:
             value = self.rng.normal(0, 2, shape).astype(np.float32)
             return [self.constant("c", value, None)]
-        q = self.rng.integers(-128, 128, shape).astype(np.int8)
+        kind = self.case.dtype
+        q = self.rng.integers(kind.low, kind.high + 1, shape).astype(kind.numpy)
         return [self.constant("c", q, self.quant(None))]
 
 
@@ -240,6 +258,8 @@ def _output_quant(case: Case, maker: _Maker, kind: DType) -> Quant | None:
         return None
     if "y_quant" in case.spec:
         return maker.quant(case.spec["y_quant"])
+    if case.op in _FIXED and kind is DType.INT16:
+        return Quant((2.0**-15,))
     if case.op in _FIXED:
         return maker.quant(list(_FIXED[case.op]))
     keeps = case.op in _KEEPS_SCALE or case.op == "avg_pool2d"
@@ -260,6 +280,8 @@ def _measured(graph: Graph) -> Quant:
         inputs[name] = _real(_drawn(tensor, rng, 3), tensor)
     y = interpret(floats, inputs)["y"]
     low, high = min(0.0, float(y.min())), max(0.1, float(y.max()))
+    if graph.tensor("y").dtype is DType.INT16:
+        return Quant((float(np.float32(max(-low, high) / 30000)),))
     scale = float(np.float32((high - low) / 235))
     return Quant((scale,), (int(np.clip(round(-128 - low / scale), -128, 127)),))
 

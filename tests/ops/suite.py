@@ -42,10 +42,7 @@ def write_suite(
     names = []
     for case in cases():
         for rounding in roundings:
-            graph = case.graph(rounding)
-            if rounding != roundings[0] and not any(
-                "rounding" in node.attrs for node in graph.nodes
-            ):
+            if not case.is_changed_by(rounding):
                 continue
             name = c_name(case, rounding)
             own = _code(case, rounding, target)

@@ -33,8 +33,7 @@ def dsp_suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
 @pytest.mark.parametrize("rounding", ["litert", "onnx"])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_llvm(case: Case, rounding: str, target: str) -> None:
-    graph = case.graph(rounding)
-    if rounding != "litert" and not any("rounding" in n.attrs for n in graph.nodes):
+    if not case.is_changed_by(rounding):
         return
     library = model(case, rounding).build(
         None, name="layer", rounding=rounding, target=target

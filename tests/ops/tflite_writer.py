@@ -14,7 +14,7 @@ import flatbuffers
 import numpy as np
 import tflite
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
 
 
@@ -253,9 +253,17 @@ def _window(node: Node, graph: Graph, kernel: tuple[int, ...]) -> dict[str, Any]
     return {"Padding": padding, "StrideH": strides[0], "StrideW": strides[1]}
 
 
+def _bias_type(node: Node, graph: Graph) -> dict[str, Any]:
+    """LiteRT reads an int32 bias of an int16 layer as int64 unless it is told."""
+    kinds = [graph.tensor(n).dtype.value for n in node.inputs[2:] if n]
+    if "int32" not in kinds:
+        return {}
+    return {"QuantizedBiasType": tflite.TensorType.INT32}
+
+
 def _conv(node: Node, graph: Graph) -> Made:
     kernel = graph.tensor(node.inputs[1]).shape[1:3]
-    options = _window(node, graph, kernel)
+    options = _window(node, graph, kernel) | _bias_type(node, graph)
     options |= dict(
         zip(("DilationHFactor", "DilationWFactor"), node.attrs["dilations"],
             strict=True), FusedActivationFunction=_fused(node),
@@ -277,6 +285,7 @@ def _depthwise(node: Node, graph: Graph) -> Made:
 def _dense(node: Node, graph: Graph) -> Made:
     keep = len(graph.tensor(node.inputs[0]).shape) != 2
     options = {"FusedActivationFunction": _fused(node), "KeepNumDims": keep}
+    options |= _bias_type(node, graph)
     return "FULLY_CONNECTED", "FullyConnectedOptions", options, []
 
 
@@ -293,7 +302,10 @@ def _pool(node: Node, graph: Graph) -> Made:
 
 def _binary(code: str, table: str) -> Callable[[Node, Graph], Made]:
     def made(node: Node, graph: Graph) -> Made:
-        return code, table, {"FusedActivationFunction": _fused(node)}, []
+        options: dict[str, Any] = {"FusedActivationFunction": _fused(node)}
+        if code != "MUL" and graph.tensor(node.output).dtype is DType.INT16:
+            options["PotScaleInt16"] = bool(node.attrs.get("exact"))
+        return code, table, options, []
 
     return made
 

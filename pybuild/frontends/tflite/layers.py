@@ -146,11 +146,23 @@ def _binary(op: str, call: Call) -> None:
 
 
 def add(call: Call) -> None:
-    _binary("add", call)
+    _sum("add", call)
 
 
 def sub(call: Call) -> None:
-    _binary("sub", call)
+    _sum("sub", call)
+
+
+def _sum(op: str, call: Call) -> None:
+    """int16 with scales that are powers of 2 is summed exactly, unless told not to."""
+    a, b = call.tensor(0), call.tensor(1)
+    attrs: dict[str, Attr] = fused(call)
+    if a.dtype is DType.INT16 and call.option("PotScaleInt16", 1):
+        y = call.output((1,))
+        scales = [t.scale for t in (a, b, y) if t.quant is not None]
+        if len(scales) == 3 and all(math.frexp(s)[0] == 0.5 for s in scales):
+            attrs["exact"] = True
+    call.emit(op, (a.name, b.name), attrs)
 
 
 def mul(call: Call) -> None:

@@ -1,0 +1,80 @@
+"""Sums of int16 layers: of 32 bits only where proven, scaled by all of float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.kernels.table import candidates
+from pybuild.model import Model
+from pybuild.ops.interpret import check_types, interpret
+
+
+def _dense(weights: Array, bias: int, scale: float, y_scale: float = 1.0) -> Graph:
+    """One row of inputs, one scale; the bias in int64."""
+    outputs, inputs = weights.shape
+    tensors = {
+        "x": Tensor("x", (1, inputs), DType.INT16, Quant((1.0,))),
+        "w": Tensor("w", weights.shape, DType.INT8, Quant((scale,))),
+        "b": Tensor("b", (outputs,), DType.INT64, Quant((scale,))),
+        "y": Tensor("y", (1, outputs), DType.INT16, Quant((y_scale,))),
+    }
+    constants = {"w": weights, "b": np.full(outputs, bias, np.int64)}
+    node = Node("dense", "fc", ("x", "w", "b"), ("y",))
+    return Graph("fc", "fc.tflite", (node,), tensors, ("x",), ("y",), constants)
+
+
+def _total(graph: Graph) -> DType:
+    bias = candidates(graph.nodes[0].with_attrs(rounding="away"), graph)[0].constants[1]
+    return DType.of(bias.array)
+
+
+def test_32_bits_only_where_every_sum_fits() -> None:
+    """-2^15 * 127 * 515 and a bias of the rest: one less does not fit."""
+    weights = np.full((1, 515), 127, np.int8)
+    rest = 515 * 127 * 32768 - (2**31 - 1)
+    assert _total(_dense(weights, rest, 2**-16)) is DType.INT32
+    assert _total(_dense(weights, rest - 1, 2**-16)) is DType.INT64
+
+
+@pytest.mark.parametrize("bias", [0, 4321, 2**31 + 12345, -(2**33)])
+def test_rounds_as_float64(bias: int) -> None:
+    """Sums next to ties, where only the last bits of a float64 scale decide."""
+    rng = np.random.default_rng(bias & 0xFFFF)
+    weights = rng.integers(-127, 128, (200, 24)).astype(np.int8)
+    scale = float(np.float32(1.1 / max(abs(bias), 2**22) * 30000))
+    graph = _dense(weights, bias, scale)
+    net = Model("fc.tflite", graph, "litert", "0" * 64).build(None).host("llvm")
+    for _ in range(20):
+        x = rng.integers(-32768, 32768, (1, 24)).astype(np.int16)
+        sums = x.astype(np.int64) @ weights.T.astype(np.int64) + bias
+        steps = sums * np.float64(scale)
+        whole = np.trunc(steps) + np.sign(steps) * (abs(steps - np.trunc(steps)) >= 0.5)
+        expected = np.clip(whole, -32768, 32767)
+        np.testing.assert_array_equal(net.run_recorded({"x": x})["y"], expected)
+        np.testing.assert_array_equal(interpret(_away(graph), {"x": x})["y"], expected)
+
+
+def _away(graph: Graph) -> Graph:
+    (node,) = graph.nodes
+    made = node.with_attrs(rounding="away")
+    return replace(graph, nodes=(made,))
+
+
+def test_scales_too_far_apart() -> None:
+    graph = _dense(np.full((1, 24), 127, np.int8), 0, 100.0)
+    with pytest.raises(BuildError, match="too far apart for 32 bits"):
+        candidates(graph.nodes[0], graph)
+
+
+def test_int16_with_a_zero_point() -> None:
+    graph = _dense(np.full((1, 24), 127, np.int8), 0, 1.0)
+    x = Tensor("x", (1, 24), DType.INT16, Quant((1.0,), (3,)))
+    changed = replace(graph, tensors={**graph.tensors, "x": x})
+    (problem,) = check_types(changed)
+    assert problem.what == "'x' is int16 with a zero point"

@@ -1,0 +1,56 @@
+"""Mutations of what computes with int16 activations, for mutate.py."""
+
+_NUMPY = "tests/ops/test_litert.py -k int16"
+_CODE = "tests/ops/test_backends.py -k 'test_llvm and int16'"
+
+WIDE = (
+    (
+        "sums that need 64 bits",
+        "pybuild/kernels/weights.py",
+        "int(reach.max(initial=0)) <= _MOST",
+        "int(reach.max(initial=0)) <= 4 * _MOST",
+        "tests/unit/test_int16.py",
+    ),
+    (
+        "the lower part of an exact scale",
+        "pybuild/kernels/finish16.py",
+        "return whole >> PART, whole & ((1 << PART) - 1), shift",
+        "return whole >> PART, 0, shift",
+        "tests/unit/test_int16.py",
+    ),
+    (
+        "the bits of a multiplier for sums of 64 bits",
+        "pybuild/ops/quant.py",
+        "return min((multiplier + (1 << 15)) >> 16, 0x7FFF), shift",
+        "return min(multiplier >> 16, 0x7FFF), shift",
+        _NUMPY,
+    ),
+    (
+        "a point of logistic's table",
+        "pybuild/ops/act16.py",
+        "    116, 135, 255,",
+        "    116, 134, 255,",
+        _NUMPY,
+    ),
+    (
+        "between the points of exp",
+        "pybuild/kernels/softmax16.py",
+        "(_V & 127) + 64)",
+        "(_V & 127) + 63)",
+        _CODE,
+    ),
+    (
+        "the side of a curve",
+        "pybuild/kernels/act16.py",
+        "select(d < 0, top - 1 - t, t - half)",
+        "select(d < 0, top - t, t - half)",
+        _CODE,
+    ),
+    (
+        "scales that are powers of 2",
+        "pybuild/frontends/tflite/layers.py",
+        'call.option("PotScaleInt16", 1)',
+        'call.option("PotScaleInt16", 0)',
+        _NUMPY,
+    ),
+)
