@@ -1,7 +1,7 @@
 """Mutations of what computes with int16 activations, for mutate.py."""
 
 _NUMPY = "tests/ops/test_litert.py -k int16"
-_CODE = "tests/ops/test_backends.py -k 'test_llvm and int16'"
+_CODE = "tests/ops/test_backends.py::test_llvm -k int16"
 
 WIDE = (
     (
@@ -24,6 +24,27 @@ WIDE = (
         "return min((multiplier + (1 << 15)) >> 16, 0x7FFF), shift",
         "return min(multiplier >> 16, 0x7FFF), shift",
         _NUMPY,
+    ),
+    (
+        "a multiplier whose shift is 32",
+        "pybuild/kernels/finish16.py",
+        "multipliers, shifts = tuple(m << (32 - s)",
+        "multipliers, shifts = tuple(m << (31 - s)",
+        _CODE,
+    ),
+    (
+        "the bytes of a weight word",
+        "pybuild/kernels/conv16.py",
+        "_ORDER = (0, 2, 1, 3)",
+        "_ORDER = (0, 1, 2, 3)",
+        _CODE,
+    ),
+    (
+        "columns that are not in the row",
+        "pybuild/kernels/conv16.py",
+        "self._outside(to, ends[1], g.kernel_w)",
+        "self._outside(to, ends[0], ends[0])",
+        _CODE,
     ),
     (
         "a point of logistic's table",

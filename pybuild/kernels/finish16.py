@@ -40,6 +40,7 @@ PART = 26
 _MOST_BITS = 35
 
 _SUM, _MULT, _SHIFT = Var("sum", INT64), Var("multiplier", INT32), Var("shift", INT32)
+_SUM32 = Var("sum", INT32)
 _LOW, _HALF = Var("rest", INT32), Var("half", INT64)
 _SIZE, _SCALED = Var("size", INT64), Var("scaled", INT64)
 _HALVES = (_HALF, const(1, INT64) << i64(_SHIFT - 1))
@@ -50,6 +51,12 @@ WIDE = Intrin(
     (_SUM, _MULT, _SHIFT),
     i32((_SUM * i64(_MULT) + _HALF) >> i64(_SHIFT)),
     (_HALVES,),
+)
+# the same of sums of 32 bits, the multiplier shifted so that a high half is left
+HIGH = Intrin(
+    "crt_requant_high",
+    (_SUM32, _MULT),
+    i32((i64(_SUM32) * i64(_MULT) + (1 << 31)) >> const(32, INT64)),
 )
 # round(sum * scale) of C, the scale in all bits of a float64
 EXACT = Intrin(
@@ -72,8 +79,9 @@ EXACT = Intrin(
 class Finish16:
     """clamp(round(sum * scale))
 
-    multipliers, rests  of each output channel, or of all; rests empty: `WIDE`
+    multipliers, rests  of each output channel, or of all
     shifts              bits to the right, at least 1
+    rests empty: `WIDE`; shifts too: `HIGH`
     """
 
     multipliers: tuple[int, ...]
@@ -85,20 +93,26 @@ class Finish16:
     @property
     def key(self) -> str:
         kind = "channel" if len(self.multipliers) > 1 else "tensor"
-        return f"{kind}_{'exact' if self.rests else 'wide'}"
+        form = "high" if not self.shifts else "exact" if self.rests else "wide"
+        return f"{kind}_{form}"
 
     def tables(self) -> tuple[Packed, ...]:
-        kind = np.int32 if self.rests else np.int16
+        kind = np.int16 if self._is_short else np.int32
         made = [Packed("multipliers", np.asarray(self.multipliers, kind))]
-        made.append(Packed("shifts", np.asarray(self.shifts, np.int8)))
+        if self.shifts:
+            made.append(Packed("shifts", np.asarray(self.shifts, np.int8)))
         if self.rests:
             made.append(Packed("rests", np.asarray(self.rests, np.int32)))
         return tuple(made)
 
+    @property
+    def _is_short(self) -> bool:
+        return bool(self.shifts) and not self.rests
+
     def bind(self, k: Builder, pointer: Expr) -> _Bound:
         at = i32(pointer)
-        multipliers = k.row("multipliers", at, INT32 if self.rests else INT16)
-        shifts = k.row("shifts", at + 1, INT8)
+        multipliers = k.row("multipliers", at, INT16 if self._is_short else INT32)
+        shifts = k.row("shifts", at + 1, INT8) if self.shifts else None
         rests = k.row("rests", at + 2, INT32) if self.rests else None
         low, high = k.arg("low", self.low), k.arg("high", self.high)
         one = len(self.multipliers) == 1
@@ -108,7 +122,7 @@ class Finish16:
 @dataclass(frozen=True)
 class _Bound:
     multipliers: Expr
-    shifts: Expr
+    shifts: Expr | None
     rests: Expr | None
     low: Expr
     high: Expr
@@ -117,10 +131,12 @@ class _Bound:
     def apply(self, acc: Expr, channel: Operand) -> Expr:
         at: Operand = 0 if self.one else channel
         multiplier = i32(load(self.multipliers, at))
-        shift = i32(load(self.shifts, at))
-        if self.rests is None:
-            whole = WIDE(i64(acc), multiplier, shift)
+        if self.shifts is None:
+            whole = HIGH(acc, multiplier)
+        elif self.rests is None:
+            whole = WIDE(i64(acc), multiplier, i32(load(self.shifts, at)))
         else:
+            shift = i32(load(self.shifts, at))
             whole = EXACT(i64(acc), multiplier, load(self.rests, at), shift)
         return cast(minimum(maximum(whole, self.low), self.high), INT16)
 
@@ -143,7 +159,11 @@ def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
         rows = [_parts(scale) for scale in made.scales]
     rows = rows[:1] if len(set(rows)) == 1 else rows
     multipliers, rests, shifts = (tuple(c) for c in zip(*rows, strict=True))
-    rests = () if made.rounding == "wide" else rests
+    if made.rounding == "wide":
+        rests = ()
+        if most < 2.0**31 and all(17 <= s <= 32 for s in shifts):
+            pairs = list(zip(multipliers, shifts, strict=True))
+            multipliers, shifts = tuple(m << (32 - s) for m, s in pairs), ()
     return Finish16(multipliers, rests, shifts, made.low, made.high)
 
 

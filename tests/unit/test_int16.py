@@ -13,6 +13,7 @@ from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import check_types, interpret
+from pybuild.targets.target import TARGETS
 
 
 def _dense(weights: Array, bias: int, scale: float, y_scale: float = 1.0) -> Graph:
@@ -78,3 +79,11 @@ def test_int16_with_a_zero_point() -> None:
     changed = replace(graph, tensors={**graph.tensors, "x": x})
     (problem,) = check_types(changed)
     assert problem.what == "'x' is int16 with a zero point"
+
+
+def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
+    """But not for sums of 64 bits."""
+    for inputs, name in ((24, "conv2d_s16_dsp"), (600, "conv2d_s16_s64")):
+        graph = _dense(np.full((4, inputs), 127, np.int8), 0, 2**-20)
+        found = candidates(graph.nodes[0], graph, TARGETS["cortex-m4"])
+        assert min(found, key=lambda c: c.cost).func.name.startswith(name)

@@ -1,0 +1,229 @@
+"""Convolutions and fully connected layers of int16 with pairs of products (SMLAD).
+
+A window is put together in scratch, so that edges need no second code; one that lies
+in memory as it is read is not copied. Four int8 weights of a word become two pairs of
+int16. Two output channels of two pixels are computed together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.finish import Finish
+from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.weights import constant, ending, fixed
+from pybuild.kernels.window import Bound, Window
+from pybuild.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
+from pybuild.targets.target import Target
+
+# taps of a weight word, in the order in which bytes are widened
+_ORDER = (0, 2, 1, 3)
+_FEWEST_TAPS = 4
+_UNROLLED = 2  # words in one turn of the innermost loop
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer as its kernel sees it; `pixels` of a row are done together."""
+
+    window: Window
+    finish: Finish
+    pixels: int
+
+    @property
+    def taps(self) -> int:
+        w = self.window
+        return w.kernel_h * w.kernel_w * w.channels
+
+    @property
+    def words(self) -> int:
+        """Of four taps each; whole turns where they are many."""
+        words = -(-self.taps // 4)
+        return words + words % self.unrolled
+
+    @property
+    def unrolled(self) -> int:
+        """Words in one turn; a window that is not copied has no room behind it."""
+        return _UNROLLED if self.copies or self.taps % (4 * _UNROLLED) == 0 else 1
+
+    @property
+    def copies(self) -> bool:
+        """Windows are put together in scratch."""
+        return not self.window.pointwise or self.window.channels % 4 > 0
+
+    @property
+    def scratch(self) -> int:
+        return self.pixels * self.words * 8 if self.copies else 0
+
+    @property
+    def name(self) -> str:
+        form = f"{'copied' if self.copies else 'direct'}{self.unrolled}"
+        parts = ("conv2d_s16_dsp", self.window.key, form, f"by{self.pixels}",
+                 self.finish.key)  # fmt: skip
+        return "_".join(p for p in parts if p)
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as words of four taps, two channels side by side."""
+    taps = np.zeros((len(kernels), 4 * layer.words), np.int8)
+    taps[:, : layer.taps] = kernels
+    quads = taps.reshape(len(kernels), layer.words, 4)[:, :, _ORDER]
+    first = np.asarray([min(c, len(kernels) - 2) for c in range(0, len(kernels), 2)])
+    pairs = np.stack([quads[first], quads[first + 1]], 2)
+    return Packed("weights", np.ascontiguousarray(pairs).view("<i4").reshape(-1))
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = finish(bias[o] + sum(x * w)), two channels of a few pixels at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; bias int32[O]
+    Source  columns outside the row count as 0; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, INT16, writable=True)
+        self.weights = k.row("weights", g.rows + 1, INT32)
+        self.bias = k.row("bias", g.rows + 2, INT32)
+        self.finish = layer.finish.bind(k, g.rows + 3)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.words = k.arg("words", layer.words)
+        self.patch: Var | None = None
+        if layer.copies:
+            after = g.rows + 3 + len(layer.finish.tables())
+            self.patch = k.row("patch", after, INT16, writable=True)
+
+    def write(self) -> Builder:
+        k, g, n = self.k, self.g, self.layer.pixels
+        with k.loop("ox", g.out_width, 0, n) as ox:
+            # the last pixel is computed twice where it has no neighbour
+            at = [ox] + [k.let("next", minimum(ox + 1, g.out_width - 1))] * (n - 1)
+            windows = [self._window(pixel, i) for i, pixel in enumerate(at)]
+            to = [
+                k.let(f"to{i}", offset(self.y, pixel * self.out_channels))
+                for i, pixel in enumerate(at)
+            ]
+            w = k.let("w", self.weights)
+            with k.loop("pair", self.out_channels, 0, 2) as pair:
+                channel = k.let("channel", minimum(pair, self.out_channels - 2))
+                self._channels(channel, w, windows, to)
+        return k
+
+    def _window(self, ox: Expr, number: int) -> Var:
+        k, g = self.k, self.g
+        x0 = k.let(f"x{number}", ox * g.stride - g.left)
+        if self.patch is None:
+            row = k.row(f"row{number}", 1, INT16)
+            return k.let(f"window{number}", offset(row, x0 * g.channels))
+        patch = k.let(f"window{number}", offset(self.patch, self.words * (4 * number)))
+        to = k.let(f"at{number}", patch)
+        ends = g.inside(k, x0)
+        with k.loop("ky", g.kernel_h) as ky:
+            row = k.row("row", ky * g.dilation_h + 1, INT16)
+            self._outside(to, const(0), ends[0])
+            with k.loop("kx", ends[1], ends[0]) as kx:
+                column = (x0 + kx * g.dilation_w) * g.channels
+                source = k.let("source", offset(row, column))
+                with k.loop("c", g.channels) as c:
+                    k.store(to, c, load(source, c))
+                k.assign(to, offset(to, g.channels))
+            self._outside(to, ends[1], g.kernel_w)
+        # weights behind the last tap are 0, whatever is there
+        return patch
+
+    def _outside(self, to: Var, first: Expr, last: Expr) -> None:
+        """Zeros for the columns that are not in the row."""
+        if not self.layer.window.padded:
+            return
+        k = self.k
+        count = k.let("outside", (last - first) * self.g.channels)
+        with k.loop("c", count) as c:
+            k.store(to, c, const(0, INT16))
+        k.assign(to, offset(to, count))
+
+    def _channels(
+        self, channel: Expr, w: Var, windows: list[Var], to: list[Var]
+    ) -> None:
+        k = self.k
+        sums = [
+            [k.let(f"sum{c}_{p}", load(self.bias, channel + c)) for c in (0, 1)]
+            for p in range(len(windows))
+        ]
+        moving = [k.let(f"x_{p}", window) for p, window in enumerate(windows)]
+        unrolled = self.layer.unrolled
+        with k.loop("word", self.words, 0, unrolled, rolled=True):
+            for word in range(unrolled):
+                self._multiply(sums, w, moving, word)
+            for x in moving:
+                k.assign(x, offset(x, 4 * unrolled))
+            k.assign(w, offset(w, 2 * unrolled))
+        for p, pixel in enumerate(sums):
+            for c, total in enumerate(pixel):
+                stored = self.finish.apply(total, channel + c)
+                k.store(to[p], channel + c, stored)
+
+    def _multiply(
+        self, sums: list[list[Var]], w: Var, windows: list[Var], word: int
+    ) -> None:
+        """Four taps."""
+        k = self.k
+        values = [
+            [k.let("value", wide(x, 4 * word + 2 * h)) for h in (0, 1)] for x in windows
+        ]
+        for c in (0, 1):
+            four = k.let("four", load(w, 2 * word + c))
+            for h, half in enumerate((EVEN_BYTES(four), ODD_BYTES(four))):
+                pair = k.let("pair", half)
+                for p, value in enumerate(values):
+                    k.assign(sums[p][c], DOT2(value[h], pair, sums[p][c]))
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if graph.tensor(node.output).dtype is not INT16 or "dsp" not in target.features:
+        return []
+    if not fixed(node, graph) or window.groups > 1 or window.out_channels < 2:
+        return []
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(len(weights), -1)
+    finish, bias, _ = ending(node, graph, kernels)
+    layer = Layer(window, finish, 2 if window.out_width > 1 else 1)
+    if DType.of(bias) is not INT32 or layer.taps < _FEWEST_TAPS:
+        return []
+    k = kernel(layer)
+    pixels = calls[0] * calls[1] * window.out_width
+    copied = layer.taps if layer.copies else 0
+    tables = (pack(layer, kernels), Packed("bias", bias), *finish.tables())
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=tables,
+            images=calls[0],
+            bands=calls[1],
+            scratch=layer.scratch,
+            cost=pixels * (window.out_channels * (2 * layer.taps + 24) + 8 * copied),
+        )
+    ]
