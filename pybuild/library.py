@@ -18,8 +18,10 @@ from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
+from pybuild.kernels.choose import Options, shared
 from pybuild.kernels.devices import offers, processor_of, table_of
 from pybuild.kernels.parameters import with_values
+from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
@@ -62,6 +64,7 @@ class Library(Factory):
     backend   of instances that ask for none
     mod_name  what makes modules: library["default"](device)
     bound     whether modules begin with the model's weights
+    kernels   what could compute each layer
     """
 
     model: Model
@@ -72,6 +75,7 @@ class Library(Factory):
     backend: str = "llvm"
     mod_name: str = "default"
     bound: bool = True
+    kernels: Options = field(default_factory=dict, repr=False, compare=False)
     _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -142,6 +146,8 @@ class Library(Factory):
             parameters=parameters,
             packed=packed,
             quantisation=self.model.quantisation,
+            optimise=self.options["optimise"],
+            kernels=kernel_choices(self.plan, self.kernels),
             **made_for(self.options["emit"], self.targets, self.processor),
         )
 
@@ -158,7 +164,7 @@ class Library(Factory):
             self.plan.graph,
             find_views(self.plan.graph),
         )
-        kernels = offers(graph, self.targets, chosen["optimise"])
+        kernels = offers(graph, self.targets, shared(chosen["optimise"]))
         nodes = [
             (node, kernels[node.output])
             for node in graph.nodes

@@ -11,6 +11,8 @@ from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
+from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.choose import Options, narrowed, options_of, shared
 from pybuild.kernels.devices import (
     Targets,
     offers,
@@ -26,6 +28,7 @@ from pybuild.plan.plan import make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
 from pybuild.quantisation.report import Quantisation
+from pybuild.targets.target import Target
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 # options of build() that are one of a few words
@@ -163,7 +166,7 @@ class Model:
         table = table_of(target)
         graph = closed(on_devices(opened(graph), table, place or {}), graph)
         graph = assigned(graph)
-        kernels = offers(graph, table, optimise)
+        kernels, weighed = _kernels(graph, table, optimise, plan == "rows" or push)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
         specs = _specs(regions, len(table), push, graph)
@@ -185,13 +188,26 @@ class Model:
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
         }  # fmt: skip
         tables = make_tables(made, prefix, len(table))
-        tables = replace(tables, named=names == "full")
-        library = Library(model, made, tables, rounding or self.rounding, options)
+        tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
+        library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
         if out is not None:
             write_tree(Path(out), library.files(), (library.name,))
         return library
+
+
+def _kernels(
+    graph: Graph, table: Sequence[Target], optimise: str, rows: object
+) -> tuple[dict[str, list[Candidate]], Options]:
+    """What the plan may take for each layer, and what there was.
+
+    rows  layers hand over rows: it depends on memory which kernels fit
+    """
+    found = offers(graph, table, shared(optimise) if rows else optimise)
+    targets = {node.output: table[node.device] for node in graph.nodes}
+    options = options_of(found, targets)
+    return found if rows else narrowed(found, options, optimise), options
 
 
 def _require(target: Targets, *words: str) -> None:

@@ -74,10 +74,11 @@ def on_devices(graph: Graph, table: Sequence[Target], rules: Rules) -> Graph:
 
 
 def offers(
-    graph: Graph, table: Sequence[Target], optimise: str = "balanced"
+    graph: Graph, table: Sequence[Target], optimise: str = "size"
 ) -> dict[str, list[Candidate]]:
     """Every node's kernels for its device, by its first output.
 
+    optimise  as of `candidates`
     Errors  BuildError with the problems of all nodes
     """
     found: list[Problem] = []

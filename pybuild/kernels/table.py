@@ -24,6 +24,7 @@ from pybuild.kernels import (
     softmax,
 )
 from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.prices import PRICES
 from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
@@ -68,14 +69,18 @@ def candidates(
     node: Node,
     graph: Graph,
     target: Target = TARGETS["generic"],
-    optimise: str = "balanced",
+    optimise: str = "size",
 ) -> list[Candidate]:
     """What can compute the node, with its cost on the target.
 
-    optimise  "speed": kernels with the layer's own constants; else shared ones
+    optimise  "size": kernels that layers may share; "balanced", on a core whose costs
+              are known, also those with the layer's own constants; "speed": these first
     Errors    BuildError naming the node where nothing can
     """
     if node.op not in KERNELS:
         raise BuildError(graph.where(node), "has no kernel")
     found = KERNELS[node.op](node, graph, target)
-    return [specialise(c) for c in found] if optimise == "speed" else found
+    if optimise == "size" or (optimise == "balanced" and target.name not in PRICES):
+        return found
+    own = [specialise(c) for c in found]
+    return [*own, *found] if optimise == "speed" else [*found, *own]

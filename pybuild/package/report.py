@@ -11,6 +11,7 @@ from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.package.choices import KernelChoice
 from pybuild.package.memory import Held, StageFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
@@ -143,6 +144,7 @@ class Report:
     regions    (): each device has one, as large as it needs
     tensors    where each is; stages: what is computed together
     quantisation  what it cost, of a model that was quantised here
+    kernels    which computes each layer, and why; chosen by `optimise`
     """
 
     name: str
@@ -166,6 +168,8 @@ class Report:
     tensors: tuple[Held, ...] = ()
     stages: tuple[StageFacts, ...] = ()
     quantisation: Quantisation | None = None
+    optimise: str = "balanced"
+    kernels: tuple[KernelChoice, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""

@@ -15,7 +15,6 @@ from elftools.elf.elffile import ELFFile
 from pybuild import errors
 from pybuild.emit import tables
 from pybuild.emit.model_llvm import ABI
-from pybuild.emit.obj import object_file
 from pybuild.loop import Part
 from pybuild.loop_verify import statements
 from pybuild.model import Library
@@ -166,12 +165,11 @@ def test_pairs_of_products_are_one_instruction(target: str) -> None:
     assert (0xFB20 in halves) == (target in ("cortex-m4", "cortex-m7", "cortex-m33"))
 
 
-def test_size_makes_less_code_of_the_same_kernels() -> None:
-    facts = made("cortex-m4").tables
+def test_size_makes_less_code() -> None:
+    """Fewer kernels, and LLVM is told."""
 
     def code(optimise: str) -> int:
-        content = object_file(facts, LLVM["cortex-m4"], optimise)
-        found = sections(ELFFile(io.BytesIO(content)))
+        found = sections(elf(made("cortex-m4", optimise=optimise)))
         return sum(size for name, size in found.items() if name.startswith(".text"))
 
     assert code("size") < code("balanced")

@@ -1,0 +1,145 @@
+"""Which kernels a model gets: each layer's own, or fewer that layers share.
+
+By the estimates of prices.py; nothing is compiled, and what does not pay is left out
+step by step. Knows no memory: where that is
+short, the plan chooses among all kernels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.prices import price
+from pybuild.loop import Func
+from pybuild.targets.target import Target
+
+_NEVER = float("inf")
+# instructions of an inference, as a share of all, that a byte of code may cost; and
+# of all, times those of the fastest kernels
+_WORTH = {"size": 1.0, "balanced": 1 / 60_000, "speed": 1 / 400_000}
+_MOST = {"size": 1.4, "balanced": 1.03, "speed": 1.002}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A kernel that could compute a layer, and what it is estimated to take.
+
+    kernel  its name; of several kernels of that name, with a number
+    pieces  bytes of its code, and of functions that other kernels call too
+    func    its code; None: a task of the runtime's own
+    usable  the plan for whole tensors can take it
+    """
+
+    kernel: str
+    instructions: int
+    pieces: Mapping[str, int]
+    func: Func | None = None
+    usable: bool = True
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.pieces.values())
+
+
+Options = Mapping[str, tuple[Option, ...]]
+
+
+def options_of(
+    offers: Mapping[str, Sequence[Candidate]], targets: Mapping[str, Target]
+) -> dict[str, tuple[Option, ...]]:
+    """What could compute each layer, in the order of its candidates."""
+    names: dict[Func, str] = {}
+    counts: Counter[str] = Counter()
+
+    def option(candidate: Candidate, target: Target) -> Option:
+        func, made = candidate.func, price(candidate, target)
+        name = ""
+        if func is not None:
+            again = counts[func.name] + 1
+            new = f"{func.name} ({again})" if again > 1 else func.name
+            name = names.setdefault(func, new)
+            counts[func.name] += name == new
+        pieces = {name: made.kernel, **made.parts}
+        usable = candidate.finish is None
+        return Option(name, made.instructions, pieces, func, usable)
+
+    return {
+        layer: tuple(option(c, targets[layer]) for c in found)
+        for layer, found in offers.items()
+    }
+
+
+def chosen(options: Options, optimise: str) -> dict[str, Option]:
+    """What computes each layer.
+
+    Source  greedy: from the fastest kernels on, whatever step gains most
+    """
+    usable = {layer: [o for o in found if o.usable] for layer, found in options.items()}
+    at = {layer: min(found, key=_speed) for layer, found in usable.items()}
+    fastest = sum(o.instructions for o in at.values())
+    worth, most = _WORTH[optimise] * fastest, _MOST[optimise] * fastest
+
+    def value(tried: Mapping[str, Option]) -> float:
+        pieces: dict[str, int] = {}
+        for option in tried.values():
+            pieces.update(option.pieces)
+        total = sum(o.instructions for o in tried.values())
+        return total + worth * sum(pieces.values()) if total <= most else _NEVER
+
+    while worth:
+        best = min(_steps(usable, at), key=value, default=at)
+        if value(best) >= value(at):
+            break
+        at = best
+    return at
+
+
+def _speed(option: Option) -> int:
+    return option.instructions
+
+
+def _steps(
+    usable: Mapping[str, Sequence[Option]], at: Mapping[str, Option]
+) -> Iterator[dict[str, Option]]:
+    """A kernel takes all layers that it could compute; or gives up those it has."""
+    by_kernel: dict[str, dict[str, Option]] = {}
+    for layer, found in usable.items():
+        for option in found:
+            by_kernel.setdefault(option.kernel, {})[layer] = option
+    used = {option.kernel for option in at.values()}
+    for kernel, mine in by_kernel.items():
+        if any(at[layer].kernel != kernel for layer in mine):
+            yield {**at, **mine}
+        if kernel not in used:
+            continue
+        others = {
+            layer: [o for o in usable[layer] if o.kernel in used - {kernel}]
+            for layer, option in at.items()
+            if option.kernel == kernel
+        }
+        if all(others.values()):
+            yield {**at, **{n: min(o, key=_speed) for n, o in others.items()}}
+
+
+def narrowed(
+    offers: Mapping[str, Sequence[Candidate]], options: Options, optimise: str
+) -> dict[str, list[Candidate]]:
+    """Of each layer's candidates the one that is chosen."""
+    at = chosen(options, optimise)
+    return {
+        layer: [
+            candidate
+            for candidate, option in zip(found, options[layer], strict=True)
+            if option is at[layer]
+        ]
+        for layer, found in offers.items()
+    }
+
+
+def shared(optimise: str) -> str:
+    """The candidates to ask for where nothing is narrowed: without second ones that
+    cost the same."""
+    return "size" if optimise == "balanced" else optimise

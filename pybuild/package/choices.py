@@ -1,0 +1,75 @@
+"""Why each layer has the kernel that it has: rows of the report.
+
+Values only; knows no code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.choose import Option, Options
+from pybuild.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A kernel that could have computed a layer, as estimated; bytes of its code."""
+
+    kernel: str
+    instructions: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A layer's kernel: instructions of an inference and bytes of code, both as
+    estimated; other layers may share the code.
+    """
+
+    layer: str
+    kernel: str
+    instructions: int
+    bytes: int
+    why: str
+    alternatives: tuple[Alternative, ...]
+
+
+def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
+    """A row for each layer that has a kernel, in the order of the plan."""
+    used: dict[str, tuple[str, Option]] = {}
+    for step in plan.steps:
+        for option in options.get(step.node.output, ()):
+            func = step.candidate.func
+            if func is not None and option.func is func:
+                used.setdefault(step.node.output, (step.node.name, option))
+    pieces: dict[str, int] = {}
+    for _, option in used.values():
+        pieces.update(option.pieces)
+    rows = []
+    for key, (layer, option) in used.items():
+        others = [o for o in options[key] if o is not option]
+        rows.append(
+            KernelChoice(
+                layer,
+                option.kernel,
+                option.instructions,
+                option.bytes,
+                _why(option, others, pieces),
+                tuple(Alternative(o.kernel, o.instructions, o.bytes) for o in others),
+            )
+        )
+    return tuple(rows)
+
+
+def _why(option: Option, others: list[Option], pieces: dict[str, int]) -> str:
+    """pieces: of all kernels that are used, and their bytes"""
+    if not others:
+        return "the only one"
+    fastest = min(others, key=lambda o: o.instructions)
+    more = option.instructions - fastest.instructions
+    if more <= 0:
+        return "the fastest"
+    saved = sum(size for name, size in fastest.pieces.items() if name not in pieces)
+    if saved:
+        return f"saves {saved} bytes of code for {more} instructions"
+    return "needs less memory"
