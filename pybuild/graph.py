@@ -91,6 +91,14 @@ class State:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The whole of which an input or output has the newest rows: `rows` of `axis`."""
+
+    axis: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an order in which they can run, and every tensor they name.
 
@@ -104,6 +112,7 @@ class Graph:
              block are never needed at the same time
     homes    device that an input or output is given to or taken from; else the CPU
     state    tensors that are kept from run to run: read, by no node made
+    windows  of inputs and outputs that are the newest rows of a stream
     """
 
     name: str
@@ -118,6 +127,7 @@ class Graph:
     storage: Mapping[str, int] = field(default_factory=dict)
     homes: Mapping[str, int] = field(default_factory=dict)
     state: Mapping[str, State] = field(default_factory=dict)
+    windows: Mapping[str, Window] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -142,6 +152,13 @@ class Graph:
                 if name:
                     users[name].append(node)
         return users
+
+    @property
+    def warm_runs(self) -> int:
+        """After so many runs a stream has had its whole window; 0: it is none."""
+        each = [(w.rows, self.tensor(n).shape[w.axis]) for n, w in self.windows.items()
+                if n in self.inputs]  # fmt: skip
+        return max((-(-rows // count) for rows, count in each), default=0)
 
     @property
     def is_placed(self) -> bool:

@@ -143,6 +143,8 @@ class Library(Factory):
             regions=regions(self.plan),
             tensors=held(self.plan),
             stages=stages(self.plan),
+            state=tables.state_bytes,
+            warm_runs=tables.warm_runs,
             parameters=parameters,
             packed=packed,
             quantisation=self.model.quantisation,
@@ -150,6 +152,11 @@ class Library(Factory):
             kernels=kernel_choices(self.plan, self.kernels),
             **made_for(self.options["emit"], self.targets, self.processor),
         )
+
+    def of_window(self) -> Graph:
+        """The final graph of the same build of the whole window: without --stream."""
+        options = {**self.options, "stream": ()}
+        return self.model.build(name=self.name, **options).plan.graph
 
     def ram_curve(self) -> tuple[Point, ...]:
         """What else it could cost: plans from the smallest to the fastest.

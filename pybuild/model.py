@@ -24,6 +24,7 @@ from pybuild.library import Library, all_known, one_of, require, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
+from pybuild.passes.stream import streamed
 from pybuild.plan.plan import make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
@@ -136,6 +137,7 @@ class Model:
         plan: str = "whole",
         regions: Sequence[str | RegionSpec] = (),
         push: Collection[str] = (),
+        stream: Collection[str] = (),
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
@@ -155,6 +157,8 @@ class Model:
                 where that needs less memory; "whole": every tensor is held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
         push    inputs that the caller hands over in rows: they are never held whole
+        stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
+                run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
@@ -164,6 +168,7 @@ class Model:
         model = self.with_parameters(params)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
+        graph = streamed(graph, _streams(stream, graph))
         graph = closed(on_devices(opened(graph), table, place or {}), graph)
         graph = assigned(graph)
         kernels, weighed = _kernels(graph, table, optimise, plan == "rows" or push)
@@ -171,21 +176,15 @@ class Model:
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
         specs = _specs(regions, len(table), push, graph)
         made = make_plan(
-            graph,
-            lambda node, _: kernels[node.output],
-            input == "keep",
-            ram_limit,
-            lazy,
-            compress,
-            plan == "rows",
-            specs,
-            push,
-        )
+            graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
+            lazy, compress, plan == "rows", specs, push,
+        )  # fmt: skip
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
+            "stream": [*stream],
         }  # fmt: skip
         tables = make_tables(made, prefix, len(table))
         tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
@@ -218,6 +217,23 @@ def _require(target: Targets, *words: str) -> None:
         require(word, known, option)
     if "obj" in words:
         processor_of(target)
+
+
+def _streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:
+    """Axis and frames (0: the fewest) of each input that is a stream."""
+    found: dict[str, tuple[int, int]] = {}
+    for text in given:
+        name, _, where = text.rpartition("=")
+        axis, colon, frames = where.partition(":")
+        try:
+            numbers = int(axis), int(frames) if colon else 0
+        except ValueError:
+            hint = "AXIS, AXIS:FRAMES or INPUT=AXIS:FRAMES"
+            raise BuildError("--stream", f"'{text}' is no axis", hint) from None
+        all_known([name] if name else [], graph.inputs, "--stream")
+        for one in [name] if name else graph.inputs:
+            found[one] = numbers
+    return found
 
 
 def _specs(

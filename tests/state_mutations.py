@@ -2,6 +2,7 @@
 
 _C = "tests/crt/test_crt.py::test_calls[test_state.c-gcc-]"
 _UNIT = "tests/unit/test_state.py"
+_STREAM = "tests/unit/test_stream.py::test_"
 
 KEPT = (
     (
@@ -50,15 +51,15 @@ KEPT = (
     (
         "what is assigned lies in another state's memory",
         "pybuild/plan/storage.py",
-        "for name in (*names, *assigned(self.graph))}",
-        "for name in names}",
+        "if made in self.assigned and view.root in self.graph.state:",
+        "if made in self.assigned and not self.graph.state:",
         _UNIT,
     ),
     (
         "assignments wait for all readers",
         "pybuild/plan/order.py",
-        "    return (greedy if less else graph.nodes) + last\n",
-        "    return last + (greedy if less else graph.nodes)\n",
+        "            if old in other.inputs or source in other.outputs:\n",
+        "            if source in other.outputs:\n",
         _UNIT,
     ),
     (
@@ -74,5 +75,33 @@ KEPT = (
         "    if judge.graph.state:\n        net.reset()\n",
         "",
         _UNIT,
+    ),
+    (
+        "rows of a stream that are kept",
+        "pybuild/passes/stream.py",
+        "        end = self._cut(name, joined, most, most - flow.fresh)\n",
+        "        end = self._cut(name, kept, most - flow.fresh, most - flow.fresh)\n",
+        f"{_STREAM}streams_have_the_bits_of_the_whole_window",
+    ),
+    (
+        "rows that depend on padding",
+        "pybuild/passes/stream.py",
+        "padded = min(rows, -(-(flow.padded + before) // stride))",
+        "padded = min(rows, -(-flow.padded // stride))",
+        f"{_STREAM}rows_that_depend_on_padding_are_refused",
+    ),
+    (
+        "the first row that a window needs",
+        "pybuild/passes/stream.py",
+        "first = (rows - fresh) * stride - before\n",
+        "first = (rows - fresh) * stride\n",
+        f"{_STREAM}streams_have_the_bits_of_the_whole_window",
+    ),
+    (
+        "strides that leave no whole rows",
+        "pybuild/passes/stream.py",
+        "if flow.fresh % stride and flow.fresh < flow.rows:",
+        "if False:",
+        f"{_STREAM}what_makes_no_sense_is_refused",
     ),
 )

@@ -1,4 +1,5 @@
-"""Writes gru.onnx: one step of a recurrent network, its weights from a seed.
+"""Writes gru.onnx, one step of a recurrent network, and tcn.onnx, convolutions over a
+window of time; weights from a seed.
 
 Yours come from a training; what is shown here is how a network goes on from call to
 call.
@@ -56,5 +57,29 @@ def gru():
     save("gru", nodes, inputs, outputs, weights)
 
 
+def tcn():
+    rng = np.random.default_rng(1)
+
+    def weights(*shape):
+        return rng.normal(0, 0.3, shape).astype(np.float32)
+
+    values = {
+        "w1": weights(16, FEATURES, 3),
+        "w2": weights(16, 16, 3),
+        "w3": weights(CLASSES, 16, 5),
+    }
+    nodes = [
+        helper.make_node("Conv", ["frames", "w1"], ["c1"], name="first"),
+        helper.make_node("Relu", ["c1"], ["r1"], name="relu"),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"], name="second", dilations=[2]),
+        helper.make_node("Relu", ["c2"], ["r2"], name="relu2"),
+        helper.make_node("Conv", ["r2", "w3"], ["c3"], name="third", dilations=[4]),
+        helper.make_node("GlobalAveragePool", ["c3"], ["scores"], name="mean"),
+    ]
+    inputs, outputs = {"frames": (1, FEATURES, 64)}, {"scores": (1, CLASSES, 1)}
+    save("tcn", nodes, inputs, outputs, values)
+
+
 if __name__ == "__main__":
     gru()
+    tcn()

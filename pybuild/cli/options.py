@@ -178,6 +178,9 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "an input that decides a shape becomes a constant"
     add("--input-value", type=input_value, action="append", default=[],
         metavar="NAME=N,...", help=text)  # fmt: skip
+    text = "the axis along which a window slides; each run takes the new FRAMES"
+    add("--stream", action="append", default=[], metavar="[INPUT=]AXIS[:FRAMES]",
+        help=text)  # fmt: skip
     text = "an input that is what this output was in the run before"
     add("--state", type=state, action="append", default=[], metavar="OUTPUT=INPUT",
         help=text)  # fmt: skip

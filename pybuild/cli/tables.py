@@ -66,6 +66,9 @@ def show_report(report: Report) -> None:
         if row.rows:
             over = f" of {short(row.of)}" if row.of else ""
             print(f"{row.how:6} {short(row.tensor)}: {row.rows} rows{over}")
+    if report.state:
+        warm = f"; warm after {report.warm_runs} runs" if report.warm_runs else ""
+        print(f"state  {report.state:,} bytes when saved, in the arena{warm}")
     if ram.unpacked:
         print(f"RAM    unpacked weights {ram.unpacked:,} bytes, for all instances")
     _show_stored("parameter", report.parameters)

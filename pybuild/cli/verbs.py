@@ -229,6 +229,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "ram_limit": args.ram_limit,
         "regions": args.region,
         "push": args.push,
+        "stream": args.stream,
         "layout": dict(args.layout),
         "names": args.names,
         "params": _params(args.params),

@@ -117,6 +117,7 @@ class _Maker:
             unused=tuple(map(_region, self.plan.regions[len(self.regions) :])),
             kept=kept,
             state_id=id_of(graph, self.plan.kept) if kept else 0,
+            warm_runs=graph.warm_runs,
         )
 
     def _kept(self, kept: Kept) -> KeptRow:

@@ -16,6 +16,19 @@ def state_macro(tables: Tables) -> list[str]:
         " * instance it is in the memory above. */",
         f"#define {upper}_STATE_BYTES {tables.state_bytes}u",
         "",
+        *_warm(tables),
+    ]
+
+
+def _warm(tables: Tables) -> list[str]:
+    """Of a stream: when its results count."""
+    if not tables.warm_runs:
+        return []
+    return [
+        "/* Each run takes the newest frames of a window. From this run on, counted",
+        " * from init or reset, results are those of the whole window. */",
+        f"#define {tables.name.upper()}_WARM_RUNS {tables.warm_runs}u",
+        "",
     ]
 
 

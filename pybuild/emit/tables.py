@@ -144,6 +144,7 @@ class Tables:
     links    numbers of struct crt_link in its order; () if no stage is in lock step
     counters  where the bands of its steps are counted, in the first region
     named    names are in flash; else tensors are known by their numbers only
+    warm_runs  of a stream, until results are those of the whole window
     kept     memory that is kept from run to run; state_id: what saved state begins
              with
     """
@@ -171,6 +172,7 @@ class Tables:
     named: bool = True
     kept: tuple[KeptRow, ...] = ()
     state_id: int = 0
+    warm_runs: int = 0
 
     @property
     def arena_bytes(self) -> int:

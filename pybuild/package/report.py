@@ -143,6 +143,8 @@ class Report:
     devices    (): the CPU does it all
     regions    (): each device has one, as large as it needs
     tensors    where each is; stages: what is computed together
+    state      bytes that are saved of what is kept from run to run; warm_runs: until
+               the results of a stream are those of its whole window
     quantisation  what it cost, of a model that was quantised here
     kernels    which computes each layer, and why; chosen by `optimise`
     """
@@ -170,6 +172,8 @@ class Report:
     quantisation: Quantisation | None = None
     optimise: str = "balanced"
     kernels: tuple[KernelChoice, ...] = ()
+    state: int = 0
+    warm_runs: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""

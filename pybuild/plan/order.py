@@ -13,7 +13,10 @@ from pybuild.ops.shape import ASSIGN
 
 
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
-    """The given order, or the greedy one if its peak is lower; assignments are last."""
+    """The given order, or the greedy one if its peak is lower.
+
+    An assignment comes when all have read what was there before.
+    """
     last = tuple(node for node in graph.nodes if node.op == ASSIGN)
     if last:
         rest = tuple(node for node in graph.nodes if node.op != ASSIGN)
@@ -22,7 +25,28 @@ def order_nodes(graph: Graph) -> tuple[Node, ...]:
         graph = replace(graph, nodes=rest, inputs=inputs, outputs=ends)
     greedy = _greedy(graph)
     less = _peak(graph, greedy) < _peak(graph, graph.nodes)
-    return (greedy if less else graph.nodes) + last
+    return _assigned(greedy if less else graph.nodes, last, graph)
+
+
+def _assigned(
+    nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
+) -> tuple[Node, ...]:
+    """The nodes with assignments, each as early as can be; at the end where views of
+    the old value are read."""
+    made: dict[int, list[Node]] = {}
+    states = {state.next: name for name, state in graph.state.items()}
+    for node in last:
+        old, source, at = states[node.output], node.inputs[0], 0
+        for index, other in enumerate(nodes):
+            if old in other.inputs and other.op in ("reshape", "slice"):
+                at = len(nodes)
+            if old in other.inputs or source in other.outputs:
+                at = max(at, index + 1)
+        made.setdefault(at, []).append(node)
+    found = list(made.get(0, ()))
+    for index, node in enumerate(nodes):
+        found += [node, *made.get(index + 1, ())]
+    return tuple(found)
 
 
 def _bytes(graph: Graph, name: str) -> int:

@@ -66,11 +66,6 @@ def find_views(graph: Graph) -> Views:
     return Views(finder.flat(), frozenset(finder.dropped))
 
 
-def assigned(graph: Graph) -> list[str]:
-    """What is assigned to the state: what lies there must not be a state itself."""
-    return [node.inputs[0] for node in graph.nodes if node.op == ASSIGN]
-
-
 def _lies_there(node: Node, graph: Graph) -> bool:
     blocks = {graph.storage.get(n) for n in (node.inputs[0], node.output)}
     return None in blocks or len(blocks) == 1
@@ -82,10 +77,14 @@ class _Finder:
     parent: dict[str, View] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     bound: dict[str, str] = field(init=False)  # group root -> boundary tensor
+    assigned: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         names = (*self.graph.inputs, *self.graph.outputs, *self.graph.state)
-        self.bound = {name: name for name in (*names, *assigned(self.graph))}
+        self.bound = {name: name for name in names}
+        self.assigned = frozenset(
+            node.inputs[0] for node in self.graph.nodes if node.op == ASSIGN
+        )
 
     def find(self, tensor: str) -> View:
         at = 0
@@ -101,6 +100,8 @@ class _Finder:
         if source in self.graph.constants:
             return
         view = self.find(source)
+        if made in self.assigned and view.root in self.graph.state:
+            return  # may be another, that has its next value before
         if made in self.bound:
             size = self.graph.tensor(view.root).bytes
             if view.root in self.bound or size != self.graph.tensor(made).bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pybuild.emit.tables import Tables
+from pybuild.graph import Graph
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
@@ -35,6 +36,10 @@ class Library(Protocol):
 
     def compiled(self) -> Mapping[str, str | bytes]:
         """The object, the header and the little C beside it."""
+        ...
+
+    def of_window(self) -> Graph:
+        """The final graph of the same build of a whole window, of a stream."""
         ...
 
     def files(self) -> Mapping[str, str | bytes]:

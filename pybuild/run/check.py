@@ -27,6 +27,7 @@ from pybuild.run.compare import (
 from pybuild.run.lend import lend
 from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import Inputs, Sample, sample, samples
+from pybuild.run.stream import feed, newest
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
@@ -86,9 +87,14 @@ def check(
     Errors     BuildError where a reference or a named back end is missing
     """
     path = Path(model_path)
-    graph = library.plan.graph
+    graph = whole = library.plan.graph
+    if graph.windows:
+        if per_layer:
+            what = "layers of a stream have the rows of several runs"
+            raise BuildError("--per-layer", what, "leave it out, or --stream")
+        whole = library.of_window()
     rounding = library.report.rounding
-    known = reference(ref, path, graph, rounding, per_layer)
+    known = reference(ref, path, whole, rounding, per_layer)
 
     @functools.cache
     def full() -> Reference:
@@ -96,14 +102,16 @@ def check(
         return reference(ref, path, graph, rounding)
 
     per_layer = per_layer and not known.hybrid
-    cases, notes = _cases(graph, known, samples, seed, per_layer)
+    cases, notes = _cases(whole, known, samples, seed, per_layer)
+    cases = [replace(c, values=newest(graph, c.values)) for c in cases]
     nets, missing = _nets(library, backends)
     judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
     tallies = {name: Tally() for name in nets}
     try:
         for index, case in enumerate(cases):
             for name, net in nets.items():
-                trace = None if tallies[name].mismatches else full
+                known_bad = tallies[name].mismatches or graph.windows
+                trace = None if known_bad else full
                 seen = _compare(judge, net, case, per_layer, trace)
                 tallies[name] += seen
             progress(index + 1, len(cases))
@@ -224,7 +232,10 @@ def _compare(
         net.reset()
     if per_layer:
         return judge.compare(net.run_recorded(inputs), case.values)
-    net.run(**inputs)
+    if judge.graph.windows:
+        feed(net, judge.graph, inputs)
+    else:
+        net.run(**inputs)
     seen = judge.compare(net.outputs(), case.values)
     if trace is not None and seen.mismatches:
         return replace(seen, first_layer=_first_bad(judge, net, inputs, trace()))

@@ -80,8 +80,12 @@ def _on_host(
 ) -> list[dict[str, Array]]:
     net = lend(library.host("llvm"))
     try:
+        found = []
+        for inputs in given if per_layer else ():
+            net.reset()  # each is in a program of its own
+            found.append(net.run_recorded(inputs))
         if per_layer:
-            return [net.run_recorded(inputs) for inputs in given]
+            return found
         return [net(**inputs) for inputs in given]
     finally:
         net.close()
