@@ -43,7 +43,7 @@ def built(
         graph = load(f"{name}.onnx", data, {}, values)
         digest = hashlib.sha256(data).hexdigest()
         found = Model(f"{name}.onnx", graph, "onnx", digest)
-        return found.build(name=name, target="host", input="keep")
+        return found.build(name=name, target="host", input="keep", plan="whole")
     except ValuesNeeded:
         raise
     except BuildError as error:

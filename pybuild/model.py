@@ -134,7 +134,7 @@ class Model:
         compress: str = "none",
         emit: str = "c",
         place: Rules | None = None,
-        plan: str = "whole",
+        plan: str = "rows",
         regions: Sequence[str | RegionSpec] = (),
         push: Collection[str] = (),
         stream: Collection[str] = (),
@@ -154,7 +154,8 @@ class Model:
                 all instances; "lz4-layer": packed in flash, each layer's unpacked to
                 the arena before it runs
         plan    "rows": layers advance in lock step, with rings of rows between them,
-                where that needs less memory; "whole": every tensor is held whole
+                where that needs less memory and at most 1.05 times the instructions
+                (1.10 where no row has 8 pixels); "whole": every tensor is held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
         push    inputs that the caller hands over in rows: they are never held whole
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each

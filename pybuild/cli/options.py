@@ -171,7 +171,7 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "an input without memory, until it is bound"
     add("--lazy", action="append", default=[], metavar="INPUT", help=text)
     text = "rows: layers advance in lock step where that needs less memory"
-    add("--plan", choices=("rows", "whole"), default="whole", help=text)
+    add("--plan", choices=("rows", "whole"), default="rows", help=text)
     text = "of weights: unpacked once to RAM, or layer by layer to the arena"
     add("--compress", choices=COMPRESSIONS, default="none", help=text)
     add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")

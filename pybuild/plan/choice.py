@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pybuild.graph import Graph
-from pybuild.plan.regions import Limits
+from pybuild.plan.memory import alive
+from pybuild.plan.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.stages import Arrangement, Search
 
 if TYPE_CHECKING:
@@ -21,23 +22,38 @@ _NARROW = 8
 
 
 def chosen_rows(
-    search: Search, ram_limit: Limits, made: Callable[[Arrangement, Limits], Plan]
+    search: Search,
+    whole: Arrangement,
+    ram_limit: Limits,
+    made: Callable[[Arrangement, Limits], Plan],
 ) -> Plan:
     """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
     that keeps it.
 
+    whole   the stages of one step, which write results over what they are made of
     Errors  of `made`, where no plan keeps the limit
     """
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
-        return made(search.least(_fair_cost(search.graph)), ram_limit)
+        fair = search.least(_fair_cost(search.graph))
+        return made(min(whole, fair, key=_alive), ram_limit)
+    if _alive(whole) <= limit:
+        plan = made(whole, None)
+        if plan.arena_bytes <= limit:
+            return plan
     room = min(limit, search.most)
     while (found := search.fastest(room)) is not None:
         plan = made(found[1], None)
         if plan.arena_bytes <= limit:
             return made(found[1], ram_limit)
         room -= max(plan.arena_bytes - limit, 4)
-    return made(search.least(float("inf")), ram_limit)
+    return made(min(whole, search.least(float("inf")), key=_alive), ram_limit)
+
+
+def _alive(found: Arrangement) -> int:
+    """Bytes alive at once, at least."""
+    sums = alive(found.storage.blocks, BLOCK_ALIGN)
+    return max((total for _, total in sums), default=0)
 
 
 def _fair_cost(graph: Graph) -> float:

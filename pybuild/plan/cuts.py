@@ -21,8 +21,9 @@ from pybuild.plan.storage import Block, Views
 # instructions of the runner, about: for a band, for a band in lock step, and there
 # for each link of the stage
 _BAND, _LOOK, _LINK = 60, 40, 9
-# nodes of a stage, at most
+# nodes of a stage, at most; what trying stages may take, in steps times bands
 _LONGEST = 60
+_MOST_WORK = 4_000_000
 _NEVER = float("inf")
 _COUNTER = 2
 
@@ -63,6 +64,7 @@ class Cuts:
         self.groups = {group.name: group for group in groups}
         self._edges = self._find_edges()
         self._saved: dict[tuple[int, int], int] = {}
+        self._work = 0
         self._prepare()
 
     def _find_edges(self) -> list[int]:
@@ -88,16 +90,15 @@ class Cuts:
             begin[max(group.first, -1) + 1] += round_up(group.bytes, 4)
             end[min(group.last, count) + 1] += round_up(group.bytes, 4)
         begun, ended = list(accumulate(begin)), [0, *accumulate(end)]
-        self.bases: list[list[int]] = []
-        for i in range(count):
-            row = [begun[i + 1] - ended[i + 1]]
-            if self.joined[i]:
-                for j in range(i + 2, min(count, i + _LONGEST) + 1):
-                    if not self.joined[j - 1]:
-                        break
+        self.bases = [[begun[i + 1] - ended[i + 1]] for i in range(count)]
+        for size in range(2, _LONGEST + 1):
+            if self._work > _MOST_WORK:
+                break  # of a large graph: its stages stay shorter
+            for i in range(count - size + 1):
+                j, row = i + size, self.bases[i]
+                if len(row) == size - 1 and self.joined[i] and self.joined[j - 1]:
                     alive = begun[j] - ended[i + 1]
-                    row.append(alive - self._saving(i, j) + _COUNTER * (j - i))
-            self.bases.append(row)
+                    row.append(alive - self._saving(i, j) + _COUNTER * size)
         first = [row[0] if row else None for row in self.joined]
         self.costs = [0, *accumulate(c.cost if c else 0 for c in first)]
         self.bands = [0, *accumulate(c.bands if c else 0 for c in first)]
@@ -123,6 +124,7 @@ class Cuts:
                 for work in expand(self.nodes[i][0], self.joined[i][0])
             ]
             held = self.held(first, last + 1)
+            self._work += len(works) * sum(c.bands for _, c in works)
             found = join(works, self.views, held)
             whole = {
                 root: round_up(self.groups[root].bytes, 4)

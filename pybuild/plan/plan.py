@@ -158,9 +158,6 @@ def make_plan(
     if pushed:
         fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
         return made(fed, ram_limit)
-    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
-        search = Search(graph, options, views, keep_inputs, lazy)
-        return chosen_rows(search, ram_limit, made)
     chosen = [(node, _best(offers)) for node, offers in options]
     held = given_storage if graph.storage else lifetimes
     found = Arrangement(
@@ -169,6 +166,9 @@ def make_plan(
         held(graph, chosen, views, keep_inputs, lazy),
         scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
     )
+    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
+        search = Search(graph, options, views, keep_inputs, lazy)
+        return chosen_rows(search, found, ram_limit, made)
     return made(found, ram_limit)
 
 
