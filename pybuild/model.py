@@ -153,9 +153,8 @@ class Model:
         compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
                 all instances; "lz4-layer": packed in flash, each layer's unpacked to
                 the arena before it runs
-        plan    "rows": layers advance in lock step, with rings of rows between them,
-                where that needs less memory and at most 1.05 times the instructions
-                (1.10 where no row has 8 pixels); "whole": every tensor is held whole
+        plan    "rows": layers advance in lock step where that needs less memory, at a
+                fair price (docs/memory-model.md); "whole": tensors are held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
         push    inputs that the caller hands over in rows: they are never held whole
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
