@@ -31,6 +31,48 @@ THEIRS = {
 THEIR_RAM = {"kws": 22_820, "vww": 100_708, "ic": 54_996, "ad": 2_580}
 THEIR_CODE = {"kws": 46_680, "vww": 46_680, "ic": 43_848, "ad": 22_424}
 
+# onnx2c, gcc 12.2 -O3, the same networks in float32, and what was asked of them
+ONNX2C = {"kws": 19_923_920, "vww": 54_082_560, "ic": 116_243_040, "ad": 1_341_120}
+ASKED = {"kws": 0.6, "vww": 0.6, "ic": 0.4, "ad": 0.8}
+FLOATING = ("cortex-m4", "cortex-m7", "cortex-m33")
+
+
+def floats_on_boards() -> Table:
+    rows = [
+        (network, core, name, *_float_figures(network, core, chain, emit))
+        for network in NETWORKS
+        for core in FLOATING
+        for name, (chain, emit) in BACKENDS.items()
+    ]
+    says = (
+        "One warm inference of X_f32.onnx on cores with a floating-point unit, counted "
+        "likewise. Cycles: estimated from the core's published timings. onnx2c: "
+        "counted on a Cortex-M4, `-O3`; a ratio below 1 is fewer instructions than its."
+    )
+    columns = (
+        "model", "core", "back end", "instructions", "per MAC", "cycles", "RAM", "code",
+        "onnx2c", "ratio", "at most", "held",
+    )  # fmt: skip
+    return Table("float32 on boards", says, columns, tuple(rows))
+
+
+def _float_figures(network: str, core: str, chain: str, emit: str) -> Row:
+    device = open_device(CORES[core], chain, "qemu", core)
+    path = model(f"{network}_f32.onnx")
+    result = bench_on_board(device, built(path, target=device.core.target, emit=emit))
+    ratio, ram = result.instructions / ONNX2C[network], result.ram
+    return (
+        result.instructions,
+        f"{result.instructions / sum(row.macs for row in result.layers):.2f}",
+        result.cycles or "",
+        ram.arena + ram.instance + ram.stack,
+        result.flash.runtime + result.flash.kernels,
+        ONNX2C[network],
+        f"{ratio:.2f}",
+        ASKED[network],
+        ratio <= ASKED[network],
+    )
+
 
 def on_boards() -> Table:
     rows = [row for network in NETWORKS for row in _network(network)]

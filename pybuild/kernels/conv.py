@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels import conv16, conv_block, conv_dsp, conv_mve
+from pybuild.kernels import conv16, conv_block, conv_dsp, conv_float, conv_mve
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.finish import Finish, FloatClamp
@@ -250,12 +250,13 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         over = replace(layer, over=True)
         found.append(offer(over, (out, source), tables, calls))
-        found += conv_dsp.candidates(node, graph, target, window, rows, calls)
+        for family in (conv_dsp, conv_float):
+            found += family.candidates(node, graph, target, window, rows, calls)
         # pixels of all rows are alike
         pixels = y.size // y.shape[3]
         window = replace(window, width=pixels, out_width=pixels)
         rows, calls = (whole(y), whole(x)), (1, 1)
-    for family in (conv16, conv_dsp, conv_mve, conv_block):
+    for family in (conv16, conv_dsp, conv_mve, conv_block, conv_float):
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pybuild.dtype import DType
 from pybuild.loop import (
+    FLOAT32,
     INT8,
     INT32,
     Expr,
@@ -106,3 +107,7 @@ SATURATE8 = Intrin(
 # x; nothing after it is read before it: compilers read far more values ahead than
 # RISC-V has registers
 IN_ORDER = Intrin("crt_in_order", (_X,), _X, c="crt_in_order({0})")
+_REAL = Var("x", FLOAT32)
+FLOAT_IN_ORDER = Intrin(
+    "crt_float_in_order", (_REAL,), _REAL, c="crt_float_in_order({0})"
+)

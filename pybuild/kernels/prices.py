@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pybuild.kernels.candidate import Candidate
 from pybuild.loop import (
+    FLOAT32,
     INT64,
     Assign,
     Binary,
@@ -43,7 +44,7 @@ from pybuild.targets.target import Target
 class Prices:
     """Instructions that things take on a core, and bytes of one instruction.
 
-    mac     multiply and add
+    mac     multiply and add; of floats they are two
     far     a product of 64 bits
     divide  where it is a function: with that
     turn    of a loop, beyond its body
@@ -295,7 +296,7 @@ class _Walk:
         if op in ("min", "max"):
             return 3 if isinstance(b, Const) else 2
         if op == "*" and not isinstance(b, Const):
-            return self.table.mac
+            return 2 if a.type is FLOAT32 else self.table.mac
         product = isinstance(b, Binary) and b.op == "*" and not _power(b.b)
         return 0 if op == "+" and product else 1  # in the multiplication's price
 

@@ -16,6 +16,8 @@ class Target:
                                registers while single products are added; (): there
                                is no kernel for it
     row_sums                   neighbouring pixels of one channel, likewise
+    float_sums  (output channels, pixels) whose float sums are kept in registers; ():
+                there is no kernel for it
     features                   instructions beyond the plain ones:
                                "dsp": pairs of int16, words at any address
                                "mulhi": the high half of a product
@@ -31,6 +33,7 @@ class Target:
     float_blocks: tuple[int, ...] = (8, 1)
     sums: tuple[tuple[int, int], ...] = ()
     row_sums: int = 0
+    float_sums: tuple[tuple[int, int], ...] = ()
     features: frozenset[str] = frozenset()
     operators: frozenset[str] | None = None
     pace: float = 1.0
@@ -44,15 +47,21 @@ class Target:
 # Cortex-M have 13 integer registers, of which M0 computes in 8 only; RISC-V has 31
 _MULTIPLY = frozenset({"mulhi", "signed_bytes"})
 _DSP = frozenset({"dsp"}) | _MULTIPLY
+_WIDE = (*((16, pixels) for pixels in (5, 4, 3, 2, 1)), (8, 6), (8, 4))
+# 32 registers of single floats: sums, and what is loaded for them
+_SINGLE = ((4, 5), (4, 4), (4, 3), (8, 2), (16, 1), (8, 1), (4, 1))
 TARGETS = {
     target.name: target
     for target in (
-        Target("generic"),
+        Target("generic", float_sums=((8, 4), (8, 3), (8, 2), (8, 1))),
         # vector registers: sums of 16 neighbouring channels side by side
-        Target("host", (16, 4, 1), (16, 8, 1)),
+        Target("host", (16, 4, 1), (16, 8, 1), float_sums=_WIDE),
         Target("cortex-m0", sums=((4, 1),), row_sums=3),
         Target("cortex-m3", sums=((4, 2), (4, 1)), row_sums=5, features=_MULTIPLY),
-        *(Target(n, features=_DSP) for n in ("cortex-m4", "cortex-m7", "cortex-m33")),
+        *(
+            Target(n, float_sums=_SINGLE, features=_DSP)
+            for n in ("cortex-m4", "cortex-m7", "cortex-m33")
+        ),
         Target("cortex-m55", features=_MULTIPLY | {"mve"}),
         Target(
             "rv32imc",

@@ -176,6 +176,15 @@ CRT_INLINE int32_t crt_in_order(int32_t x)
     return x;
 }
 
+/* The same of a float, where gcc would load more than ARM has registers for. */
+CRT_INLINE float crt_float_in_order(float x)
+{
+#if defined(__GNUC__) && !defined(__clang__) && defined(__ARM_FP)
+    __asm__ volatile("" : "+t"(x) : : "memory");
+#endif
+    return x;
+}
+
 /* Held within int8. */
 CRT_INLINE int32_t crt_saturate8(int32_t x)
 {
