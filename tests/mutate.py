@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board_mutations import BOARDS  # of the folder of this script
-from float_mutations import FLOATS
 from general_mutations import GENERAL
 from paired_mutations import PAIRED
 from push_mutations import PUSHED
@@ -354,7 +353,6 @@ MUTATIONS = (
             *QUANTISE,
             *REGIONS,
             *REMOTE,
-            *FLOATS,
             *SCALAR,
             *WIDE,
             *KEPT,

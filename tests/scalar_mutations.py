@@ -1,8 +1,9 @@
-"""Mutations of int8 kernels without vectors, for mutate.py."""
+"""Mutations of kernels without vectors, for mutate.py."""
 
 _SPLIT = "tests/unit/test_affine_split.py"
 _DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
 _KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
+_FLOATS = "tests/unit/test_float_kernels.py::test_llvm_equals_plain_kernels"
 
 SCALAR = (
     (
@@ -53,5 +54,33 @@ SCALAR = (
         "zero = layer.x_zero + (HALF if layer.unsigned else 0)",
         "zero = layer.x_zero + (HALF if layer.unsigned else 1)",
         _KERNELS,
+    ),
+    (
+        "float channels that are computed twice",
+        "pybuild/kernels/conv_float.py",
+        "starts = [min(c, outputs - n)",
+        "starts = [c % max(1, outputs - n + 1)",
+        _FLOATS,
+    ),
+    (
+        "float columns outside the row",
+        "pybuild/kernels/conv_float_code.py",
+        "const(0.0, FLOAT32) if x is None",
+        "const(1.0, FLOAT32) if x is None",
+        _FLOATS,
+    ),
+    (
+        "the last block of float pixels",
+        "pybuild/kernels/conv_float_code.py",
+        'ox = k.let("ox", minimum(block, g.out_width - n))',
+        'ox = k.let("ox", minimum(block, g.out_width - n + 1))',
+        _FLOATS,
+    ),
+    (
+        "turns of a float window",
+        "pybuild/kernels/conv_float_code.py",
+        'k.arg("turns", layer.taps // layer.unrolled)',
+        'k.arg("turns", layer.taps // layer.unrolled - 1)',
+        _FLOATS,
     ),
 )
