@@ -1,5 +1,6 @@
-"""Mutations of what computes with int16 activations, for mutate.py."""
+"""Mutations of int16 activations and of int4 weights, for mutate.py."""
 
+_INT4 = "tests/frontends/test_tflite_int4.py"
 _NUMPY = "tests/ops/test_litert.py -k int16"
 _CODE = "tests/ops/test_backends.py::test_llvm -k int16"
 
@@ -47,6 +48,27 @@ WIDE = (
         _CODE,
     ),
     (
+        "the upper half of a byte of int4",
+        "pybuild/frontends/tflite/nibbles.py",
+        "np.stack([data << 4, data & 0xF0], 1)",
+        "np.stack([data & 0xF0, data << 4], 1)",
+        _INT4,
+    ),
+    (
+        "the last tap of an odd row of int4",
+        "pybuild/kernels/dense4.py",
+        "load(at, row * (j + 1) - 1)",
+        "load(at, row - 1)",
+        _INT4,
+    ),
+    (
+        "what size takes",
+        "pybuild/kernels/table.py",
+        '_halves(c) is (optimise == "size")',
+        '_halves(c) is (optimise == "speed")',
+        _INT4,
+    ),
+    (
         "a point of logistic's table",
         "pybuild/ops/act16.py",
         "    116, 135, 255,",
@@ -70,8 +92,8 @@ WIDE = (
     (
         "scales that are powers of 2",
         "pybuild/frontends/tflite/layers.py",
-        'call.option("PotScaleInt16", 1)',
-        'call.option("PotScaleInt16", 0)',
+        'attrs["exact"] = True',
+        'attrs["exact"] = False',
         _NUMPY,
     ),
 )

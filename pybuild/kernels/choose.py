@@ -142,4 +142,4 @@ def narrowed(
 def shared(optimise: str) -> str:
     """The candidates to ask for where nothing is narrowed: without second ones that
     cost the same."""
-    return "size" if optimise == "balanced" else optimise
+    return "shared" if optimise == "balanced" else optimise

@@ -12,7 +12,14 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels import conv16, conv_block, conv_dsp, conv_float, conv_mve
+from pybuild.kernels import (
+    conv16,
+    conv_block,
+    conv_dsp,
+    conv_float,
+    conv_mve,
+    dense4,
+)
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.finish import Finish, FloatClamp
@@ -256,7 +263,7 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         pixels = y.size // y.shape[3]
         window = replace(window, width=pixels, out_width=pixels)
         rows, calls = (whole(y), whole(x)), (1, 1)
-    for family in (conv16, conv_dsp, conv_mve, conv_block, conv_float):
+    for family in (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4):
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

@@ -13,6 +13,7 @@ from pybuild.kernels import (
     conv,
     convert,
     dense,
+    dense4,
     depthwise,
     eltwise,
     external,
@@ -69,18 +70,28 @@ def candidates(
     node: Node,
     graph: Graph,
     target: Target = TARGETS["generic"],
-    optimise: str = "size",
+    optimise: str = "shared",
 ) -> list[Candidate]:
     """What can compute the node, with its cost on the target.
 
-    optimise  "size": kernels that layers may share; "balanced", on a core whose costs
-              are known, also those with the layer's own constants; "speed": these first
+    optimise  "shared": kernels that layers may share; "size": of these, too, weights of
+              4 bits two in a byte; "balanced", on a core whose costs are known, also
+              those with the layer's own constants; "speed": these first
     Errors    BuildError naming the node where nothing can
     """
     if node.op not in KERNELS:
         raise BuildError(graph.where(node), "has no kernel")
     found = KERNELS[node.op](node, graph, target)
-    if optimise == "size" or (optimise == "balanced" and target.name not in PRICES):
+    found = [c for c in found if _halves(c) is (optimise == "size")] or [
+        c for c in found if not _halves(c)
+    ]
+    known = target.name in PRICES
+    if optimise in ("shared", "size") or (optimise == "balanced" and not known):
         return found
     own = [specialise(c) for c in found]
     return [*own, *found] if optimise == "speed" else [*found, *own]
+
+
+def _halves(candidate: Candidate) -> bool:
+    """Whether its weights take half the flash, at more instructions."""
+    return any(packed.role == dense4.ROLE for packed in candidate.constants)

@@ -146,5 +146,5 @@ def test_the_report_says_what_and_why() -> None:
 
 def test_rows_are_asked_for_once() -> None:
     assert [shared(word) for word in ("size", "balanced", "speed")] == [
-        "size", "size", "speed"
+        "size", "shared", "speed"
     ]  # fmt: skip

@@ -45,20 +45,28 @@ def test_32_bits_only_where_every_sum_fits() -> None:
 
 @pytest.mark.parametrize("bias", [0, 4321, 2**31 + 12345, -(2**33)])
 def test_rounds_as_float64(bias: int) -> None:
-    """Sums next to ties, where only the last bits of a float64 scale decide."""
-    rng = np.random.default_rng(bias & 0xFFFF)
-    weights = rng.integers(-127, 128, (200, 24)).astype(np.int8)
-    scale = float(np.float32(1.1 / max(abs(bias), 2**22) * 30000))
-    graph = _dense(weights, bias, scale)
+    """Sums on both sides of ties, where the last bits of a float64 scale decide."""
+    y_scale = float(np.float32(1.3))
+    w_scale = float(np.float32(27000 / max(abs(bias), 2**22)))
+    graph = _dense(np.asarray([[1, 127], [1, 127]], np.int8), bias, w_scale, y_scale)
+    scale = w_scale / y_scale
     net = Model("fc.tflite", graph, "litert", "0" * 64).build(None).host("llvm")
-    for _ in range(20):
-        x = rng.integers(-32768, 32768, (1, 24)).astype(np.int16)
-        sums = x.astype(np.int64) @ weights.T.astype(np.int64) + bias
-        steps = sums * np.float64(scale)
-        whole = np.trunc(steps) + np.sign(steps) * (abs(steps - np.trunc(steps)) >= 0.5)
-        expected = np.clip(whole, -32768, 32767)
-        np.testing.assert_array_equal(net.run_recorded({"x": x})["y"], expected)
-        np.testing.assert_array_equal(interpret(_away(graph), {"x": x})["y"], expected)
+    first = round((bias - 2**22) * scale)
+    steps = np.linspace(first, round((bias + 2**22) * scale), 40).astype(int)
+    for wanted in steps[1:-1]:
+        for sum_ in int(np.ceil((wanted + 0.5) / scale)) + np.arange(-1, 2):
+            high = round((sum_ - bias) / 127)
+            x = np.asarray([[sum_ - bias - 127 * high, high]], np.int64)
+            if abs(high) > 32767:
+                continue
+            real = sum_ * np.float64(scale)
+            whole = np.trunc(real)
+            whole += np.sign(real) * (abs(real - whole) >= 0.5)
+            expected = [[np.clip(whole, -32768, 32767)] * 2]
+            sample = {"x": x.astype(np.int16)}
+            np.testing.assert_array_equal(net.run_recorded(sample)["y"], expected)
+            made = interpret(_away(graph), sample)["y"]
+            np.testing.assert_array_equal(made, expected)
 
 
 def _away(graph: Graph) -> Graph:

@@ -14,6 +14,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor, guarded
+from pybuild.frontends.tflite.nibbles import unpacked
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 
@@ -62,6 +63,8 @@ class Builder:
         """
         flat, name = self.model.tensors[index], self.names[index]
         dtype = _DTYPES.get(flat.kind)
+        if flat.kind == "INT4" and self.is_constant(index):
+            dtype = DType.INT8
         if dtype is None:
             what = f"'{name}' has type {flat.kind}, which is not supported"
             raise BuildError(self.source, what, "convert to int8 or float32")
@@ -95,10 +98,14 @@ class Builder:
         count = 1
         for dim in flat.shape:
             count *= dim
-        if count < 0 or count * kind.itemsize != flat.data.size:
+        half = flat.kind == "INT4"
+        size = (count + 1) // 2 if half else count * kind.itemsize
+        if count < 0 or size != flat.data.size:
             what = f"constant '{name}' of shape {list(flat.shape)} has "
-            what += f"{flat.data.size} bytes, not {count * kind.itemsize}"
+            what += f"{flat.data.size} bytes, not {size}"
             raise BuildError(self.source, what, "the file is damaged")
+        if half:
+            return unpacked(flat.data, count).reshape(flat.shape)
         value: Array = np.frombuffer(flat.data.tobytes(), kind).reshape(flat.shape)
         return value
 
