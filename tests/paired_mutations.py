@@ -4,6 +4,7 @@ _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
+_DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 
 PAIRED = (
     (
@@ -85,14 +86,28 @@ PAIRED = (
     ),
     (
         "the bytes that a last word has twice",
-        "pybuild/kernels/conv_dsp_code.py",
+        "pybuild/kernels/conv_dsp_layer.py",
         "lanes += [last + 1 if last + 1 >= done else -1, last + 3]",
         "lanes += [last + 1, last + 3]",
         _PAIRS.format("conv-runs_of_6_odd_outputs"),
     ),
     (
-        "output channels behind the last full block",
+        "bytes that are widened as they are read",
         "pybuild/kernels/conv_dsp_code.py",
+        "(ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word)",
+        "EVEN_BYTES(self.word)",
+        _DIRECT,
+    ),
+    (
+        "where the next word of a row is",
+        "pybuild/kernels/conv_dsp_code.py",
+        "step = 2 if self.layer.direct else self.layer.pixels",
+        "step = self.layer.pixels",
+        _DIRECT,
+    ),
+    (
+        "output channels behind the last full block",
+        "pybuild/kernels/conv_dsp_layer.py",
         "return channels - channels % (2 * self.blocks)",
         "return -(-channels // 8) * 8 if channels > 6 else 0",
         _PAIRS.format("dense-seven_outputs"),

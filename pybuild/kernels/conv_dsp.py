@@ -7,17 +7,25 @@ channels then read them. A lane of a weight word holds two output channels, as
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.conv_dsp_code import PIXELS, Layer, kernel
+from pybuild.kernels.conv_dsp_code import kernel
+from pybuild.kernels.conv_dsp_layer import PIXELS, Layer
 from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
+
+# instructions of products, times those of two pixels at once: weights are unpacked for
+# one pixel alone; scratch that is worth a slower kernel
+_SINGLE = 17 / 13
+_MUCH = 1024
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
@@ -71,7 +79,9 @@ def offer(
     outputs = images * bands * w.out_width * w.out_channels
     pixels = images * bands * w.out_width
     # every window is widened before its results are written
-    over = w.pointwise and w.stride_w == 1
+    over = w.pointwise and w.stride_w == 1 and not layer.direct
+    products = len(layer.order) * (_SINGLE if layer.pixels == 1 else 1)
+    widened = outputs // 8 if layer.direct else pixels * 3
     return Candidate(
         func=k.finish(in_place=over),
         args=tuple(k.values),
@@ -83,8 +93,8 @@ def offer(
         scratch=layer.scratch,
         in_place=(0,) if over and bands > 1 else (),
         cost=60 * images * bands
-        + outputs * (len(layer.order) + 8)
-        + pixels * 3 * len(layer.order),
+        + outputs * (int(products) + 8)
+        + widened * len(layer.order),
     )
 
 
@@ -96,7 +106,8 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer: none, or one."""
+    """The kernels of this file that suit a layer, the fastest first: none, or one and
+    those that need less scratch."""
     if not takes_pairs(node, graph, target):
         return []
     weights = constant(node, graph, 1)
@@ -117,5 +128,17 @@ def candidates(
     layer = Layer(window, ending, made.x_zero, pixels)
     if layer.run < 4:
         return []
-    tables = (pack(layer, kernels), table(layer, bias))
-    return [offer(layer, rows, tables, calls)]
+    found = []
+    for one in (layer, *_smaller(layer)):
+        tables = (pack(one, kernels), table(one, bias))
+        found.append(offer(one, rows, tables, calls))
+    return found
+
+
+def _smaller(layer: Layer) -> list[Layer]:
+    """The same layer with less scratch, where it has much; in place it needs some."""
+    if layer.may_be_direct and (layer.pixels == 1 or layer.window.stride_w > 1):
+        return [replace(layer, pixels=1, direct=True)]
+    if layer.pixels > 1 and layer.scratch >= _MUCH:
+        return [replace(layer, pixels=1)]
+    return []

@@ -6,13 +6,12 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from pybuild.kernels.affine import Affine
 from pybuild.kernels.affine_finish import AffineFinish, corrected, is_usual, kind
 from pybuild.kernels.builder import Builder
+from pybuild.kernels.conv_dsp_layer import WRITTEN_OUT, Layer
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.window import Bound, Window
+from pybuild.kernels.window import Bound
 from pybuild.loop import (
     INT8,
     INT32,
@@ -26,111 +25,6 @@ from pybuild.loop import (
     offset,
     wide,
 )
-
-UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
-WRITTEN_OUT = 16  # bytes of a window's row, at most
-SUMS = 4  # pairs of output sums that the registers hold
-PIXELS = 2  # of a row, whose values one load reads
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A convolution as its kernel sees it; `pixels` of a row are done together."""
-
-    window: Window
-    ending: Affine
-    x_zero: int
-    pixels: int = PIXELS
-
-    @property
-    def blocks(self) -> int:
-        """Pairs of output channels done together."""
-        return SUMS // self.pixels
-
-    @property
-    def whole(self) -> int:
-        """Output channels in full blocks; those behind go in pairs."""
-        channels = self.window.out_channels
-        return channels - channels % (2 * self.blocks)
-
-    @property
-    def run(self) -> int:
-        """Bytes of a row that are neighbours in the window."""
-        w = self.window
-        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
-
-    @property
-    def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.channels
-
-    @property
-    def lanes(self) -> tuple[int, ...]:
-        """The tap of every int16 that is written to the patch; -1: of none."""
-        lanes: list[int] = []
-        for start in range(0, self.taps, self.run):
-            lanes += [-1 if t < 0 else start + t for t in _lanes(self.run)]
-        return tuple(lanes)
-
-    @property
-    def unrolled(self) -> int:
-        """Pairs of taps in one turn: the largest that leaves none over."""
-        pairs = len(self.lanes) // 2
-        return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """`lanes` up to a whole number of turns; -1: its weight is 0."""
-        lanes = self.lanes
-        return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
-
-    @property
-    def patch(self) -> int:
-        """Words of the patch."""
-        return len(self.order) // 2 * self.pixels
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of the patch and, behind it, of a window that leaves the row."""
-        return 4 * self.patch + (self.taps if self.copies else 0)
-
-    @property
-    def copies(self) -> bool:
-        """A window that leaves the row is put together byte by byte."""
-        return self.window.padded and self.window.channels % 4 > 0
-
-    @property
-    def name(self) -> str:
-        parts = (
-            "conv2d_dsp" if self.pixels > 1 else "dense_dsp",
-            self.window.key,
-            _form(self.run),
-            _form(self.window.channels, 0) if self.window.padded else "",
-            "odd" if self.window.out_channels % 2 else "",
-            kind(self.ending, is_usual(self.ending)),
-            f"by{self.unrolled}",
-        )
-        return "_".join(p for p in parts if p)
-
-
-def _form(count: int, written_out: int = WRITTEN_OUT) -> str:
-    """How so many bytes are widened: written out, or in a loop of words."""
-    if count <= written_out:
-        return f"run{count}"
-    return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]
-
-
-def _lanes(run: int) -> list[int]:
-    """Bytes of a run as words give them: even ones, odd ones; the last word may
-    reach back into the one before."""
-    lanes: list[int] = []
-    for at in range(0, run - 3, 4):
-        lanes += [at, at + 2, at + 1, at + 3]
-    done, last = run - run % 4, run - 4
-    if run % 4 > 1:
-        lanes += [last if last >= done else -1, last + 2 if last + 2 >= done else -1]
-    if run % 4:
-        lanes += [last + 1 if last + 1 >= done else -1, last + 3]
-    return lanes
 
 
 def kernel(layer: Layer) -> Builder:
@@ -152,7 +46,8 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)
         self.ends = k.row("ends", g.rows + 2, INT32)
-        self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
+        if not layer.direct:
+            self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", len(layer.order) // 2 // layer.unrolled)
         self.run: Expr = g.channels
@@ -173,6 +68,10 @@ class _Writer:
     def write(self) -> Builder:
         k, g, n = self.k, self.g, self.layer.pixels
         with k.loop("ox", g.out_width, 0, n) as ox:
+            if self.layer.direct:
+                x = k.row("x", 1, INT8)
+                self._channels(1, ox, offset(x, ox * g.stride * g.channels))
+                return k
             if n == 1:
                 self._gather(ox, self.scratch)
                 self._channels(1, ox, self.scratch)
@@ -300,6 +199,7 @@ class _Writer:
         layer = self.layer
         parts = (
             f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled}",
+            "direct" if layer.direct else "",
             f"blocks{layer.blocks}" if layer.whole else "",
             "rest" if 0 < layer.whole < layer.window.out_channels else "",
             "odd" if layer.window.out_channels % 2 else "",
@@ -343,7 +243,7 @@ class _Writer:
             for b in range(blocks)
         ]
         x = k.let("x", patch)
-        step = self.layer.pixels
+        step = 2 if self.layer.direct else self.layer.pixels
         with k.loop("turn", self.turns, rolled=True):
             for tap in range(self.layer.unrolled):
                 self._multiply(sums, w, x, tap)
@@ -356,18 +256,28 @@ class _Writer:
     def _multiply(
         self, sums: list[list[tuple[Var, Var]]], w: Var, x: Var, tap: int
     ) -> None:
-        k, step, blocks = self.k, self.layer.pixels, len(sums)
-        values: list[Var] = []  # neighbours: one load may read two
+        k, blocks = self.k, len(sums)
+        values: list[Var] = []
         for b, block in enumerate(sums):
             pair = k.let("pair", load(w, tap * blocks + b))
             if b == 0:
-                at = range(tap * step, tap * step + len(block))
-                values = [k.let("value", load(x, i)) for i in at]
+                values = self._values(x, tap, len(block))
             for value, (both, _) in zip(values, block, strict=True):
                 k.assign(both, DOT2(value, pair, both))
             low = k.let("single", EVEN_BYTES(pair))
             for value, (_, alone) in zip(values, block, strict=True):
                 k.assign(alone, DOT2(value, low, alone))
+
+    def _values(self, x: Var, tap: int, pixels: int) -> list[Var]:
+        """A pair of taps of each pixel: neighbours, so one load may read two; or half
+        of the bytes of a word."""
+        k, step = self.k, self.layer.pixels
+        if not self.layer.direct:
+            at = range(tap * step, tap * step + pixels)
+            return [k.let("value", load(x, i)) for i in at]
+        if tap % 2 == 0:
+            self.word = k.let("word", wide(x, 2 * tap))
+        return [k.let("value", (ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word))]
 
     def _finish(self, sums: Sequence[tuple[Var, Var]], ends: Expr, y: Expr) -> None:
         k = self.k

@@ -158,6 +158,32 @@ def test_replaceable_weights_have_kernels_that_know_no_value() -> None:
     assert [any("dsp" in name for name in found) for found in names] == [True, False]
 
 
+def test_less_scratch_gives_the_same_bytes() -> None:
+    """A dense layer, a strided pointwise one and one of a large patch, on pairs."""
+    attrs = {"dilations": (1, 1), "rounding": "double"}
+
+    def weights(*shape: int) -> Array:
+        return np.random.default_rng(1).integers(-127, 128, shape, np.int8)
+
+    cases_of = [
+        case("dense", (tensor((1, 24)), tensor((19, 24), scale=0.01)),
+             tensor((), scale=0.2), {1: weights(19, 24)}, rounding="double"),
+        case("conv2d", (tensor((1, 3, 7, 16)), tensor((6, 1, 1, 16), scale=0.01)),
+             tensor((), scale=0.2), {1: weights(6, 1, 1, 16)},
+             strides=(2, 2), pads=(0, 0, 0, 0), **attrs),
+        case("conv2d", (tensor((1, 3, 5, 64)), tensor((5, 3, 3, 64), scale=0.002)),
+             tensor((), scale=0.2), {1: weights(5, 3, 3, 64) // 12},
+             strides=(1, 1), pads=(1, 1, 1, 1), **attrs),
+    ]  # fmt: skip
+    jobs = []
+    for one in cases_of:
+        offers = candidates(one.node, one.graph, TARGETS["cortex-m4"])
+        pairs = [c for c in offers if c.func and "dsp" in c.func.name]
+        assert pairs[0].scratch > min(c.scratch for c in pairs)
+        jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in pairs]
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
 def test_pieces_of_one_name_are_one_function() -> None:
     known: dict[str, Intrin] = {}
     pieces = 0

@@ -1,0 +1,132 @@
+"""What the kernels of conv_dsp_code.py are made from: a convolution, how many pixels
+of it are done together, and the order in which its taps are read.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.affine import Affine
+from pybuild.kernels.affine_finish import is_usual, kind
+from pybuild.kernels.window import Window
+
+UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
+WRITTEN_OUT = 16  # bytes of a window's row, at most
+SUMS = 4  # pairs of output sums that the registers hold
+PIXELS = 2  # of a row, whose values one load reads
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it; `pixels` of a row are done together.
+
+    direct  of a pointwise one: bytes are widened as they are read, each time again
+    """
+
+    window: Window
+    ending: Affine
+    x_zero: int
+    pixels: int = PIXELS
+    direct: bool = False
+
+    @property
+    def may_be_direct(self) -> bool:
+        """Whether words of the row are what turns read."""
+        return self.window.pointwise and self.window.channels % 8 == 0
+
+    @property
+    def blocks(self) -> int:
+        """Pairs of output channels done together."""
+        return SUMS // self.pixels
+
+    @property
+    def whole(self) -> int:
+        """Output channels in full blocks; those behind go in pairs."""
+        channels = self.window.out_channels
+        return channels - channels % (2 * self.blocks)
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        w = self.window
+        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """The tap of every int16 that is written to the patch; -1: of none."""
+        lanes: list[int] = []
+        for start in range(0, self.taps, self.run):
+            lanes += [-1 if t < 0 else start + t for t in _lanes(self.run)]
+        return tuple(lanes)
+
+    @property
+    def unrolled(self) -> int:
+        """Pairs of taps in one turn: the largest that leaves none over."""
+        pairs = len(self.lanes) // 2
+        return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """`lanes` up to a whole number of turns; -1: its weight is 0."""
+        lanes = self.lanes
+        return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
+
+    @property
+    def patch(self) -> int:
+        """Words of the patch."""
+        return len(self.order) // 2 * self.pixels
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch and, behind it, of a window that leaves the row."""
+        if self.direct:
+            return 0
+        return 4 * self.patch + (self.taps if self.copies else 0)
+
+    @property
+    def copies(self) -> bool:
+        """A window that leaves the row is put together byte by byte."""
+        return self.window.padded and self.window.channels % 4 > 0
+
+    @property
+    def name(self) -> str:
+        dense = self.pixels == 1 and self.window.pointwise
+        parts = (
+            "dense_dsp" if dense else "conv2d_dsp",
+            "direct" if self.direct else "",
+            "single" if self.pixels == 1 and not dense else "",
+            self.window.key,
+            form(self.run),
+            form(self.window.channels, 0) if self.window.padded else "",
+            "odd" if self.window.out_channels % 2 else "",
+            kind(self.ending, is_usual(self.ending)),
+            f"by{self.unrolled}",
+        )
+        return "_".join(p for p in parts if p)
+
+
+def form(count: int, written_out: int = WRITTEN_OUT) -> str:
+    """How so many bytes are widened: written out, or in a loop of words."""
+    if count <= written_out:
+        return f"run{count}"
+    return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]
+
+
+def _lanes(run: int) -> list[int]:
+    """Bytes of a run as words give them: even ones, odd ones; the last word may
+    reach back into the one before."""
+    lanes: list[int] = []
+    for at in range(0, run - 3, 4):
+        lanes += [at, at + 2, at + 1, at + 3]
+    done, last = run - run % 4, run - 4
+    if run % 4 > 1:
+        lanes += [last if last >= done else -1, last + 2 if last + 2 >= done else -1]
+    if run % 4:
+        lanes += [last + 1 if last + 1 >= done else -1, last + 3]
+    return lanes
