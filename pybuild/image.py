@@ -14,14 +14,16 @@ from typing import Any
 
 from pybuild import __version__
 from pybuild.emit.c import block_comment
+from pybuild.emit.constants_c import constants_file
 from pybuild.emit.external import must_have_sources
 from pybuild.emit.external import sources as external_sources
 from pybuild.emit.header import header_file
 from pybuild.emit.image_c import ImageTables, Wire, image_file, image_header
-from pybuild.emit.model_c import constants_file, kernels_file
+from pybuild.emit.model_c import kernels_file
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.pool import Pool, defined, pooled
 from pybuild.emit.tables import Tables, TensorRow
+from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.graph import Graph
 from pybuild.library import Library
@@ -44,9 +46,9 @@ class Member(Library):
 
     shared: Code | None = field(default=None, repr=False, compare=False)
 
-    def sources(self) -> dict[str, str]:
+    def in_c(self) -> dict[str, Content]:
         """NAME.h, NAME.c: file name -> text; the image has the rest."""
-        made = super().sources()
+        made = super().in_c()
         del made[f"{self.name}_weights.c"]
         return made
 
@@ -105,14 +107,17 @@ class Image:
 
     def sources(self) -> dict[str, str]:
         """All C files but the self-tests: file name -> text."""
+        return whole(self.in_c())
+
+    def in_c(self) -> dict[str, Content]:
         return _sources(self.pool, self.members.values()) | {
             f"{self.name}.h": image_header(self.tables, self._banner(f"{self.name}.h")),
             f"{self.name}.c": image_file(self.tables, self._banner(f"{self.name}.c")),
         }
 
-    def files(self) -> dict[str, str | bytes]:
+    def files(self) -> dict[str, Content]:
         """The whole tree: path -> content."""
-        made: dict[str, str | bytes] = {**self.sources()}
+        made = self.in_c()
         for member in self.members.values():
             made |= member.generated()
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
@@ -319,7 +324,7 @@ def _image(
     pool = pooled(name, [library.tables for library in built.values()], taken)
     models = {tables.name: tables for tables in pool.models}
     members: dict[str, Member] = {}
-    code = Code(pool, lambda: _sources(pool, members.values()))
+    code = Code(pool, lambda: whole(_sources(pool, members.values())))
     for title, made in built.items():
         parts = (made.model, made.plan, models[title], made.rounding, made.options)
         members[title] = Member(*parts, shared=code)
@@ -374,11 +379,11 @@ def _must_not_clash(image: Image) -> None:
         raise BuildError.of(found)
 
 
-def _sources(pool: Pool, members: Collection[Member]) -> dict[str, str]:
+def _sources(pool: Pool, members: Collection[Member]) -> dict[str, Content]:
     """The C files of all models and of what they share."""
-    made: dict[str, str] = {}
+    made: dict[str, Content] = {}
     for member in members:
-        made |= member.sources()
+        made |= member.in_c()
     names = [member.name for member in members]
     kernels, weights = f"{pool.name}_kernels.c", f"{pool.name}_weights.c"
     made[kernels] = kernels_file(pool.kernels, _banner(kernels, names))

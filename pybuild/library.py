@@ -16,6 +16,7 @@ from pybuild.emit.external import must_be_ours, must_have_sources
 from pybuild.emit.files import c_files, object_files
 from pybuild.emit.selftest import selftest_file
 from pybuild.emit.tables import Tables
+from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.kernels.choose import Options, shared
@@ -199,10 +200,13 @@ class Library(Factory):
 
     def sources(self) -> dict[str, str]:
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
+        return whole(self.in_c())
+
+    def in_c(self) -> dict[str, Content]:
         image = self.image() if self.tables.parameters else None
         return c_files(self.tables, self._banner, image)
 
-    def compiled(self) -> dict[str, str | bytes]:
+    def compiled(self) -> dict[str, Content]:
         """NAME.h, NAME.o, its functions, parameters, users' functions.
 
         Errors  BuildError for a target that no object is made for
@@ -212,8 +216,8 @@ class Library(Factory):
         optimise = self.options["optimise"]
         return object_files(self.tables, self._banner, image, processor, optimise)
 
-    def shipped(self) -> Mapping[str, str | bytes]:
-        return self.compiled() if self.processor else self.sources()
+    def shipped(self) -> Mapping[str, Content]:
+        return self.compiled() if self.processor else self.in_c()
 
     def retargeted(self, target: str) -> Library:
         """Errors  BuildError for a build for several devices"""
@@ -225,13 +229,13 @@ class Library(Factory):
         made = self.model.build(name=self.name, **{**self.options, "target": target})
         return replace(made, mod_name=self.mod_name, bound=self.bound)
 
-    def files(self) -> dict[str, str | bytes]:
+    def files(self) -> dict[str, Content]:
         """The whole tree: path -> content."""
         report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
         made = {**self.generated(), "report.json": report + "\n"}
         return tree_files(self.tables, made)
 
-    def generated(self) -> dict[str, str | bytes]:
+    def generated(self) -> dict[str, Content]:
         """Of the tree what is this model's alone: file name -> content."""
         file = f"{self.name}_selftest.c"
         test = selftest_file(self.tables, self._example(), self._banner(file))

@@ -27,6 +27,7 @@ from pybuild.run.cc import compile_shared, loaded
 from pybuild.run.native import Net
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
+BACKENDS = ("c", "llvm")
 BATCH = 40
 FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w")
 
@@ -38,6 +39,7 @@ class Outcome:
     result   "passed", "refused" or "wrong"
     why      it was refused or is wrong; of a passed one ""
     steered  inputs whose values were taken at build time
+    by       back ends that give what ONNX expects
     """
 
     name: str
@@ -45,6 +47,7 @@ class Outcome:
     result: str
     why: str = ""
     steered: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,9 +139,10 @@ def _of_folder(folder: Path) -> tuple[Any, list[tuple[list[Any], list[Any]]]]:
 
 
 def kinds_of(case: Any) -> tuple[str, ...]:
-    """Operators of a case."""
+    """Operators of a case, with their domain where it is not ONNX's own."""
     model = case.model if case.model is not None else model_and_data(case)[0]
-    return tuple(sorted({node.op_type for node in model.graph.node}))
+    names = {f"{node.domain}.{node.op_type}" for node in model.graph.node}
+    return tuple(sorted(name.removeprefix(".") for name in names))
 
 
 class _Compiled:
@@ -172,9 +176,9 @@ def _outcome(case: Any, built: Sequence[Built], nets: dict[str, Net]) -> Outcome
     from onnx.backend.test.runner import Runner
 
     steered = tuple(sorted({name for one in built for name in one.steered}))
-    why = ""
+    why, by = "", dict.fromkeys(BACKENDS)
     for one in built:
-        for code, net in (("c", nets[one.library.name]), ("llvm", None)):
+        for code, net in zip(BACKENDS, (nets[one.library.name], None), strict=True):
             try:
                 model = model_and_data(case)[0]
                 names = [v.name for v in model.graph.output]
@@ -185,8 +189,9 @@ def _outcome(case: Any, built: Sequence[Built], nets: dict[str, Net]) -> Outcome
             except Exception as error:
                 text = " ".join(str(error).split())[:300]
                 why = why or f"{code}: {type(error).__name__}: {text}"
+                by.pop(code, None)
     result = "wrong" if why else "passed"
-    return Outcome(case.name, kinds_of(case), result, why, steered)
+    return Outcome(case.name, kinds_of(case), result, why, steered, tuple(by))
 
 
 def main(patterns: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ import multiprocessing
 import re
 import sys
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -18,9 +18,18 @@ import numpy as np
 from pybuild.frontends.onnx.load import OPERATORS
 from tests.conftest import ROOT
 from tests.costs import Table
-from tests.onnx_cases import BATCH, KINDS, Outcome, cases, model_and_data, outcomes
+from tests.onnx_cases import (
+    BACKENDS,
+    BATCH,
+    KINDS,
+    Outcome,
+    cases,
+    model_and_data,
+    outcomes,
+)
 
 TITLE = "ONNX's own tests"
+PAGE = ROOT / "docs" / "operators.md"
 WORKERS = 3
 # as measured by the users' study of other tools, onnx 1.23.2: node cases
 OTHERS = (
@@ -30,12 +39,13 @@ OPENING = """# ONNX operators
 
 Written by `python -m tests.onnx_table` from the tables of the code and a run of every
 case of `onnx.backend.test`; do not edit. A case counts as passed when the generated C
-and the code from LLVM both give what ONNX expects. Types are those of the inputs and
-outputs of passed cases. An operator that is not here but that ONNX defines by others
-is written out first; what remains is refused with a reason by `crt inspect`.
+and the code from LLVM both give what ONNX expects; then for each back end the types of
+inputs and outputs, with the cases that it passes. An operator that is not here but that
+ONNX defines by others is written out first; what remains is refused with a reason by
+`crt inspect`.
 
-| operator | domain | cases passed | of | types |
-| --- | --- | ---: | ---: | --- |
+| operator | domain | cases passed | of | C | LLVM |
+| --- | --- | ---: | ---: | --- | --- |
 """
 
 
@@ -43,23 +53,22 @@ def operators(found: Iterable[Outcome], types: dict[str, set[str]]) -> str:
     """docs/operators.md"""
     passed: dict[str, int] = defaultdict(int)
     every: dict[str, int] = defaultdict(int)
-    seen: dict[str, set[str]] = defaultdict(set)
+    seen: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in found:
         for kind in one.operators:
             every[kind] += 1
-            if one.result == "passed":
-                passed[kind] += 1
-                seen[kind] |= types[one.name]
-    rows = {key for key in OPERATORS} | {("", kind) for kind in passed}
+            passed[kind] += one.result == "passed"
+            for code in one.by:
+                seen[kind, code].update(types[one.name])
+    rows = set(OPERATORS) | {kind.rpartition(".")[::2] for kind in passed}
     lines = []
-    for domain, kind in sorted(rows, key=lambda key: (key[0], key[1])):
-        own = not domain
-        numbers = (passed[kind], every[kind]) if own else ("", "")
-        names = ", ".join(sorted(seen[kind])) if own else ""
-        lines.append(
-            f"| {kind} | {domain or 'ai.onnx'} | {numbers[0]} | {numbers[1]} "
-            f"| {names} |"
-        )
+    for domain, kind in sorted(rows):
+        name = f"{domain}.{kind}".removeprefix(".")
+        cells = [kind, domain or "ai.onnx", str(passed[name]), str(every[name])]
+        for code in BACKENDS:
+            counts = sorted(seen[name, code].items())
+            cells.append(", ".join(f"{name} {count}" for name, count in counts))
+        lines.append(f"| {' | '.join(cells)} |")
     return OPENING + "\n".join(lines) + "\n"
 
 
@@ -175,15 +184,17 @@ def _part(given: tuple[str, int]) -> list[Outcome]:
 
 
 def measured() -> Table:
-    """For `./dev bench`."""
-    return run()[0]
+    """For `./dev bench`; the page of operators is written on the way."""
+    table, page, _ = run()
+    PAGE.write_text(page)
+    return table
 
 
 def main() -> int:
     table, page, every = run()
     benchmarks = ROOT / "docs" / "benchmarks.md"
     benchmarks.write_text(with_section(benchmarks.read_text(), table))
-    (ROOT / "docs" / "operators.md").write_text(page)
+    PAGE.write_text(page)
     print(table.markdown())
     wrong = [one for one in every if one.result == "wrong"]
     for one in wrong:

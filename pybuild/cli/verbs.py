@@ -20,6 +20,7 @@ from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import quantised, reference_of, show_quantisation
 from pybuild.emit.names import chosen_prefix
+from pybuild.emit.text import Content
 from pybuild.errors import BuildError, Problem
 from pybuild.package.curve import svg
 from pybuild.package.tree import write_tree
@@ -99,7 +100,7 @@ def _build_image(args: argparse.Namespace) -> Outcome:
 def _write(
     args: argparse.Namespace,
     name: str,
-    files: Callable[[], Mapping[str, str | bytes]],
+    files: Callable[[], Mapping[str, Content]],
     more: Iterable[str] = (),
 ) -> None:
     out = Path(args.out)

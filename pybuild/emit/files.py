@@ -8,28 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.emit.apart import apart, file_name
+from pybuild.emit.constants_c import weights_file
 from pybuild.emit.external import sources
 from pybuild.emit.header import header_file
 from pybuild.emit.model_c import (
     functions_file,
     kernels_file,
     model_file,
-    weights_file,
 )
 from pybuild.emit.params_c import params_file
 from pybuild.emit.tables import Tables
+from pybuild.emit.text import Content
 from pybuild.targets.llvm import Llvm
 
 # the comment that opens a file of this name
 Banner = Callable[[str], str]
 
 
-def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, str]:
+def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, Content]:
     """NAME.h, NAME.c, weights, parameters, kernels of each further device, users'
     functions: name -> text."""
     name = tables.name
     of_cpu, of_devices = apart(tables)
-    own = {
+    own: dict[str, Content] = {
         f"{name}.c": model_file(of_cpu, banner(f"{name}.c")),
         f"{name}_weights.c": weights_file(tables, banner(f"{name}_weights.c")),
     }
@@ -41,7 +42,7 @@ def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, st
 
 def object_files(
     tables: Tables, banner: Banner, image: bytes | None, processor: Llvm, optimise: str
-) -> dict[str, str | bytes]:
+) -> dict[str, Content]:
     """NAME.h, NAME.o, its functions, parameters, users' functions: name -> content.
 
     image  of the parameters: data that others may replace, so it stays C
@@ -49,14 +50,14 @@ def object_files(
     from pybuild.emit.obj import object_file
 
     file = f"{tables.name}_functions.c"
-    own = {file: functions_file(tables, banner(file))}
-    made = object_file(tables, processor, optimise)
-    return {**_with_common(tables, banner, image, own), f"{tables.name}.o": made}
+    own: dict[str, Content] = {file: functions_file(tables, banner(file))}
+    own[f"{tables.name}.o"] = object_file(tables, processor, optimise)
+    return _with_common(tables, banner, image, own)
 
 
 def _with_common(
-    tables: Tables, banner: Banner, image: bytes | None, own: dict[str, str]
-) -> dict[str, str]:
+    tables: Tables, banner: Banner, image: bytes | None, own: dict[str, Content]
+) -> dict[str, Content]:
     name = tables.name
     made = {f"{name}.h": header_file(tables, banner(f"{name}.h")), **own}
     if image is not None:

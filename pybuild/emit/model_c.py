@@ -5,19 +5,11 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from pybuild.dtype import HALVES, Array, DType
-from pybuild.emit.c import (
-    block_comment,
-    expression,
-    fold,
-    function,
-    inline_function,
-)
+from pybuild.dtype import DType
+from pybuild.emit.c import block_comment, expression, fold, function, inline_function
+from pybuild.emit.constants_c import declaration
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
 from pybuild.emit.push import push_definitions, run_body
@@ -29,7 +21,6 @@ from pybuild.emit.tables import (
     LAZY,
     PUSHED,
     UNPACK_HEADERS,
-    Constant,
     Operand,
     StepRow,
     Tables,
@@ -38,25 +29,6 @@ from pybuild.emit.tables import (
 from pybuild.kernels.external import External
 from pybuild.loop import Func, Intrin, const
 from pybuild.loop_verify import has_vectors, intrins
-
-_PER_LINE = {1: 12, 2: 8, 4: 6, 8: 3}
-
-
-def weights_file(tables: Tables, banner: str) -> str:
-    """NAME_weights.c: every constant array, in the order of its symbol."""
-    return constants_file(tables.constants, banner)
-
-
-def constants_file(constants: Sequence[Constant], banner: str) -> str:
-    """Constant arrays, whoever's they are."""
-    parts = [banner, '#include "crt/abi.h"', "", *limits(c.array for c in constants)]
-    for constant in constants:
-        parts += block_comment(constant.comment)
-        head = f"{_declaration(constant)} CRT_SECTION_WEIGHTS = {{"
-        parts += [*fold(head), *number_lines(constant.array), "};", ""]
-    if not constants:
-        parts.append("typedef int no_weights; /* C99 wants a declaration */")
-    return "\n".join(parts).rstrip() + "\n"
 
 
 def model_file(tables: Tables, banner: str) -> str:
@@ -70,7 +42,7 @@ def model_file(tables: Tables, banner: str) -> str:
     parts += [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
-        line for c in tables.constants for line in fold(f"extern {_declaration(c)};")
+        line for c in tables.constants for line in fold(f"extern {declaration(c)};")
     ]
     own = {func.name for func, _ in tables.kernels}
     others = sorted({s.kernel for s in tables.steps} - own - {""})
@@ -89,51 +61,6 @@ def _kernel(func: Func, users: str, linkage: str) -> str:
 def functions_file(tables: Tables, banner: str) -> str:
     """NAME_functions.c: what an object, which holds the rest, leaves to C."""
     return "\n".join([banner, f'#include "{tables.name}.h"', "", *functions(tables)])
-
-
-def _declaration(constant: Constant) -> str:
-    kind = DType.of(constant.array).c
-    return f"const {kind} {constant.symbol}[{constant.array.size}]"
-
-
-def number_lines(array: Array) -> list[str]:
-    """The elements of an array as lines of an initialiser."""
-    if DType.of(array) in HALVES:
-        array = array.view(np.uint16)
-    flat = array.reshape(-1)
-    step = _PER_LINE[array.itemsize]
-    texts = [_number(v, array.dtype) for v in flat.tolist()]
-    return [
-        "    " + ", ".join(texts[i : i + step]) + ","
-        for i in range(0, len(texts), step)
-    ]
-
-
-def limits(arrays: Iterable[Array]) -> list[str]:
-    """What initialisers of infinities and NaNs need."""
-    if all(a.dtype.kind != "f" or np.isfinite(a).all() for a in arrays):
-        return []
-    return ["#include <math.h>", ""]
-
-
-def _number(value: int | float, dtype: np.dtype[np.generic]) -> str:
-    if dtype.kind == "f":
-        return _real(value, DType(dtype.name))
-    if dtype.kind == "u" and dtype.itemsize >= 4:
-        return f"{value}u"
-    least = {-(2**31): "INT32_MIN", -(2**63): "INT64_MIN"}
-    return least.get(int(value), str(int(value)))
-
-
-def _real(value: float, dtype: DType) -> str:
-    """C99 has names only for those that are finite."""
-    if math.isfinite(value):
-        return expression(const(value, dtype))
-    short = dtype is DType.FLOAT32
-    if math.isnan(value):
-        return "NAN" if short else "(double)NAN"
-    sign = "-" if value < 0 else ""
-    return f"{sign}HUGE_VALF" if short else f"{sign}HUGE_VAL"
 
 
 def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.emit.model_c import number_lines
+from pybuild.emit.constants_c import number_lines
 from pybuild.emit.tables import Tables
 
 _WORD = {4: ("uint32_t", "<u4"), 8: ("uint64_t", "<u8")}

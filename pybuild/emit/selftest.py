@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
-from pybuild.emit.model_c import limits, number_lines
+from pybuild.emit.constants_c import limits, number_lines
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 
 # of the largest magnitude in the output

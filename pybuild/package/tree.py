@@ -15,6 +15,7 @@ from pathlib import Path
 from pybuild.dtype import DType
 from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
+from pybuild.emit.text import Content
 from pybuild.install import crt_headers, crt_sources
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -49,9 +50,6 @@ static void print_float(float value)
 }
 
 """
-
-
-Content = str | bytes
 
 
 def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Content]:
@@ -238,7 +236,7 @@ def _open(tables: Tables, prefix: str, instance: str) -> str:
 
 
 def write_tree(
-    folder: Path, files: Mapping[str, str | bytes], names: Iterable[str] = ()
+    folder: Path, files: Mapping[str, Content], names: Iterable[str] = ()
 ) -> None:
     """Writes all files; each appears whole or not at all.
 
@@ -264,8 +262,10 @@ def write_tree(
         os.rename(fresh, folder)
 
 
-def _replace(path: Path, content: str | bytes) -> None:
+def _replace(path: Path, content: Content) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".part")
-    partial.write_bytes(content.encode() if isinstance(content, str) else content)
+    with partial.open("wb") as file:
+        for piece in (content,) if isinstance(content, str | bytes) else content:
+            file.write(piece.encode() if isinstance(piece, str) else piece)
     os.replace(partial, path)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
+from pybuild.emit.text import Content
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.graph import Graph, State, Tensor
@@ -221,7 +222,7 @@ class Loaded(Factory):
     def retargeted(self, target: str) -> Factory:
         return self.built.retargeted(target)
 
-    def shipped(self) -> Mapping[str, str | bytes]:
+    def shipped(self) -> Mapping[str, Content]:
         return self.built.shipped()
 
     def portable(self) -> bytes:

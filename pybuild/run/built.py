@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pybuild.emit.tables import Tables
+from pybuild.emit.text import Content
 from pybuild.graph import Graph
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
@@ -34,7 +35,7 @@ class Library(Protocol):
         """The model's own header and C files: file name -> text."""
         ...
 
-    def compiled(self) -> Mapping[str, str | bytes]:
+    def compiled(self) -> Mapping[str, Content]:
         """The object, the header and the little C beside it."""
         ...
 
@@ -42,7 +43,7 @@ class Library(Protocol):
         """The final graph of the same build of a whole window, of a stream."""
         ...
 
-    def files(self) -> Mapping[str, str | bytes]:
+    def files(self) -> Mapping[str, Content]:
         """The whole tree that a build writes: path -> content."""
         ...
 

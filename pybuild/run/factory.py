@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pybuild.dtype import Array
+from pybuild.emit.text import Content
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.graph import Graph, Tensor
@@ -84,7 +85,7 @@ class Factory(abc.ABC):
         """The same build for another processor."""
 
     @abc.abstractmethod
-    def shipped(self) -> Mapping[str, str | bytes]:
+    def shipped(self) -> Mapping[str, Content]:
         """What a firmware compiles or links: file name -> content."""
 
     # ---- instances ------------------------------------------------------------

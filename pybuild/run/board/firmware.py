@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybuild.emit.text import Content
 from pybuild.errors import BuildError, LimitError
 from pybuild.install import boards, crt_include, crt_sources
 from pybuild.run.board.elf import Elf, read_elf
@@ -170,10 +171,10 @@ def runner_firmware(
 
 
 def sorted_files(
-    made: Mapping[str, str | bytes],
+    made: Mapping[str, Content],
 ) -> tuple[dict[str, str], dict[str, str], dict[str, bytes]]:
     """C files, headers and objects."""
-    texts = {n: t for n, t in made.items() if isinstance(t, str)}
+    texts = {n: str(t) for n, t in made.items() if not isinstance(t, bytes)}
     return (
         {n: t for n, t in texts.items() if n.endswith(".c")},
         {n: t for n, t in texts.items() if n.endswith(".h")},

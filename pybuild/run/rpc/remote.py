@@ -44,8 +44,8 @@ def content_of(library: Factory) -> str:
     for name, data in sorted(library.shipped().items()):
         if name.endswith("_params.c"):
             continue
-        if isinstance(data, str):  # the opening comment names a file, not the code
-            data = data.partition("*/")[2].encode()
+        if not isinstance(data, bytes):  # the opening comment names a file
+            data = str(data).partition("*/")[2].encode()
         content.update(name.encode() + b"\0" + data)
     return f"{library.name[:40]}-{content.hexdigest()[:16]}"
 
