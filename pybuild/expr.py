@@ -7,6 +7,8 @@ Knows nothing of operators, graphs or targets.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Union
 
@@ -277,25 +279,28 @@ def _both_pointers(a: Expr, b: Expr) -> bool:
     return isinstance(a.type, PointerType) and isinstance(b.type, PointerType)
 
 
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
+    "%": lambda x, y: (abs(x) % abs(y)) * (-1 if x < 0 else 1),
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "min": min,
+    "max": max,
+}
+
+
 def _fold(op: str, a: Const, b: Const) -> Const:
     x, y = int(a.value), int(b.value)
     if op in COMPARISONS:
         value = {"<": x < y, "<=": x <= y, "==": x == y, "!=": x != y}[op]
         return Const(int(value), BOOL)
-    folded = {
-        "+": lambda: x + y,
-        "-": lambda: x - y,
-        "*": lambda: x * y,
-        "/": lambda: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
-        "%": lambda: (abs(x) % abs(y)) * (-1 if x < 0 else 1),
-        "&": lambda: x & y,
-        "|": lambda: x | y,
-        "^": lambda: x ^ y,
-        "<<": lambda: x << y,
-        ">>": lambda: x >> y,
-        "min": lambda: min(x, y),
-        "max": lambda: max(x, y),
-    }[op]()
+    folded = _FOLDED[op](x, y)
     if a.type.is_unsigned:
         folded &= a.type.high
     return Const(folded, a.type)

@@ -273,10 +273,11 @@ def _plain_names(graph: Graph) -> Graph:
     """A base takes the name of the tensor that it stands for, where that is free."""
     graph = used(graph)
     names: dict[str, str] = {}
+    taken = set(graph.tensors)
     made = {name for node in graph.nodes for name in node.outputs}
     for name in sorted(made):
         plain = name.partition(".nhwc")[0]
-        free = plain not in graph.tensors and plain not in names.values()
-        if ".nhwc" in name and free and name not in graph.outputs:
+        if ".nhwc" in name and plain not in taken and name not in graph.outputs:
             names[name] = plain
+            taken.add(plain)
     return renamed(graph, names)

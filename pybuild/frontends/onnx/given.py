@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +14,22 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 
-def fix_values(model: ModelProto, values: Mapping[str, Array]) -> list[Problem]:
-    """Makes initialisers of inputs whose values are given."""
+def fix_values(
+    model: ModelProto, values: Mapping[str, Array], constants: Collection[str]
+) -> list[Problem]:
+    """Makes initialisers of inputs whose values are given.
+
+    constants  names that only look like inputs
+    """
     from onnx import numpy_helper
 
     problems = []
     graph = model.graph
     for name, value in values.items():
-        found = next((v for v in graph.input if v.name == name), None)
+        inputs = {v.name: v for v in graph.input if v.name not in constants}
+        found = inputs.get(name)
         if found is None:
-            known = ", ".join(v.name for v in graph.input)
+            known = ", ".join(inputs)
             what = f"there is no input '{name}'"
             problems.append(Problem("--input-value", what, f"one of {known}"))
             continue

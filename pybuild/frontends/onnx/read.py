@@ -19,6 +19,7 @@ from pybuild.frontends.onnx.given import (
     is_constant_input,
 )
 from pybuild.frontends.onnx.infer import boundary, first_line, infer
+from pybuild.frontends.onnx.lift import lifted
 from pybuild.frontends.onnx.op import OnnxModel, Op
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def read(
     model = _parse(source, data)
     _text_only(source, model)
     _raise(_external(source, model))
+    model, constants = lifted(model)
     model, problems = _checked(source, model, known)
-    problems += fix_values(model, input_values or {})
+    problems += fix_values(model, input_values or {}, constants)
     left, opened = fix_dims(source, model, input_dims)
     problems += left
     whole = model if problems else written_out(model, known)
@@ -62,7 +64,7 @@ def read(
     types = _boundary_types(source, model)
     problems += types
     told, misfit = infer(source, model)
-    plain = _plain(source, whole)
+    plain = _plain(source, whole, constants)
     misfit = () if types else misfit
     return replace(plain, problems=problems, opened=opened, misfit=misfit, told=told)
 
@@ -229,8 +231,8 @@ def _boundary_types(source: str, model: ModelProto) -> list[Problem]:
     return problems
 
 
-def _plain(source: str, model: ModelProto) -> OnnxModel:
-    constants: dict[str, Array] = {}
+def _plain(source: str, model: ModelProto, large: Mapping[str, Array]) -> OnnxModel:
+    constants = dict(large)
     problems = []
     for tensor in model.graph.initializer:
         try:

@@ -1,0 +1,60 @@
+"""Large constants leave the protobuf first: each pass of onnx copies all of a model."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pybuild.dtype import Array
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TensorProto
+
+# a shape, a scale or a pad is shorter, and may decide what onnx infers
+LEAST = 1 << 12
+# TensorProto.DataType -> element type of weights, its lowest byte first
+_KINDS = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 10: "<f2", 11: "<f8"}
+
+
+def _values(tensor: TensorProto) -> Array | None:
+    """Of a large constant in raw bytes, as many as its shape says."""
+    kind = _KINDS.get(tensor.data_type)
+    if kind is None:
+        return None
+    size = math.prod(tensor.dims) * np.dtype(kind).itemsize
+    raw = tensor.raw_data if size >= LEAST else b""
+    if not raw or len(raw) != size or min(tensor.dims) < 0:
+        return None
+    return np.frombuffer(raw, kind).reshape(tensor.dims)
+
+
+def lifted(model: ModelProto) -> tuple[ModelProto, dict[str, Array]]:
+    """The model with inputs in the place of its large constants, and their values.
+
+    model  is used up: protobuf keeps the bytes of a field until all is freed
+    """
+    from onnx import ModelProto, helper
+
+    taken: dict[str, Array] = {}
+    graph = model.graph
+    inputs = {value.name for value in graph.input}
+    kept = []
+    for tensor in graph.initializer:
+        values = _values(tensor)
+        if values is None:
+            kept.append(tensor)
+            continue
+        taken[tensor.name] = values
+        if tensor.name not in inputs:
+            graph.input.append(
+                helper.make_tensor_value_info(
+                    tensor.name, tensor.data_type, values.shape
+                )
+            )
+    del graph.initializer[:]
+    light = ModelProto()
+    light.CopyFrom(model)
+    light.graph.initializer.extend(kept)
+    return light, taken
