@@ -18,7 +18,13 @@ from pybuild.emit.constants_c import constants_file
 from pybuild.emit.external import must_have_sources
 from pybuild.emit.external import sources as external_sources
 from pybuild.emit.header import header_file
-from pybuild.emit.image_c import ImageTables, Wire, image_file, image_header
+from pybuild.emit.image_c import (
+    ImageTables,
+    Wire,
+    image_file,
+    image_header,
+    must_not_clash,
+)
 from pybuild.emit.model_c import kernels_file
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.pool import Pool, defined, pooled
@@ -336,7 +342,7 @@ def _image(
     exclusive = tuple(map(tuple, room.exclusive))
     tables = ImageTables(name, pool.models, pieces, exclusive, rows)
     image = Image(members, pool, tables)
-    _must_not_clash(image)
+    must_not_clash(tables)
     return image
 
 
@@ -360,23 +366,6 @@ def _wires(
 
 def _row(rows: Sequence[TensorRow], name: str) -> TensorRow:
     return next(row for row in rows if row.tensor.name == name)
-
-
-def _must_not_clash(image: Image) -> None:
-    """Errors  BuildError where two headers define one name"""
-    texts = {m.name: header_file(m, "") for m in image.pool.models}
-    texts[image.name] = image_header(image.tables, "")
-    found = []
-    names = list(texts)
-    for index, one in enumerate(names):
-        for other in names[index + 1 :]:
-            own = defined(one, [texts[one]]) & defined(other, [texts[other]])
-            for symbol in sorted(own):
-                what = f"models '{one}' and '{other}' both define {symbol}"
-                found.append(Problem("--name", what, "another name for one of them"))
-                break
-    if found:
-        raise BuildError.of(found)
 
 
 def _sources(pool: Pool, members: Collection[Member]) -> dict[str, Content]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybuild.emit.c import block_comment, fold
+from pybuild.emit.header import header_file
+from pybuild.emit.pool import defined
 from pybuild.emit.regions import initialiser, size_macro
 from pybuild.emit.tables import Tables, TensorRow
+from pybuild.errors import BuildError, Problem
 from pybuild.plan.regions import ARENA_NAME
 from pybuild.plan.together import Piece
 
@@ -277,3 +280,20 @@ def _starting(model: Tables, image: ImageTables) -> list[str]:
         f"        error = crt_graph_share_storage(&m->{name}.graph,",
         f"            &m->turns[{turn}]);",
     ]
+
+
+def must_not_clash(tables: ImageTables) -> None:
+    """Errors  BuildError where two headers define one name"""
+    texts = {m.name: header_file(m, "") for m in tables.models}
+    texts[tables.name] = image_header(tables, "")
+    found = []
+    names = list(texts)
+    for index, one in enumerate(names):
+        for other in names[index + 1 :]:
+            own = defined(one, [texts[one]]) & defined(other, [texts[other]])
+            for symbol in sorted(own):
+                what = f"models '{one}' and '{other}' both define {symbol}"
+                found.append(Problem("--name", what, "another name for one of them"))
+                break
+    if found:
+        raise BuildError.of(found)
