@@ -169,6 +169,7 @@ def quantise(
     calibrate: str = "minmax",
     percentile: float = 99.99,
     keep_float: Collection[str] = (),
+    int16: Collection[str] = (),
     bias_correction: bool = True,
     equalise: bool = True,
     max_loss: float | None = None,
@@ -182,7 +183,7 @@ def quantise(
     test        to measure with; None: `data`
     calibrate   "minmax", "percentile" (of the values, `percentile` per cent) or
                 "entropy": what range of a tensor's values its integers cover
-    keep_float  layers that stay float32
+    keep_float  layers that stay float32; int16: layers with int16 activations
     bias_correction, equalise  done where they make the outputs better
     max_loss    as many layers stay float as it takes to lose no more than this share
                 of the samples; without labels, than this error of the outputs
@@ -194,8 +195,8 @@ def quantise(
     given = _samples(graph, data)
     tested = given if test is None else _samples(graph, test)
     choices = Choices(
-        Calibration(calibrate, percentile), keep_float, bias_correction, equalise,
-        max_loss, boundary, rounding or loaded.rounding,
+        Calibration(calibrate, percentile), keep_float, int16, bias_correction,
+        equalise, max_loss, boundary, rounding or loaded.rounding,
     )  # fmt: skip
     made, report = quantised_graph(graph, given, tested, choices)
     whole = replace(loaded, graph=made, quantisation=report, _lowered={})

@@ -1,6 +1,6 @@
 """Mutations of quantising, for mutate.py: its five fields."""
 
-_UNIT = "tests/unit/test_quantise.py"
+_UNIT = "tests/unit/test_quantise.py tests/unit/test_quantise_parts.py"
 _FAILING = "tests/failing/test_failing.py"
 
 QUANTISE = (
@@ -42,7 +42,7 @@ QUANTISE = (
     (
         "a softmax in a concatenation",
         "pybuild/quantisation/rewrite.py",
-        "self.scheme.quants[output] != SHARES",
+        "self.scheme.quant(output, dtype) != shares",
         "False",
         _UNIT,
     ),
@@ -77,7 +77,7 @@ QUANTISE = (
     (
         "layers that become int8 again",
         "pybuild/quantisation/mix.py",
-        "chosen, made = fewer, tried",
+        "chosen, wide, made = fewer, [*wide, *more], tried",
         "pass",
         _UNIT,
     ),
@@ -101,5 +101,12 @@ QUANTISE = (
         "(whole >= classes)",
         "(whole > classes)",
         _FAILING,
+    ),
+    (
+        "int16 that what only moves keeps",
+        "pybuild/quantisation/scheme.py",
+        "wides.add(node.output)",
+        "pass",
+        _UNIT,
     ),
 )

@@ -15,7 +15,7 @@ from pybuild.quantisation.report import Quantisation
 
 # rows of a table of layers, worst first; --json has them all
 SHOWN = 12
-_ALONE = ("quantise_test", "keep_float", "max_loss", "no_equalise",
+_ALONE = ("quantise_test", "keep_float", "int16", "max_loss", "no_equalise",
           "no_bias_correction", "calibrate", "percentile", "boundary")  # fmt: skip
 
 
@@ -43,6 +43,8 @@ def quantise_options(verb: argparse.ArgumentParser) -> None:
     add("--percentile", type=float, metavar="P", help=text)
     text = "a layer, or its output, that stays float32"
     add("--keep-float", action="append", default=[], metavar="LAYER", help=text)
+    text = "a layer, or its output, that reads and makes int16"
+    add("--int16", action="append", default=[], metavar="LAYER", help=text)
     text = "as many layers stay float as it takes to lose no more, like 0.5%%"
     add("--max-loss", type=share, metavar="SHARE", help=text)
     text = "int8: inputs and outputs are integers too; default float"
@@ -71,6 +73,7 @@ def quantised(args: argparse.Namespace, model: pybuild.Model) -> pybuild.Model:
         calibrate=args.calibrate or "minmax",
         percentile=99.99 if args.percentile is None else args.percentile,
         keep_float=args.keep_float,
+        int16=args.int16,
         bias_correction=not args.no_bias_correction,
         equalise=not args.no_equalise,
         max_loss=args.max_loss,

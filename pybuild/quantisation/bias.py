@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node, Quant
+from pybuild.graph import Graph, Node
 from pybuild.ops.act import Float32s
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit
@@ -28,15 +28,15 @@ def corrected(graph: Graph, scheme: Scheme, seen: Mapping[str, Observed]) -> Gra
     for node in graph.nodes:
         if node.op in WEIGHTED and node.output in scheme.integers:
             x = node.inputs[0]
-            shift = _shift(node, graph, seen[x], scheme.quants[x])
+            shift = _shift(node, graph, seen[x], scheme)
             node = _with_bias(edit, node, shift)
         edit.keep(node)
     return edit.done()
 
 
-def _shift(node: Node, graph: Graph, x: Observed, quant: Quant) -> Float32s:
+def _shift(node: Node, graph: Graph, x: Observed, scheme: Scheme) -> Float32s:
     """float32[O], the mean over all positions of one output channel."""
-    error = weight_error(node, graph, quant.scale[0])
+    error = weight_error(node, graph, scheme)
     attrs = {k: v for k, v in node.attrs.items() if k != "clamp"}
     plain = replace(node, inputs=node.inputs[:2], attrs=attrs)
     mean = x.mean.astype(np.float32)

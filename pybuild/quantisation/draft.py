@@ -24,7 +24,7 @@ BOUNDARIES = ("float", "int8")
 class Choices:
     """What the user chose.
 
-    keep_float   layers by name, or by the name of their output
+    keep_float   layers by name, or by the name of their output; int16: others
     max_loss     a share, 0.005 is 0.5 %; None: whatever int8 costs in accuracy
     boundary     "int8": inputs and outputs are integers too
     rounding     litert | tflm | single | onnx, of the build
@@ -32,6 +32,7 @@ class Choices:
 
     calibration: Calibration = field(default_factory=Calibration)
     keep_float: Collection[str] = ()
+    int16: Collection[str] = ()
     bias_correction: bool = True
     equalise: bool = True
     max_loss: float | None = None
@@ -52,7 +53,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Made:
-    """A quantised graph; ints: float tensor -> the int8 one that stands for it."""
+    """A quantised graph; ints: float tensor -> the one that stands for it."""
 
     graph: Graph
     ints: Mapping[str, str]
@@ -74,14 +75,24 @@ class Draft:
     choices: Choices
     corrects: bool = False
 
-    def made(self, want: Wanted, kept: Mapping[str, str]) -> Made:
-        """Measured; what an operator refuses in int8 stays float like `kept`.
+    @property
+    def wide(self) -> set[str]:
+        """Outputs of the layers that the user wants with int16 activations."""
+        names = set(self.choices.int16)
+        return {n.output for n in self.graph.nodes if names & {n.name, *n.outputs}}
+
+    def made(
+        self, want: Wanted, kept: Mapping[str, str], wide: Collection[str] = ()
+    ) -> Made:
+        """Measured; what an operator refuses as integers stays float like `kept`.
+
+        wide    outputs of nodes with int16 activations, besides those chosen
 
         Errors  BuildError where even that does not help
         """
         floats = dict(kept)
         while True:
-            chosen = scheme(self.graph, self.ranges, floats)
+            chosen = scheme(self.graph, self.ranges, floats, {*wide, *self.wide})
             source = self.graph
             if self.corrects:
                 source = corrected(source, chosen, self.seen)

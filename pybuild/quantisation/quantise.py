@@ -65,13 +65,21 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
     """Outputs of the layers that are named to stay float; names of none."""
     kept: dict[str, str] = {}
     problems = []
-    for name in choices.keep_float:
-        named = [n.output for n in graph.nodes if name in (n.name, *n.outputs)]
-        kept |= dict.fromkeys(named, CHOSEN)
-        if not named:
-            layers = [n.name for n in graph.nodes if n.op in WEIGHTED]
-            hint = f"layers with weights are {', '.join(layers)}"
-            problems.append(Problem("--keep-float", f"there is no '{name}'", hint))
+    for option, names in (
+        ("--keep-float", choices.keep_float),
+        ("--int16", choices.int16),
+    ):
+        for name in names:
+            named = [n.output for n in graph.nodes if name in (n.name, *n.outputs)]
+            if option == "--keep-float":
+                kept |= dict.fromkeys(named, CHOSEN)
+            if not named:
+                layers = [n.name for n in graph.nodes if n.op in WEIGHTED]
+                hint = f"layers with weights are {', '.join(layers)}"
+                problems.append(Problem(option, f"there is no '{name}'", hint))
+    for name in sorted({*choices.keep_float} & {*choices.int16}):
+        what = f"'{name}' cannot be float and int16"
+        problems.append(Problem("--int16", what, "name it once"))
     return kept, problems
 
 
@@ -110,7 +118,7 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
         LayerNoise(
             node.name,
             node.op,
-            "int8" if node.output in made.scheme.integers else "float32",
+            made.scheme.kind(node).value,
             powers[node.output].decibels,
         )
         for node in graph.nodes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class LayerNoise:
     """A layer in the quantised model.
 
-    kind   int8 | float32
+    kind   int8 | int16 | float32
     snr    signal-to-noise ratio of its output in dB, of all that was lost up to it;
            None: nothing was
     """

@@ -1,6 +1,6 @@
-"""A float graph and a scheme as one graph of int8 and float operators.
+"""A float graph and a scheme as one graph of int8, int16 and float operators.
 
-The int8 ones are those of quantised files, so boards need nothing new.
+The integer ones are those of quantised files, so boards need nothing new.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from pybuild.quantisation.scheme import SHARES, Scheme
 # axis of the output channels of the weights
 CHANNEL_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "dense": 0}
 _MOST_BIAS = 1 << 30
+_CURVES = ("softmax", "logistic", "tanh")
+_SUFFIX = {DType.FLOAT32: "float", DType.INT8: "int8", DType.INT16: "int16"}
 
 
 def quantised_weights(
-    node: Node, graph: Graph, x_scale: float
+    node: Node, graph: Graph, scheme: Scheme
 ) -> tuple[npt.NDArray[np.int8], Quant]:
     """int8 around zero, one scale for each output channel.
 
     A channel of small weights under a large bias has a greater scale: its bias must
-    fit int32.
+    fit int32, but for int16 activations.
     """
     w, axis = graph.constants[node.inputs[1]], CHANNEL_AXIS[node.op]
     scale = np.maximum(magnitudes(w, axis) / 127, 1e-30)
-    if len(node.inputs) > 2 and node.inputs[2]:
+    narrow = scheme.kind(node) is DType.INT8
+    if len(node.inputs) > 2 and node.inputs[2] and narrow:
+        x_scale = scheme.quants[node.inputs[0]].scale[0]
         bias = np.abs(graph.constants[node.inputs[2]].astype(np.float64))
         scale = np.maximum(scale, bias / (x_scale * _MOST_BIAS))
     scale = scale.astype(np.float32).astype(np.float64)
@@ -44,140 +48,132 @@ def quantised_weights(
     return np.clip(whole, -127, 127).astype(np.int8), quant
 
 
-def weight_error(node: Node, graph: Graph, x_scale: float) -> Array:
+def weight_error(node: Node, graph: Graph, scheme: Scheme) -> Array:
     """What rounding takes from the weights: float32, as they are arranged."""
-    whole, quant = quantised_weights(node, graph, x_scale)
+    whole, quant = quantised_weights(node, graph, scheme)
     w = graph.constants[node.inputs[1]].astype(np.float32)
     return np.asarray(w - dequantized(whole, quant), np.float32)
 
 
 class _Rewrite:
-    """ints, floats  what a tensor of the float graph is called in each form"""
+    """forms   by type, what a tensor of the float graph is called in it
+    origin  the type that a tensor is made in
+    whole   inputs and outputs that are int8
+    """
 
     def __init__(self, graph: Graph, scheme: Scheme, boundary: str) -> None:
         self.graph, self.scheme, self.edit = graph, scheme, Edit(graph)
-        self.ints: dict[str, str] = {}
-        self.floats: dict[str, str] = {}
-        taken = boundary == "int8"
-        self.int_names = {
-            name for name in (*graph.inputs, *graph.outputs)
-            if taken and name in scheme.quants
-        }  # fmt: skip
+        self.forms: dict[DType, dict[str, str]] = {kind: {} for kind in _SUFFIX}
+        self.origin: dict[str, DType] = {}
+        ends = (*graph.inputs, *graph.outputs) if boundary == "int8" else ()
+        self.whole = {name for name in ends if name in scheme.quants}
         for name in graph.inputs:
-            if name in self.int_names:
-                self._typed(name, name)
-                self.ints[name] = name
+            self._make(name, DType.INT8 if name in self.whole else DType.FLOAT32)
+
+    def _make(self, name: str, dtype: DType) -> str:
+        """What a tensor that is made now in this type is called."""
+        self.origin[name] = dtype
+        return self._named(name, dtype)
+
+    def _named(self, name: str, dtype: DType) -> str:
+        """Its own name, unless that is another form's: of a boundary, the user's."""
+        plain = self.origin[name]
+        if name in (*self.graph.inputs, *self.graph.outputs):
+            plain = DType.INT8 if name in self.whole else DType.FLOAT32
+        made = name
+        if dtype is not plain:
+            made = self.edit.fresh(f"{name}.{_SUFFIX[dtype]}")
+        if dtype is DType.FLOAT32:
+            self.edit.tensors[made] = replace(self.graph.tensor(name), name=made)
+        else:
+            self._typed(made, name, dtype, self.scheme.quant(name, dtype))
+        self.forms[dtype][name] = made
+        return made
+
+    def _typed(self, made: str, name: str, dtype: DType, quant: Quant) -> None:
+        tensor = self.graph.tensor(name)
+        self.edit.tensors[made] = replace(tensor, name=made, dtype=dtype, quant=quant)
+
+    def form(self, name: str, dtype: DType) -> str:
+        """A tensor in a type, converted here if it has not been."""
+        if name in self.graph.constants and dtype is DType.FLOAT32:
+            return name
+        if name not in self.forms[dtype]:
+            if name in self.graph.constants:
+                self.forms[dtype][name] = self._constant(name, dtype)
             else:
-                self.floats[name] = name
+                source = self.forms[self.origin[name]][name]
+                made = self._named(name, dtype)
+                op = "dequantize" if dtype is DType.FLOAT32 else "quantize"
+                self.edit.nodes.append(Node(op, made, (source,), (made,)))
+        return self.forms[dtype][name]
 
-    def _typed(self, name: str, of: str, quant: Quant | None = None) -> None:
-        """`name` holds the int8 form of the float tensor `of`."""
-        tensor = self.graph.tensor(of)
-        quant = quant or self.scheme.quants[of]
-        made = replace(tensor, name=name, dtype=DType.INT8, quant=quant)
-        self.edit.tensors[name] = made
-
-    def int_name(self, name: str) -> str:
-        """Of a tensor that is made now: its own, unless users know that as float."""
-        boundary = {*self.graph.inputs, *self.graph.outputs}
-        if name in self.int_names or name not in boundary:
-            return name
-        return self.edit.fresh(f"{name}.int8")
-
-    def float_name(self, name: str) -> str:
-        return self.edit.fresh(f"{name}.float") if name in self.int_names else name
-
-    def as_int(self, name: str) -> str:
-        """The int8 form of any tensor, quantised here if it is only known as float."""
-        if name not in self.ints and name in self.graph.constants:
-            self.ints[name] = self._constant(name)
-        if name not in self.ints:
-            source, made = self.floats[name], self.int_name(name)
-            made = made if made != source else self.edit.fresh(f"{name}.int8")
-            self._typed(made, name)
-            self.edit.nodes.append(Node("quantize", made, (source,), (made,)))
-            self.ints[name] = made
-        return self.ints[name]
-
-    def _constant(self, name: str) -> str:
-        quant, value = self.scheme.quants[name], self.graph.constants[name]
+    def _constant(self, name: str, dtype: DType) -> str:
+        quant, value = self.scheme.quant(name, dtype), self.graph.constants[name]
         steps = np.rint(value.astype(np.float64) / quant.scale[0]) + quant.zero_point[0]
-        whole = np.clip(steps, -128, 127).astype(np.int8)
-        return self.edit.constant(f"{name}.int8", whole, quant)
-
-    def as_float(self, name: str) -> str:
-        if name in self.graph.constants:
-            return name
-        if name not in self.floats:
-            made = name
-            if self.ints[name] == name:
-                made = self.edit.fresh(f"{name}.float")
-            tensor = self.graph.tensor(name)
-            self.edit.tensors[made] = replace(tensor, name=made)
-            node = Node("dequantize", made, (self.ints[name],), (made,))
-            self.edit.nodes.append(node)
-            self.floats[name] = made
-        return self.floats[name]
+        whole = np.clip(steps, dtype.low, dtype.high).astype(dtype.numpy)
+        return self.edit.constant(f"{name}.{dtype.value}", whole, quant)
 
     def keep(self, node: Node) -> None:
-        inputs = tuple(self.as_float(n) if n else n for n in node.inputs)
-        outputs = tuple(self.float_name(n) for n in node.outputs)
-        for old, new in zip(node.outputs, outputs, strict=True):
-            self.edit.tensors[new] = replace(self.graph.tensor(old), name=new)
-            self.floats[old] = new
+        """As it is; what is no float of a graph that has integers, too."""
+        inputs = tuple(self.form(n, DType.FLOAT32) if n else n for n in node.inputs)
+        outputs = tuple(self._make(name, DType.FLOAT32) for name in node.outputs)
         self.edit.nodes.append(replace(node, inputs=inputs, outputs=outputs))
 
     def convert(self, node: Node) -> None:
+        dtype, output = self.scheme.kind(node), node.output
         if node.op in WEIGHTED:
-            inputs = self._weights(node)
+            inputs = self._weights(node, dtype)
         else:
-            inputs = [self._fitting(node, name) for name in node.inputs]
-        output = node.output
-        made = self.int_name(output)
-        self.ints[output] = made
-        self._typed(made, output)
-        if node.op == "softmax" and self.scheme.quants[output] != SHARES:
-            # LiteRT's softmax gives nothing else
+            inputs = [self._fitting(node, name, dtype) for name in node.inputs]
+        made = self._make(output, dtype)
+        shares = SHARES[dtype]
+        fixed = ("softmax",) if dtype is DType.INT8 else _CURVES
+        if node.op in fixed and self.scheme.quant(output, dtype) != shares:
+            # LiteRT's gives nothing else
             first = self.edit.fresh(f"{made}.shares")
-            self._typed(first, output, SHARES)
+            self._typed(first, output, dtype, shares)
             node = replace(node, inputs=tuple(inputs), outputs=(first,))
             self.edit.nodes.append(node)
             node, inputs = Node("quantize", made, (), ()), [first]
         node = replace(node, inputs=tuple(inputs), outputs=(made,))
         self.edit.nodes.append(node)
 
-    def _fitting(self, node: Node, name: str) -> str:
+    def _fitting(self, node: Node, name: str, dtype: DType) -> str:
         """An operand; of what moves values, in the quantisation of its output."""
-        made = self.as_int(name)
-        wanted = self.scheme.quants[node.output]
+        made = self.form(name, dtype)
+        wanted = self.scheme.quant(node.output, dtype)
         if node.op in MOVEMENT and self.edit.tensors[made].quant != wanted:
             again = self.edit.fresh(f"{made}.requantised")
-            self._typed(again, name, wanted)
+            self._typed(again, name, dtype, wanted)
             self.edit.nodes.append(Node("quantize", again, (made,), (again,)))
             return again
         return made
 
-    def _weights(self, node: Node) -> list[str]:
-        x = self.as_int(node.inputs[0])
+    def _weights(self, node: Node, dtype: DType) -> list[str]:
+        """x, weights, bias: int32, or int64 for int16, whose steps are finer."""
+        x = self.form(node.inputs[0], dtype)
         scale = self.edit.tensors[x].scale
-        whole, quant = quantised_weights(node, self.graph, scale)
+        whole, quant = quantised_weights(node, self.graph, self.scheme)
         inputs = [x, self.edit.constant(f"{node.inputs[1]}.int8", whole, quant)]
         if len(node.inputs) > 2 and node.inputs[2]:
+            kind = DType.INT32 if dtype is DType.INT8 else DType.INT64
             scales = np.asarray(quant.scale) * scale
             real = self.graph.constants[node.inputs[2]].astype(np.float64)
-            steps = np.rint(real / scales).astype(np.int32)
+            steps = np.rint(real / scales).astype(kind.numpy)
             of = Quant(tuple(map(float, scales)), (0,) * len(scales), 0)
-            inputs.append(self.edit.constant(f"{node.inputs[2]}.int32", steps, of))
+            name = f"{node.inputs[2]}.{kind.value}"
+            inputs.append(self.edit.constant(name, steps, of))
         return inputs
 
 
 def rewritten(
     graph: Graph, scheme: Scheme, boundary: str
 ) -> tuple[Graph, Mapping[str, str]]:
-    """The quantised graph, and by float tensor the int8 one that stands for it.
+    """The quantised graph, and by float tensor the one that stands for it.
 
     boundary  "float": inputs and outputs are as they were; "int8": of int8 where
-              they are read or made as such
+              they are read or made as integers
     """
     work = _Rewrite(graph, scheme, boundary)
     for node in graph.nodes:
@@ -186,8 +182,7 @@ def rewritten(
         else:
             work.keep(node)
     for name in graph.outputs:
-        if name in work.int_names:
-            work.as_int(name)
-        elif name not in graph.constants:
-            work.as_float(name)
-    return work.edit.done(), dict(work.ints)
+        if name not in graph.constants:
+            work.form(name, DType.INT8 if name in work.whole else DType.FLOAT32)
+    stands = {name: work.forms[kind][name] for name, kind in work.origin.items()}
+    return work.edit.done(), stands

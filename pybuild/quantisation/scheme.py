@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,11 @@ _FIXED = {
     "logistic": (0.0, 255 / 256),
     "tanh": (-1.0, 127 / 128),
 }
-SHARES = Quant((1 / 256,), (-128,))
+# which softmax has whatever it reads, as LiteRT's; in int16 logistic and tanh too
+SHARES = {
+    DType.INT8: Quant((1 / 256,), (-128,)),
+    DType.INT16: Quant((1 / 32768,), (0,)),
+}
 CHOSEN = "named to stay float"
 # output -> why its node stays float
 Reasons = dict[str, str]
@@ -26,26 +30,54 @@ Reasons = dict[str, str]
 
 @dataclass(frozen=True)
 class Scheme:
-    """integers  outputs of the nodes that become int8
-    quants    of each tensor that such a node reads or makes
+    """integers  outputs of the nodes that become integers
+    quants    int8 of each tensor that such a node reads or makes; wide: int16
     floats    outputs of the nodes that stay float, and why
+    wides     of `integers`, those with int16 activations
     """
 
     integers: frozenset[str]
     quants: Mapping[str, Quant]
-    floats: Mapping[str, str] = field(default_factory=dict)
+    wide: Mapping[str, Quant]
+    floats: Mapping[str, str]
+    wides: frozenset[str]
+
+    def quant(self, name: str, dtype: DType) -> Quant:
+        return (self.wide if dtype is DType.INT16 else self.quants)[name]
+
+    def kind(self, node: Node) -> DType:
+        """The type of what a node makes; FLOAT32: it is no integer one."""
+        if node.output not in self.integers:
+            return DType.FLOAT32
+        return DType.INT16 if node.output in self.wides else DType.INT8
 
 
 def scheme(
-    graph: Graph, ranges: Mapping[str, Range], kept: Mapping[str, str]
+    graph: Graph,
+    ranges: Mapping[str, Range],
+    kept: Mapping[str, str],
+    wide: Collection[str] = (),
 ) -> Scheme:
-    """kept  outputs of nodes that must stay float, and why"""
+    """kept  outputs of nodes that must stay float, and why
+    wide  outputs of nodes with int16 activations
+    """
     floats = {**refused(graph), **kept}
     floats |= _alone(graph, floats)
     integers = frozenset(
         node.output for node in graph.nodes if node.output not in floats
     )
-    return Scheme(integers, _quants(graph, integers, ranges), floats)
+    covered = _ranges(graph, integers, ranges)
+    wides = set(integers & set(wide))
+    for node in graph.nodes:  # what moves int16 values, moves int16
+        if node.output in integers and node.op in MOVEMENT and wides & set(node.inputs):
+            wides.add(node.output)
+    return Scheme(
+        integers,
+        {name: activation(*each) for name, each in covered.items()},
+        {name: wide_activation(*each) for name, each in covered.items()},
+        floats,
+        frozenset(wides),
+    )
 
 
 def refused(graph: Graph) -> Reasons:
@@ -105,9 +137,10 @@ class _Groups:
         self._parent[self.root(a)] = self.root(b)
 
 
-def _quants(
+def _ranges(
     graph: Graph, integers: frozenset[str], ranges: Mapping[str, Range]
-) -> dict[str, Quant]:
+) -> dict[str, Range]:
+    """Of each tensor that an integer node reads or makes."""
     groups, covered = _Groups(), dict(ranges)
     touched: dict[str, None] = {}
     for node in graph.nodes:
@@ -132,7 +165,7 @@ def _quants(
         root, (low, high) = groups.root(name), covered[name]
         before = whole.get(root, (0.0, 0.0))
         whole[root] = min(low, before[0]), max(high, before[1])
-    return {name: activation(*whole[groups.root(name)]) for name in touched}
+    return {name: whole[groups.root(name)] for name in touched}
 
 
 def _of_constant(graph: Graph, name: str) -> Range:
@@ -154,3 +187,10 @@ def activation(low: float, high: float) -> Quant:
         return Quant((1.0,), (-128,))
     scale = float(np.float32((high - low) / 255))
     return Quant((scale,), (int(np.clip(round(-128 - low / scale), -128, 127)),))
+
+
+def wide_activation(low: float, high: float) -> Quant:
+    """int16 around zero, without a zero point, as its kernels want it."""
+    top = max(-low, high)
+    scale = float(np.float32(top / 32767)) if top > 1e-30 else 1.0
+    return Quant((scale,), (0,))

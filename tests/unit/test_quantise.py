@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import pybuild
 from pybuild.cli import main
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.ops.quant import quantized
 from pybuild.quantisation import mix
-from pybuild.quantisation.equalise import equalised, pairs
-from pybuild.quantisation.execute import execution
-from pybuild.quantisation.ranges import BINS, Calibration, observe, ranges
-from pybuild.quantisation.samples import Samples, read_samples
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import to_tflite
+from tests.quantise_graphs import mixed, normal, report_of, samples_of, small
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
 FLOAT = DIGITS / "digits_f32.onnx"
@@ -34,40 +29,6 @@ def held_out() -> dict[str, Array]:
     test = np.load(DIGITS / "digits_test.npz")
     images = test["images"].astype(np.float32)[:, None, None] / 16
     return {"image": images, "labels": test["labels"]}
-
-
-def normal(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def small(scales: np.ndarray | None = None) -> Graph:
-    """conv - max pool - reshape - dense; `scales`: of the channels between."""
-    scale = np.ones(6, np.float32) if scales is None else scales.astype(np.float32)
-    make = pybuild.GraphBuilder("small")
-    x = make.input("x", (1, 8, 8, 2))
-    w = make.constant("w", normal((6, 3, 3, 2)) * scale[:, None, None, None])
-    b = make.constant("b", normal((6,), 1) * scale)
-    pads = {"pads": (0, 0, 0, 0)}
-    one = {"strides": (1, 1), "dilations": (1, 1), "clamp": (0.0, None), **pads}
-    conv = make.op("conv2d", x, w, b, name="conv", **one)
-    two = {"kernel": (2, 2), "strides": (2, 2), **pads}
-    pool = make.op("max_pool2d", conv, name="pool", **two)
-    flat = make.op("reshape", pool, name="flat", shape=(1, 54))
-    v = normal((5, 54), 2) / np.tile(scale, 9)
-    dense = make.op("dense", flat, make.constant("v", v), name="dense")
-    make.output(dense, "y")
-    return make.build()
-
-
-def samples_of(graph: Graph, count: int = 40) -> Samples:
-    data = {
-        name: normal((count, *graph.tensor(name).shape), 7) for name in graph.inputs
-    }
-    return read_samples(graph, data, "data")
-
-
-def report_of(graph: Graph, count: int = 40, **choices: Any) -> Any:
-    return pybuild.quantise(graph, samples_of(graph, count).inputs, **choices).report
 
 
 # ---- the whole -----------------------------------------------------------------
@@ -122,34 +83,6 @@ def test_named_layers_stay_float() -> None:
     assert [types[name] for name in LAYERS] == ["int8", "int8", "float32", "float32"]
 
 
-def mixed() -> Graph:
-    """Every operator that has an int8 form, and one that has none."""
-    make = pybuild.GraphBuilder("mixed")
-    x = make.input("x", (1, 6, 6, 4))
-    w = make.constant("w", normal((3, 3, 4)))
-    one = make.op("depthwise_conv2d", x, w, name="one", pads=(1, 1, 1, 1))
-    two = make.op("pad", x, name="two", pads=((0, 0), (1, 1), (1, 1), (0, 0)))
-    two = make.op("slice", two, begin=(0, 1, 1, 0), end=(1, 7, 7, 4), strides=(1,) * 4)
-    both = make.op("concat", one, make.op("tanh", two), name="both", axis=3)
-    both = make.op("mul", both, make.constant("m", normal((8,), 3)), name="scaled")
-    both = make.op("leaky_relu", both, alpha=0.1)
-    cut = make.op(
-        "clip", make.op("transpose", both, perm=(0, 2, 1, 3)), clamp=(-1.0, 2.0)
-    )
-    mean = make.op("avg_pool2d", cut, kernel=(2, 2), strides=(2, 2))
-    mean = make.op("mean", mean, axes=(1, 2), keepdims=False)
-    scores = make.op(
-        "dense", mean, make.constant("v", normal((5, 8), 4)), name="scores"
-    )
-    shares = make.op("softmax", scores, axis=1, beta=1.0)
-    gates = make.op("logistic", scores)
-    joined = make.op("concat", shares, gates, make.op("sub", shares, gates), axis=1)
-    other = make.op("map", joined, name="other", fn="exp")
-    make.output(make.op("add", other, joined, name="last"), "y")
-    make.output(shares, "shares")
-    return make.build()
-
-
 @pytest.mark.parametrize("rounding", ["litert", "onnx"])
 def test_every_operator(rounding: str) -> None:
     """The printed kernels give the bits that were measured, at little noise."""
@@ -192,6 +125,38 @@ def test_state_is_given_by_samples_first() -> None:
         assert np.abs(net.get_output("new") - before).max() < 0.05
     with pytest.raises(pybuild.BuildError, match="keeps tensors from run to run"):
         pybuild.quantise(model, {"x": data["x"]})
+
+
+def test_named_layers_in_int16() -> None:
+    """Left is the noise of int8 weights; what only moves values keeps int16."""
+    graph = small()
+    data = samples_of(graph).inputs
+    plain = pybuild.quantise(graph, data).report
+    made = pybuild.quantise(graph, data, int16=["conv", "y"])
+    kinds = {node.op: made.model.graph.tensor(node.output).dtype.value
+             for node in made.model.graph.nodes}  # fmt: skip
+    assert kinds == dict(
+        quantize="int16", conv2d="int16", max_pool2d="int16", reshape="int16",
+        dense="int16", dequantize="float32",
+    )  # fmt: skip
+    assert {row.kind for row in made.report.layers} == {"int16"}
+    assert made.report.error < 0.7 * plain.error and made.report.floats == ()
+    for choice in (["conv"], ["y"]):
+        one = pybuild.quantise(graph, data, int16=choice).report
+        assert made.report.error < one.error < 1.02 * plain.error
+    model = pybuild.quantise(mixed(), samples_of(mixed()).inputs, int16=[
+        "tanh", "scaled", "softmax", "logistic", "scores", "leaky_relu", "clip"
+    ]).model  # fmt: skip
+    library = model.build()
+    net = library.host()
+    for x in samples_of(mixed()).inputs["x"][:3]:
+        want = interpret(library.plan.graph, {"x": x})
+        net.run(x=x)
+        assert np.abs(net.get_output(0) - want["y"]).max() <= 1e-6
+    types = [
+        library.plan.graph.tensor(n.output).dtype for n in library.plan.graph.nodes
+    ]
+    assert types.count(DType.INT16) >= 7 and DType.INT8 in types
 
 
 def test_a_float_tflite_file_becomes_an_int8_one(tmp_path: Path) -> None:
@@ -242,107 +207,6 @@ def test_weights_that_can_be_replaced_stay_float() -> None:
     assert stayed.why == "its weights 'pointwise_w.moved' are not constant"
 
 
-# ---- its parts -----------------------------------------------------------------
-
-
-def test_equalisation_computes_the_same() -> None:
-    graph = small(np.logspace(-1.5, 1.5, 6))
-    data = samples_of(graph)
-    found = pairs(graph)
-    assert [(p.maker.name, p.reader.name) for p in found] == [("conv", "dense")]
-    seen = observe(execution(graph, data), data, ["conv"])
-    other = equalised(graph, seen)
-    for x in data.inputs["x"][:3]:
-        before, after = (interpret(g, {"x": x})["y"] for g in (graph, other))
-        assert np.abs(before - after).max() < 1e-5 * np.abs(before).max()
-    changed = observe(execution(other, data), data, ["conv"])["conv"].channels
-    spread = seen["conv"].channels.max() / seen["conv"].channels.min()
-    assert spread > 500 and changed.max() / changed.min() < 3
-    plain, better = (report_of(graph, equalise=e) for e in (False, True))
-    assert (plain.equalised, better.equalised) == (0, 1)
-    assert better.error < plain.error / 4
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"clamp": (0.0, 6.0)},  # a factor would move its upper end
-        {"output": True},  # a user sees it
-        {"twice": True},  # another reads it
-    ],
-)
-def test_what_cannot_be_equalised(change: Mapping[str, Any]) -> None:
-    make = pybuild.GraphBuilder("fixed")
-    x = make.input("x", (1, 8))
-    clamp = change.get("clamp", (0.0, None))
-    w, v = (make.constant(n, normal((8, 8), i)) for i, n in enumerate("wv"))
-    first = make.op("dense", x, w, name="first", clamp=clamp)
-    last = make.op("dense", first, v, name="last")
-    if "twice" in change:
-        last = make.op("add", last, first)
-    if "output" in change:
-        make.output(first, "first_out")
-    make.output(last, "y")
-    assert len(pairs(make.build())) == 0
-
-
-def test_biases_take_the_mean_error_back() -> None:
-    """Inputs that are all positive: the error of a weight is one of the mean."""
-    graph = small()
-    data = {"x": np.abs(samples_of(graph).inputs["x"])}
-    errors = []
-    for correct in (False, True):
-        made = pybuild.quantise(
-            graph, data, bias_correction=correct, equalise=False, boundary="int8"
-        )
-        assert made.report.bias_corrected == correct
-        errors.append(made.report.error)
-    assert errors[1] < 0.9 * errors[0]
-
-
-def observed(values: np.ndarray, method: str, percentile: float) -> tuple[float, float]:
-    make = pybuild.GraphBuilder("line")
-    make.output(make.op("copy", make.input("x", (1, values.size))), "y")
-    graph = make.build()
-    data = read_samples(graph, {"x": values.reshape(1, 1, -1)}, "data")
-    run = execution(graph, data)
-    seen = observe(run, data, ["x"])
-    return ranges(run, data, seen, Calibration(method, percentile))["x"]
-
-
-def test_ranges() -> None:
-    values = np.arange(-1000, 9001, dtype=np.float32)
-    assert observed(values, "minmax", 50) == (-1000, 9000)
-    low, high = observed(values, "percentile", 90)
-    assert low == -1000 and abs(high - 8000) < 2 * 9000 / BINS
-    assert observed(values[1001:], "minmax", 50) == (0, 9000)  # zero is in all
-    outlier = np.append(normal((40000,)), np.float32(80))
-    low, high = observed(outlier, "entropy", 50)
-    assert 3 < high < 12 and low == outlier.min()
-    even = np.linspace(0, 1, 40000, dtype=np.float32)
-    assert observed(even, "entropy", 50) == (0, 1)
-    assert observed(np.zeros(9, np.float32), "entropy", 50) == (0, 0)
-
-
-def test_samples_together_or_alone() -> None:
-    """What goes over the batch is of each sample, whatever is computed at once."""
-    for op, attrs in (
-        ("mean", {"axes": (0,), "keepdims": True}),
-        ("softmax", {"axis": 0, "beta": 1.0}),
-    ):
-        make = pybuild.GraphBuilder("batch")
-        x = make.input("x", (1, 5))
-        make.output(make.op("add", make.op(op, x, **attrs), x), "y")
-        graph = make.build()
-        data = samples_of(graph, 7)
-        run = execution(graph, data)
-        assert not run.together
-        made = np.concatenate([values["y"] for values in run.over(data)])
-        x = data.inputs["x"]
-        assert np.array_equal(made, x + (x if op == "mean" else 1))
-    assert execution(small(), samples_of(small(), 7)).together
-
-
 # ---- the cheapest mix ----------------------------------------------------------
 
 
@@ -370,9 +234,9 @@ def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
     graph = bad_layer()
     whole = report_of(graph)
     assert whole.loss == whole.error > 0.5
-    mixed = report_of(graph, max_loss=0.02)
-    assert mixed.loss <= 0.02
-    assert [(f.name, f.why) for f in mixed.floats] == [
+    least = report_of(graph, max_loss=0.02)
+    assert least.loss <= 0.02
+    assert [(f.name, f.why) for f in least.floats] == [
         ("huge", "in int8 it costs more accuracy than --max-loss")
     ]
     assert report_of(graph, max_loss=0.0).loss == 0.0
@@ -383,6 +247,15 @@ def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
         again = report_of(graph, max_loss=0.02)
     assert [f.name for f in again.floats] == ["huge"]
     assert report_of(small(), max_loss=0.05).floats == ()
+
+
+def test_the_cheapest_mix_has_int16_where_that_is_enough() -> None:
+    """Channels far apart: int8 loses the small ones, int16 keeps them."""
+    graph = small(np.logspace(-0.75, 0.75, 6))
+    assert report_of(graph, equalise=False).loss > 0.06
+    least = report_of(graph, equalise=False, max_loss=0.045)
+    assert least.loss <= 0.045 and least.floats == ()
+    assert {row.kind for row in least.layers} == {"int16"}
 
 
 # ---- the command ---------------------------------------------------------------
