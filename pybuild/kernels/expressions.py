@@ -11,9 +11,12 @@ from pybuild.dtype import DType
 from pybuild.kernels import curves, floats
 from pybuild.kernels.elements import wrapping
 from pybuild.kernels.operands import short
+from pybuild.kernels.requant import AWAY, DOUBLE
 from pybuild.loop import (
     BOOL,
+    INT32,
     INT64,
+    UINT32,
     UINT64,
     Binary,
     Cast,
@@ -249,6 +252,17 @@ def _shift(left: bool) -> Callable[[Expr, Expr], Expr]:
     return made
 
 
+def _requantize(a: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """By two roundings, `shift` in bits to the left, -30 to 30."""
+    zero = const(0)
+    left, right = (
+        select(zero < shift, shift, zero),
+        select(shift < zero, zero - shift, zero),
+    )
+    lifted = cast(cast(a, UINT32) << cast(left, UINT32), INT32)
+    return DOUBLE(lifted, multiplier, right)
+
+
 def _not(a: Expr) -> Expr:
     return select(a, const(0, BOOL), const(1, BOOL))
 
@@ -295,6 +309,8 @@ EXPRESSIONS: dict[str, Callable[..., Expr]] = {
     "or": lambda a, b: select(a, const(1, BOOL), b),
     "power": _power,
     "remainder": _remainder,
+    "requantize": _requantize,
+    "requantize_once": lambda a, b, c: AWAY(a, b, const(31) - c),
     "shift_left": _shift(True),
     "shift_right": _shift(False),
     "sign": _sign,

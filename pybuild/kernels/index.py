@@ -1,4 +1,4 @@
-"""gather, scatter, top_k: loops over indices, each held within its tensor."""
+"""gather, lookup, scatter, top_k: loops over indices, each held within its tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.elements import computed, memory, read, write
 from pybuild.kernels.expressions import apply
-from pybuild.kernels.operands import offer, short, whole_operands
+from pybuild.kernels.operands import (
+    elementwise_operands,
+    offer,
+    short,
+    whole_operands,
+)
 from pybuild.kernels.shape import element
 from pybuild.loop import (
     BOOL,
@@ -63,6 +68,21 @@ def gather(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             with k.loop("c", width) as c:
                 k.store(made, j * width + c, load(rows, place * width + c))
     return [offer(k, operands, cost=_COST * y.size)]
+
+
+def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for lookup."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    operands, elem = elementwise_operands(node, graph), element(y)
+    k = Builder(f"lookup_{short(x.dtype)}_{short(elem)}")
+    to = k.row("y", 0, elem, writable=True)
+    source = k.row("x", operands.numbers[0], x.dtype)
+    table = k.row("table", operands.numbers[1], elem)
+    count = y.size // (operands.images * operands.bands)
+    with k.loop("i", k.arg("count", count)) as i:
+        k.store(to, i, load(table, i32(load(source, i)) - x.dtype.low))
+    over = (0,) if elem.bytes == 1 and node.inputs[0] not in graph.constants else ()
+    return [offer(k, operands, in_place=over, cost=5 * y.size)]
 
 
 def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:

@@ -47,6 +47,7 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "gather": index.gather,
     "leaky_relu": act.unary,
     "logistic": act.unary,
+    "lookup": index.lookup,
     "map": map.element_map,
     "matmul": contract.matmul,
     "max_pool2d": pool.pool,

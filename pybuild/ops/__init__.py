@@ -57,6 +57,7 @@ OPERATORS: dict[str, Operator] = {
     "arg_reduce": Operator(accumulate.infer_arg, accumulate.arg_reduce, nothing),
     "cumulate": Operator(accumulate.infer_cumulate, accumulate.cumulate, nothing),
     "gather": Operator(index.infer_gather, index.gather, nothing),
+    "lookup": Operator(index.infer_lookup, index.lookup, nothing),
     "scatter": Operator(index.infer_scatter, index.scatter, nothing),
     "top_k": Operator(index.infer_top_k, index.top_k, nothing),
     "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),

@@ -1,4 +1,4 @@
-"""Elements by computed numbers: gather, scatter, top_k.
+"""Elements by computed numbers: gather, lookup, scatter, top_k.
 
 Negative indices count from the end; what is outside is held within, so that no
 kernel leaves its tensor.
@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.operator import Types, Values, invalid, operand, value
+from pybuild.ops.operator import BYTES, Types, Values, invalid, operand, value
 
 INDICES = (DType.INT32, DType.INT64)
 # of scatter -> the function of map that joins old and new; "none": the new
@@ -51,6 +51,21 @@ def gather(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, axis = value(values, 0), int(node.attrs["axis"])
     held = _held(value(values, 1), x.shape[axis])
     return (np.ascontiguousarray(np.take(x, held, axis)),)
+
+
+def infer_lookup(node: Node, graph: Graph) -> Types:
+    """Shapes  x int8[..] or uint8[..]  table[256]  y[..], of the table's type"""
+    x, table = operand(node, graph, 0), operand(node, graph, 1)
+    if x.dtype not in BYTES or table.shape != (256,):
+        what = f"{x.dtype.value} in a table of shape {list(table.shape)}"
+        raise invalid(node, graph, what)
+    return ((x.shape, table.dtype),)
+
+
+def lookup(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """The entry of each byte, the least byte's first."""
+    x, table = value(values, 0), value(values, 1)
+    return (table[x.astype(np.int64) - operand(node, graph, 0).dtype.low],)
 
 
 def infer_scatter(node: Node, graph: Graph) -> Types:

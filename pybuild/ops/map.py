@@ -15,6 +15,7 @@ import numpy as np
 from pybuild.dtype import HALVES, Array, DType, widened
 from pybuild.graph import Graph, Node
 from pybuild.ops.operator import Types, Values, invalid, operand, value
+from pybuild.ops.quant import requantize
 
 Numpy = Callable[..., Any]
 INTEGERS = tuple(
@@ -91,6 +92,19 @@ def _shifted(a: Any, b: Any, left: bool) -> Any:
     return np.where(outside, 0, np.left_shift(a, count)).astype(a.dtype)
 
 
+def _requantized(x: Any, multiplier: Any, shift: Any) -> Any:
+    """x * multiplier * 2^(shift - 31) by two roundings; shifts to the left wrap,
+    none is beyond 30."""
+    lifted = np.left_shift(x, np.maximum(shift, 0)).astype(np.int32)
+    made = requantize(lifted, multiplier, np.minimum(shift, 0), "double")
+    return made.astype(x.dtype)
+
+
+def _requantized_once(x: Any, multiplier: Any, shift: Any) -> Any:
+    """The same by one rounding, ties away from zero; what is beyond int32 wraps."""
+    return requantize(x, multiplier, shift, "away").astype(x.dtype)
+
+
 def _erf(x: Any) -> Any:
     import math
 
@@ -160,6 +174,8 @@ FUNCTIONS: dict[str, Function] = {
     "or": Function(2, LOGICAL, np.logical_or),
     "power": Function(2, NUMBERS, _power),
     "remainder": Function(2, NUMBERS, _truncated_remainder),
+    "requantize": Function(3, (DType.INT32,), _requantized),
+    "requantize_once": Function(3, (DType.INT32,), _requantized_once),
     "round": _unary(np.rint),
     "shift_left": Function(2, INTEGERS, lambda a, b: _shifted(a, b, True)),
     "shift_right": Function(2, INTEGERS, lambda a, b: _shifted(a, b, False)),

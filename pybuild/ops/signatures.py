@@ -120,6 +120,7 @@ SIGNATURES: dict[str, Signature] = {
         1, 1, {"fn": _TEXT, "axis": _INT, "exclusive": _FLAG, "reverse": _FLAG}
     ),
     "gather": Signature(2, 2, {"axis": _INT}),
+    "lookup": Signature(2, 2),
     "scatter": Signature(3, 3, {"join": _TEXT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
     "matmul": Signature(2, 2),

@@ -19,15 +19,15 @@ _RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "eve
 
 def set_rounding(graph: Graph, option: str) -> Graph:
     """The attribute `rounding` of every quantised node, from the build option."""
-    return replace(
-        graph,
-        nodes=tuple(
-            node.with_attrs(rounding=rule_of(node, graph, option))
-            if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE
-            else node
-            for node in graph.nodes
-        ),
-    )
+    return replace(graph, nodes=tuple(_rounded(n, graph, option) for n in graph.nodes))
+
+
+def _rounded(node: Node, graph: Graph, option: str) -> Node:
+    if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE:
+        return node.with_attrs(rounding=rule_of(node, graph, option))
+    if option == "tflm" and node.attrs.get("fn") == "requantize_once":
+        return node.with_attrs(fn="requantize")
+    return node
 
 
 def rule_of(node: Node, graph: Graph, option: str) -> str:

@@ -150,12 +150,17 @@ def test_fused_activation() -> None:
 def test_weights_with_a_zero_point() -> None:
     scale = {"kind": "INT8", "scale": (0.1,), "zero_point": (0,)}
     w = FileTensor(
-        "w", (5, 9), "INT8", np.ones((5, 9), np.int8), scale=(0.1,), zero_point=(3,)
+        "w", (1, 2, 2, 2), "INT8", np.ones((1, 2, 2, 2), np.int8), (0.1,), (3,)
     )
-    x, y = FileTensor("x", (1, 9), **scale), FileTensor("y", (1, 5), **scale)
-    found = _problems([x, y, w], FileOperator("FULLY_CONNECTED", (0, 2), (1,)))
+    x, y = (
+        FileTensor("x", (1, 4, 4, 2), **scale),
+        FileTensor("y", (1, 3, 3, 1), **scale),
+    )
+    options = {"Padding": 1, "StrideH": 1, "StrideW": 1}
+    layer = FileOperator("CONV_2D", (0, 2), (1,), "Conv2DOptions", options)
+    found = _problems([x, y, w], layer)
     assert found == [
-        "m.tflite: node 'y' (FULLY_CONNECTED): weights 'w' have a zero point. Hint: "
+        "m.tflite: node 'y' (CONV_2D): weights 'w' have a zero point. Hint: "
         "quantise weights symmetrically"
     ]
 

@@ -120,6 +120,8 @@ def _functions() -> Iterator[One]:
                 reads[1] = (kind, (3, 2, 5), None)
             if name.startswith("shift"):
                 reads[1] = (kind, (2, 1), (-2, kind.bytes * 8 + 2))
+            if name.startswith("requantize"):
+                reads[1:] = [(kind, (2, 1), (0, kind.high)), (kind, (5,), (-30, 30))]
             for attrs in _attributes(name, kind):
                 one.add("map", reads, {"fn": name, **attrs})
         yield one

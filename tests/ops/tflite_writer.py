@@ -48,6 +48,8 @@ class FileOperator:
 
 
 Flat = Any
+# of which LiteRT has no first version
+_VERSIONS = {"BROADCAST_TO": 2}
 
 
 def write(
@@ -177,7 +179,7 @@ def _code(b: Flat, code: str) -> int:
     number = getattr(tflite.BuiltinOperator, code)
     return _table(
         b, "OperatorCode", DeprecatedBuiltinCode=min(number, 127), BuiltinCode=number,
-        Version=1,
+        Version=_VERSIONS.get(code, 1),
     )  # fmt: skip
 
 

@@ -29,8 +29,12 @@ _DTYPES = {
     "INT32": DType.INT32,
     "INT64": DType.INT64,
     "BOOL": DType.BOOL,
+    "FLOAT64": DType.FLOAT64,
+    "UINT16": DType.UINT16,
+    "UINT32": DType.UINT32,
+    "UINT64": DType.UINT64,
 }
-_MOST_BYTES = 1 << 31
+MOST_BYTES = 1 << 31
 
 
 class Builder:
@@ -52,13 +56,25 @@ class Builder:
         self.redimensioned = False
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
+        edge = {*model.inputs, *model.outputs}
+        self.inner = {
+            index: self.fresh(f"{self.names[index]}_int8")
+            for index, flat in enumerate(model.tensors)
+            if index in edge and self.has_twin(index)
+        }
+
+    def has_twin(self, index: int) -> bool:
+        """Whether it is uint8 with a scale: int8 with a zero point 128 less inside."""
+        flat = self.model.tensors[index]
+        return flat.kind == "UINT8" and len(flat.scale) == 1
 
     def is_constant(self, index: int) -> bool:
         return self.model.tensors[index].data.size > 0
 
-    def typed(self, index: int, shape: tuple[int, ...]) -> Tensor:
+    def typed(self, index: int, shape: tuple[int, ...], outer: bool = False) -> Tensor:
         """The tensor of a flat tensor, with this shape.
 
+        outer   as the file has it, even where it has a twin
         Errors  BuildError for types, sizes and scales that make no sense
         """
         flat, name = self.model.tensors[index], self.names[index]
@@ -72,11 +88,16 @@ class Builder:
             kind = "sparse" if flat.sparse else "a variable"
             raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
         tensor = Tensor(name, shape, dtype, _quant(self.source, name, flat, dtype))
-        if any(dim < 1 for dim in shape) or tensor.bytes >= _MOST_BYTES:
+        if any(dim < 1 for dim in shape) or tensor.bytes >= MOST_BYTES:
             what = f"'{name}' has shape {list(shape)}"
             hint = "every dimension must be at least 1, and the whole below 2 GB"
             raise BuildError(self.source, what, hint)
-        return tensor
+        if outer or not self.has_twin(index) or tensor.quant is None:
+            return tensor
+        name = self.inner.get(index, name)
+        zeros = tuple(z - 128 for z in tensor.quant.zero_point)
+        quant = Quant(tensor.quant.scale, zeros, tensor.quant.axis)
+        return Tensor(name, shape, DType.INT8, quant)
 
     def computed(self, index: int, shape: tuple[int, ...]) -> Tensor:
         """The tensor of an activation: it has one scale."""
@@ -94,7 +115,7 @@ class Builder:
         flat, name = self.model.tensors[index], self.names[index]
         kind: np.dtype[np.generic] = np.dtype(np.float16)
         if flat.kind != "FLOAT16":
-            kind = self.typed(index, flat.shape).dtype.numpy
+            kind = self.typed(index, flat.shape, True).dtype.numpy
         count = 1
         for dim in flat.shape:
             count *= dim
@@ -107,6 +128,8 @@ class Builder:
         if half:
             return unpacked(flat.data, count).reshape(flat.shape)
         value: Array = np.frombuffer(flat.data.tobytes(), kind).reshape(flat.shape)
+        if self.has_twin(index):
+            return np.bitwise_xor(value.view(np.uint8), np.uint8(128)).view(np.int8)
         return value
 
     def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
@@ -121,6 +144,12 @@ class Builder:
         if value is not None:
             self.constants[tensor.name] = np.array(value, order="C")
         return tensor
+
+    def shifted(self, x: Tensor, wanted: Tensor) -> Tensor:
+        """A node from a tensor to its twin."""
+        made = self.add(wanted)
+        self.nodes.append(Node("quantize", made.name, (x.name,), (made.name,)))
+        return made
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has."""
@@ -242,9 +271,9 @@ class Call:
             raise self.error(f"'{name}' must be a list of integers")
         return tuple(int(v) for v in value.reshape(-1))
 
-    def output(self, shape: tuple[int, ...]) -> Tensor:
-        """The tensor that this operator makes."""
-        return self.builder.computed(self.flat.outputs[0], shape)
+    def output(self, shape: tuple[int, ...], index: int = 0) -> Tensor:
+        """The tensor that this operator makes as its output of that number."""
+        return self.builder.computed(self.flat.outputs[index], shape)
 
     def declared(self) -> tuple[int, ...]:
         """The shape that the file gives its output."""
@@ -301,7 +330,7 @@ class Call:
             what = f"'{wanted.name}' is {wanted.dtype.value}, it must be {dtype.value}"
             raise self.error(what)
         made = Tensor(wanted.name, shape, dtype, wanted.quant)
-        if made.bytes >= _MOST_BYTES:
+        if made.bytes >= MOST_BYTES:
             del builder.tensors[wanted.name]
             raise self.error(f"'{wanted.name}' of shape {list(shape)} is above 2 GB")
         builder.tensors[wanted.name] = made

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from pybuild.dtype import Array, DType
+from pybuild.frontends.tflite import asymmetric
 from pybuild.frontends.tflite.builder import Call
 from pybuild.graph import Attr, Quant, Tensor
 from pybuild.ops.quant import dequantized as to_real
@@ -29,7 +30,7 @@ def fused(call: Call) -> dict[str, Attr]:
     return {} if clamp is None else {"clamp": clamp}
 
 
-def _window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
+def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
     """strides, dilations and pads of a window over x[N,H,W,C]."""
     strides = (call.option("StrideH"), call.option("StrideW"))
     dilations = (
@@ -95,11 +96,15 @@ def conv2d(call: Call) -> None:
     tensor, value = _weights(call, x)
     if value.ndim != 4 or len(x.shape) != 4 or x.shape[3] % value.shape[3]:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
-    w = call.builder.add(tensor, value)
-    window = _window(call, x, w.shape[1:3])
+    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    _conv(call, x, call.builder.add(tensor, value))
+
+
+def _conv(call: Call, x: Tensor, w: Tensor) -> None:
+    span = window(call, x, w.shape[1:3])
     groups = x.shape[3] // w.shape[3]
     names = (x.name, w.name, _bias(call, x))
-    attrs = {"groups": groups, **window, **fused(call)}
+    attrs = {"groups": groups, **span, **fused(call)}
     call.emit("conv2d", names, attrs)
 
 
@@ -109,14 +114,20 @@ def depthwise_conv2d(call: Call) -> None:
     tensor, value = _weights(call, x)
     if value.ndim != 4 or value.shape[0] != 1:
         raise call.error(f"weights of shape {list(value.shape)} are not [1,KH,KW,C]")
+    grouped = asymmetric.depthwise(call, x, tensor, value)
+    if grouped is not None:
+        x, tensor, value = grouped
+        _conv(call, x, call.builder.add(tensor, value))
+        return
+    _, tensor, value = asymmetric.symmetric(call, x, tensor, value)
     quant = tensor.quant
     if quant is not None and quant.axis is not None:
         quant = Quant(quant.scale, quant.zero_point, quant.axis - 1)
     value = value[0]
     w = call.builder.add(Tensor(tensor.name, value.shape, tensor.dtype, quant), value)
-    window = _window(call, x, w.shape[:2])
+    span = window(call, x, w.shape[:2])
     names = (x.name, w.name, _bias(call, x))
-    call.emit("depthwise_conv2d", names, {**window, **fused(call)})
+    call.emit("depthwise_conv2d", names, {**span, **fused(call)})
 
 
 def fully_connected(call: Call) -> None:
@@ -127,7 +138,7 @@ def fully_connected(call: Call) -> None:
     tensor, value = _weights(call, x)
     if value.ndim != 2 or x.size % value.shape[1]:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
-    w, depth = call.builder.add(tensor, value), value.shape[1]
+    depth = value.shape[1]
     bias = _bias(call, x)
     keep = bool(call.option("KeepNumDims"))
     fits = bool(x.shape) and x.shape[-1] == depth and (keep or len(x.shape) == 2)
@@ -137,6 +148,8 @@ def fully_connected(call: Call) -> None:
         rows = (x.size // depth, depth)
         flat = Tensor(x.name, rows, x.dtype, x.quant)
         x = call.between("reshape", (x.name,), {}, flat)
+    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    w = call.builder.add(tensor, value)
     call.emit("dense", (x.name, w.name, bias), fused(call))
 
 
@@ -169,14 +182,20 @@ def mul(call: Call) -> None:
     _binary("mul", call)
 
 
-def _pool(op: str, call: Call, **attrs: Attr) -> None:
-    x = call.tensor(0)
+def kernel_of(call: Call) -> tuple[int, int]:
+    """Height and width of a pooling window."""
     kernel = (call.option("FilterHeight"), call.option("FilterWidth"))
     if min(kernel) < 1 or max(kernel) > 1 << 15:
         raise call.error(f"the window {kernel} makes no sense")
-    window = _window(call, x, kernel)
-    del window["dilations"]
-    merged = {"kernel": kernel, **window, **attrs, **fused(call)}
+    return kernel
+
+
+def _pool(op: str, call: Call, **attrs: Attr) -> None:
+    x = call.tensor(0)
+    kernel = kernel_of(call)
+    span = window(call, x, kernel)
+    del span["dilations"]
+    merged = {"kernel": kernel, **span, **attrs, **fused(call)}
     call.emit(op, (x.name,), merged)
 
 

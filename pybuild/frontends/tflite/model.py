@@ -8,26 +8,27 @@ from pathlib import PurePath
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.tflite import layers, shapes
+from pybuild.frontends.tflite import layers, shapes, windows
 from pybuild.frontends.tflite.builder import Builder, Call
+from pybuild.frontends.tflite.elements import ELEMENTS
 from pybuild.frontends.tflite.flat import FlatOperator, read
+from pybuild.frontends.tflite.moves import MOVES
+from pybuild.frontends.tflite.reductions import REDUCTIONS
 from pybuild.frontends.tflite.variables import SILENT, VARIABLES, state_of
 from pybuild.graph import Graph, Tensor, verify
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
-    "ADD": layers.add,
-    "AVERAGE_POOL_2D": layers.average_pool2d,
+    "AVERAGE_POOL_2D": windows.average_pool2d,
     "CONCATENATION": shapes.concatenation,
     "CONV_2D": layers.conv2d,
     "DEPTHWISE_CONV_2D": layers.depthwise_conv2d,
     "DEQUANTIZE": layers.dequantize,
     "EXPAND_DIMS": shapes.expand_dims,
     "FULLY_CONNECTED": layers.fully_connected,
+    "L2_POOL_2D": windows.l2_pool2d,
     "LEAKY_RELU": layers.leaky_relu,
     "LOGISTIC": layers.logistic,
     "MAX_POOL_2D": layers.max_pool2d,
-    "MEAN": layers.mean,
-    "MUL": layers.mul,
     "PAD": shapes.pad,
     "PADV2": shapes.pad,
     "QUANTIZE": layers.quantize,
@@ -39,12 +40,16 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SOFTMAX": layers.softmax,
     "SQUEEZE": shapes.squeeze,
     "STRIDED_SLICE": shapes.strided_slice,
-    "SUB": layers.sub,
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
     **VARIABLES,
+    **ELEMENTS,
+    **MOVES,
+    **REDUCTIONS,
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
+# have several outputs
+MANY = ("SPLIT", "SPLIT_V", "UNPACK")
 
 
 def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
@@ -96,13 +101,18 @@ def _inputs(builder: Builder, dims: dict[str, int]) -> tuple[str, ...]:
             builder.problems.append(Problem(builder.source, what))
             continue
         try:
-            tensor = builder.computed(index, _input_shape(builder, index, dims))
+            shape = _input_shape(builder, index, dims)
+            builder.computed(index, shape)
+            tensor = builder.typed(index, shape, True)
             if builder.is_constant(index):
                 raise BuildError(builder.source, f"input '{tensor.name}' is a constant")
         except BuildError as error:
             builder.problems += error.problems
             tensor = _placeholder(builder, index)
-        builder.known[index] = builder.add(tensor)
+        builder.known[index] = outside = builder.add(tensor)
+        if builder.has_twin(index) and tensor.quant is not None:
+            inside = builder.typed(index, tensor.shape)
+            builder.known[index] = builder.shifted(outside, inside)
         made.append(tensor.name)
     for key in sorted(dims):
         names = ", ".join(f"'{n}'" for n in made)
@@ -170,11 +180,12 @@ def _call(call: Call) -> None:
     translate = OPERATORS.get(call.flat.code)
     if translate is None:
         raise call.error("this operator is not supported", _SUPPORTED)
-    if len(call.flat.outputs) != 1 and call.flat.code not in SILENT:
+    if len(call.flat.outputs) != 1 and call.flat.code not in (*MANY, *SILENT):
         raise call.error(f"has {len(call.flat.outputs)} outputs, not 1")
-    known = call.builder.known
-    if any(o in known or call.builder.is_constant(o) for o in call.flat.outputs):
-        raise call.error(f"writes '{call.label}', which has a value already")
+    for output in call.flat.outputs:
+        if output in call.builder.known or call.builder.is_constant(output):
+            name = call.builder.names[output]
+            raise call.error(f"writes '{name}', which has a value already")
     translate(call)
 
 
@@ -193,7 +204,11 @@ def _outputs(builder: Builder) -> tuple[str, ...]:
             what = f"lists output {index}, which is not a tensor"
             builder.problems.append(Problem(builder.source, what))
         elif index in builder.known:
-            made.append(builder.known[index].name)
+            tensor = builder.known[index]
+            if index in builder.inner and index not in builder.model.inputs:
+                outside = builder.typed(index, tensor.shape, True)
+                tensor = builder.shifted(tensor, outside)
+            made.append(tensor.name)
         else:
             what = f"output '{builder.names[index]}' is never computed"
             builder.problems.append(Problem(builder.source, what))

@@ -1,0 +1,278 @@
+"""TensorFlow Lite operators of single elements in plain numbers: float32, integers as
+they are, bool. Quantised ones are written in fixed.py and tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError
+from pybuild.frontends.tflite import fixed, layers, tables
+from pybuild.frontends.tflite.builder import Call
+from pybuild.frontends.tflite.flow import Flow
+from pybuild.frontends.tflite.layers import fused
+from pybuild.graph import Tensor
+
+Handler = Callable[[Call], None]
+BYTES = (DType.INT8, DType.UINT8)
+_FLOAT = (DType.FLOAT32,)
+_WHOLE = (DType.INT32, DType.INT64)
+_NUMBERS = (*_FLOAT, *_WHOLE)
+_SMALL = (*BYTES, DType.INT16)
+
+
+def unsupported(call: Call, x: Tensor, kinds: tuple[DType, ...]) -> BuildError:
+    """The error of a type for which LiteRT has no kernel either."""
+    hint = "LiteRT has it for " + ", ".join(k.value for k in dict.fromkeys(kinds))
+    return call.error(f"'{x.name}' is {x.dtype.value}, which is not supported", hint)
+
+
+def typed(
+    call: Call, kinds: tuple[DType, ...], *positions: int
+) -> tuple[Flow, list[Tensor]]:
+    """The inputs at these positions, of one of these types and all alike."""
+    flow = Flow(call)
+    tensors = [flow.arg(i) for i in positions or range(len(call.flat.inputs))]
+    for x in tensors:
+        if x.dtype not in kinds:
+            raise unsupported(call, x, kinds)
+        if x.dtype is not tensors[0].dtype:
+            what = f"mixes {tensors[0].dtype.value} and {x.dtype.value}"
+            raise call.error(what)
+    return flow, tensors
+
+
+def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
+    """A function of map; of bytes a table where tables.py has one."""
+    in_bytes = fn in tables.FUNCTIONS
+    allowed = (*kinds, DType.INT8) if in_bytes else kinds
+
+    def handler(call: Call) -> None:
+        flow, (x,) = typed(call, allowed)
+        if x.dtype in BYTES and in_bytes:
+            flow.give(flow.lookup(x, tables.table(fn, call, x, flow.wanted())))
+        else:
+            flow.give(flow.map(fn, x))
+
+    return handler
+
+
+def square(call: Call) -> None:
+    flow, (x,) = typed(call, _FLOAT)
+    flow.give(flow.mul(x, x))
+
+
+def rsqrt(call: Call) -> None:
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8))
+    if x.dtype is DType.INT8:
+        flow.give(flow.lookup(x, tables.table("rsqrt", call, x, flow.wanted())))
+    else:
+        flow.give(flow.map("divide", flow.const(1, x), flow.map("sqrt", x)))
+
+
+def elu(call: Call) -> None:
+    """x, or e^x - 1 below 0."""
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8))
+    if x.dtype is DType.INT8:
+        flow.give(flow.lookup(x, tables.table("elu", call, x, flow.wanted())))
+        return
+    zero = flow.const(0, x)
+    below = flow.plus(flow.map("exp", flow.map("minimum", x, zero)), -1)
+    # near 0 the difference loses digits: tanh(x / 2) * (e^x + 1) does not
+    half = flow.map("tanh", flow.mul(x, flow.const(0.5, x)))
+    below = flow.mul(half, flow.plus(below, 2))
+    flow.give(flow.map("where", flow.map("less", x, zero), below, x))
+
+
+def hard_swish(call: Call) -> None:
+    """x * min(max(x + 3, 0), 6) / 6"""
+    flow, (x,) = typed(call, (DType.FLOAT32, *BYTES))
+    if x.dtype in BYTES:
+        flow.give(flow.lookup(x, tables.table("hard_swish", call, x, flow.wanted())))
+        return
+    held = flow.held(flow.plus(x, 3), 0, 6)
+    flow.give(flow.map("divide", flow.mul(x, held), flow.const(6, x)))
+
+
+def add_n(call: Call) -> None:
+    flow, parts = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8))
+    if any(x.shape != parts[0].shape for x in parts):
+        raise call.error("its inputs have several shapes")
+    if parts[0].dtype is DType.INT8:
+        flow.give(fixed.add_n(flow, parts))
+        return
+    total = parts[0]
+    for x in parts[1:]:
+        total = flow.add(total, x)
+    flow.give(flow.plain(total) if len(parts) > 1 else flow.node("copy", [total]))
+
+
+def arithmetic(fn: str, layer: Handler) -> Handler:
+    """Of int32 and int64 in plain integers that wrap, else the layer's own."""
+
+    def handler(call: Call) -> None:
+        if Flow(call).arg(0).dtype in _WHOLE:
+            plain_arithmetic(call, fn, _WHOLE)
+        else:
+            layer(call)
+
+    return handler
+
+
+def plain_arithmetic(call: Call, fn: str, kinds: tuple[DType, ...]) -> None:
+    flow, (a, b) = typed(call, kinds)
+    made = flow.map(fn, flow.plain(a), flow.plain(b))
+    flow.give(flow.held(made, *fused(call).get("clamp", (None, None))))
+
+
+def divide(call: Call) -> None:
+    plain_arithmetic(call, "divide", (DType.FLOAT32, DType.INT32))
+
+
+def floor_divide(call: Call) -> None:
+    """Toward minus infinity."""
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16))
+    if a.dtype.is_float:
+        flow.give(flow.map("floor", flow.map("divide", a, b)))
+        return
+    a, b = flow.plain(a), flow.plain(b)
+    rest, exact = flow.map("modulo", a, b), flow.map("remainder", a, b)
+    one_less = flow.map("where", flow.map("equal", rest, exact), *(
+        flow.const(n, a) for n in (0, 1)
+    ))  # fmt: skip
+    flow.give(flow.sub(flow.map("divide", a, b), one_less))
+
+
+def floor_mod(call: Call) -> None:
+    flow, (a, b) = typed(call, (*_NUMBERS, DType.INT8, DType.INT16))
+    flow.give(flow.map("modulo", flow.plain(a), flow.plain(b)))
+
+
+def power(call: Call) -> None:
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32))
+    flow.give(flow.map("power", a, b))
+
+
+def extreme(fn: str) -> Handler:
+    """maximum or minimum, of quantised tensors by their integers."""
+
+    def handler(call: Call) -> None:
+        flow, (a, b) = typed(call, (*_NUMBERS, *_SMALL))
+        flow.give(flow.map(fn, flow.plain(a), flow.plain(b)))
+
+    return handler
+
+
+def squared_difference(call: Call) -> None:
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8))
+    if a.dtype is DType.INT8:
+        flow.give(fixed.squared_difference(flow, a, b))
+        return
+    left = flow.sub(a, b)
+    flow.give(flow.mul(left, left))
+
+
+def compare(name: str) -> Handler:
+    """equal, less, ...; quantised bytes by their real values."""
+    fn, swapped, inverted = {
+        "EQUAL": ("equal", False, False),
+        "NOT_EQUAL": ("equal", False, True),
+        "GREATER": ("less", True, False),
+        "GREATER_EQUAL": ("less_or_equal", True, False),
+        "LESS": ("less", False, False),
+        "LESS_EQUAL": ("less_or_equal", False, False),
+    }[name]
+
+    def handler(call: Call) -> None:
+        kinds = (*_NUMBERS, *_SMALL)
+        flow, (a, b) = typed(call, (*kinds, DType.BOOL) if fn == "equal" else kinds)
+        if a.dtype in BYTES and a.quant is not None and b.quant is not None:
+            a, b = fixed.comparable(flow, a), fixed.comparable(flow, b)
+        a, b = flow.plain(a), flow.plain(b)
+        made = flow.map(fn, b, a) if swapped else flow.map(fn, a, b)
+        flow.give(flow.map("not", made) if inverted else made)
+
+    return handler
+
+
+def logical(fn: str) -> Handler:
+    def handler(call: Call) -> None:
+        flow, inputs = typed(call, (DType.BOOL,))
+        flow.give(flow.map(fn, *inputs))
+
+    return handler
+
+
+def select(call: Call) -> None:
+    """The second where the first holds, else the third; the old form by rows."""
+    flow, (condition,) = typed(call, (DType.BOOL,), 0)
+    kinds = (*_NUMBERS, *_SMALL, DType.BOOL, DType.UINT32)
+    _, (a, b) = typed(call, kinds, 1, 2)
+    rank = len(a.shape)
+    if call.flat.code == "SELECT" and len(condition.shape) == 1 and rank > 1:
+        condition = flow.reshape(condition, (*condition.shape, *(1,) * (rank - 1)))
+    flow.give(flow.map("where", condition, flow.plain(a), flow.plain(b)))
+
+
+def prelu(call: Call) -> None:
+    """x, or alpha * x below 0."""
+    flow, (x, alpha) = typed(call, (DType.FLOAT32, *BYTES))
+    if x.dtype in BYTES:
+        flow.give(fixed.prelu(flow, x, alpha))
+        return
+    below = flow.map("less", x, flow.const(0, x))
+    flow.give(flow.map("where", below, flow.mul(x, alpha), x))
+
+
+def cast(call: Call) -> None:
+    """The integers of the file, whatever their scale."""
+    flow, builder = Flow(call), call.builder
+    x, to = flow.plain(flow.arg(0)), flow.wanted().dtype
+    if builder.has_twin(call.index(0)):
+        x = flow.plus(flow.cast(x, DType.INT32), 128)
+    if builder.has_twin(call.flat.outputs[0]):
+        x = flow.plus(flow.cast(flow.cast(x, DType.UINT8), DType.INT32), -128)
+    flow.give(flow.cast(x, to))
+
+
+ELEMENTS: dict[str, Handler] = {
+    "ABS": unary("abs", (DType.FLOAT32, DType.INT32)),
+    "ADD": arithmetic("add", layers.add),
+    "ADD_N": add_n,
+    "CAST": cast,
+    "CEIL": unary("ceil"),
+    "COS": unary("cos"),
+    "DIV": divide,
+    "ELU": elu,
+    "EXP": unary("exp"),
+    "FLOOR": unary("floor"),
+    "FLOOR_DIV": floor_divide,
+    "FLOOR_MOD": floor_mod,
+    "HARD_SWISH": hard_swish,
+    "LOG": unary("log"),
+    "LOGICAL_AND": logical("and"),
+    "LOGICAL_NOT": logical("not"),
+    "LOGICAL_OR": logical("or"),
+    "MAXIMUM": extreme("maximum"),
+    "MINIMUM": extreme("minimum"),
+    "MUL": arithmetic("multiply", layers.mul),
+    "NEG": unary("negate", _NUMBERS),
+    "POW": power,
+    "PRELU": prelu,
+    "ROUND": unary("round"),
+    "RSQRT": rsqrt,
+    "SELECT": select,
+    "SELECT_V2": select,
+    "SIN": unary("sin"),
+    "SQRT": unary("sqrt"),
+    "SQUARE": square,
+    "SQUARED_DIFFERENCE": squared_difference,
+    "SUB": arithmetic("subtract", layers.sub),
+    **{
+        name: compare(name)
+        for name in (
+            "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL",
+        )
+    },
+}  # fmt: skip

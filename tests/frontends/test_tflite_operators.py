@@ -1,0 +1,68 @@
+"""Random files of one operator against LiteRT's reference kernels; a few in the default
+run, all in the sweep.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pybuild.errors import BuildError
+from pybuild.frontends.tflite import OPERATORS, load
+from tests.tflite_cases import Outcome, outcomes
+from tests.tflite_draws import DRAWS, all_cases, drawn
+from tests.tflite_table import CASES, PAGE, rows, run, section
+
+# of the types of an operator, those in the default run
+QUICK = ("float32", "int8", "uint8", "int32", "bool")
+
+
+def _bad(found: list[Outcome]) -> str:
+    return "\n".join(
+        f"{one.key} {one.result} {one.why}"
+        for one in found
+        if one.result in ("wrong", "refused")
+    )
+
+
+def test_one_file_of_each_operator_and_type() -> None:
+    pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
+    chosen = [key for key in all_cases(1) if key[1] in QUICK]
+    found = list(outcomes(chosen))
+    assert not _bad(found)
+    assert sum(one.result == "passed" for one in found) >= 300
+
+
+@pytest.mark.sweep
+def test_all_files_are_as_the_page_says() -> None:
+    pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
+    found = run(CASES)
+    assert not _bad(found)
+    assert sum(one.result == "passed" for one in found) >= 2000
+    assert section(found) in PAGE.read_text(), "python -m tests.tflite_table"
+
+
+def test_every_operator_of_the_table_is_tested() -> None:
+    """By files that pass, as the page says; and nothing else is drawn."""
+    assert set(OPERATORS) == set(DRAWS)
+    passed = rows()
+    bare = [code for code in OPERATORS if not passed.get(code, (0, 0))[0]]
+    assert not bare, "python -m tests.tflite_table writes the page anew"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "what"),
+    [
+        ("SIN", "int32", "'t0' is int32, which is not supported. Hint: LiteRT has it "
+                         "for float32"),
+        ("LOGICAL_AND", "float32", "'t0' is float32, which is not supported. Hint: "
+                                   "LiteRT has it for bool"),
+        ("SUM", "bool", "'t0' is bool, which is not supported. Hint: LiteRT has it "
+                        "for float32, int32, int64, int8, uint8"),
+        ("CUMSUM", "int8", "'t0' is int8, which is not supported. Hint: LiteRT has it "
+                           "for float32, int32, int64"),
+    ],
+)  # fmt: skip
+def test_types_without_a_kernel_anywhere(code: str, kind: str, what: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        load("m.tflite", drawn(code, kind, 0).bytes(), {})
+    assert str(caught.value.problems[0]).endswith(f"({code}): {what}")

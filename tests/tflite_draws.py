@@ -1,0 +1,249 @@
+"""How a random file of every TensorFlow Lite operator is drawn: DRAWS."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.tflite_files import QUANTISED, One
+from tests.tflite_layers import LAYERS
+from tests.tflite_moves import MOVES
+
+Draw = Callable[[One], None]
+FLOAT, INT8, UINT8, INT16 = ("float32",), ("int8",), ("uint8",), ("int16",)
+WHOLE = ("int32", "int64")
+NUMBERS = (*FLOAT, *WHOLE)
+BYTES = ("int8", "uint8")
+
+
+def unary(low: float = -4, high: float = 4) -> Draw:
+    def draw(one: One) -> None:
+        bounds = (low, high) if one.kind == "float32" else None
+        one.x(one.shape(), bounds=bounds)
+        one.y()
+
+    return draw
+
+
+def rsqrt(one: One) -> None:
+    if one.kind == "float32":
+        unary(0.01, 50)(one)
+        return
+    scale, zero = one.quant(one.kind)
+    one.x(one.shape(), quant=(scale, zero), bounds=(max(zero, -128), 127))
+    one.y(quant=one.quant(one.kind, 0.005, 0.2))
+
+
+def log(one: One) -> None:
+    if one.kind == "float32":
+        unary(0.001, 50)(one)
+        return
+    scale, zero = one.quant(one.kind)
+    one.x(one.shape(), quant=(scale, zero), bounds=(zero + 1, 127))
+    one.y()
+
+
+def binary(table: str = "", positive: bool = False, same: bool = False) -> Draw:
+    """Two operands that broadcast; `same`: quantised alike."""
+
+    def draw(one: One) -> None:
+        shape = one.shape()
+        quant = one.quant(one.kind) if same else None
+        bounds = (
+            (0.5 if one.kind == "float32" else 1, one.span(one.kind)[1])
+            if positive
+            else None
+        )
+        first = one.broadcast(shape)
+        one.x(first if one.flag() else shape, quant=quant)
+        one.x(
+            one.broadcast(shape) if tuple(first) == tuple(shape) else shape,
+            quant=quant, bounds=bounds,
+        )  # fmt: skip
+        one.y(quant=quant)
+        if table:
+            one.with_options(table)
+
+    return draw
+
+
+def arithmetic(table: str) -> Draw:
+    def draw(one: One) -> None:
+        binary()(one)
+        if one.kind in ("float32", "int32", *QUANTISED):
+            one.with_options(table, FusedActivationFunction=one.pick(0, 1, 2, 3))
+        else:
+            one.with_options(table)
+
+    return draw
+
+
+def divide(one: One) -> None:
+    binary(positive=True)(one)
+    one.with_options("DivOptions", FusedActivationFunction=one.pick(0, 1, 3))
+
+
+def power(one: One) -> None:
+    shape = one.shape()
+    real = one.kind == "float32"
+    one.x(shape, bounds=(0.1, 3) if real else (-5, 5))
+    one.x(one.broadcast(shape), bounds=(-3, 3) if real else (0, 6))
+    one.y()
+
+
+def compare(one: One) -> None:
+    shape = one.shape()
+    bounds = (-2, 3) if one.kind in ("int32", "int64") else None
+    one.x(shape, bounds=bounds)
+    one.x(one.broadcast(shape), bounds=bounds)
+    one.y("bool")
+
+
+def logical(count: int) -> Draw:
+    def draw(one: One) -> None:
+        shape = one.shape()
+        one.x(shape)
+        if count == 2:
+            one.x(one.broadcast(shape))
+        one.y()
+
+    return draw
+
+
+def select(one: One) -> None:
+    shape, quant = (one.size(2, 4), *one.shape(1, 3)), one.quant(one.kind)
+    wide = one.code == "SELECT_V2"
+    one.x(one.broadcast(shape) if wide else shape, "bool")
+    one.x(shape, quant=quant)
+    one.x(one.broadcast(shape) if wide else shape, quant=quant)
+    one.y(quant=quant)
+
+
+def add_n(one: One) -> None:
+    shape = one.shape()
+    for _ in range(one.size(2, 4)):
+        one.x(shape)
+    one.y()
+
+
+def prelu(one: One) -> None:
+    shape = one.shape(2, 4)
+    one.x(shape)
+    one.constant(
+        one.values(shape[-1:], one.kind, *one.span(one.kind)), one.kind,
+        one.quant(one.kind),
+    )  # fmt: skip
+    one.y()
+
+
+def cast(one: One) -> None:
+    kinds = ("float32", "int8", "uint8", "int16", "int32", "int64", "bool")
+    to = one.pick(*(k for k in kinds if k != one.kind))
+    bounds = (0, 100) if to == "uint8" and one.kind == "float32" else None
+    one.x(one.shape(), quant=(), bounds=bounds)
+    one.y(to, quant=())
+    one.with_options("CastOptions")
+
+
+def leaky(one: One) -> None:
+    unary()(one)
+    one.with_options("LeakyReluOptions", Alpha=float(one.rng.uniform(0.01, 0.9)))
+
+
+def quantize(one: One) -> None:
+    one.x(one.shape(), quant=() if one.kind == "float32" else None)
+    one.y(one.pick("int8", "uint8"))
+
+
+def dequantize(one: One) -> None:
+    one.x(one.shape())
+    one.y("float32")
+
+
+def fixed_output(scale: float, zero: int, table: str = "", **fields: float) -> Draw:
+    """Functions whose output has a scale of its own."""
+
+    def draw(one: One) -> None:
+        one.x(one.shape(2, 4))
+        at = zero + 128 if one.kind == "uint8" else zero
+        one.y(quant=(scale, at) if one.kind in QUANTISED else ())
+        if table:
+            one.with_options(table, **fields)
+
+    return draw
+
+
+_EXTREME = "MaximumMinimumOptions"
+ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
+    "ABS": ((*FLOAT, "int32", *INT8), unary()),
+    "ADD": ((*NUMBERS, *BYTES), arithmetic("AddOptions")),
+    "ADD_N": ((*FLOAT, "int32"), add_n),
+    "CAST": (("float32", "int8", "uint8", "int16", "int32", "int64", "bool"), cast),
+    "CEIL": (FLOAT, unary()),
+    "COS": (FLOAT, unary(-20, 20)),
+    "DEQUANTIZE": (BYTES, dequantize),
+    "DIV": ((*FLOAT, "int32"), divide),
+    "ELU": ((*FLOAT, *INT8), unary()),
+    "EQUAL": ((*NUMBERS, *BYTES, "bool"), compare),
+    "EXP": ((*FLOAT, *INT8), unary()),
+    "FLOOR": (FLOAT, unary()),
+    "FLOOR_DIV": ((*FLOAT, "int32", *INT8), binary("FloorDivOptions", True)),
+    "FLOOR_MOD": ((*NUMBERS, *INT8), binary("FloorModOptions", True)),
+    "GREATER": ((*NUMBERS, *BYTES), compare),
+    "GREATER_EQUAL": ((*NUMBERS, *BYTES), compare),
+    "HARD_SWISH": ((*FLOAT, *BYTES), unary()),
+    "LEAKY_RELU": ((*FLOAT, *BYTES), leaky),
+    "LESS": ((*NUMBERS, *BYTES), compare),
+    "LESS_EQUAL": ((*NUMBERS, *BYTES), compare),
+    "LOG": ((*FLOAT, *INT8), log),
+    "LOGICAL_AND": (("bool",), logical(2)),
+    "LOGICAL_NOT": (("bool",), logical(1)),
+    "LOGICAL_OR": (("bool",), logical(2)),
+    "LOGISTIC": ((*FLOAT, *BYTES), fixed_output(1 / 256, -128)),
+    "MAXIMUM": ((*NUMBERS, *BYTES, "int16"), binary(_EXTREME, False, True)),
+    "MINIMUM": ((*NUMBERS, *BYTES, "int16"), binary(_EXTREME, False, True)),
+    "MUL": ((*NUMBERS, *BYTES), arithmetic("MulOptions")),
+    "NEG": (NUMBERS, unary()),
+    "NOT_EQUAL": ((*NUMBERS, *BYTES, "bool"), compare),
+    "POW": ((*FLOAT, "int32"), power),
+    "PRELU": ((*FLOAT, *BYTES), prelu),
+    "QUANTIZE": ((*FLOAT, *BYTES), quantize),
+    "RELU": ((*FLOAT, *BYTES), unary()),
+    "RELU6": ((*FLOAT, *BYTES), unary()),
+    "RELU_N1_TO_1": ((*FLOAT, *BYTES), unary()),
+    "ROUND": (FLOAT, unary()),
+    "RSQRT": ((*FLOAT, *INT8), rsqrt),
+    "SELECT": ((*NUMBERS, *BYTES, "int16", "bool"), select),
+    "SELECT_V2": ((*NUMBERS, *BYTES, "int16", "bool"), select),
+    "SIN": (FLOAT, unary(-20, 20)),
+    "SOFTMAX": (
+        (*FLOAT, *BYTES), fixed_output(1 / 256, -128, "SoftmaxOptions", Beta=1.0)
+    ),
+    "SQRT": (FLOAT, unary(0, 50)),
+    "SQUARE": (FLOAT, unary()),
+    "SQUARED_DIFFERENCE": (
+        (*FLOAT, "int32", *INT8), binary("SquaredDifferenceOptions")
+    ),
+    "SUB": ((*NUMBERS, *BYTES), arithmetic("SubOptions")),
+    "TANH": ((*FLOAT, *BYTES), fixed_output(1 / 128, 0)),
+}  # fmt: skip
+DRAWS = {**ELEMENTS, **MOVES, **LAYERS}
+
+
+def drawn(code: str, kind: str, number: int) -> One:
+    """The file of that operator, type and number."""
+    seed = zlib.crc32(f"{code}-{kind}-{number}".encode())
+    one = One(code, kind, np.random.default_rng(seed))
+    DRAWS[code][1](one)
+    return one
+
+
+def all_cases(count: int) -> list[tuple[str, str, int]]:
+    return [
+        (code, kind, number)
+        for code, (kinds, _) in sorted(DRAWS.items())
+        for kind in kinds
+        for number in range(count)
+    ]
