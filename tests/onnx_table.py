@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.frontends.onnx.load import OPERATORS
+from tests import tflite_table
 from tests.conftest import ROOT
 from tests.costs import Table
 from tests.onnx_cases import (
@@ -194,7 +195,7 @@ def main() -> int:
     table, page, every = run()
     benchmarks = ROOT / "docs" / "benchmarks.md"
     benchmarks.write_text(with_section(benchmarks.read_text(), table))
-    PAGE.write_text(page)
+    PAGE.write_text(tflite_table.after(page))
     print(table.markdown())
     wrong = [one for one in every if one.result == "wrong"]
     for one in wrong:

@@ -10,6 +10,7 @@ import numpy as np
 from tests.tflite_files import QUANTISED, One
 from tests.tflite_layers import LAYERS
 from tests.tflite_moves import MOVES
+from tests.tflite_products import PRODUCTS
 
 Draw = Callable[[One], None]
 FLOAT, INT8, UINT8, INT16 = ("float32",), ("int8",), ("uint8",), ("int16",)
@@ -229,7 +230,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "SUB": ((*NUMBERS, *BYTES), arithmetic("SubOptions")),
     "TANH": ((*FLOAT, *BYTES), fixed_output(1 / 128, 0)),
 }  # fmt: skip
-DRAWS = {**ELEMENTS, **MOVES, **LAYERS}
+DRAWS = {**ELEMENTS, **MOVES, **LAYERS, **PRODUCTS}
 
 
 def drawn(code: str, kind: str, number: int) -> One:

@@ -64,6 +64,12 @@ def with_section(page: str, made: str) -> str:
     return kept.rstrip() + "\n\n" + made
 
 
+def after(page: str) -> str:
+    """A page of other operators with the section that is there."""
+    text = PAGE.read_text()
+    return with_section(page, text[text.index(TITLE) :])
+
+
 def rows() -> dict[str, tuple[int, int]]:
     """operator -> files passed, of, as the page says"""
     found = re.findall(r"^\| (\w+) \| (\d+) \| \d+ \| (\d+) \|", PAGE.read_text(), re.M)

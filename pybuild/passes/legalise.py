@@ -25,7 +25,8 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 def _rounded(node: Node, graph: Graph, option: str) -> Node:
     if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE:
         return node.with_attrs(rounding=rule_of(node, graph, option))
-    if option == "tflm" and node.attrs.get("fn") == "requantize_once":
+    once = node.attrs.get("fn") == "requantize_once" and "rounding" in node.attrs
+    if option == "tflm" and once:
         return node.with_attrs(fn="requantize")
     return node
 

@@ -72,3 +72,46 @@ def prelu(flow: Flow, x: Tensor, alpha: Tensor) -> Tensor:
     below = flow.requantized(below, float(product))
     positive = flow.map("less_or_equal", flow.const(0, q), q)
     return flow.quantised(flow.map("where", positive, above, below), y)
+
+
+def inverse_root(flow: Flow, x: Tensor) -> tuple[Tensor, Tensor]:
+    """1 / sqrt(x) of int32 from 0 as a Q31 multiplier and a shift to the left.
+
+    The twin of tables.inverse_root, for what is computed.
+    """
+    held = flow.held(x, 2, None)
+    # how many bits, from the exponent of float64
+    bits = flow.map("bits", flow.cast(held, DType.FLOAT64), to="int64")
+    bits = flow.map("shift_right", bits, flow.const(52, bits))
+    length = flow.plus(flow.cast(bits, DType.INT32), -1022)
+    pairs = flow.sub(flow.const(31, length), length)
+    pairs = flow.map("shift_right", pairs, flow.const(1, pairs))
+    right = flow.sub(flow.const(12, pairs), pairs)
+    moved = flow.plus(flow.mul(pairs, flow.const(2, pairs)), -3)
+    q28 = flow.map(
+        "where", flow.map("less", moved, flow.const(0, moved)),
+        flow.map("shift_right", held, flow.const(1, held)),
+        flow.map("shift_left", held, flow.held(moved, 0, None)),
+    )  # fmt: skip
+    half = flow.plus(q28, 1)
+    half = flow.map("shift_right", half, flow.const(1, half))
+    root = flow.const(np.full(x.shape, 1 << 28), DType.INT32)
+    for _ in range(5):
+        square = _high(flow, root, root)
+        cube = flow.mul(_high(flow, square, root), flow.const(64, root))
+        root = flow.sub(
+            _high(flow, root, flow.const(3 << 27, root)), _high(flow, half, cube)
+        )
+        root = flow.mul(root, flow.const(8, root))
+    root = _high(flow, root, flow.const(1518500250, root))  # sqrt(2) / 2
+    over = flow.held(flow.sub(flow.const(0, right), right), 0, None)
+    small = flow.map("less", x, flow.const(2, x))
+    root = flow.map("shift_left", root, over)
+    root = flow.map("where", small, flow.const((1 << 31) - 1, root), root)
+    left = flow.sub(flow.const(0, right), flow.held(right, 0, None))
+    return root, flow.map("where", small, flow.const(0, left), left)
+
+
+def _high(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
+    """High half of twice the product, rounded."""
+    return flow.map("requantize", a, b, flow.const(0, DType.INT32))

@@ -271,13 +271,18 @@ class Flow:
             x = self.node("reduce", [x], {"fn": fn, "axis": len(outer)})
         return self.reshape(x, final if keep else [shape[i] for i in kept])
 
-    def requantized(self, x: Tensor, scale: float, fn: str = "requantize") -> Tensor:
-        """round(x * scale) of int32 by LiteRT's two roundings, or another rule."""
+    def requantized(self, x: Tensor, scale: float, once: bool = False) -> Tensor:
+        """round(x * scale) of int32 by LiteRT's two roundings.
+
+        once  by one where LiteRT has one but TFLM two
+        """
         multiplier, shift = quantize_multiplier(scale)
         if shift < -30:  # nothing is left
             multiplier, shift = 0, 0
         numbers = (self.const(n, DType.INT32) for n in (multiplier, shift))
-        return self.map(fn, x, *numbers)
+        if once:
+            return self.map("requantize_once", x, *numbers, rounding="away")
+        return self.map("requantize", x, *numbers)
 
     def centred(self, x: Tensor) -> Tensor:
         """int32 without the zero point."""

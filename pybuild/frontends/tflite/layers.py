@@ -17,7 +17,7 @@ from pybuild.ops.quant import dequantized as to_real
 from pybuild.ops.quant import quantized
 
 _CLAMPS = {0: None, 1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-_SAME, _VALID = 0, 1
+SAME, VALID = 0, 1
 
 
 def fused(call: Call) -> dict[str, Attr]:
@@ -38,7 +38,7 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
         max(1, call.option("DilationWFactor", 1)),
     )
     padding = call.option("Padding")
-    if len(x.shape) != 4 or min(strides) < 1 or padding not in (_SAME, _VALID):
+    if len(x.shape) != 4 or min(strides) < 1 or padding not in (SAME, VALID):
         what = f"input {list(x.shape)}, strides {strides}, padding {padding}"
         raise call.error(what + " make no sense")
     before, after = [], []
@@ -46,7 +46,7 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
         x.shape[1:3], kernel, strides, dilations, strict=True
     ):
         total = 0
-        if padding == _SAME:
+        if padding == SAME:
             span = (size - 1) * dilation + 1
             total = max((math.ceil(dim / stride) - 1) * stride + span - dim, 0)
         before.append(total // 2)
@@ -55,7 +55,7 @@ def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
     return {"strides": strides, "dilations": dilations, "pads": pads}
 
 
-def _weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
+def weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
     """Constant weights, dequantised where the activations are float32."""
     tensor, value = call.held(1)
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
@@ -74,11 +74,11 @@ def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array
     return Tensor(tensor.name, value.shape, DType.FLOAT32), real
 
 
-def _bias(call: Call, x: Tensor) -> str:
+def bias(call: Call, x: Tensor, at: int = 2) -> str:
     """The name of a constant bias, "" where there is none."""
-    if not call.has(2):
+    if not call.has(at):
         return ""
-    tensor, value = call.held(2)
+    tensor, value = call.held(at)
     if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
         tensor, value = dequantised(call, tensor, value)
     if value.ndim != 1:
@@ -93,7 +93,7 @@ def _bias(call: Call, x: Tensor) -> str:
 def conv2d(call: Call) -> None:
     """Weights [O,KH,KW,C/groups]; groups follow from the channels."""
     x = call.tensor(0)
-    tensor, value = _weights(call, x)
+    tensor, value = weights(call, x)
     if value.ndim != 4 or len(x.shape) != 4 or x.shape[3] % value.shape[3]:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
@@ -103,7 +103,7 @@ def conv2d(call: Call) -> None:
 def _conv(call: Call, x: Tensor, w: Tensor) -> None:
     span = window(call, x, w.shape[1:3])
     groups = x.shape[3] // w.shape[3]
-    names = (x.name, w.name, _bias(call, x))
+    names = (x.name, w.name, bias(call, x))
     attrs = {"groups": groups, **span, **fused(call)}
     call.emit("conv2d", names, attrs)
 
@@ -111,7 +111,7 @@ def _conv(call: Call, x: Tensor, w: Tensor) -> None:
 def depthwise_conv2d(call: Call) -> None:
     """Weights [1,KH,KW,C*M], kept as [KH,KW,C*M]."""
     x = call.tensor(0)
-    tensor, value = _weights(call, x)
+    tensor, value = weights(call, x)
     if value.ndim != 4 or value.shape[0] != 1:
         raise call.error(f"weights of shape {list(value.shape)} are not [1,KH,KW,C]")
     grouped = asymmetric.depthwise(call, x, tensor, value)
@@ -126,7 +126,7 @@ def depthwise_conv2d(call: Call) -> None:
     value = value[0]
     w = call.builder.add(Tensor(tensor.name, value.shape, tensor.dtype, quant), value)
     span = window(call, x, w.shape[:2])
-    names = (x.name, w.name, _bias(call, x))
+    names = (x.name, w.name, bias(call, x))
     call.emit("depthwise_conv2d", names, {**span, **fused(call)})
 
 
@@ -135,11 +135,11 @@ def fully_connected(call: Call) -> None:
     x = call.tensor(0)
     if call.option("WeightsFormat"):
         raise call.error("shuffled weights are not supported", "convert again")
-    tensor, value = _weights(call, x)
+    tensor, value = weights(call, x)
     if value.ndim != 2 or x.size % value.shape[1]:
         raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
     depth = value.shape[1]
-    bias = _bias(call, x)
+    added = bias(call, x)
     keep = bool(call.option("KeepNumDims"))
     fits = bool(x.shape) and x.shape[-1] == depth and (keep or len(x.shape) == 2)
     if keep and not fits:
@@ -150,7 +150,7 @@ def fully_connected(call: Call) -> None:
         x = call.between("reshape", (x.name,), {}, flat)
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
     w = call.builder.add(tensor, value)
-    call.emit("dense", (x.name, w.name, bias), fused(call))
+    call.emit("dense", (x.name, w.name, added), fused(call))
 
 
 def _binary(op: str, call: Call) -> None:

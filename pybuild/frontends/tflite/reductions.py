@@ -63,7 +63,7 @@ def total(call: Call) -> None:
     whole_scale(flow, x, y)
     made = flow.reduce("sum", flow.centred(x), axes, keep)
     ratio = x.scale / y.scale
-    flow.give(flow.quantised(flow.requantized(made, ratio, "requantize_once"), y))
+    flow.give(flow.quantised(flow.requantized(made, ratio, True), y))
 
 
 def mean(call: Call) -> None:
