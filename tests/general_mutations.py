@@ -1,4 +1,6 @@
-"""Mutations of the general operators and of how ONNX uses them, for mutate.py."""
+"""Mutations of the general operators and of how front ends use them, for mutate.py."""
+
+from tflite_mutations import LITE
 
 _GENERAL = "tests/ops/test_general.py"
 _MIXED = "tests/frontends/test_onnx_general.py"
@@ -67,4 +69,5 @@ GENERAL = (
         "if self._net is None:",
         _MIXED,
     ),
+    *LITE,
 )

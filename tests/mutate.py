@@ -22,7 +22,6 @@ from region_mutations import REGIONS
 from remote_mutations import REMOTE
 from scalar_mutations import SCALAR
 from state_mutations import KEPT
-from tflite_mutations import LITE
 from wide_mutations import WIDE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -357,7 +356,6 @@ MUTATIONS = (
             *SCALAR,
             *WIDE,
             *KEPT,
-            *LITE,
         )
     ),
 )

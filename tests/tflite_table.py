@@ -1,5 +1,5 @@
 """The TensorFlow Lite section of docs/operators.md, from a run of random files of every
-operator: python -m tests.tflite_table.
+operator: python -m tests.tflite_table [FILES OF EACH TYPE].
 """
 
 from __future__ import annotations
@@ -14,48 +14,47 @@ from concurrent.futures import ProcessPoolExecutor
 from pybuild.frontends.tflite import OPERATORS
 from tests.conftest import ROOT
 from tests.tflite_cases import BATCH, Outcome, outcomes
-from tests.tflite_draws import all_cases
+from tests.tflite_draws import DRAWS, all_cases
 
 PAGE = ROOT / "docs" / "operators.md"
 TITLE = "# TensorFlow Lite operators"
-WORKERS = 2
-# of each operator in each type
+WORKERS = 4
+# of each operator in each type, in the sweep
 CASES = 6
 OPENING = f"""{TITLE}
 
 Written by `python -m tests.tflite_table` from the table of the code and a run of
-{{count}} random files of one operator, {CASES} for each operator and type; do not edit.
-A file counts as passed when the generated C and the code from LLVM both give what
-LiteRT's reference kernels give: integers exactly, float32 to 1e-5 of the largest
-value. Unknown: LiteRT has no kernel of that type. uint8 is int8 inside, with a zero
-point that is 128 less.
+{{count}} random files of one operator; the sweep runs {CASES} for each operator and type.
+Do not edit. A file counts as passed when the generated C and the code from LLVM both
+give what LiteRT's reference kernels give: integers exactly, float32 to 1e-5 of the
+largest value. Unknown: LiteRT has no kernel of that type. uint8 is int8 inside, with a
+zero point that is 128 less.
 
 | operator | passed C | passed LLVM | of | types | unknown to LiteRT |
 | --- | ---: | ---: | ---: | --- | --- |
 """
 
 
-def section(found: Iterable[Outcome]) -> str:
+def section(found: Sequence[Outcome]) -> str:
     """The section of the page."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    kinds: dict[tuple[str, str], list[str]] = defaultdict(list)
-    total = 0
+    passing, unknown = types(found), defaultdict(set)
     for one in found:
         code, kind, _ = one.key
         counts[code][one.result] += 1
-        total += 1
-        if kind not in kinds[code, one.result]:
-            kinds[code, one.result].append(kind)
+        if one.result == "unknown":
+            unknown[code].add(kind)
     lines = []
     for code in sorted(OPERATORS):
+        if code not in DRAWS:
+            lines.append(f"| {code} | | | | in tests of its own | |")
+            continue
         passed = counts[code]["passed"]
         every = sum(counts[code].values()) - counts[code]["unknown"]
-        types = ", ".join(kinds[code, "passed"])
-        unknown = ", ".join(kinds[code, "unknown"])
-        lines.append(
-            f"| {code} | {passed} | {passed} | {every} | {types} | {unknown} |"
-        )
-    return OPENING.format(count=total) + "\n".join(lines) + "\n"
+        bare = ", ".join(sorted(unknown[code]))
+        kinds = passing.get(code, "")
+        lines.append(f"| {code} | {passed} | {passed} | {every} | {kinds} | {bare} |")
+    return OPENING.format(count=len(found)) + "\n".join(lines) + "\n"
 
 
 def with_section(page: str, made: str) -> str:
@@ -70,10 +69,22 @@ def after(page: str) -> str:
     return with_section(page, text[text.index(TITLE) :])
 
 
-def rows() -> dict[str, tuple[int, int]]:
-    """operator -> files passed, of, as the page says"""
-    found = re.findall(r"^\| (\w+) \| (\d+) \| \d+ \| (\d+) \|", PAGE.read_text(), re.M)
-    return {code: (int(passed), int(count)) for code, passed, count in found}
+def rows() -> dict[str, tuple[int, int, str]]:
+    """operator -> files passed, of, types, as the page says"""
+    found = re.findall(
+        r"^\| (\w+) \| (\d+) \| \d+ \| (\d+) \| ([^|]*) \|", PAGE.read_text(), re.M
+    )
+    return {code: (int(a), int(b), kinds) for code, a, b, kinds in found}
+
+
+def types(found: Iterable[Outcome]) -> dict[str, str]:
+    """operator -> types of files that passed"""
+    made: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        code, kind, _ = one.key
+        if one.result == "passed" and kind not in made[code]:
+            made[code].append(kind)
+    return {code: ", ".join(sorted(kinds)) for code, kinds in made.items()}
 
 
 def run(count: int = CASES) -> list[Outcome]:
@@ -88,8 +99,8 @@ def _part(keys: Sequence[tuple[str, str, int]]) -> list[Outcome]:
     return list(outcomes(keys))
 
 
-def main() -> int:
-    found = run()
+def main(arguments: Sequence[str]) -> int:
+    found = run(int(arguments[0]) if arguments else CASES)
     PAGE.write_text(with_section(PAGE.read_text(), section(found)))
     bad = [one for one in found if one.result in ("wrong", "refused")]
     for one in bad:
@@ -98,4 +109,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -56,7 +56,7 @@ def test_several_subgraphs() -> None:
     found = _problems([_X, _Y], FileOperator("RELU", (0,), (1,)), subgraphs=2)
     assert found == [
         "m.tflite: has 2 subgraphs, only models of one are supported. Hint: "
-        "convert without control flow (IF, WHILE)"
+        "convert one of its signatures"
     ]
 
 

@@ -58,14 +58,14 @@ def write(
     inputs: Sequence[int],
     outputs: Sequence[int],
     subgraphs: int = 1,
-    called: Sequence[tuple[Sequence[FileTensor], Sequence[FileOperator]]] = (),
+    called: Sequence[tuple[Any, ...]] = (),
 ) -> bytes:
     """The bytes of a model of one subgraph (or of several equal ones).
 
-    called  tensors and operators of further subgraphs, without inputs and outputs
+    called  tensors and operators of further subgraphs, and their inputs and outputs
     """
     b = flatbuffers.Builder(1 << 12)
-    every = [*operators, *(o for _, more in called for o in more)]
+    every = [*operators, *(o for parts in called for o in parts[1])]
     codes = sorted({o.code for o in every})
     buffers = [_buffer(b, None)]
 

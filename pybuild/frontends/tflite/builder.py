@@ -6,7 +6,7 @@ Knows what a flat tensor is, not what an operator means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +62,19 @@ class Builder:
             for index, flat in enumerate(model.tensors)
             if index in edge and self.has_twin(index)
         }
+
+    @classmethod
+    def within(cls, outer: Builder, graph: FlatModel) -> Builder:
+        """Of a subgraph: adds to the same graph, under names of its own."""
+        inside = cls(outer.source, "", replace(graph, inputs=(), outputs=()))
+        inside.names = [outer.fresh(name) for name in inside.names]
+        inside.model = replace(graph, subgraphs=outer.model.subgraphs)
+        inside.nodes, inside.taken = outer.nodes, outer.taken
+        inside.tensors, inside.constants = outer.tensors, outer.constants
+        inside.graph = outer.graph
+        inside.redimensioned = outer.redimensioned
+        inside.handles, inside.variables = {}, outer.variables
+        return inside
 
     def has_twin(self, index: int) -> bool:
         """Whether it is uint8 with a scale: int8 with a zero point 128 less inside."""

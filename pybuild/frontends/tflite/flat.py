@@ -26,7 +26,7 @@ _UNREADABLE = (
     OverflowError, MemoryError, UnicodeDecodeError,
 )  # fmt: skip
 # operators that refer to subgraphs
-CALLERS = {"CALL_ONCE"}
+CALLERS = {"CALL_ONCE", "IF", "WHILE"}
 _MOST = 200_000  # tensors or operators
 
 
@@ -107,7 +107,7 @@ def _model(source: str, data: bytes) -> FlatModel:
     count = model.SubgraphsLength()
     if count < 1 or (count > 1 and not CALLERS & set(codes)):
         what = f"has {count} subgraphs, only models of one are supported"
-        raise BuildError(source, what, "convert without control flow (IF, WHILE)")
+        raise BuildError(source, what, "convert one of its signatures")
     buffers = _Buffers(data, model)
     first, *others = (
         _graph(data, graph, buffers, codes)

@@ -10,6 +10,7 @@ from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite import layers, shapes, windows
 from pybuild.frontends.tflite.builder import Builder, Call
+from pybuild.frontends.tflite.control import if_, while_
 from pybuild.frontends.tflite.elements import ELEMENTS
 from pybuild.frontends.tflite.flat import FlatOperator, read
 from pybuild.frontends.tflite.moves import MOVES
@@ -17,6 +18,12 @@ from pybuild.frontends.tflite.products import PRODUCTS
 from pybuild.frontends.tflite.reductions import REDUCTIONS
 from pybuild.frontends.tflite.variables import SILENT, VARIABLES, state_of
 from pybuild.graph import Graph, Tensor, verify
+
+
+def _walk(builder: Builder) -> None:
+    for index, flat in enumerate(builder.model.operators):
+        _translate(builder, flat, index)
+
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
     "AVERAGE_POOL_2D": windows.average_pool2d,
@@ -26,6 +33,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "DEQUANTIZE": layers.dequantize,
     "EXPAND_DIMS": shapes.expand_dims,
     "FULLY_CONNECTED": layers.fully_connected,
+    "IF": lambda call: if_(call, _walk),
     "L2_POOL_2D": windows.l2_pool2d,
     "LEAKY_RELU": layers.leaky_relu,
     "LOGISTIC": layers.logistic,
@@ -43,6 +51,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "STRIDED_SLICE": shapes.strided_slice,
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
+    "WHILE": lambda call: while_(call, _walk),
     **VARIABLES,
     **ELEMENTS,
     **MOVES,
@@ -51,7 +60,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 # have several outputs
-MANY = ("SPLIT", "SPLIT_V", "UNPACK")
+MANY = ("IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
 
 
 def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
@@ -65,8 +74,7 @@ def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
     """
     builder = Builder(path, PurePath(path).stem, read(path, data))
     inputs = _inputs(builder, dict(input_dims))
-    for index, flat in enumerate(builder.model.operators):
-        _translate(builder, flat, index)
+    _walk(builder)
     outputs = _outputs(builder)
     try:
         state = state_of(builder)
