@@ -24,11 +24,11 @@ CASES = 6
 OPENING = f"""{TITLE}
 
 Written by `python -m tests.tflite_table` from the table of the code and a run of
-{{count}} random files of one operator; the sweep runs {CASES} for each operator and type.
-Do not edit. A file counts as passed when the generated C and the code from LLVM both
-give what LiteRT's reference kernels give: integers exactly, float32 to 1e-5 of the
-largest value. Unknown: LiteRT has no kernel of that type. uint8 is int8 inside, with a
-zero point that is 128 less.
+{{count}} random files of one operator; the sweep runs {CASES} for each operator and
+type. Do not edit. A file counts as passed when the generated C and the code from LLVM
+both give what LiteRT's reference kernels give: integers exactly, float32 to 1e-5 of
+the largest value. Unknown: LiteRT has no kernel of that type. uint8 is int8 inside,
+with a zero point that is 128 less.
 
 | operator | passed C | passed LLVM | of | types | unknown to LiteRT |
 | --- | ---: | ---: | ---: | --- | --- |
