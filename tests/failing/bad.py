@@ -129,7 +129,7 @@ def five_problems_tflite(folder: Path) -> Path:
         image,
         FileTensor("heard", (1, 1, 4)),
         FileTensor("q", (1, 4), zero_point=(0,), **scale),
-        FileTensor("w", (5, 4), data=weights, zero_point=(3,), **scale),
+        FileTensor("w", (5, 4), "INT8", weights, (0.1,) * 5, (3, 2, 1, 0, 0)),
         FileTensor("dense", (1, 5), zero_point=(0,), **scale),
         FileTensor("short", (5, 9), data=np.zeros((5, 8), np.float32)),
         FileTensor("long", (1, 9)),
