@@ -187,7 +187,7 @@ def _part(given: tuple[str, int]) -> list[Outcome]:
 def measured() -> Table:
     """For `./dev bench`; the page of operators is written on the way."""
     table, page, _ = run()
-    PAGE.write_text(page)
+    PAGE.write_text(tflite_table.after(page))
     return table
 
 
