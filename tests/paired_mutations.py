@@ -114,9 +114,9 @@ PAIRED = (
     ),
     (
         "the order of a group's depthwise channels",
-        "pybuild/kernels/depthwise_dsp.py",
-        "for s in starts for c in (0, 2, 1, 3)",
-        "for s in starts for c in (0, 1, 2, 3)",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "pack = LOW_HALVES if channel < 2 else HIGH_HALVES",
+        "pack = HIGH_HALVES if channel % 2 else LOW_HALVES",
         _PAIRS.format("conv-depthwise_same_relu"),
     ),
     (

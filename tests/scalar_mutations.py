@@ -44,9 +44,30 @@ SCALAR = (
     (
         "the odd channels of a word of weights",
         "pybuild/kernels/depthwise_dsp_code.py",
-        "word & -0xFF0100)",
-        "word & -0xFF0000)",
+        "i32(word & mask)",
+        "i32(word & (mask | 255))",
         _DSP,
+    ),
+    (
+        "the outputs of a depthwise channel",
+        "pybuild/kernels/depthwise_dsp.py",
+        "[made[s * multiplier :][:group] for s in starts]",
+        "[made[s:][:group] for s in starts]",
+        _DSP.replace("stride2_9", "multiplier_2"),
+    ),
+    (
+        "the first weights of a ring",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "select(less < 0, more, less)",
+        "select(less < 1, more, less)",
+        _DSP,
+    ),
+    (
+        "the last column and the padding in its word",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "self._store(to, 0, self._column(x, channels), fill, plane)",
+        "self._store(to, 0, self._column(x, channels), (const(0),) * 2, plane)",
+        _DSP.replace("stride2_9", "wide_7"),
     ),
     (
         "margins of copied channels",

@@ -1,7 +1,8 @@
-"""int8 depthwise convolution with pairs of int16 (SMLABB, SMLATT).
+"""int8 depthwise convolution with pairs of int16 (SMLAD).
 
-Four channels at a time: their rows are widened to int16 into scratch, two channels
-a word, padding included; then several columns are summed together.
+Four channels at a time: their rows are widened to int16 into scratch, each channel
+for itself, two neighbouring columns a word, padding included. A word of weights
+holds two neighbours of a row, so one product does two taps.
 """
 
 from __future__ import annotations
@@ -20,29 +21,32 @@ from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 
-def _order(channels: int) -> Array:
-    """Channels as they are summed: of each four the even ones, then the odd ones;
-    the last four may be computed twice."""
-    starts = [min(c, channels - GROUP) for c in range(0, channels, GROUP)]
-    return np.asarray([s + c for s in starts for c in (0, 2, 1, 3)])
+def _starts(channels: int) -> list[int]:
+    """The first of each four channels; the last four may be computed twice."""
+    return [min(c, channels - GROUP) for c in range(0, channels, GROUP)]
 
 
-def pack(kernels: Array) -> Packed:
-    """Weights [C, taps] as words: four channels, then taps."""
-    channels = len(kernels)
-    starts = [min(c, channels - GROUP) for c in range(0, channels, GROUP)]
-    groups = np.stack([kernels[s : s + GROUP].T for s in starts]).astype(np.int8)
-    return Packed("weights", np.ascontiguousarray(groups).view("<i4").reshape(-1))
+def pack(kernels: Array, multiplier: int) -> Packed:
+    """Weights [O, taps] as words of four output channels: of each four channels,
+    of each four outputs, of each tap."""
+    inputs = len(kernels) // multiplier
+    group = GROUP * multiplier
+    of_group = [kernels[s * multiplier :][:group] for s in _starts(inputs)]
+    fours = np.stack(of_group).reshape(-1, GROUP, kernels.shape[1])
+    bytes_read = np.ascontiguousarray(fours.transpose(0, 2, 1).astype(np.int8))
+    return Packed("weights", bytes_read.view("<i4").reshape(-1))
 
 
-def table(ending: Affine, bias: Array) -> Packed:
-    """What each two channels start and end with, in reading order."""
+def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
+    """What each output channel starts and ends with, in reading order."""
     start = bias.astype(np.int64) << FRACTION
     columns = [start + ending.offsets, ending.multipliers]
     if ending.below is not None:
         columns = [start, ending.offsets, ending.below, ending.multipliers]
-    made = np.stack(columns, axis=1)[_order(len(bias))]
-    return Packed("ends", made.reshape(-1, 2 * made.shape[1]).astype(np.int32))
+    made, group = np.stack(columns, axis=1), GROUP * multiplier
+    starts = _starts(len(bias) // multiplier)
+    rows = [made[s * multiplier :][:group] for s in starts]
+    return Packed("ends", np.concatenate(rows).astype(np.int32))
 
 
 def candidates(
@@ -56,11 +60,11 @@ def candidates(
     """The kernels of this file that suit a layer: none, or one."""
     if not takes_pairs(node, graph, target):
         return []
-    if window.out_channels != window.channels or window.channels < GROUP:
+    if window.channels < GROUP:
         return []
-    kernels = constant(node, graph, 1).reshape(-1, window.channels).T
+    kernels = constant(node, graph, 1).reshape(-1, window.out_channels).T
     made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(window.channels, np.int32))
+    bias = constant(node, graph, 2, np.zeros(window.out_channels, np.int32))
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     low, high = reach(node, graph, kernels, bias)
     if max(-int(low.min()), int(high.max())) > REACH:
@@ -71,12 +75,14 @@ def candidates(
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
-    tables = (pack(kernels), table(ending, bias))
+    copies = window.out_channels // window.channels
+    tables = (pack(kernels, copies), table(ending, bias, copies))
     by_row = _offer(Layer(window, ending, made.x_zero), rows, tables, calls)
     layer = Layer(window, ending, made.x_zero, image)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
-    return [by_row, at_once]
+    # the rows of a ring are neighbours
+    return [by_row] if window.dilation_h > 1 else [by_row, at_once]
 
 
 def _offer(
@@ -90,8 +96,8 @@ def _offer(
     w, (images, bands) = layer.window, calls
     heights = bands if layer.image is None else layer.image.out_height
     new = w.kernel_h if layer.image is None else min(w.rows, layer.image.stride_h)
-    widened = 3 * new * layer.pitch * w.channels
-    summed = w.out_width * w.channels * (2 * layer.taps + 6)
+    widened = 5 * new * layer.pitch * w.channels
+    summed = w.out_width * w.out_channels * (layer.taps + 9)
     return Candidate(
         func=k.finish(),
         args=tuple(k.values),

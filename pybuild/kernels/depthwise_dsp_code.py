@@ -5,21 +5,23 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from pybuild.dtype import DType
 from pybuild.kernels.affine_finish import AffineFinish, is_usual, kind
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.depthwise_dsp_layer import GROUP, UNROLLED, Image, Layer
+from pybuild.kernels.depthwise_dsp_layer import GROUP, Image, Layer
 from pybuild.kernels.depthwise_dsp_sums import Sums
-from pybuild.kernels.intrin import EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD_BYTES
 from pybuild.loop import (
     INT8,
     INT32,
     Const,
     Expr,
+    Operand,
     Var,
+    cast,
     const,
     equal,
+    i32,
     load,
     maximum,
     minimum,
@@ -55,65 +57,63 @@ class _Writer:
         self.ends = k.row("ends", after + 1, INT32)
         self.lines = k.row("lines", after + 2, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
+        self.multiplier: Expr = const(1)
+        self.out_channels = self.channels
+        if layer.multiplier > 1:
+            self.multiplier = k.arg("multiplier", layer.multiplier)
+            self.out_channels = k.let("out_channels", self.channels * self.multiplier)
         self.out_width = k.arg("out_width", w.out_width)
         self.pitch = k.arg("pitch", layer.pitch)
-        self.inside = self.pitch
+        self.pairs = k.arg("pairs", (layer.inside - layer.head) // 2)
         self.left: Expr = const(0)
-        if w.padded:
-            self.left = k.arg("left", w.left)
-            self.inside = k.arg("inside", min(w.width, layer.pitch - w.left))
+        if w.left // 2:
+            self.left = k.arg("left", w.left // 2)
+        self.fill: Expr = const(0)
         if layer.padded:
             self.fill = k.arg("fill", layer.x_zero * 65536 + (layer.x_zero & 0xFFFF))
         self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
-        self.half = self.pitch * self._slots
-        at = k.arg("weights_at", 2 * layer.slots * layer.pitch)
-        self.weights = offset(self.lines, at)
-
-    @property
-    def _slots(self) -> Expr:
-        return self.rows if self.layer.image else const(self.w.kernel_h)
+        self.plane = k.arg("plane_size", layer.plane)
 
     def write(self) -> Builder:
-        k, w = self.k, self.w
-        self.half = k.let("half_size", self.half)
+        k, w, layer = self.k, self.w, self.layer
         packed, ends = k.let("w", self.packed), k.let("end", self.ends)
-        self.weights = weights = k.let("widened", self.weights)
-        if w.padded:
+        self.weights = k.let("widened", offset(self.lines, self.plane * GROUP))
+        if layer.padded:
             # margins never change: they are written once
-            with k.loop("at", self.half * 2, rolled=True) as at:
+            with k.loop("at", self.plane * GROUP, rolled=True) as at:
                 k.store(self.lines, at, self.fill)
         with k.loop("c", self.channels, 0, GROUP) as c:
             if w.channels % GROUP:
                 c = k.let("first", minimum(c, self.channels - GROUP))
-            with k.loop("tap", self.layer.taps, rolled=True) as tap:
-                self._weights(load(packed, tap), tap)
-            if self.layer.image is None:
+            self._weights(packed)
+            y = k.let("to", offset(self.y, c * self.multiplier))
+            if layer.image is None:
                 with k.loop("ky", w.kernel_h) as ky:
                     row = k.row("row", ky * self.dilation_h + 1, INT8)
                     self._widen(offset(row, c), ky)
-                at_rows = [const(0)] * w.kernel_h
-                self._halves(weights, ends, offset(self.y, c), at_rows, const(0))
+                self._sums(ends, y, self.weights)
             else:
-                self._image(self.layer.image, weights, ends, c)
-            size = 8 if self.layer.ending.below is None else 16
-            k.assign(packed, offset(packed, self.layer.taps))
-            k.assign(ends, offset(ends, size))
+                self._image(layer.image, ends, y, c)
+            size = GROUP * layer.end_size
+            k.assign(ends, offset(ends, self.multiplier * size))
         return k
 
-    def _image(self, image: Image, weights: Var, ends: Var, c: Expr) -> None:
+    def _image(self, image: Image, ends: Var, y: Var, c: Expr) -> None:
         """All rows of four channels; each row is widened once, into a ring."""
         k, w, rows = self.k, self.w, self.rows
         height, stride = k.arg("height", image.height), k.arg("stride", image.stride_h)
         top = k.arg("top", image.top) if self.layer.padded else const(0)
         x = k.row("x", 1, INT8)
         width = k.arg("row_bytes", w.width * w.channels)
-        y = k.let("to", offset(self.y, c))
+        # the slot of the next row; the weights that belong to the first slot
+        slot, turned = k.let("slot", 0), k.let("turned", 0)
+        turn = image.stride_h % w.kernel_h * self.layer.row_words
+        back = k.arg("turn", turn) if turn else const(0)
         with k.loop("oy", k.arg("out_height", image.out_height)) as oy:
             start = k.let("start", oy * stride)
             new = start + maximum(rows - stride, 0)
             first = k.let("new", select(equal(oy, 0), 0, new))
             with k.loop("r", start + rows, first) as r:
-                slot = k.let("slot", r % rows)
                 row = k.let("row", r - top)
                 source = offset(x, row * width + c)
                 if image.padded(w.rows):
@@ -123,60 +123,117 @@ class _Writer:
                         self._blank(slot)
                 else:
                     self._widen(source, slot)
-            at_rows = []
-            if self.layer.taps <= UNROLLED:
-                for ky in range(w.kernel_h):
-                    which = (start + self.dilation_h * ky) % rows
-                    at_rows.append(k.let(f"at{ky}", which * self.pitch))
-            self._halves(weights, ends, y, at_rows, start)
-            k.assign(y, offset(y, self.out_width * self.channels))
+                after = k.let("after", slot + 1)
+                k.assign(slot, select(after < w.kernel_h, after, 0))
+            self._sums(ends, y, offset(self.weights, turned))
+            k.assign(y, offset(y, self.out_width * self.out_channels))
+            if turn:
+                less = k.let("less", turned - back)
+                more = less + w.kernel_h * self.layer.row_words
+                k.assign(turned, select(less < 0, more, less))
 
-    def _weights(self, word: Expr, tap: Expr) -> None:
-        """The weights of four channels as int16, times 256, into the two halves."""
+    def _weights(self, packed: Var) -> None:
+        """The weights of four channels as pairs of int16, times 256."""
+        k, layer = self.k, self.layer
+        to = k.let("weights_to", self.weights)
+        with k.loop("copy", self.multiplier, rolled=True):
+            rows = self.w.kernel_h - (layer.image is not None)
+            if rows:
+                with k.loop("tap_row", rows, rolled=True):
+                    self._weight_row(packed, to, layer.image is not None)
+            if layer.image is not None:
+                self._weight_row(packed, to, False)
+            left = layer.words * GROUP - layer.row_words * self.w.kernel_h
+            k.assign(to, offset(to, left))
+
+    def _weight_row(self, packed: Var, to: Var, twice: bool) -> None:
+        """A row of taps; `twice`: once more behind all rows."""
+        k, layer, width = self.k, self.layer, self.w.kernel_w
+        before = self._halves(packed, 0)
+        for kx in range(1, max(width, 2)):
+            after = self._halves(packed, kx) if kx < width else before
+            self._store(to, 0, before, after, layer.words)
+            if twice:
+                again = self.w.kernel_h * layer.row_words
+                self._store(to, again, before, after, layer.words)
+            k.assign(to, offset(to, 1))
+            before = after
+        k.assign(packed, offset(packed, width))
+
+    def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
+        """A tap of four channels: the even ones and the odd ones, times 256."""
         k = self.k
-        word = k.let("word", word)
-        even = k.let("even", EVEN_BYTES(word))
-        low = (even & 0xFF) * 256
-        k.store(self.weights, tap, (even >> 16) * (1 << 24) + low)
-        k.store(self.weights, tap + self.layer.taps, word & -0xFF0100)
+        word = k.let("word", cast(load(packed, kx), DType.UINT32))
+        mask = const(0xFF00FF00, DType.UINT32)
+        return k.let("even", i32((word << 8) & mask)), k.let("odd", i32(word & mask))
 
     def _widen(self, source: Expr, slot: Expr) -> None:
-        """One row of four channels into the two halves of a slot."""
+        """One row of four channels into a slot of their planes, two columns a word."""
+        k, layer, rows = self.k, self.layer, self.w.kernel_h
+        left = self.left * rows if layer.window.left // 2 else const(0)
+        given = {
+            "channels": self.channels,
+            "pairs": self.pairs,
+            "plane_size": self.plane,
+        }
+        if layer.padded:
+            given["fill"] = self.fill
+        ends = ("", "head", "last", "ends")[layer.head + 2 * layer.last]
+        padded = "padded" if layer.padded and ends else ""
+        parts = (f"widen_dsp_{rows}", ends, padded)
+        name = "_".join(p for p in parts if p)
+        at = offset(self.lines, slot + left)
+        with k.part(name, source=source, lines=at, **given) as params:
+            known = {p.name: p for p in params}
+            x, to = k.let("x", known["source"]), k.let("to", known["lines"])
+            channels, plane = known["channels"], known["plane_size"]
+            fill = (known.get("fill", const(0)),) * 2
+            if layer.head:
+                self._store(to, 0, fill, self._column(x, channels), plane)
+                k.assign(to, offset(to, rows))
+            with k.loop("pair", known["pairs"], rolled=True):
+                before = self._column(x, channels)
+                self._store(to, 0, before, self._column(x, channels), plane)
+                k.assign(to, offset(to, rows))
+            if layer.last:
+                self._store(to, 0, self._column(x, channels), fill, plane)
+
+    def _column(self, x: Var, channels: Expr) -> tuple[Expr, Expr]:
+        """Four channels of the next pixel: the even ones and the odd ones."""
         k = self.k
-        x = k.let("x", source)
-        at = k.let("at", offset(self.lines, slot * self.pitch + self.left))
-        other = k.let("other", offset(at, self.half))
-        with k.loop("column", self.inside, rolled=True) as column:
-            word = k.let("word", wide(x))
-            k.store(at, column, EVEN_BYTES(word))
-            k.store(other, column, ODD_BYTES(word))
-            k.assign(x, offset(x, self.channels))
+        word = k.let("word", wide(x))
+        k.assign(x, offset(x, channels))
+        return k.let("even", EVEN_BYTES(word)), k.let("odd", ODD_BYTES(word))
+
+    def _store(
+        self,
+        to: Var,
+        at: Operand,
+        before: tuple[Expr, Expr],
+        after: tuple[Expr, Expr],
+        apart: Operand,
+    ) -> None:
+        """Two neighbours of four channels, whose planes lie `apart`."""
+        for channel in range(GROUP):
+            pack = LOW_HALVES if channel < 2 else HIGH_HALVES
+            odd = channel % 2
+            where = at + apart * channel
+            self.k.store(to, where, pack(before[odd], after[odd]))
 
     def _blank(self, slot: Expr) -> None:
         k = self.k
-        at = k.let("at", offset(self.lines, slot * self.pitch + self.left))
-        with k.loop("column", self.inside, rolled=True) as column:
-            k.store(at, column, self.fill)
-            k.store(at, self.half + column, self.fill)
+        at = k.let("at", offset(self.lines, slot))
+        with k.loop("word", self.pitch * GROUP, rolled=True):
+            k.store(at, 0, self.fill)
+            k.assign(at, offset(at, self.w.kernel_h))
 
-    def _halves(
-        self,
-        weights: Expr,
-        ends: Expr,
-        y: Expr,
-        at_rows: Sequence[Expr],
-        start: Expr,
-    ) -> None:
-        """The row's even channels, then its odd ones, in a function of their own."""
+    def _sums(self, ends: Expr, y: Expr, weights: Expr) -> None:
+        """The row of all four channels, in a function of its own."""
         shared = {
-            "channels": self.channels,
+            "channels": self.out_channels,
+            "multiplier": self.multiplier,
             "out_width": self.out_width,
-            "pitch": self.pitch,
-            "half_size": self.half,
-            "rows": self.rows,
-            "dilation_h": self.dilation_h,
-            "start": start,
-            **{f"at{ky}": at for ky, at in enumerate(at_rows)},
+            "plane_size": self.plane,
         }
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with self.k.part(
@@ -190,18 +247,19 @@ class _Writer:
         ) as params:
             known = {p.name: p for p in params}
             inner = Sums(self.k, self.layer, {**shared, **known}, self.finish, known)
-            inner.write(len(at_rows))
+            inner.write()
 
     def _part_name(self) -> str:
         """What distinguishes the code of two layers here."""
         layer, w = self.layer, self.w
-        rest = w.out_width % layer.columns > 0
         rows = "image" if layer.image is not None else "rows"
         parts = (
             f"depthwise_dsp_{rows}_{w.kernel_h}x{w.kernel_w}_sum{layer.columns}",
-            "rest" if rest else "",
+            "once" if layer.once else "",
+            f"rest{layer.rest}" if layer.rest else "",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
+            "multiplied" if layer.multiplier > 1 else "",
             kind(layer.ending, is_usual(layer.ending)),
         )
         return "_".join(p for p in parts if p)

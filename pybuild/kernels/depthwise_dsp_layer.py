@@ -45,34 +45,78 @@ class Layer:
         return self.window.padded or rows
 
     @property
-    def slots(self) -> int:
-        """Widened rows that are kept."""
-        return self.window.kernel_h if self.image is None else self.window.rows
-
-    @property
     def columns(self) -> int:
-        """Pixels of a row whose sums the registers hold, with few left over."""
+        """Pixels of a row whose sums the registers hold: an even number, or all."""
         w = self.window
         if w.kernel_w > 3 or w.dilation_w > 1:
             return min(2, w.out_width)
-        if w.out_width <= 5:
-            return w.out_width
-        return 3 if w.out_width % 3 <= w.out_width % 4 else 4
+        return w.out_width if w.out_width <= 5 else 4
+
+    @property
+    def once(self) -> bool:
+        return self.columns == self.window.out_width
+
+    @property
+    def rest(self) -> int:
+        """Pixels behind the last whole group of columns."""
+        return self.window.out_width % self.columns
 
     @property
     def taps(self) -> int:
         return self.window.kernel_h * self.window.kernel_w
 
     @property
+    def multiplier(self) -> int:
+        return self.window.out_channels // self.window.channels
+
+    @property
+    def row_words(self) -> int:
+        """Pairs of weights that are neighbours in a row: any two may be needed."""
+        return max(self.window.kernel_w - 1, 1)
+
+    @property
+    def words(self) -> int:
+        """Words of weights of a channel: of an image twice, so that they may begin
+        with any row, as the ring does."""
+        rows = self.window.kernel_h
+        return self.row_words * (rows if self.image is None else 2 * rows - 1)
+
+    @property
+    def end_size(self) -> int:
+        """Words of the table of ends for each channel."""
+        return 2 if self.ending.below is None else 4
+
+    @property
     def pitch(self) -> int:
-        """Columns of a widened row, padding included."""
+        """Words of a widened row of one channel, padding included."""
         w = self.window
-        return (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1
+        last = (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w
+        return last // 2 + 1
+
+    @property
+    def plane(self) -> int:
+        """Words of the widened rows of one channel."""
+        return self.window.kernel_h * self.pitch
+
+    @property
+    def inside(self) -> int:
+        """Columns of an input row that are widened."""
+        return min(self.window.width, 2 * self.pitch - self.window.left)
+
+    @property
+    def head(self) -> bool:
+        """The first column shares its word with padding."""
+        return self.window.left % 2 > 0
+
+    @property
+    def last(self) -> bool:
+        """The last column shares its word with padding, or with nothing."""
+        return (self.inside - self.head) % 2 > 0
 
     @property
     def scratch(self) -> int:
-        """Bytes: two words for each column of each row and, behind, for each tap."""
-        return 8 * (self.slots * self.pitch + self.taps)
+        """Bytes of the widened rows of four channels and, behind, their weights."""
+        return 4 * GROUP * (self.plane + self.words * self.multiplier)
 
     @property
     def name(self) -> str:
@@ -83,8 +127,12 @@ class Layer:
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
             "padded" if self.padded else "",
+            ("", "head", "last", "ends")[self.head + 2 * self.last],
             "tail" if w.channels % GROUP else "",
+            "multiplied" if self.multiplier > 1 else "",
             kind(self.ending, is_usual(self.ending)),
+            "once" if self.once else "",
             str(self.columns),
+            f"rest{self.rest}" if self.rest else "",
         )
         return "_".join(p for p in parts if p)

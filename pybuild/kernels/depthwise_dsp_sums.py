@@ -1,4 +1,4 @@
-"""The sums of depthwise_dsp_code.py's kernels: four channels of a row.
+"""The sums of depthwise_dsp_code.py's kernels: a row of a few channels.
 
 Knows no weight and no node.
 """
@@ -9,9 +9,23 @@ from collections.abc import Mapping, Sequence
 
 from pybuild.kernels.affine_finish import AffineFinish, corrected
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.depthwise_dsp_layer import UNROLLED, Layer
-from pybuild.kernels.intrin import MLA_HIGH, MLA_LOW
-from pybuild.loop import Expr, Var, load, offset
+from pybuild.kernels.depthwise_dsp_layer import GROUP, UNROLLED, Layer
+from pybuild.kernels.intrin import (
+    DOT2,
+    MLA_HIGH,
+    MLA_HIGH_LOW,
+    MLA_LOW,
+    MLA_LOW_HIGH,
+)
+from pybuild.loop import Expr, Intrin, Var, load, offset
+
+# (half of the word of input, half of the word of weights) -> product
+_HALVES: Mapping[tuple[int, int], Intrin] = {
+    (0, 0): MLA_LOW,
+    (0, 1): MLA_LOW_HIGH,
+    (1, 0): MLA_HIGH_LOW,
+    (1, 1): MLA_HIGH,
+}
 
 
 class Sums:
@@ -30,102 +44,97 @@ class Sums:
         self.finish = finish.inside(known)
         self.channels, self.out_width = shared["channels"], shared["out_width"]
 
-    def write(self, unrolled_rows: int) -> None:
+    def write(self) -> None:
         k, layer, known = self.k, self.layer, self.known
-        size = 4 if layer.ending.below is None else 8
-        at_rows = [self.shared[f"at{ky}"] for ky in range(unrolled_rows)]
-        if layer.image is None:
-            at_rows = [self.shared["pitch"] * ky for ky in range(unrolled_rows)]
-        with k.loop("half", 2) as half:
-            w = k.let("taps", offset(known["weights"], half * layer.taps))
-            end = k.let("last", offset(known["ends"], half * size))
-            line = k.let(
-                "line", offset(known["lines"], half * self.shared["half_size"])
-            )
-            out = k.let("out", offset(known["y"], half))
-            self._columns(line, at_rows, self.shared["start"], (w, end, out))
+        taps, end = k.let("taps", known["weights"]), k.let("last", known["ends"])
+        plane, out = k.let("plane", known["lines"]), k.let("out", known["y"])
+        with k.loop("channel", GROUP, rolled=True):
+            with k.loop("copy", self.shared["multiplier"], rolled=True):
+                self._row(plane, (taps, end, out))
+                k.assign(taps, offset(taps, layer.words))
+                k.assign(end, offset(end, layer.end_size))
+                k.assign(out, offset(out, 1))
+            k.assign(plane, offset(plane, self.shared["plane_size"]))
 
-    def _columns(
-        self,
-        lines: Var,
-        at_rows: Sequence[Expr],
-        start: Expr,
-        where: tuple[Var, Var, Var],
-    ) -> None:
-        k, n = self.k, self.layer.columns
-        whole = self.out_width
-        rest = self.w.out_width % n
+    def _row(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
+        """One channel of a row."""
+        k, layer, n = self.k, self.layer, self.layer.columns
+        weights, ends, out = where
+        if layer.once:
+            self._sum(n, plane, weights, ends, out)
+            return
+        x, y, whole, rest = (
+            k.let("x", plane),
+            k.let("to", out),
+            self.out_width,
+            layer.rest,
+        )
         if rest:
-            whole = k.let("whole", self.out_width - self.out_width % n)
+            whole = k.let("whole", self.out_width - rest)
         with k.loop("ox", whole, 0, n, rolled=True):
-            self._sum(n, lines, at_rows, start, where)
+            self._sum(n, x, weights, ends, y)
+            words = n * self.w.stride_w // 2
+            k.assign(x, offset(x, words * self.w.kernel_h))
+            k.assign(y, offset(y, self.channels * n))
         if rest:
-            with k.loop("ox", self.out_width, whole, rolled=True):
-                self._sum(1, lines, at_rows, start, where)
+            self._sum(rest, x, weights, ends, y)
 
-    def _sum(
-        self,
-        n: int,
-        lines: Var,
-        at_rows: Sequence[Expr],
-        start: Expr,
-        where: tuple[Var, Var, Var],
-    ) -> None:
-        k, w, (weights, ends, y) = self.k, self.w, where
-        signed = self.layer.ending.below is not None
-        second = 4 if signed else 2
-        sums = [
-            (k.let(f"low{i}", load(ends)), k.let(f"high{i}", load(ends, second)))
-            for i in range(n)
-        ]
+    def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
+        """`n` pixels, the first at an even column."""
+        k, rows, per_row = self.k, self.w.kernel_h, self.layer.row_words
+        first = k.let("first", load(ends))
+        sums = [k.let(f"sum{i}", first) for i in range(n)]
         if self.layer.taps <= UNROLLED:
-            for row, at in enumerate(at_rows):
-                self._row(sums, offset(lines, at), weights, row * w.kernel_w)
+            for row in range(rows):
+                self._products(sums, x, row, weights, row * per_row)
         else:
-            taps = k.let("row_taps", weights)
-            with k.loop("ky", w.kernel_h, rolled=True) as ky:
-                slot: Expr = ky
-                if self.layer.image is not None:
-                    slot = start + self.shared["dilation_h"] * ky
-                    slot = slot % self.shared["rows"]
-                at = slot * self.shared["pitch"]
-                self._row(sums, offset(lines, at), taps, 0)
-                k.assign(taps, offset(taps, w.kernel_w))
-        for which in (0, 1):
-            self._finish([s[which] for s in sums], offset(ends, second * which),
-                         offset(y, 2 * which))  # fmt: skip
-        k.assign(lines, offset(lines, n * w.stride_w))
-        k.assign(y, offset(y, self.channels * n))
+            taps, line = k.let("row_taps", weights), k.let("line", x)
+            with k.loop("row", rows, rolled=True):
+                self._products(sums, line, 0, taps, 0)
+                k.assign(taps, offset(taps, per_row))
+                k.assign(line, offset(line, 1))
+        self._finish(sums, ends, y)
 
-    def _row(
-        self, sums: list[tuple[Var, Var]], line: Expr, weights: Expr, first: int
+    def _products(
+        self, sums: Sequence[Var], x: Var, row: int, weights: Var, first: int
     ) -> None:
-        """One row of taps, column by column; each weight and value read once."""
-        k, w = self.k, self.w
-        line = k.let("row", line)
+        """One row of taps, word by word; each weight and value read once."""
+        k, rows = self.k, self.w.kernel_h
         known: dict[int, Var] = {}
-        uses: dict[int, list[tuple[int, int]]] = {}
-        for i in range(len(sums)):
-            for kx in range(w.kernel_w):
-                at = i * w.stride_w + kx * w.dilation_w
-                uses.setdefault(at, []).append((i, kx))
-        for at in sorted(uses):
-            value = k.let("value", load(line, at))
-            for i, kx in uses[at]:
-                if kx not in known:
-                    known[kx] = k.let(f"tap{kx}", load(weights, first + kx))
-                low, high = sums[i]
-                k.assign(low, MLA_LOW(value, known[kx], low))
-                k.assign(high, MLA_HIGH(value, known[kx], high))
+        for column, uses in _uses(self.layer, len(sums)).items():
+            value = k.let("value", load(x, column * rows + row))
+            for i, word, halves in uses:
+                if word not in known:
+                    known[word] = k.let(f"tap{word}", load(weights, first + word))
+                product = DOT2 if halves is None else _HALVES[halves]
+                k.assign(sums[i], product(value, known[word], sums[i]))
 
-    def _finish(self, sums: list[Var], ends: Expr, y: Expr) -> None:
+    def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
         k = self.k
         signed = self.layer.ending.below is not None
         if signed:
             plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
-        factor = k.let("factor", load(ends, 3 if signed else 1))
+        factor = k.let("factor", load(ends, self.layer.end_size - 1))
         for i, acc in enumerate(sums):
             scaled: Expr = acc
             if signed:
                 scaled = corrected(acc, plus, minus)
             k.store(y, self.channels * i, self.finish.narrow(scaled, factor))
+
+
+_Use = tuple[int, int, tuple[int, int] | None]
+
+
+def _uses(layer: Layer, pixels: int) -> dict[int, list[_Use]]:
+    """Word of the row -> (pixel, word of weights, halves or None: both)."""
+    w, found = layer.window, dict[int, list[_Use]]()
+    for i in range(pixels):
+        kx = 0
+        while kx < w.kernel_w:
+            at, half = divmod(i * w.stride_w + kx * w.dilation_w, 2)
+            pair = half == 0 and kx + 1 < w.kernel_w and w.dilation_w == 1
+            word = min(kx, max(w.kernel_w - 2, 0))
+            halves = None if pair else (half, kx - word)
+            found.setdefault(at, []).append((i, word, halves))
+            kx += 2 if pair else 1
+    return dict(sorted(found.items()))

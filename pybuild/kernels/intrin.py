@@ -64,6 +64,38 @@ MLA_HIGH = Intrin(
     feature="dsp",
     llvm="llvm.arm.smlatt",
 )
+# acc + x.low * w.high
+MLA_LOW_HIGH = Intrin(
+    "crt_mla_low_high",
+    (_X, _W, _ACC),
+    _ACC + _low(_X) * (_W >> 16),
+    c="crt_mla_low_high({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlabt",
+)
+# acc + x.high * w.low
+MLA_HIGH_LOW = Intrin(
+    "crt_mla_high_low",
+    (_X, _W, _ACC),
+    _ACC + (_X >> 16) * _low(_W),
+    c="crt_mla_high_low({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlatb",
+)
+# x.low, w.low
+LOW_HALVES = Intrin(
+    "crt_low_halves",
+    (_X, _W),
+    _lanes(_low(_W), _X),
+    c="crt_low_halves({0}, {1})",
+)
+# x.high, w.high
+HIGH_HALVES = Intrin(
+    "crt_high_halves",
+    (_X, _W),
+    (_W & -65536) + ((_X >> 16) & 0xFFFF),
+    c="crt_high_halves({0}, {1})",
+)
 # bytes 0 and 2 as two int16
 EVEN_BYTES = Intrin(
     "crt_even_bytes",

@@ -121,25 +121,50 @@ CRT_INLINE int32_t crt_dot2(int32_t x, int32_t w, int32_t acc)
 #endif
 }
 
-/* acc + x.low * w.low */
-CRT_INLINE int32_t crt_mla_low(int32_t x, int32_t w, int32_t acc)
+/* acc + the product of a half of x and a half of w. */
+#if defined(CRT_DSP)
+#define CRT_MLA(name, code, value)                                             \
+    CRT_INLINE int32_t name(int32_t x, int32_t w, int32_t acc)                 \
+    {                                                                          \
+        int32_t sum;                                                           \
+        __asm__ volatile(code " %0, %1, %2, %3"                                \
+                         : "=r"(sum)                                           \
+                         : "r"(x), "r"(w), "r"(acc));                          \
+        return sum;                                                            \
+    }
+#else
+#define CRT_MLA(name, code, value)                                             \
+    CRT_INLINE int32_t name(int32_t x, int32_t w, int32_t acc)                 \
+    {                                                                          \
+        return acc + (value);                                                  \
+    }
+#endif
+CRT_MLA(crt_mla_low, "smlabb", (int16_t)x *(int16_t)w)
+CRT_MLA(crt_mla_low_high, "smlabt", (int16_t)x *(w >> 16))
+CRT_MLA(crt_mla_high_low, "smlatb", (x >> 16) * (int16_t)w)
+CRT_MLA(crt_mla_high, "smlatt", (x >> 16) * (w >> 16))
+
+/* x.low, w.low */
+CRT_INLINE int32_t crt_low_halves(int32_t x, int32_t w)
 {
 #if defined(CRT_DSP)
-    __asm__ volatile("smlabb %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
-    return acc;
+    int32_t pair;
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(x), "r"(w));
+    return pair;
 #else
-    return acc + (int16_t)x * (int16_t)w;
+    return (int16_t)w * 65536 + (x & 0xFFFF);
 #endif
 }
 
-/* acc + x.high * w.high */
-CRT_INLINE int32_t crt_mla_high(int32_t x, int32_t w, int32_t acc)
+/* x.high, w.high */
+CRT_INLINE int32_t crt_high_halves(int32_t x, int32_t w)
 {
 #if defined(CRT_DSP)
-    __asm__ volatile("smlatt %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
-    return acc;
+    int32_t pair;
+    __asm__("pkhtb %0, %2, %1, asr #16" : "=r"(pair) : "r"(x), "r"(w));
+    return pair;
 #else
-    return acc + (x >> 16) * (w >> 16);
+    return (w & -65536) + ((x >> 16) & 0xFFFF);
 #endif
 }
 
