@@ -22,7 +22,15 @@ from pybuild.run.check import CheckResult, check
 from pybuild.run.samples import samples
 from pybuild.targets.board import load_board
 from pybuild.targets.toolchain import find_toolchain
-from tests import board_costs, costs, onnx_table, quantising, remote_costs, sharing
+from tests import (
+    board_costs,
+    costs,
+    large_graphs,
+    onnx_table,
+    quantising,
+    remote_costs,
+    sharing,
+)
 from tests.conftest import ROOT, models_folder
 from tests.costs import Row, Table, built, model, output
 from tests.real_models import (
@@ -237,7 +245,7 @@ TABLES = (
     costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
-    digits, quantising.quantised, onnx_table.measured,
+    digits, quantising.quantised, large_graphs.measured, onnx_table.measured,
 )  # fmt: skip
 OPENING = """# Benchmarks
 
