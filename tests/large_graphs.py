@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.costs import Table
 
-SIDE = 1600
+SIDE = 800
 # bytes of a dense layer's weights
 LAYER = 4 * SIDE * SIDE
 
@@ -93,7 +93,7 @@ def measured() -> Table:
     """For `./dev bench`."""
     rows: list[tuple[object, ...]] = []
     models = {f"{n:,} nodes": many_nodes(n) for n in (5, 1000, 2500, 10000)}
-    models |= {f"{n} dense layers": many_bytes(n) for n in (2, 10)}
+    models |= {f"{n} dense layers": many_bytes(n) for n in (10, 40)}
     for title, model in models.items():
         for name in ("inspect", "build"):
             size, seconds, held = verb(name, model)

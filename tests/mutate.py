@@ -42,7 +42,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "a weight in the C",
-        "pybuild/emit/model_c.py",
+        "pybuild/emit/constants_c.py",
         "flat = array.reshape(-1)\n",
         "flat = array.reshape(-1).copy()\n    flat[-1] ^= flat.dtype.kind == 'i'\n",
         "tests/unit/test_generated_c.py",

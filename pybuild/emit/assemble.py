@@ -23,6 +23,7 @@ from pybuild.emit.tables import (
     StepRow,
     Tables,
     TensorRow,
+    identity,
 )
 from pybuild.errors import BuildError
 from pybuild.graph import Node
@@ -271,7 +272,7 @@ class _Maker:
 
     def _constant(self, name: str, array: Array, comment: str) -> str:
         data = np.ascontiguousarray(array)
-        key = (data.dtype.name, data.tobytes())
+        key = identity(data)
         if key not in self.constants:
             symbol = f"{self.name}_{self.constant_names.fresh(name)}"
             self.constants[key] = Constant(symbol, data, comment)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pybuild.emit.names import Names
-from pybuild.emit.tables import Constant, Tables
+from pybuild.emit.tables import Constant, Tables, identity
 from pybuild.loop import Func
 
 
@@ -90,7 +90,7 @@ class _Pool:
         return known.name
 
     def _constant(self, constant: Constant, tables: Tables) -> Constant:
-        key = (constant.array.dtype.name, constant.array.tobytes())
+        key = identity(constant.array)
         text = f"{tables.name}: {constant.comment}"
         if key in self.constants:
             known = self.constants[key]

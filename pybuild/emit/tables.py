@@ -5,7 +5,10 @@ Both printers (model_c, model_llvm) spell exactly what is here; assemble.py make
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+
+import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Tensor
@@ -37,6 +40,11 @@ class Constant:
     symbol: str
     array: Array
     comment: str
+
+
+def identity(array: Array) -> tuple[str, bytes]:
+    """Equal for arrays of the same elements; not the elements, which may be many."""
+    return array.dtype.name, hashlib.sha256(np.ascontiguousarray(array)).digest()
 
 
 @dataclass(frozen=True)

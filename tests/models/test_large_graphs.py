@@ -17,7 +17,7 @@ def test_time_is_near_linear_in_nodes(small: int, factor: int) -> None:
     assert many - start < 1.5 * factor * max(few - start, 0.1)
 
 
-@pytest.mark.parametrize("layers", [3, pytest.param(10, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("layers", [12, pytest.param(40, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("name", ["inspect", "build"])
 def test_memory_is_four_times_the_file(name: str, layers: int) -> None:
     _, _, empty = verb(name, many_nodes(5))
