@@ -44,7 +44,7 @@ class Constant:
 
 def identity(array: Array) -> tuple[str, bytes]:
     """Equal for arrays of the same elements; not the elements, which may be many."""
-    return array.dtype.name, hashlib.sha256(np.ascontiguousarray(array)).digest()
+    return array.dtype.name, hashlib.sha256(np.ascontiguousarray(array).data).digest()
 
 
 @dataclass(frozen=True)
