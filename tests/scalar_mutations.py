@@ -60,14 +60,14 @@ SCALAR = (
         "pybuild/kernels/depthwise_dsp_code.py",
         "select(less < 0, more, less)",
         "select(less < 1, more, less)",
-        _DSP,
+        _DSP.replace("stride2_9", "same_relu"),
     ),
     (
         "the last column and the padding in its word",
         "pybuild/kernels/depthwise_dsp_code.py",
         "self._store(to, 0, self._column(x, channels), fill, plane)",
         "self._store(to, 0, self._column(x, channels), (const(0),) * 2, plane)",
-        _DSP.replace("stride2_9", "wide_7"),
+        _DSP.replace("stride2_9", "multiplier_2"),
     ),
     (
         "margins of copied channels",
