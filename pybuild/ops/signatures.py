@@ -14,7 +14,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Attr, Node
 from pybuild.ops.function import CALL, Function
 
-ROUNDINGS = ("double", "away", "single", "even")
+ROUNDINGS = ("double", "away", "single", "even", "wide")
 ANY_NUMBER = 1 << 30
 
 
@@ -113,6 +113,7 @@ SIGNATURES: dict[str, Signature] = {
     "quantize": Signature(1, 1, {}, _SIMULATED),
     "dequantize": Signature(1, 1, {}, _SIMULATED),
     "copy": Signature(1, 1),
+    "assign": Signature(1, 1),
     "map": Signature(1, 3, {"fn": _TEXT}, {"to": _TYPE, "shape": _INTS}),
     "reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT}),
     "arg_reduce": Signature(1, 1, {"fn": _TEXT, "axis": _INT, "last": _FLAG}),

@@ -151,7 +151,7 @@ CASES: list[tuple[Change, str]] = [
     (_put(*LISTS, "storage_id", 1, [0, 1, 2, 2]), "node 'relu' (clip): writes over 'fc'"
      " (storage 2), which 'relu' reads"),
     (_put(*FC, "attrs", "op", "fly"), "node 'fc' (dense): the operator 'fly' does not "
-     "exist. Hint: one of add, arg_reduce, avg_pool2d, "),
+     "exist. Hint: one of add, arg_reduce, assign, "),
     (_drop(*FC, "attrs", "op"), "1 nodes (fc) have no 'attrs.op' and call functions: "
      "dense. Hint: "),
     (_put(*FC, "attrs", "outputs", '["x"]'), "node 'fc' (dense): its output 'x' has the"
@@ -178,7 +178,7 @@ CASES: list[tuple[Change, str]] = [
     (_put(*RELU, "attrs", "op", "add"), "node 'relu' (add): has 1 inputs, not 2"),
     (_put(*RELU, "attrs", "rounding", "up"),
      "node 'relu' (clip): 'rounding' is 'up', it"
-     " must be one of double, away, single, even"),
+     " must be one of double, away, single, even, wide"),
     (_put(*LISTS, "shape", 1, 3, [8]), "node 'relu' (clip): 'y' is int8[8], it must be "
      "int8[2,4]"),
 ]  # fmt: skip
