@@ -44,7 +44,8 @@ class Constant:
 
 def identity(array: Array) -> tuple[str, bytes]:
     """Equal for arrays of the same elements; not the elements, which may be many."""
-    return array.dtype.name, hashlib.sha256(np.ascontiguousarray(array).data).digest()
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return array.dtype.name, hashlib.sha256(raw.data).digest()
 
 
 @dataclass(frozen=True)

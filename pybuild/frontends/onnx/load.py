@@ -86,7 +86,6 @@ _MICROSOFT: dict[str, Handler] = {
     "QLinearGlobalAveragePool": quant.qlinear_unary,
     "QLinearLeakyRelu": quant.qlinear_unary,
     "QLinearMul": quant.qlinear_binary,
-    "QLinearReduceMean": quant.qlinear_unary,
     "QLinearSigmoid": quant.qlinear_unary,
     "QLinearSoftmax": quant.qlinear_unary,
     "QuantizeLinear": quant.quantize_linear,

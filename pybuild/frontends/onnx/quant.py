@@ -213,7 +213,6 @@ _UNARY: dict[str, tuple[str, Handler]] = {
     "QLinearLeakyRelu": ("LeakyRelu", eltwise.leaky_relu),
     "QLinearSoftmax": ("Softmax", eltwise.softmax),
     "QLinearGlobalAveragePool": ("GlobalAveragePool", spatial.global_average),
-    "QLinearReduceMean": ("ReduceMean", eltwise.reduce_mean),
 }
 
 
