@@ -147,7 +147,7 @@ def _text_of(name: str) -> Row:
             "firmware.c": _firmware(library),
         }.items():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
-            (root / file).write_text(content)
+            (root / file).write_text(str(content))
         runtime = _compiled(root, sorted((root / "crt" / "src").glob("*.c")))
         mine = _compiled(root, sorted(root.glob("*.c")))
         # only measured: RAM and flash of any size will do

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.external import External
 from pybuild.loop import (
     FLOAT32,
     INT64,
@@ -91,12 +92,13 @@ class Price:
 
 
 def price(candidate: Candidate, target: Target) -> Price:
-    """What a candidate comes to; a task of the runtime's own is free."""
+    """What a candidate comes to; a task of the runtime's own is free, and a function
+    that is not ours."""
     total, kernel, parts = 0.0, 0.0, dict[str, int]()
     table = PRICES.get(target.name, _M3)
     at: Candidate | None = candidate
     while at is not None:
-        if at.func is not None:
+        if at.func is not None and not isinstance(at.func, External):
             walk = _Walk(table, target)
             values = {a.name: n for a, n in zip(at.func.args, at.args, strict=True)}
             once = walk.kernel(at.func, values)
