@@ -7,7 +7,7 @@ a shortest path. Knows bytes alive at once, no addresses.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -34,6 +34,25 @@ class Cut:
 
     first: int
     candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Names of groups that a stage of the nodes from `first` to before `end` cannot
+    have for itself: asked, not listed, for a graph has many stages.
+    """
+
+    groups: Mapping[str, Block]
+    fixed: Collection[str]
+    first: int
+    end: int
+
+    def __contains__(self, name: object) -> bool:
+        group = self.groups.get(str(name))
+        if group is None:
+            return False
+        outside = group.first < self.first or group.last >= self.end
+        return outside or name in self.fixed
 
 
 def expand(node: Node, candidate: Candidate) -> list[Work]:
@@ -135,13 +154,9 @@ class Cuts:
             self._saved[first, last] = sum(whole.values()) - kept
         return self._saved[first, last]
 
-    def held(self, first: int, end: int) -> set[str]:
+    def held(self, first: int, end: int) -> Held:
         """Groups that a stage cannot have for itself."""
-        return {
-            name
-            for name, group in self.groups.items()
-            if group.first < first or group.last >= end or name in self.fixed
-        }
+        return Held(self.groups, self.fixed, first, end)
 
     # ---- the best cuts -------------------------------------------------------------
 

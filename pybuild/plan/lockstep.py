@@ -7,7 +7,7 @@ Knows rows and bytes of rows, no addresses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def can_join(candidate: Candidate) -> bool:
     )
 
 
-def join(works: Sequence[Work], views: Views, held: Collection[str]) -> Lockstep:
+def join(works: Sequence[Work], views: Views, held: Container[str]) -> Lockstep:
     """Steps that advance together, in the order of the plan.
 
     held  roots of tensors that must be whole: others use them too
