@@ -18,7 +18,9 @@ def test_time_is_near_linear_in_nodes(small: int, factor: int) -> None:
 
 
 @pytest.mark.parametrize("layers", [12, pytest.param(40, marks=pytest.mark.sweep)])
-@pytest.mark.parametrize("name", ["inspect", "build"])
+@pytest.mark.parametrize(
+    "name", ["inspect", pytest.param("build", marks=pytest.mark.sweep)]
+)
 def test_memory_is_four_times_the_file(name: str, layers: int) -> None:
     _, _, empty = verb(name, many_nodes(5))
     size, _, held = verb(name, many_bytes(layers))

@@ -154,7 +154,7 @@ MISTAKES: list[tuple[Make, str]] = [
      "index into the devices"),
     (lambda b, x: b.op("tanh", x, name="x"), "node 'x': another tensor has this name"),
     (lambda b, x: b.op("quantize", x), "node 'quantize' (quantize): 'quantize' is int8."
-     " Hint: quantise to int8 or uint8, with a scale"),
+     " Hint: quantise to int8, uint8 or int16, with a scale"),
     (lambda b, x: b.op("quantize", x, quant=Quant((1.0, 2.0), (0, 0), 1)),
      "node 'quantize' (quantize): Quant(scale=(1.0, 2.0), zero_point=(0, 0), axis=1) is"
      " no quantisation of it: 2 scales and 2 zero points for shape [1, 4], axis 1. "
