@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from pybuild.dtype import DType
 from pybuild.emit import c
 from pybuild.emit import llvm as printer
 from pybuild.emit.llvm_declared import declarations
@@ -26,6 +27,7 @@ from tests.toolchains import INCLUDE, STRICT, require, run
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 
 DSP = frozenset({"dsp"})
+MULTIPLY = ("smlad", "smlabb", "smlatt", "smlabt", "smlatb")
 N = 64
 
 
@@ -42,12 +44,17 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     "crt_mla_low": lambda x, w, a: a + _low(x) * _low(w),
     "crt_mla_high": lambda x, w, a: a + (x >> 16) * (w >> 16),
+    "crt_mla_low_high": lambda x, w, a: a + _low(x) * (w >> 16),
+    "crt_mla_high_low": lambda x, w, a: a + (x >> 16) * _low(w),
+    "crt_low_halves": lambda x, w: (_low(w) << 16) + (x & 0xFFFF),
+    "crt_high_halves": lambda x, w: (w >> 16 << 16) + (x >> 16 & 0xFFFF),
     "crt_even_bytes": lambda x: _bytes(x, (0, 2)),
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_in_order": lambda x: x,
+    "crt_float_in_order": lambda x: x,  # the bits
 }
 INTRINS = [v for v in vars(intrin).values() if isinstance(v, Intrin)]
 
@@ -58,7 +65,9 @@ def _values(name: str) -> list[np.ndarray]:
     made = [chance.integers(-(2**31), 2**31, N) for _ in range(2)]
     made.append(chance.integers(-(2**20), 2**20, N))
     made[0][: len(edges)], made[1][: len(edges)] = edges, edges[::-1]
-    if name in ("crt_dot2", "crt_mla_low", "crt_mla_high"):
+    if name == "crt_float_in_order":
+        return [chance.standard_normal(N).astype(np.float32).view(np.int32)]
+    if name == "crt_dot2" or name.startswith("crt_mla"):
         # int8 values by int16 weights: no product leaves int32
         pairs = chance.integers(-128, 128, (2, N))
         made[0] = (pairs[0] << 16) + (pairs[1] & 0xFFFF)
@@ -67,8 +76,10 @@ def _values(name: str) -> list[np.ndarray]:
 
 def _kernel(one: Intrin) -> Func:
     k = Builder(f"test_{one.name}")
-    y = k.row("y", 0, INT32, writable=True)
-    rows = [k.row(p.name, i + 1, INT32) for i, p in enumerate(one.params)]
+    kind = one.params[0].type
+    assert isinstance(kind, DType)
+    y = k.row("y", 0, kind, writable=True)
+    rows = [k.row(p.name, i + 1, kind) for i, p in enumerate(one.params)]
     with k.loop("i", k.arg("n", N), rolled=True) as i:
         k.store(y, i, one(*(load(row, i) for row in rows)))
     return k.finish()
@@ -155,7 +166,17 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     listing = tmp_path / "kernels.s"
     run([*compiler(CORES["cortex-m4"]), "-O2", f"-I{INCLUDE}", "-S",
          source, "-o", listing])  # fmt: skip
-    for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "ssat"):
+    for word in (
+        "smlad",
+        "smlabb",
+        "smlatt",
+        "smlabt",
+        "smlatb",
+        "sxtb16",
+        "ror #8",
+        "smmul",
+        "ssat",
+    ):
         assert word in listing.read_text()
 
 
