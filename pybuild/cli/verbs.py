@@ -78,7 +78,7 @@ def _build_image(args: argparse.Namespace) -> Outcome:
             hint = "--name FILE=NAME gives it another"
             errors.append(BuildError(Path(path).name, what, hint))
         try:
-            loaded[name] = _loaded(args, path)
+            loaded[name] = _loaded(args, path, alone=False)
         except BuildError as error:
             errors.append(error)
     _raise_all(errors)
@@ -199,13 +199,16 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
         return model.build(name=names.get(path, whole), **_options(args))
 
 
-def _loaded(args: argparse.Namespace, path: str) -> pybuild.Model:
-    """Errors  BuildError with every problem of the model"""
+def _loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:
+    """alone: it is built next, which says what no kernel is for
+
+    Errors  BuildError with every problem of the model
+    """
     given = dict(args.input_dim), dict(args.input_value)
     kept = dict(args.state)
     first = {} if args.quantise else kept  # samples give what is state later
     model = pybuild.load(path, input_dims=given[0], input_values=given[1], state=first)
-    problems = model.problems()
+    problems = [] if alone and not args.quantise else model.problems()
     if problems:
         raise BuildError.of(problems)
     made = quantised(args, model)

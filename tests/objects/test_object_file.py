@@ -31,7 +31,9 @@ ARCHITECTURES = {
     "cortex-m33": 17, "cortex-m55": 21,
 }  # fmt: skip
 # of the C library and of the compiler's own: what C of the same kernels needs too
-KNOWN = {"memset", "memcpy", "memmove", "__divsi3", "__muldi3", "__divdi3"}
+KNOWN = {
+    "memset", "memcpy", "memmove", "__divsi3", "__muldi3", "__divdi3", "crt_lockstep",
+}  # fmt: skip
 ARITHMETIC = ("__aeabi_", "__ashl", "__ashr", "__lshr", "__add", "__sub", "__mul",
               "__div", "__eq", "__ne", "__lt", "__le", "__gt", "__ge", "__un",
               "__fix", "__float")  # fmt: skip
