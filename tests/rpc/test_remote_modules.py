@@ -25,7 +25,9 @@ LAYERS = ["stem", "depth", "residual", "pool", "flat", "logits", "scores"]
 
 def build(params: str | None = "replaceable", **options) -> Library:
     model = classifier("tiny").model().with_parameters(params)
-    return model.build(target="generic", **{"input": "keep", **options})
+    return model.build(
+        target="generic", **{"input": "keep", "plan": "whole", **options}
+    )
 
 
 @pytest.fixture(scope="module")
