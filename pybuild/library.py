@@ -203,6 +203,7 @@ class Library(Factory):
         return whole(self.in_c())
 
     def in_c(self) -> dict[str, Content]:
+        """As sources(), weights not yet printed."""
         image = self.image() if self.tables.parameters else None
         return c_files(self.tables, self._banner, image)
 

@@ -38,7 +38,9 @@ def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
     """A row for each layer that has a kernel, in the order of the plan."""
     used: dict[str, tuple[str, Option]] = {}
     for step in plan.steps:
-        for option in options.get("".join(step.node.outputs[:1]), ()):
+        if not step.node.outputs:
+            continue  # it waits for a device
+        for option in options.get(step.node.output, ()):
             func = step.candidate.func
             if func is not None and option.func is func:
                 used.setdefault(step.node.output, (step.node.name, option))

@@ -9,8 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx import load
+from pybuild.frontends.onnx.draft import Draft
+from pybuild.frontends.onnx.op import Boundary
 from pybuild.graph import Graph
 
 FLOAT = TensorProto.FLOAT
@@ -130,6 +132,35 @@ def test_all_findings_at_once() -> None:
     ]
     found = problems(build(nodes, IMAGE, opset=19))
     assert [line.split("'")[1] for line in found] == ["one", "two"]
+
+
+def test_an_unknown_operator_inside_a_branch() -> None:
+    """Its own place comes first, then that of the node around it."""
+    value = helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, [4])
+    inside = helper.make_node("Beam", ["x"], ["b"], domain="my.ops", name="inside")
+    branches = [
+        helper.make_graph([made], "branch", [], [value])
+        for made in (inside, helper.make_node("Identity", ["x"], ["b"]))
+    ]
+    names = dict(zip(("then_branch", "else_branch"), branches, strict=True))
+    model = build([helper.make_node("If", ["c"], ["y"], name="if", **names)], [4])
+    truth = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    model.graph.input.append(truth)
+    model.opset_import.append(helper.make_opsetid("my.ops", 1))
+    found = problems(model)
+    assert [line.split("'")[1] for line in found] == ["inside", "if"]
+    assert all("the operator my.ops.Beam is not supported" in line for line in found)
+
+
+def test_stand_ins_are_for_models_with_a_problem() -> None:
+    """Without one they would be taken for tensors that something computes."""
+    draft = Draft("bad.onnx", ())
+    draft.told = {"a": Boundary("a", "float32", (2, 3))}
+    draft.stand_in(["a"])
+    assert not draft.has("a")
+    draft.problems.append(Problem("bad.onnx", "is wrong"))
+    draft.stand_in(["a", "b"])
+    assert draft.tensor("a").shape == (2, 3) and not draft.has("b")
 
 
 def test_dynamic_dimensions() -> None:

@@ -59,6 +59,14 @@ def _schema(model: ModelProto, node: NodeProto) -> Any:
         return None
 
 
+def has_foreign(model: ModelProto, known: Known) -> bool:
+    """Whether an operator is neither known to us nor defined by ONNX."""
+    return any(
+        _key(node) not in known and _schema(model, node) is None
+        for node in model.graph.node
+    )
+
+
 def _defaults(model: ModelProto, node: NodeProto) -> dict[str, Any]:
     """The attributes that the node does not give, as its operator has them."""
     given = _schema(model, node).attributes

@@ -123,9 +123,10 @@ class Draft:
     def stand_in(self, names: Sequence[str]) -> None:
         """Tensors for those that a problem kept from being made.
 
-        None for what is quantised, whose scale nobody knows then.
+        None where there is no problem, for then they would be believed; none for what
+        is quantised, whose scale nobody knows.
         """
-        for name in names:
+        for name in names if self.problems else ():
             told = self.told.get(name)
             if self.has(name) or told is None or told.dtype not in _PLAIN:
                 continue

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
 # a shape, a scale or a pad is shorter, and may decide what onnx infers
-LEAST = 1 << 12
+_LEAST = 1 << 12
 # TensorProto.DataType -> element type of weights, its lowest byte first
 _KINDS = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 10: "<f2", 11: "<f8"}
 
@@ -24,7 +24,7 @@ def _values(tensor: TensorProto) -> Array | None:
     if kind is None:
         return None
     size = math.prod(tensor.dims) * np.dtype(kind).itemsize
-    raw = tensor.raw_data if size >= LEAST else b""
+    raw = tensor.raw_data if size >= _LEAST else b""
     if not raw or len(raw) != size or min(tensor.dims) < 0:
         return None
     return np.frombuffer(raw, kind).reshape(tensor.dims)

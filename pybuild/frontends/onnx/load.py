@@ -127,8 +127,13 @@ OPERATORS: dict[tuple[str, str], Handler] = {
     **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
 }
 
+_HINTS = {
+    kind: "the shape of its result depends on data"
+    for kind in ("NonZero", "NonMaxSuppression", "Unique")
+}
+_OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
 # for dimensions left open, beside 1, when the rest of a model is examined
-OTHER_SIZE = 8
+_OTHER_SIZE = 8
 
 # what handlers raise on attributes and shapes that make no sense
 _BAD = (
@@ -153,7 +158,7 @@ def load(
     problems = draft.problems
     if model.opened:
         # with any size: what is wrong only with the one assumed is not said
-        sizes = {**input_dims, **dict.fromkeys(model.opened, OTHER_SIZE)}
+        sizes = {**input_dims, **dict.fromkeys(model.opened, _OTHER_SIZE)}
         also, _ = _drafted(path, data, sizes, input_values or {})
         places = {problem.where for problem in also.problems}
         problems = [problem for problem in problems if problem.where in places]
@@ -237,20 +242,26 @@ def _add_unsigned_input(draft: Draft, tensor: Tensor) -> None:
 def _import(draft: Draft, op: Op) -> None:
     """One node; what is wrong with it is noted, what reads it examined if it can be."""
     op = replace(op, inputs=tuple(draft.inner.get(n, n) for n in op.inputs))
+    handler = OPERATORS.get((op.domain, op.kind))
+    if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
+        kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
+        what = f"the operator {kind} is not supported"
+        hint = _HINTS.get(op.kind, _OTHERWISE)
+        draft.problems.append(Problem(op.where, what, hint))
+        draft.stand_in(op.outputs)
+        return
     if any(name and not draft.has(name) for name in op.inputs):
         draft.stand_in(op.outputs)
         return
     try:
         if fold(draft, op):
             return
-        handler = OPERATORS.get((op.domain, op.kind))
-        if handler is not None:
-            with np.errstate(all="ignore"):
-                handler(draft, op)
-            _note_unsigned(draft, op)
-        elif op.kind in ONLY_FOLDED:
+        if handler is None:
             what = "can only be computed from constants"
             raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
+        with np.errstate(all="ignore"):
+            handler(draft, op)
+        _note_unsigned(draft, op)
     except BuildError as error:
         draft.problems += [replace(p, where=op.where) for p in error.problems]
     except _BAD as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.onnx.bodies import written_out
+from pybuild.frontends.onnx.bodies import has_foreign, written_out
 from pybuild.frontends.onnx.given import (
     dtype_name,
     fix_dims,
@@ -30,11 +30,6 @@ OLDEST_OPSET = 7
 COMMON_OPSET = 13
 
 TYPES = frozenset(kind.value for kind in DType)
-_HINTS = {
-    kind: "the shape of its result depends on data"
-    for kind in ("NonZero", "NonMaxSuppression", "Unique")
-}
-_OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
 
 
 def read(
@@ -54,17 +49,13 @@ def read(
     _text_only(source, model)
     _raise(_external(source, model))
     model, constants = lifted(model)
-    model, problems = _checked(source, model, known)
-    problems += fix_values(model, input_values or {}, constants)
-    left, opened = fix_dims(source, model, input_dims)
-    problems += left
-    whole = model if problems else written_out(model, known)
-    unknown = _unknown(source, whole, known)
-    problems += [p for p in unknown if p not in problems]
+    model = _checked(source, model, known)
+    values = fix_values(model, input_values or {}, constants)
+    dims, opened = fix_dims(source, model, input_dims)
     types = _boundary_types(source, model)
-    problems += types
+    problems = values + dims + types
+    plain = _plain(source, written_out(model, known), constants)
     told, misfit = infer(source, model)
-    plain = _plain(source, whole, constants)
     misfit = () if types else misfit
     return replace(plain, problems=problems, opened=opened, misfit=misfit, told=told)
 
@@ -135,10 +126,10 @@ def _external(source: str, model: ModelProto) -> list[Problem]:
 
 def _checked(
     source: str, model: ModelProto, known: Collection[tuple[str, str]]
-) -> tuple[ModelProto, list[Problem]]:
+) -> ModelProto:
     """The same model, valid, without functions, in an opset that we know.
 
-    Or as it is, with the operators that nobody knows: the rest can be examined.
+    Or as it is, with an operator that nobody knows: the rest can be examined.
     """
     from onnx import checker, inliner
 
@@ -149,12 +140,11 @@ def _checked(
         if model.functions:
             model = inliner.inline_local_functions(model)
     except Exception as error:  # whatever the C++ of onnx throws
-        unknown = [] if model.functions else _unknown(source, model, known)
-        if unknown:
-            return model, unknown
+        if not model.functions and has_foreign(model, known):
+            return model
         what = f"is not a valid ONNX model: {first_line(error)}"
         raise BuildError(source, what, "check it with onnx.checker") from error
-    return _converted(source, model), []
+    return _converted(source, model)
 
 
 def _plain_functions(model: ModelProto) -> bool:
@@ -196,20 +186,6 @@ def _dims(model: ModelProto) -> list[int]:
 def _opset(model: ModelProto, domain: str) -> int:
     names = ("", "ai.onnx") if not domain else (domain,)
     return max((o.version for o in model.opset_import if o.domain in names), default=0)
-
-
-def _unknown(
-    source: str, model: ModelProto, known: Collection[tuple[str, str]]
-) -> list[Problem]:
-    problems = []
-    for node in model.graph.node:
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        if (domain, node.op_type) not in known:
-            kind = f"{domain}.{node.op_type}" if domain else node.op_type
-            what = f"the operator {kind} is not supported"
-            hint = _HINTS.get(node.op_type, _OTHERWISE)
-            problems.append(Problem(_where(source, node), what, hint))
-    return problems
 
 
 def _where(source: str, node: Any) -> str:
