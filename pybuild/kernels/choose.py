@@ -1,8 +1,7 @@
 """Which kernels a model gets: each layer's own, or fewer that layers share.
 
 By the estimates of prices.py; nothing is compiled, and what does not pay is left out
-step by step. Knows no memory: where that is
-short, the plan chooses among all kernels.
+step by step. Knows no memory: where that is short, the plan chooses among all kernels.
 """
 
 from __future__ import annotations
