@@ -94,26 +94,27 @@ def closed(graph: Graph, before: Graph) -> Graph:
             raise BuildError(graph.source, what)
     inputs, outputs = graph.inputs[: len(before.inputs)], graph.outputs[:count]
     made = replace(graph, inputs=inputs, outputs=outputs, state=state)
-    needless = {end for end in ends if end not in {s.next for s in state.values()}}
+    needless = set(ends) - {one.next for one in state.values()}
     return replace(made, nodes=tuple(n for n in made.nodes if n.output not in needless))
 
 
 def _source(graph: Graph, end: str) -> str:
-    """What to assign: not a copy of an input or an output, but that itself.
+    """What to assign: not a copy of an output, but that itself.
 
-    Of another state, or a view of one, it is the copy: that may be assigned before.
+    Of an input, another state, or a view of one, it is the copy: a state may be
+    assigned before.
     """
-    count = len(graph.outputs)
     for node in graph.nodes:
-        if node.output == end and node.op == "copy":
-            source = node.inputs[0]
-            if source in graph.outputs[:count] and source != end:
-                return source
+        copies = node.output == end and node.op == "copy"
+        if copies and node.inputs[0] in graph.outputs:
+            return node.inputs[0]
     return end
 
 
 def assigned(graph: Graph) -> Graph:
     """The graph with a node for each state that gives it its next value, last."""
+    if not graph.state:
+        return graph
     nodes, tensors, state = list(graph.nodes), dict(graph.tensors), {}
     for name, old in graph.state.items():
         made = f"{name} (next)"
@@ -122,6 +123,4 @@ def assigned(graph: Graph) -> Graph:
         tensors[made] = replace(tensors[name], name=made)
         nodes.append(Node(ASSIGN, made, (old.next,), (made,)))
         state[name] = State(made, old.initial)
-    if not state:
-        return graph
     return replace(graph, nodes=tuple(nodes), tensors=tensors, state=state)
