@@ -45,7 +45,7 @@ def chosen_rows(
     while (found := search.fastest(room)) is not None:
         plan = made(found[1], None)
         if plan.arena_bytes <= limit:
-            return made(found[1], ram_limit)
+            return plan
         room -= max(plan.arena_bytes - limit, 4)
     return made(min(whole, search.least(float("inf")), key=_alive), ram_limit)
 
