@@ -79,8 +79,8 @@ KEPT = (
     (
         "rows of a stream that are kept",
         "pybuild/passes/stream.py",
-        "        end = self._cut(name, joined, most, most - flow.fresh)\n",
-        "        end = self._cut(name, kept, most - flow.fresh, most - flow.fresh)\n",
+        "        end = self._tail(name, most - flow.fresh)\n",
+        "        end = kept\n",
         f"{_STREAM}streams_have_the_bits_of_the_whole_window",
     ),
     (

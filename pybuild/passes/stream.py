@@ -8,6 +8,7 @@ on padding would be other rows a frame later.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -68,14 +69,12 @@ def streamed(graph: Graph, axes: Mapping[str, tuple[int, int]]) -> Graph:
         raise BuildError(OPTION, "goes with no other state", "leave out --state")
     flows = {name: _flow(graph, name, *axes[name]) for name in axes}
     given = any(frames for _, frames in axes.values())
-    for times in range(1, 2 if given else max(f.rows for f in flows.values()) + 1):
+    most = 1 if given else min(flow.rows for flow in flows.values())
+    for times in range(1, most + 1):
         begun = {
             name: replace(flow, fresh=flow.fresh * times)
             for name, flow in flows.items()
-            if flow.fresh * times <= flow.rows
         }
-        if len(begun) < len(flows):
-            break
         try:
             return _Streamer(graph, begun).done()
         except _Uneven:
@@ -123,15 +122,18 @@ class _Streamer:
             for name, tensor in graph.tensors.items()
         }
         self.state: dict[str, State] = {}
+        self.joined: dict[str, str] = {}  # tensors with the rows of runs before
 
     # ---- what a node needs -------------------------------------------------------
 
-    def _first(self, node: Node) -> _Flow:
-        return next(self.flows[n] for n in node.inputs if n in self.flows)
+    def _first(self, node: Node) -> str:
+        """The first input that is a flow."""
+        return next(n for n in node.inputs if n in self.flows)
 
     def _need(self, node: Node) -> _Need:
         """Errors  BuildError, _Uneven"""
-        flow, graph = self._first(node), self.graph
+        first, graph = self._first(node), self.graph
+        flow = self.flows[first]
         axis, attrs = flow.axis, node.attrs
         match node.op:
             case op if op in _WINDOWS and axis in (1, 2):
@@ -159,17 +161,15 @@ class _Streamer:
             case op if op in _POINTWISE:
                 if self._alike(node):
                     rank = len(graph.tensor(node.output).shape)
-                    left = axis - len(graph.tensor(self._name(node)).shape)
+                    left = axis - len(graph.tensor(first).shape)
                     return self._same(node, replace(flow, axis=rank + left))
         return self._whole(node)
 
-    def _name(self, node: Node) -> str:
-        return next(n for n in node.inputs if n in self.flows)
-
     def _alike(self, node: Node) -> bool:
         """Whether all inputs have the same rows, or are the same for all rows."""
-        flow = self._first(node)
-        left = flow.axis - len(self.graph.tensor(self._name(node)).shape)
+        first = self._first(node)
+        flow = self.flows[first]
+        left = flow.axis - len(self.graph.tensor(first).shape)
         for name in filter(None, node.inputs):
             shape, other = self.graph.tensor(name).shape, self.flows.get(name)
             if other is None:
@@ -256,17 +256,16 @@ class _Streamer:
 
     def done(self) -> Graph:
         graph = self.graph
-        tails: dict[str, str] = {}
         for name in graph.inputs:
-            self._keep(name, tails)
+            self._keep(name)
         for node in graph.nodes:
             need = self.needs.get(node.output)
             if need is not None:
                 wanted = zip(node.inputs, need.rows, strict=True)
-                reads = tuple(self._tail(n, rows, tails) for n, rows in wanted)
+                reads = tuple(self._tail(n, rows) for n, rows in wanted)
                 node = replace(node, inputs=reads).with_attrs(**need.attrs)
             self.nodes.append(node)
-            self._keep(node.output, tails)
+            self._keep(node.output)
         windows = {
             name: Window(self.flows[name].axis, self.flows[name].rows)
             for name in (*graph.inputs, *graph.outputs)
@@ -293,7 +292,7 @@ class _Streamer:
         self.tensors[name] = self._of_rows(self.graph.tensor(like), rows, name)
         return name
 
-    def _keep(self, name: str, tails: dict[str, str]) -> None:
+    def _keep(self, name: str) -> None:
         """Puts the rows of runs before in front of new ones, where they are read."""
         most = self.most.get(name, 0)
         if name not in self.flows or most <= self.flows[name].fresh:
@@ -304,23 +303,20 @@ class _Streamer:
         self.nodes.append(
             Node("concat", joined, (kept, name), (joined,), {"axis": flow.axis})
         )
-        tails[name] = joined
-        end = self._cut(name, joined, most, most - flow.fresh)
+        self.joined[name] = joined
+        end = self._tail(name, most - flow.fresh)
         self.state[kept] = State(end, zeros(self.tensors[kept]))
 
-    def _tail(self, name: str, rows: int, tails: Mapping[str, str]) -> str:
+    def _tail(self, name: str, rows: int) -> str:
         """The newest rows of a tensor."""
         if name not in self.flows:
             return name
-        have = max(self.flows[name].fresh, self.most[name])
-        return self._cut(name, tails.get(name, name), have, rows)
-
-    def _cut(self, name: str, source: str, have: int, rows: int) -> str:
-        if have == rows:
+        source = self.joined.get(name, name)
+        shape, axis = self.tensors[source].shape, self.flows[name].axis
+        if shape[axis] == rows:
             return source
         made = self._new(name, rows, f"last {rows}")
-        shape, axis = self.tensors[source].shape, self.flows[name].axis
-        begin = tuple(have - rows if i == axis else 0 for i in range(len(shape)))
+        begin = tuple(n - rows if i == axis else 0 for i, n in enumerate(shape))
         attrs = {"begin": begin, "end": shape, "strides": (1,) * len(shape)}
         self.nodes.append(Node("slice", made, (source,), (made,), attrs))
         return made
@@ -337,10 +333,7 @@ def _span(node: Node, graph: Graph, at: int) -> int:
 
 def _kept_axis(x: Tensor, axis: int, graph: Graph, node: Node) -> int:
     """Where a reshape leaves an axis as it is; -1: nowhere."""
-    before = 1
-    for dim in x.shape[:axis]:
-        before *= dim
-    after = 1
+    before, after = math.prod(x.shape[:axis]), 1
     for index, dim in enumerate(graph.tensor(node.output).shape):
         if (after, dim) == (before, x.shape[axis]):
             return index
