@@ -92,6 +92,8 @@ def _flow(graph: Graph, name: str, axis: int, frames: int) -> _Flow:
     if frames > rows:
         what = f"{frames} frames are more than the window of '{name}', {rows}"
         raise BuildError(OPTION, what)
+    if frames < 0:
+        raise BuildError(OPTION, f"{frames} frames are none", "1 or more, or none said")
     return _Flow(axis % len(shape), rows, frames or 1)
 
 
