@@ -34,6 +34,15 @@ def shell(*command: str | Path, cwd: Path | None = None) -> str:
     return done.stdout
 
 
+def sanitized(folder: Path, compiler: str = "gcc", *more: str) -> str:
+    """What the example of a tree says, compiled as strictly as can be."""
+    flags = [*CLEAN, *SANITIZE[compiler], *more]
+    flags += [f"-I{folder}", f"-I{folder}/crt/include"]
+    sources, program = sorted(folder.rglob("*.c")), folder / "example.out"
+    shell(require(compiler), *flags, *sources, "-o", program)
+    return shell(program)
+
+
 def tree(folder: Path, name: str, kind: str, **options: object) -> Library:
     return classifier(name, kind).model().build(folder, name=name, **options)
 
@@ -46,13 +55,7 @@ def test_clean_and_sanitized(
 ) -> None:
     require(compiler)
     tree(tmp_path / "t", "tiny", kind, optimise=optimise)
-    sources = sorted((tmp_path / "t").rglob("*.c"))
-    include = [f"-I{tmp_path / 't'}", f"-I{tmp_path / 't/crt/include'}"]
-    program = tmp_path / "program"
-    shell(
-        compiler, *CLEAN, *SANITIZE[compiler], "-O1", *include, *sources, "-o", program
-    )
-    assert "tiny: self-test: no error" in shell(program)
+    assert "tiny: self-test: no error" in sanitized(tmp_path / "t", compiler, "-O1")
 
 
 @pytest.mark.parametrize("build", ["make", "cmake", "meson"])

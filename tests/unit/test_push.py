@@ -3,7 +3,6 @@ at once; and what does not go with that."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,8 @@ from pybuild.run.samples import samples
 from tests.conftest import model_path
 from tests.networks import classifier
 from tests.row_graphs import model_of, row_graphs
-from tests.toolchains import ROOT, require
-from tests.unit.test_generated_c import CLEAN, SANITIZE, shell
+from tests.toolchains import ROOT
+from tests.unit.test_generated_c import sanitized
 from tests.unit.test_rows import all_of, inputs_of, must_equal, quick
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
@@ -157,7 +156,7 @@ def test_every_layer_is_seen_on_the_same_plan() -> None:
 
 @pytest.mark.parametrize("emit", ["c"])
 def test_the_tree_compiles_and_its_selftest_pushes(emit: str, tmp_path: Path) -> None:
-    gcc, folder = require("gcc"), tmp_path / "tree"
+    folder = tmp_path / "tree"
     pybuild.load(DIGITS).build(folder, name="d", push=["image"])
     header = (folder / "d.h").read_text()
     for line in ("#define D_IMAGE_INPUT 0u", "#define D_IMAGE_ROWS 8u",
@@ -165,8 +164,4 @@ def test_the_tree_compiles_and_its_selftest_pushes(emit: str, tmp_path: Path) ->
         assert line in header
     assert "d_set_image" not in header and "d_bind_image" not in header
     assert (folder / "crt" / "src" / "push.c").is_file()
-    sources = [str(p) for p in folder.rglob("*.c")]
-    flags = [*CLEAN, *SANITIZE["gcc"], f"-I{folder}", f"-I{folder}/crt/include"]
-    shell(gcc, *flags, *sources, "-o", str(folder / "out"))
-    said = subprocess.run([folder / "out"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("d: self-test: no error")
+    assert sanitized(folder).startswith("d: self-test: no error")

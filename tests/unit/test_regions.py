@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -24,8 +23,8 @@ from pybuild.plan.traffic import rows_met, traffic
 from pybuild.run.samples import samples
 from tests.conftest import model_path
 from tests.networks import classifier
-from tests.toolchains import ROOT, require
-from tests.unit.test_generated_c import CLEAN, SANITIZE, shell
+from tests.toolchains import ROOT
+from tests.unit.test_generated_c import sanitized
 from tests.unit.test_several_models import models as parts
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
@@ -306,22 +305,10 @@ def test_devices_have_regions_of_their_own() -> None:
         )
 
 
-def compiled(folder: Path) -> str:
-    """What the example of a tree says, compiled as strictly as can be."""
-    gcc = require("gcc")
-    sources = [str(p) for p in folder.rglob("*.c")]
-    flags = [*CLEAN, *SANITIZE["gcc"], "-DCRT_WITH_SELFTEST", f"-I{folder}",
-             f"-I{folder}/crt/include"]  # fmt: skip
-    shell(gcc, *flags, *sources, "-o", str(folder / "example.out"))
-    return subprocess.run(
-        [folder / "example.out"], capture_output=True, text=True, check=True
-    ).stdout
-
-
 def test_the_tree_compiles_and_its_selftest_passes(tmp_path: Path) -> None:
     regions = (THREE[0] + "+weights", *THREE[1:])
     pybuild.load(DIGITS).build(tmp_path / "tree", name="d", regions=regions)
-    assert compiled(tmp_path / "tree").startswith("d: self-test: no error")
+    assert sanitized(tmp_path / "tree").startswith("d: self-test: no error")
 
 
 @pytest.mark.parametrize("exclusive", [(), (("one", "two"),)])
@@ -347,7 +334,7 @@ def test_models_share_the_regions_of_an_image(
         (given,) = samples(alone.plan.graph, 1)
         want = alone.host()(**given.inputs)["scores"]
         np.testing.assert_array_equal(nets[name](**given.inputs)["scores"], want)
-    assert compiled(tmp_path / "tree").count("self-test: no error") == 2
+    assert sanitized(tmp_path / "tree").count("self-test: no error") == 2
 
 
 def test_buffers_of_connections_need_room_too() -> None:
