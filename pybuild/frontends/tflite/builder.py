@@ -51,6 +51,7 @@ class Builder:
         self.constants: dict[str, Array] = {}
         self.names = _unique([t.name for t in model.tensors])
         self.taken = set(self.names)
+        self.numbered: dict[str, int] = {}  # name -> the last number given
         self.known: dict[int, Tensor] = {}
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
         self.redimensioned = False
@@ -70,6 +71,7 @@ class Builder:
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
         inside.nodes, inside.taken = outer.nodes, outer.taken
+        inside.numbered = outer.numbered
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
         inside.redimensioned = outer.redimensioned
@@ -166,9 +168,10 @@ class Builder:
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has."""
-        count = 1
+        count = self.numbered.get(name, 0) + 1
         while (made := f"{name}_{count}") in self.taken:
             count += 1
+        self.numbered[name] = count
         self.taken.add(made)
         return made
 
