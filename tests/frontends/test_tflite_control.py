@@ -115,3 +115,29 @@ def test_turns_of_a_computed_number() -> None:
         "m.tflite: node 'n' (WHILE): its number of turns is not known at build time. "
         "Hint: let only constants and its own counter decide"
     ]
+
+
+def _refused(code: str, names: tuple[str, str], *called: Parts) -> str:
+    """What is wrong with an operator that calls subgraph 1 twice."""
+    options = {f"{name}SubgraphIndex": 1 for name in names}
+    table = f"{code.capitalize()}Options"
+    tensors = [_known("c", [True], "BOOL"), _x("x"), _x("y"), _x("w")]
+    inputs = (1, 1) if code == "WHILE" else (0, 1)
+    operator = FileOperator(code, inputs, (2, 3), table, options)
+    with pytest.raises(BuildError) as caught:
+        load("m.tflite", write(tensors, [operator], [1], [2, 3], called=called), {})
+    return str(caught.value.problems[0])
+
+
+def test_a_condition_of_two_outputs() -> None:
+    found = _refused("WHILE", ("Cond", "Body"), _side("ADD", "AddOptions"))
+    what = "its condition has 2 outputs, not 1"
+    assert found == f"m.tflite: node 'y' (WHILE): {what}"
+
+
+def test_a_subgraph_that_calls_itself() -> None:
+    options = {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 1}
+    again = FileOperator("IF", (1, 0), (2,), "IfOptions", options)
+    inside: Parts = ([_x("a"), _known("d", [True], "BOOL"), _x("b")], [again], [0], [2])
+    found = _refused("IF", ("Then", "Else"), inside)
+    assert found == "m.tflite: node 'b_1' (IF): calls subgraph 1, which it is part of"

@@ -182,3 +182,36 @@ def test_computed_weights() -> None:
     )
     expected = "m.tflite: node 'y' (FULLY_CONNECTED): input 'w' must be a constant"
     assert found == [expected]
+
+
+def _known(name: str, value: Any, kind: str = "INT32") -> FileTensor:
+    array = np.asarray(value, kind.lower())
+    return FileTensor(name, array.shape, kind, array)
+
+
+@pytest.mark.parametrize(
+    ("code", "extra", "inputs", "what"),
+    [
+        ("SIN", (), (), "input 0 is missing"),
+        ("POW", (), (0,), "input 1 is missing"),
+        ("PACK", (), (), "has no inputs"),
+        ("ADD_N", (), (), "has no inputs"),
+        ("CUMSUM", ([0, 1],), (0, 2), "'k0' holds 2 integers, not 1"),
+        ("SPLIT", ([0, 1],), (2, 0), "'k0' holds 2 integers, not 1"),
+        ("RANGE", (0, 9, 0), (2, 3, 4), "from 0 to 9 by 0 has no values"),
+        ("RANGE", (0, 1 << 30, 1), (2, 3, 4),
+         "from 0 to 1073741824 by 1 has too many values"),
+    ],
+)  # fmt: skip
+def test_inputs_that_no_converter_writes(
+    code: str, extra: tuple[Any, ...], inputs: tuple[int, ...], what: str
+) -> None:
+    constants = [_known(f"k{i}", value) for i, value in enumerate(extra)]
+    found = _problems([_X, _Y, *constants], FileOperator(code, inputs, (1,)))
+    assert found == [f"m.tflite: node 'y' ({code}): {what}"]
+
+
+def test_a_range_without_a_limit() -> None:
+    constants = [_known(f"k{i}", v, "FLOAT32") for i, v in enumerate((0, np.nan, 1))]
+    found = _problems([_X, _Y, *constants], FileOperator("RANGE", (2, 3, 4), (1,)))
+    assert found == ["m.tflite: node 'y' (RANGE): from 0.0 to nan by 1.0 has no values"]

@@ -55,6 +55,7 @@ class Builder:
         self.known: dict[int, Tensor] = {}
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
         self.redimensioned = False
+        self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
         edge = {*model.inputs, *model.outputs}
@@ -71,11 +72,11 @@ class Builder:
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
         inside.nodes, inside.taken = outer.nodes, outer.taken
-        inside.numbered = outer.numbered
+        inside.numbered, inside.inside = outer.numbered, (*outer.inside, graph)
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
         inside.redimensioned = outer.redimensioned
-        inside.handles, inside.variables = {}, outer.variables
+        inside.variables = outer.variables
         return inside
 
     def has_twin(self, index: int) -> bool:
@@ -286,6 +287,24 @@ class Call:
             name = self.builder.names[self.index(position)]
             raise self.error(f"'{name}' must be a list of integers")
         return tuple(int(v) for v in value.reshape(-1))
+
+    def integer(self, position: int) -> int:
+        """A constant that is one integer, such as an axis."""
+        found = self.integers(position)
+        if len(found) != 1:
+            name = self.builder.names[self.index(position)]
+            raise self.error(f"'{name}' holds {len(found)} integers, not 1")
+        return found[0]
+
+    def subgraph(self, option: str) -> FlatModel:
+        """The subgraph whose number this option is; not one that it is part of."""
+        number, graphs = self.option(option, -1), self.builder.model.subgraphs
+        if not 1 <= number <= len(graphs):
+            raise self.error(f"calls subgraph {number} of {len(graphs) + 1}")
+        found = graphs[number - 1]
+        if any(found is graph for graph in self.builder.inside):
+            raise self.error(f"calls subgraph {number}, which it is part of")
+        return found
 
     def output(self, shape: tuple[int, ...], index: int = 0) -> Tensor:
         """The tensor that this operator makes as its output of that number."""

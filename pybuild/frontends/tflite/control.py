@@ -22,13 +22,6 @@ MOST_TURNS = 4096
 Walk = Callable[[Builder], None]
 
 
-def _subgraph(call: Call, name: str) -> FlatModel:
-    number, graphs = call.option(name, -1), call.builder.model.subgraphs
-    if not 1 <= number <= len(graphs):
-        raise call.error(f"calls subgraph {number} of {len(graphs) + 1}")
-    return graphs[number - 1]
-
-
 def _called(
     call: Call, graph: FlatModel, given: Sequence[Tensor], walk: Walk
 ) -> list[Tensor]:
@@ -70,7 +63,7 @@ def if_(call: Call, walk: Walk) -> None:
     condition, *given = flow.args()
     if condition.dtype is not DType.BOOL or condition.size != 1:
         raise call.error(f"'{condition.name}' is not one bool")
-    sides = [_subgraph(call, f"{n}SubgraphIndex") for n in ("Then", "Else")]
+    sides = [call.subgraph(f"{n}SubgraphIndex") for n in ("Then", "Else")]
     value = flow.known(condition)
     if value is not None:
         side = sides[0] if bool(value.reshape(-1)[0]) else sides[1]
@@ -90,10 +83,12 @@ def while_(call: Call, walk: Walk) -> None:
     """Turns while the condition is known to hold."""
     flow = Flow(call)
     carried = flow.args()
-    graphs = [_subgraph(call, f"{n}SubgraphIndex") for n in ("Cond", "Body")]
+    graphs = [call.subgraph(f"{n}SubgraphIndex") for n in ("Cond", "Body")]
     for _ in range(MOST_TURNS + 1):
-        (going,) = _called(call, graphs[0], carried, walk)
-        value = flow.known(going)
+        going = _called(call, graphs[0], carried, walk)
+        if len(going) != 1:
+            raise call.error(f"its condition has {len(going)} outputs, not 1")
+        value = flow.known(going[0])
         if value is None:
             hint = "let only constants and its own counter decide"
             raise call.error("its number of turns is not known at build time", hint)

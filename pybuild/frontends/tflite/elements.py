@@ -31,9 +31,9 @@ def unsupported(call: Call, x: Tensor, kinds: tuple[DType, ...]) -> BuildError:
 def typed(
     call: Call, kinds: tuple[DType, ...], *positions: int
 ) -> tuple[Flow, list[Tensor]]:
-    """The inputs at these positions, of one of these types and all alike."""
+    """The inputs at these positions, or all; of one of these types, and alike."""
     flow = Flow(call)
-    tensors = [flow.arg(i) for i in positions or range(len(call.flat.inputs))]
+    tensors = [flow.arg(i) for i in positions] or flow.args()
     for x in tensors:
         if x.dtype not in kinds:
             raise unsupported(call, x, kinds)
@@ -49,7 +49,7 @@ def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
     allowed = (*kinds, DType.INT8) if in_bytes else kinds
 
     def handler(call: Call) -> None:
-        flow, (x,) = typed(call, allowed)
+        flow, (x,) = typed(call, allowed, 0)
         if x.dtype in BYTES and in_bytes:
             flow.give(flow.lookup(x, tables.table(fn, call, x, flow.wanted())))
         else:
@@ -59,12 +59,12 @@ def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
 
 
 def square(call: Call) -> None:
-    flow, (x,) = typed(call, _FLOAT)
+    flow, (x,) = typed(call, _FLOAT, 0)
     flow.give(flow.mul(x, x))
 
 
 def rsqrt(call: Call) -> None:
-    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8))
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
     if x.dtype is DType.INT8:
         flow.give(flow.lookup(x, tables.table("rsqrt", call, x, flow.wanted())))
     else:
@@ -73,7 +73,7 @@ def rsqrt(call: Call) -> None:
 
 def elu(call: Call) -> None:
     """x, or e^x - 1 below 0."""
-    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8))
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
     if x.dtype is DType.INT8:
         flow.give(flow.lookup(x, tables.table("elu", call, x, flow.wanted())))
         return
@@ -87,7 +87,7 @@ def elu(call: Call) -> None:
 
 def hard_swish(call: Call) -> None:
     """x * min(max(x + 3, 0), 6) / 6"""
-    flow, (x,) = typed(call, (DType.FLOAT32, *BYTES))
+    flow, (x,) = typed(call, (DType.FLOAT32, *BYTES), 0)
     if x.dtype in BYTES:
         flow.give(flow.lookup(x, tables.table("hard_swish", call, x, flow.wanted())))
         return
@@ -121,7 +121,7 @@ def arithmetic(fn: str, layer: Handler) -> Handler:
 
 
 def plain_arithmetic(call: Call, fn: str, kinds: tuple[DType, ...]) -> None:
-    flow, (a, b) = typed(call, kinds)
+    flow, (a, b) = typed(call, kinds, 0, 1)
     made = flow.map(fn, flow.plain(a), flow.plain(b))
     flow.give(flow.held(made, *fused(call).get("clamp", (None, None))))
 
@@ -132,7 +132,9 @@ def divide(call: Call) -> None:
 
 def floor_divide(call: Call) -> None:
     """Toward minus infinity."""
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16))
+    flow, (a, b) = typed(
+        call, (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16), 0, 1
+    )
     if a.dtype.is_float:
         flow.give(flow.map("floor", flow.map("divide", a, b)))
         return
@@ -145,12 +147,12 @@ def floor_divide(call: Call) -> None:
 
 
 def floor_mod(call: Call) -> None:
-    flow, (a, b) = typed(call, (*_NUMBERS, DType.INT8, DType.INT16))
+    flow, (a, b) = typed(call, (*_NUMBERS, DType.INT8, DType.INT16), 0, 1)
     flow.give(flow.map("modulo", flow.plain(a), flow.plain(b)))
 
 
 def power(call: Call) -> None:
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32))
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32), 0, 1)
     flow.give(flow.map("power", a, b))
 
 
@@ -158,14 +160,14 @@ def extreme(fn: str) -> Handler:
     """maximum or minimum, of quantised tensors by their integers."""
 
     def handler(call: Call) -> None:
-        flow, (a, b) = typed(call, (*_NUMBERS, *_SMALL))
+        flow, (a, b) = typed(call, (*_NUMBERS, *_SMALL), 0, 1)
         flow.give(flow.map(fn, flow.plain(a), flow.plain(b)))
 
     return handler
 
 
 def squared_difference(call: Call) -> None:
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8))
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8), 0, 1)
     if a.dtype is DType.INT8:
         flow.give(fixed.squared_difference(flow, a, b))
         return
@@ -186,7 +188,9 @@ def compare(name: str) -> Handler:
 
     def handler(call: Call) -> None:
         kinds = (*_NUMBERS, *_SMALL)
-        flow, (a, b) = typed(call, (*kinds, DType.BOOL) if fn == "equal" else kinds)
+        flow, (a, b) = typed(
+            call, (*kinds, DType.BOOL) if fn == "equal" else kinds, 0, 1
+        )
         if a.dtype in BYTES and a.quant is not None and b.quant is not None:
             a, b = fixed.comparable(flow, a), fixed.comparable(flow, b)
         a, b = flow.plain(a), flow.plain(b)
@@ -217,7 +221,7 @@ def select(call: Call) -> None:
 
 def prelu(call: Call) -> None:
     """x, or alpha * x below 0."""
-    flow, (x, alpha) = typed(call, (DType.FLOAT32, *BYTES))
+    flow, (x, alpha) = typed(call, (DType.FLOAT32, *BYTES), 0, 1)
     if x.dtype in BYTES:
         flow.give(fixed.prelu(flow, x, alpha))
         return

@@ -37,7 +37,10 @@ class Flow:
         return self.call.tensor(position)
 
     def args(self) -> list[Tensor]:
-        return [self.call.tensor(i) for i in range(len(self.call.flat.inputs))]
+        count = len(self.call.flat.inputs)
+        if not count:
+            raise self.call.error("has no inputs")
+        return [self.call.tensor(i) for i in range(count)]
 
     def known(self, x: Tensor) -> Array | None:
         return self.builder.constants.get(x.name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.frontends.tflite.builder import Call
+from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.graph import Tensor
 
@@ -146,10 +146,11 @@ def range_(call: Call) -> None:
     """Of known limits."""
     flow = Flow(call)
     start, limit, delta = (call.constant(i).reshape(-1)[0].item() for i in range(3))
-    made = np.arange(start, limit, delta) if delta else np.zeros(0)
-    if not made.size:
-        raise call.error(f"from {start} to {limit} by {delta} has no values")
-    flow.give(flow.const(made, flow.wanted()))
+    count = (limit - start) / delta if delta else 0
+    if not 0 < count < MOST_BYTES // 8:
+        few = "too many" if count > 0 else "no"
+        raise call.error(f"from {start} to {limit} by {delta} has {few} values")
+    flow.give(flow.const(np.arange(start, limit, delta), flow.wanted()))
 
 
 def tile(call: Call) -> None:
@@ -285,8 +286,7 @@ def unpack(call: Call) -> None:
 def split(call: Call) -> None:
     flow, count = Flow(call), len(call.flat.outputs)
     x = flow.arg(1)
-    (number,) = call.integers(0)
-    axis = flow.axis(number, len(x.shape))
+    axis = flow.axis(call.integer(0), len(x.shape))
     if x.shape[axis] % count:
         raise call.error(f"{count} pieces of axis {axis} of {list(x.shape)}")
     _cut(call, x, axis, [x.shape[axis] // count] * count, False)
@@ -294,8 +294,7 @@ def split(call: Call) -> None:
 
 def split_v(call: Call) -> None:
     flow, x = _moving(call)
-    (number,) = call.integers(2)
-    axis = flow.axis(number, len(x.shape))
+    axis = flow.axis(call.integer(2), len(x.shape))
     sizes = list(call.integers(1))
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = x.shape[axis] - sum(sizes) - 1

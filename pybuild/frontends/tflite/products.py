@@ -17,7 +17,7 @@ from pybuild.graph import Tensor
 
 def batch_matmul(call: Call) -> None:
     """Of the last two axes, either of them turned."""
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8))
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8), 0, 1)
     if min(len(a.shape), len(b.shape)) < 2:
         raise call.error(f"{list(a.shape)} by {list(b.shape)}")
     y = flow.wanted()
@@ -226,7 +226,7 @@ def l2_normalization(call: Call) -> None:
 
 
 def log_softmax(call: Call) -> None:
-    flow, (x,) = typed(call, (DType.FLOAT32,))
+    flow, (x,) = typed(call, (DType.FLOAT32,), 0)
     last = (len(x.shape) - 1,)
     left = flow.sub(x, flow.reduce("max", x, last))
     total = flow.reduce("sum", flow.map("exp", left), last)

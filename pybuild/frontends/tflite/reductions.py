@@ -89,8 +89,7 @@ def place(fn: str) -> Handler:
             raise unsupported(call, x, kinds)
         if x.dtype is DType.BOOL:
             x = flow.cast(x, DType.UINT8)
-        (number,) = call.integers(1)
-        axis = flow.axis(number, len(x.shape))
+        axis = flow.axis(call.integer(1), len(x.shape))
         made = flow.node("arg_reduce", [x], {"fn": fn, "axis": axis, "last": False})
         shape = (*x.shape[:axis], *x.shape[axis + 1 :])
         flow.give(flow.cast(flow.reshape(made, shape), flow.wanted().dtype))
@@ -104,10 +103,9 @@ def cumulative(call: Call) -> None:
     x = flow.arg(0)
     if x.dtype not in _NUMBERS:
         raise unsupported(call, x, _NUMBERS)
-    (number,) = call.integers(1)
     attrs = {
         "fn": "sum",
-        "axis": flow.axis(number, len(x.shape)),
+        "axis": flow.axis(call.integer(1), len(x.shape)),
         "exclusive": bool(call.option("Exclusive")),
         "reverse": bool(call.option("Reverse")),
     }

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite.builder import Builder, Call
-from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, guarded
+from pybuild.frontends.tflite.flat import FlatOperator, guarded
 from pybuild.graph import State, Tensor
 
 
@@ -76,15 +76,8 @@ def assign(call: Call) -> None:
 
 
 def call_once(call: Call) -> None:
-    number = call.option("InitSubgraphIndex", -1)
-    graphs = call.builder.model.subgraphs
-    if not 1 <= number <= len(graphs):
-        raise call.error(f"calls subgraph {number} of {len(graphs) + 1}")
-    _initialise(call, graphs[number - 1])
-
-
-def _initialise(call: Call, graph: FlatModel) -> None:
     """Takes what a subgraph assigns: constants."""
+    graph = call.subgraph("InitSubgraphIndex")
     inside = Builder(call.builder.source, "", graph)
     handles: dict[int, str] = {}
     for flat in graph.operators:
