@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from pybuild.frontends.tflite import OPERATORS
 from tests.conftest import ROOT
-from tests.tflite_cases import BATCH, Outcome, outcomes
+from tests.tflite_cases import BATCH, ELSEWHERE, Outcome, outcomes
 from tests.tflite_draws import DRAWS, all_cases
 
 PAGE = ROOT / "docs" / "operators.md"
@@ -21,14 +21,16 @@ TITLE = "# TensorFlow Lite operators"
 WORKERS = 4
 # of each operator in each type, in the sweep
 CASES = 6
+_ELSEWHERE = "{}, {}, {}, {} and {}".format(*sorted(ELSEWHERE))
 OPENING = f"""{TITLE}
 
 Written by `python -m tests.tflite_table` from the table of the code and a run of
 {{count}} random files of one operator; the sweep runs {CASES} for each operator and
 type. Do not edit. A file counts as passed when the generated C and the code from LLVM
 both give what LiteRT's reference kernels give: integers exactly, float32 to 1e-5 of
-the largest value. Unknown: LiteRT has no kernel of that type. uint8 is int8 inside,
-with a zero point that is 128 less.
+the largest value. Of {_ELSEWHERE}, which have no such kernel
+or a wrong one, LiteRT's own kernels. Unknown: LiteRT has no kernel of that type. uint8
+is int8 inside, with a zero point that is 128 less.
 
 | operator | passed C | passed LLVM | of | types | unknown to LiteRT |
 | --- | ---: | ---: | ---: | --- | --- |

@@ -26,7 +26,8 @@ def cheapest_mix(draft: Draft, want: Wanted, kept: dict[str, str], most: float) 
     the loss is within `most`; then, dearest first, int8 again or int16 where that
     still holds.
 
-    Time    runs the samples two to four times for each layer
+    Time    runs the samples once for each layer, and up to three times more for each
+            that becomes float on the way
     """
     made = draft.made(want, kept)
     if loss(want, made) <= most:
