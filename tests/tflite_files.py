@@ -105,14 +105,6 @@ class One:
         self.reads.append(index)
         return index
 
-    def x_or_constant(self, shape: Shape, quant: Any = None) -> int:
-        """A second operand of the type under test, sometimes known."""
-        if self.size(0, 3):
-            return self.x(shape, quant=quant)
-        quant = self.quant(self.kind) if quant is None else quant
-        low, high = self.span(self.kind)
-        return self.constant(self.values(shape, self.kind, low, high), self.kind, quant)
-
     def y(self, kind: str | None = None, quant: Any = None, shape: Shape = ()) -> int:
         kind = kind or self.kind
         index = self.tensor(shape, kind, self.quant(kind) if quant is None else quant)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tests.tflite_files import QUANTISED, One
+from tests.tflite_files import One
 
 Draw = Callable[[One], None]
 KINDS = ("float32", "int8", "uint8")
@@ -37,8 +38,6 @@ def weights(one: One, shape: tuple[int, ...], axis: int, x: Any) -> None:
 
 def channel(one: One, value: Any, kind: str, scales: Any, zero: int, axis: int) -> None:
     """A constant with a scale for each index of an axis."""
-    from dataclasses import replace
-
     index = one.constant(value, kind, (1.0, 0))
     one.tensors[index] = replace(
         one.tensors[index], scale=tuple(float(s) for s in scales),
@@ -112,4 +111,3 @@ LAYERS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "L2_POOL_2D": (("float32",), pool),
     "MAX_POOL_2D": (KINDS, pool),
 }
-assert set(QUANTISED) < set(KINDS)

@@ -153,11 +153,6 @@ def fully_connected(call: Call) -> None:
     call.emit("dense", (x.name, w.name, added), fused(call))
 
 
-def _binary(op: str, call: Call) -> None:
-    names = (call.tensor(0).name, call.tensor(1).name)
-    call.emit(op, names, fused(call))
-
-
 def add(call: Call) -> None:
     _sum("add", call)
 
@@ -179,7 +174,8 @@ def _sum(op: str, call: Call) -> None:
 
 
 def mul(call: Call) -> None:
-    _binary("mul", call)
+    names = (call.tensor(0).name, call.tensor(1).name)
+    call.emit("mul", names, fused(call))
 
 
 def kernel_of(call: Call) -> tuple[int, int]:
