@@ -343,6 +343,22 @@ class Call:
         """The output, with a shape that is valid for now."""
         return self.output(tuple(max(1, dim) for dim in shape))
 
+    def inferred(self, node: Node) -> tuple[tuple[int, ...], DType]:
+        """Shape and type of a node's output, which leaves the graph's tensors again
+        where the operator refuses it.
+
+        Errors  BuildError that tells the operator of the file
+        """
+        builder = self.builder
+        try:
+            (made,) = operator_of(node, builder.graph).infer(node, builder.graph)
+        except BuildError as error:
+            del builder.tensors[node.output]
+            raise BuildError.of(
+                Problem(self.where, p.what, p.hint) for p in error.problems
+            ) from None
+        return made
+
     def _node(
         self, op: str, label: str, inputs: tuple[str, ...], wanted: Tensor,
         attrs: Mapping[str, Attr],
@@ -351,15 +367,7 @@ class Call:
         builder = self.builder
         node = Node(op, label, inputs, (wanted.name,), attrs)
         builder.tensors[wanted.name] = wanted
-        try:
-            ((shape, dtype),) = operator_of(node, builder.graph).infer(
-                node, builder.graph
-            )
-        except BuildError as error:
-            del builder.tensors[wanted.name]
-            raise BuildError.of(
-                Problem(self.where, p.what, p.hint) for p in error.problems
-            ) from None
+        shape, dtype = self.inferred(node)
         if dtype is not wanted.dtype:
             del builder.tensors[wanted.name]
             what = f"'{wanted.name}' is {wanted.dtype.value}, it must be {dtype.value}"

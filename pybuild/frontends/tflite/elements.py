@@ -51,11 +51,16 @@ def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
     def handler(call: Call) -> None:
         flow, (x,) = typed(call, allowed, 0)
         if x.dtype in BYTES and in_bytes:
-            flow.give(flow.lookup(x, tables.table(fn, call, x, flow.wanted())))
+            _by_table(fn, flow, x)
         else:
             flow.give(flow.map(fn, x))
 
     return handler
+
+
+def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
+    table = tables.table(fn, flow.call, x, flow.wanted())
+    flow.give(flow.lookup(x, table))
 
 
 def square(call: Call) -> None:
@@ -66,7 +71,7 @@ def square(call: Call) -> None:
 def rsqrt(call: Call) -> None:
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
     if x.dtype is DType.INT8:
-        flow.give(flow.lookup(x, tables.table("rsqrt", call, x, flow.wanted())))
+        _by_table("rsqrt", flow, x)
     else:
         flow.give(flow.map("divide", flow.const(1, x), flow.map("sqrt", x)))
 
@@ -75,7 +80,7 @@ def elu(call: Call) -> None:
     """x, or e^x - 1 below 0."""
     flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
     if x.dtype is DType.INT8:
-        flow.give(flow.lookup(x, tables.table("elu", call, x, flow.wanted())))
+        _by_table("elu", flow, x)
         return
     zero = flow.const(0, x)
     below = flow.plus(flow.map("exp", flow.map("minimum", x, zero)), -1)
@@ -89,7 +94,7 @@ def hard_swish(call: Call) -> None:
     """x * min(max(x + 3, 0), 6) / 6"""
     flow, (x,) = typed(call, (DType.FLOAT32, *BYTES), 0)
     if x.dtype in BYTES:
-        flow.give(flow.lookup(x, tables.table("hard_swish", call, x, flow.wanted())))
+        _by_table("hard_swish", flow, x)
         return
     held = flow.held(flow.plus(x, 3), 0, 6)
     flow.give(flow.map("divide", flow.mul(x, held), flow.const(6, x)))

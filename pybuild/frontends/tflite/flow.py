@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.graph import Attr, Node, Tensor
 from pybuild.ops.interpret import operator_of
@@ -79,16 +78,7 @@ class Flow:
             quant = inputs[0].quant if like is None else quant
         builder.tensors[name] = Tensor(name, shape or (), first.dtype, quant)
         node = Node(op, name, tuple(x.name for x in inputs), (name,), attrs or {})
-        try:
-            ((made, dtype),) = operator_of(node, builder.graph).infer(
-                node, builder.graph
-            )
-        except BuildError as error:
-            del builder.tensors[name]
-            where = self.call.where
-            raise BuildError.of(
-                Problem(where, p.what, p.hint) for p in error.problems
-            ) from None
+        made, dtype = self.call.inferred(node)
         tensor = Tensor(name, made if shape is None else shape, dtype, quant)
         if tensor.bytes >= MOST_BYTES:
             del builder.tensors[name]
