@@ -198,6 +198,8 @@ def _known(name: str, value: Any, kind: str = "INT32") -> FileTensor:
         ("ADD_N", (), (), "has no inputs"),
         ("CUMSUM", ([0, 1],), (0, 2), "'k0' holds 2 integers, not 1"),
         ("SPLIT", ([0, 1],), (2, 0), "'k0' holds 2 integers, not 1"),
+        ("RESIZE_BILINEAR", ([(1 << 31) - 1, 2],), (0, 2),
+         "[1, 4, 4, 2] to [2147483647, 2] is too large"),
         ("RANGE", (0, 9, 0), (2, 3, 4), "from 0 to 9 by 0 has no values"),
         ("RANGE", (0, 1 << 30, 1), (2, 3, 4),
          "from 0 to 1073741824 by 1 has too many values"),

@@ -4,11 +4,13 @@ TRANSPOSE_CONV, resizing, norms of rows.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import asymmetric, layers
-from pybuild.frontends.tflite.builder import Call
+from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.elements import Handler, typed, unsupported
 from pybuild.frontends.tflite.fixed import inverse_root, whole_scale
 from pybuild.frontends.tflite.flow import Flow
@@ -107,6 +109,8 @@ def _sizes(call: Call) -> tuple[Flow, Tensor, tuple[int, int], bool, bool]:
     corners, half = (bool(call.option(n)) for n in ("AlignCorners", "HalfPixelCenters"))
     if len(x.shape) != 4 or len(sizes) != 2 or min(sizes) < 1 or (corners and half):
         raise call.error(f"{list(x.shape)} to {list(sizes)}")
+    if math.prod((x.shape[0], *sizes, x.shape[3])) >= MOST_BYTES:
+        raise call.error(f"{list(x.shape)} to {list(sizes)} is too large")
     return flow, x, (sizes[0], sizes[1]), corners, half
 
 
