@@ -279,7 +279,8 @@ def _both_pointers(a: Expr, b: Expr) -> bool:
     return isinstance(a.type, PointerType) and isinstance(b.type, PointerType)
 
 
-_FOLDED: dict[str, Callable[[int, int], int]] = {
+# what each operator makes of integers
+FOLDED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -292,15 +293,17 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": operator.rshift,
     "min": min,
     "max": max,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 
 
 def _fold(op: str, a: Const, b: Const) -> Const:
-    x, y = int(a.value), int(b.value)
+    folded = int(FOLDED[op](int(a.value), int(b.value)))
     if op in COMPARISONS:
-        value = {"<": x < y, "<=": x <= y, "==": x == y, "!=": x != y}[op]
-        return Const(int(value), BOOL)
-    folded = _FOLDED[op](x, y)
+        return Const(folded, BOOL)
     if a.type.is_unsigned:
         folded &= a.type.high
     return Const(folded, a.type)

@@ -7,13 +7,14 @@ does not change in the innermost loop counts as outside it. Nothing is compiled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.external import External
 from pybuild.loop import (
     FLOAT32,
+    FOLDED,
     INT64,
     Assign,
     Binary,
@@ -117,24 +118,6 @@ _SINGLE = {
     "crt_in_order": "mulhi",
 }
 _Values = Mapping[str, int | None]
-_OPS: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: int(a / b) if b else 0,
-    "%": lambda a, b: a - b * int(a / b) if b else 0,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "<": lambda a, b: int(a < b),
-    "<=": lambda a, b: int(a <= b),
-    "==": lambda a, b: int(a == b),
-    "!=": lambda a, b: int(a != b),
-    "min": min,
-    "max": max,
-}
 
 
 class _Walk:
@@ -312,7 +295,9 @@ class _Walk:
                 left, right = self.value(a), self.value(b)
                 if left is None or right is None:
                     return None
-                return _OPS[op](left, right)
+                if op in "/%" and right == 0:
+                    return 0
+                return FOLDED[op](left, right)
             case Select(condition, a, b):
                 which = self.value(condition)
                 return None if which is None else self.value(a if which else b)
