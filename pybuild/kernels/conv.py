@@ -46,6 +46,8 @@ from pybuild.targets.target import Target
 
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
+# whose kernels a layer may have besides this file's; dense layers, too
+FAMILIES = (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4)
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,7 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         pixels = y.size // y.shape[3]
         window = replace(window, width=pixels, out_width=pixels)
         rows, calls = (whole(y), whole(x)), (1, 1)
-    for family in (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4):
+    for family in FAMILIES:
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

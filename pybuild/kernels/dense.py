@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels import (
-    conv16,
-    conv_block,
-    conv_dsp,
-    conv_float,
-    conv_mve,
-    dense4,
-)
 from pybuild.kernels.candidate import Candidate, whole
-from pybuild.kernels.conv import offer, weighted
+from pybuild.kernels.conv import FAMILIES, offer, weighted
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
@@ -30,6 +22,6 @@ def dense(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     layer, tables = weighted(node, graph, window, target)
     rows = (whole(y), whole(x))
     found = [offer(layer, rows, tables, (1, 1))]
-    for family in (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4):
+    for family in FAMILIES:
         found += family.candidates(node, graph, target, window, rows, (1, 1))
     return found
