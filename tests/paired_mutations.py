@@ -16,9 +16,9 @@ PAIRED = (
     ),
     (
         "two windows of which the second leaves the row",
-        "pybuild/kernels/conv_mve_code.py",
-        "room = g.width - span - g.stride * (pixels - 1) - x0",
-        "room = g.width - span - x0",
+        "pybuild/kernels/window.py",
+        "room = self.width - span - self.stride * (pixels - 1) - x0",
+        "room = self.width - span - x0",
         _LAYERS,
     ),
     (

@@ -55,7 +55,6 @@ class _Writer:
             self.run = const(layer.run)
         elif not layer.window.pointwise and layer.window.dilation_w == 1:
             self.run = k.let("run", g.channels * g.kernel_w)
-        self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
         self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
         if layer.window.padded:
             zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
@@ -93,8 +92,7 @@ class _Writer:
         if not w.padded:
             self._inside(x0, to)
             return
-        span = (g.kernel_w - 1) * g.dilation_w + 1
-        with k.when(const(0) <= minimum(x0, g.width - span - x0)):
+        with k.when(g.fits(x0)):
             self._inside(x0, to)
         with k.otherwise():
             if self.layer.copies:
@@ -106,19 +104,15 @@ class _Writer:
         """A window that lies in the row."""
         k, g = self.k, self.g
         begin = k.let("begin", x0 * g.channels)
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            x = k.let("x", offset(row, begin + kx * (g.dilation_w * g.channels)))
+        with g.runs(k, begin, INT8) as x:
             self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
 
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, in columns of whole words."""
         k, g = self.k, self.g
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            column = k.let("column", x0 + kx * g.dilation_w)
-            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
-                x = k.let("x", offset(row, column * g.channels))
+        with g.columns(k, x0, INT8) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
                 self._widen(x, to, g.channels, self.layer.window.channels, 0)
             with k.otherwise(), k.loop("at", g.channels, 0, 4, rolled=True):
                 k.store(to, 0, self.x_zeros)
@@ -129,18 +123,16 @@ class _Writer:
         """A window that leaves the row, copied byte by byte and then widened."""
         k, g = self.k, self.g
         copy = k.let("copy", self.outside)
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            column = k.let("column", x0 + kx * g.dilation_w)
-            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
-                x = k.let("x", offset(row, column * g.channels))
+        with g.columns(k, x0, INT8) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
                 with k.loop("c", g.channels, rolled=True) as c:
                     k.store(copy, c, load(x, c))
             with k.otherwise(), k.loop("c", g.channels, rolled=True) as c:
                 k.store(copy, c, cast(self.x_zeros, INT8))
             k.assign(copy, offset(copy, g.channels))
         spare = k.let("spare", self.outside)
-        with k.loop("run", g.kernel_h * self.runs):
+        with k.loop("run", g.kernel_h * g.row_runs):
             self._widen(spare, to, self.run, self.layer.run, WRITTEN_OUT)
             k.assign(spare, offset(spare, self.run))
 

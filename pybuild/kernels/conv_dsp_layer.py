@@ -50,8 +50,7 @@ class Layer:
     @property
     def run(self) -> int:
         """Bytes of a row that are neighbours in the window."""
-        w = self.window
-        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+        return self.window.run
 
     @property
     def taps(self) -> int:

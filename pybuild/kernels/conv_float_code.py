@@ -58,8 +58,7 @@ class Layer:
     @property
     def run(self) -> int:
         """Values of a row that are neighbours in the window."""
-        w = self.window
-        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+        return self.window.run
 
     @property
     def copied(self) -> int:
@@ -137,8 +136,7 @@ class _Writer:
         if not w.padded:
             self._inside(x0, to)
             return
-        span = (g.kernel_w - 1) * g.dilation_w + 1
-        with k.when(const(0) <= minimum(x0, g.width - span - x0)):
+        with k.when(g.fits(x0)):
             self._inside(x0, to)
         with k.otherwise():
             self._columns(x0, to)
@@ -147,23 +145,18 @@ class _Writer:
         """A window that lies in the row."""
         k, g, w = self.k, self.g, self.layer.window
         begin = k.let("begin", x0 * g.channels)
-        runs: Expr = g.kernel_w if w.dilation_w > 1 else const(1)
         run = g.channels
         if w.dilation_w == 1:
             run = k.let("run", g.channels * g.kernel_w)
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", runs) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, FLOAT32)
-            x = k.let("x", offset(row, begin + kx * (g.dilation_w * g.channels)))
+        with g.runs(k, begin, FLOAT32) as x:
             self._copy(x, run, to)
 
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, column by column."""
         k, g = self.k, self.g
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, FLOAT32)
-            column = k.let("column", x0 + kx * g.dilation_w)
-            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
-                x = k.let("x", offset(row, column * g.channels))
+        with g.columns(k, x0, FLOAT32) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
                 self._copy(x, g.channels, to)
             with k.otherwise():
                 self._copy(None, g.channels, to)

@@ -42,8 +42,7 @@ class Layer:
     @property
     def run(self) -> int:
         """Bytes of a row that are neighbours in the window."""
-        w = self.window
-        return w.channels if w.dilation_w > 1 else w.channels * w.kernel_w
+        return self.window.run
 
     @property
     def taps(self) -> int:
@@ -152,7 +151,6 @@ class _Writer:
             self.pitch = self.steps * STEP
         if layer.window.padded:
             self.x_zero = k.arg("x_zero", layer.x_zero)
-        self.runs: Expr = g.kernel_w if layer.window.dilation_w > 1 else const(1)
         self.run: Expr = const(layer.run)
         if layer.run >= STEP:
             self.run = g.channels
@@ -208,9 +206,7 @@ class _Writer:
         if not w.padded:
             self._inside(pixels, x0)
             return
-        span = (g.kernel_w - 1) * g.dilation_w + 1
-        room = g.width - span - g.stride * (pixels - 1) - x0
-        with k.when(const(0) <= minimum(x0, room)):
+        with k.when(g.fits(x0, pixels)):
             self._inside(pixels, x0)
         with k.otherwise(), k.loop("i", pixels) as i:
             to = k.let("to", offset(self.patch, self.pitch * i))
@@ -223,9 +219,7 @@ class _Writer:
         patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
         to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
         step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", self.runs) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            x = k.let("x", offset(row, begin + kx * (g.dilation_w * g.channels)))
+        with g.runs(k, begin, INT8) as x:
             for i, patch in enumerate(to):
                 source = k.let(f"x{i}", offset(x, step * i))
                 self._copy(source, patch, self.run, self.layer.run)
@@ -233,11 +227,9 @@ class _Writer:
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, column by column."""
         k, g = self.k, self.g
-        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.kernel_w) as kx:
-            row = k.row("row", ky * g.dilation_h + 1, INT8)
-            column = k.let("column", x0 + kx * g.dilation_w)
-            with k.when(const(0) <= minimum(column, g.width - 1 - column)):
-                x = k.let("x", offset(row, column * g.channels))
+        with g.columns(k, x0, INT8) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
                 self._copy(x, to, g.channels, self.layer.window.channels)
             with k.otherwise():
                 with k.loop("c", g.channels, rolled=True) as c:

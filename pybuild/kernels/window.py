@@ -5,11 +5,14 @@ Shared by convolution, depthwise convolution and pooling.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pybuild.dtype import DType
 from pybuild.graph import Node, Tensor
 from pybuild.kernels.builder import Builder
-from pybuild.loop import Expr, const, maximum, minimum
+from pybuild.loop import Expr, Var, const, maximum, minimum, offset
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Window:
     def rows(self) -> int:
         """Input rows under the window, gaps of a dilation included."""
         return (self.kernel_h - 1) * self.dilation_h + 1
+
+    @property
+    def run(self) -> int:
+        """Values of a row that are neighbours in the window."""
+        return self.channels if self.dilation_w > 1 else self.channels * self.kernel_w
 
     @property
     def padded(self) -> bool:
@@ -112,6 +120,35 @@ class Bound:
         self.width = k.arg("width", w.width) if w.padded else const(w.width)
         self.left = k.arg("left", w.left) if w.padded else const(0)
         self.rows = (self.kernel_h - 1) * self.dilation_h + 1
+        # of `Window.run` values each
+        self.row_runs: Expr = self.kernel_w if w.dilation_w > 1 else one
+
+    def fits(self, x0: Expr, pixels: int = 1) -> Expr:
+        """Whether the windows of so many pixels lie in the row, the first at x0."""
+        span = (self.kernel_w - 1) * self.dilation_w + 1
+        room = self.width - span - self.stride * (pixels - 1) - x0
+        return const(0) <= minimum(x0, room)
+
+    @contextmanager
+    def runs(self, k: Builder, begin: Expr, elem: DType) -> Iterator[Var]:
+        """A turn for each `Window.run` of a window that lies in the row: where it is.
+
+        begin  of the window, in values of the row
+        """
+        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.row_runs) as kx:
+            row = k.row("row", ky * self.dilation_h + 1, elem)
+            at = begin + kx * (self.dilation_w * self.channels)
+            yield k.let("x", offset(row, at))
+
+    @contextmanager
+    def columns(self, k: Builder, x0: Expr, elem: DType) -> Iterator[tuple[Expr, Expr]]:
+        """A turn for each tap of a window that leaves the row: whether its column is
+        in the row, and where that begins."""
+        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.kernel_w) as kx:
+            row = k.row("row", ky * self.dilation_h + 1, elem)
+            column = k.let("column", x0 + kx * self.dilation_w)
+            inside = const(0) <= minimum(column, self.width - 1 - column)
+            yield inside, offset(row, column * self.channels)
 
     def inside(self, k: Builder, x0: Expr) -> tuple[Expr, Expr]:
         """Taps [first, last) of a window at pixel x0 that lie inside the row."""
