@@ -36,9 +36,9 @@ SCALAR = (
     ),
     (
         "channels that are computed twice",
-        "pybuild/kernels/conv_block.py",
-        "starts = [min(c, outputs - n)",
-        "starts = [c % max(1, outputs - n + 1)",
+        "pybuild/kernels/weights.py",
+        "return [min(c, channels - size)",
+        "return [c % max(1, channels - size + 1)",
         _KERNELS,
     ),
     (
@@ -78,9 +78,9 @@ SCALAR = (
     ),
     (
         "float channels that are computed twice",
-        "pybuild/kernels/conv_float.py",
-        "starts = [min(c, outputs - n)",
-        "starts = [c % max(1, outputs - n + 1)",
+        "pybuild/kernels/weights.py",
+        "return [min(c, channels - size)",
+        "return [c % max(1, channels - size + 1)",
         _FLOATS,
     ),
     (

@@ -17,7 +17,7 @@ from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.weights import constant, ending, fixed
+from pybuild.kernels.weights import block_starts, constant, ending, fixed
 from pybuild.kernels.window import Bound, Window
 from pybuild.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
@@ -74,7 +74,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     taps = np.zeros((len(kernels), 4 * layer.words), np.int8)
     taps[:, : layer.taps] = kernels
     quads = taps.reshape(len(kernels), layer.words, 4)[:, :, _ORDER]
-    first = np.asarray([min(c, len(kernels) - 2) for c in range(0, len(kernels), 2)])
+    first = np.asarray(block_starts(len(kernels), 2))
     pairs = np.stack([quads[first], quads[first + 1]], 2)
     return Packed("weights", np.ascontiguousarray(pairs).view("<i4").reshape(-1))
 

@@ -16,7 +16,7 @@ from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_block_code import HALF, Layer, kernel
 from pybuild.kernels.requant import Ints
 from pybuild.kernels.scalar_finish import Ending, scalar_ending, table
-from pybuild.kernels.weights import constant, fixed, folded_bias, reach
+from pybuild.kernels.weights import constant, fixed, folded_bias, in_blocks, reach
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
@@ -26,10 +26,7 @@ _ROOM = 2  # copying a byte into the patch
 
 
 def _order(layer: Layer) -> Array:
-    """Output channels as they are computed; the last block may overlap."""
-    outputs, n = layer.window.out_channels, layer.channels
-    starts = [min(c, outputs - n) for c in range(0, outputs, n)]
-    return np.asarray([s + j for s in starts for j in range(n)])
+    return in_blocks(layer.window.out_channels, layer.channels)
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:

@@ -17,7 +17,13 @@ from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_dsp_code import kernel
 from pybuild.kernels.conv_dsp_layer import PIXELS, Layer
-from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
+from pybuild.kernels.weights import (
+    block_starts,
+    constant,
+    folded_bias,
+    reach,
+    takes_pairs,
+)
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
@@ -32,7 +38,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words: pair of output channels, then pair of taps."""
     order = np.asarray(layer.order)
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
-    first = np.asarray(_pairs(len(kernels)))
+    first = np.asarray(block_starts(len(kernels), 2))
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
     whole = layer.whole // 2
@@ -41,16 +47,11 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     return Packed("weights", np.concatenate(parts).astype(np.int32))
 
 
-def _pairs(channels: int) -> list[int]:
-    """The first channel of each pair; the last may be computed twice."""
-    return [min(c, channels - 2) for c in range(0, channels, 2)]
-
-
 def table(layer: Layer, bias: Array) -> Packed:
     """What each pair of output channels starts and ends with, in reading order."""
     made, wide_bias = layer.ending, bias.astype(np.int64)
     rows = []
-    for a in _pairs(len(bias)):
+    for a in block_starts(len(bias), 2):
         b = a + 1
         if made.below is None:
             start = [made.offsets[a] + 256 * wide_bias[a]]

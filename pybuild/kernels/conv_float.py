@@ -14,7 +14,7 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_float_code import Layer, kernel
 from pybuild.kernels.finish import FloatClamp
-from pybuild.kernels.weights import constant, fixed
+from pybuild.kernels.weights import constant, fixed, in_blocks
 from pybuild.kernels.window import Window
 from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
@@ -27,9 +27,8 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
     The last block may hold channels of the one before again.
     """
-    outputs, n = layer.window.out_channels, layer.channels
-    starts = [min(c, outputs - n) for c in range(0, outputs, n)]
-    order = np.asarray([s + j for s in starts for j in range(n)])
+    n = layer.channels
+    order = in_blocks(layer.window.out_channels, n)
     blocks = kernels[order].reshape(-1, n, layer.taps)
     return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1))
 

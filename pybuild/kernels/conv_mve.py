@@ -14,22 +14,23 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import REACH, Affine, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_mve_code import Layer, kernel
-from pybuild.kernels.weights import constant, folded_bias, reach, takes_vectors
+from pybuild.kernels.weights import (
+    constant,
+    folded_bias,
+    in_blocks,
+    reach,
+    takes_vectors,
+)
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.targets.target import Target
 
 
-def fours(channels: int) -> Array:
-    """Channels as they are computed; the last four may be computed twice."""
-    starts = [min(c, channels - 4) for c in range(0, channels, 4)]
-    return np.asarray([s + c for s in starts for c in range(4)])
-
-
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: four channels, then steps, then channels."""
     order = np.asarray(layer.order)
-    taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])[fours(len(kernels))]
+    taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
+    taps = taps[in_blocks(len(kernels), 4)]
     vectors = taps.reshape(-1, 4, layer.steps, 16).transpose(0, 2, 1, 3)
     return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8))
 
@@ -40,7 +41,7 @@ def table(made: Affine, bias: Array) -> Packed:
     columns = [start + made.offsets, made.multipliers]
     if made.below is not None:
         columns = [start, made.offsets, made.below, made.multipliers]
-    rows = np.stack(columns)[:, fours(len(bias))].reshape(len(columns), -1, 4)
+    rows = np.stack(columns)[:, in_blocks(len(bias), 4)].reshape(len(columns), -1, 4)
     return Packed("ends", rows.transpose(1, 0, 2).astype(np.int32))
 
 

@@ -15,15 +15,16 @@ from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_dsp_code import kernel
 from pybuild.kernels.depthwise_dsp_layer import GROUP, Image, Layer
-from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
+from pybuild.kernels.weights import (
+    block_starts,
+    constant,
+    folded_bias,
+    reach,
+    takes_pairs,
+)
 from pybuild.kernels.window import Window
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
-
-
-def _starts(channels: int) -> list[int]:
-    """The first of each four channels; the last four may be computed twice."""
-    return [min(c, channels - GROUP) for c in range(0, channels, GROUP)]
 
 
 def pack(kernels: Array, multiplier: int) -> Packed:
@@ -31,7 +32,7 @@ def pack(kernels: Array, multiplier: int) -> Packed:
     of each four outputs, of each tap."""
     inputs = len(kernels) // multiplier
     group = GROUP * multiplier
-    of_group = [kernels[s * multiplier :][:group] for s in _starts(inputs)]
+    of_group = [kernels[s * multiplier :][:group] for s in block_starts(inputs, GROUP)]
     fours = np.stack(of_group).reshape(-1, GROUP, kernels.shape[1])
     bytes_read = np.ascontiguousarray(fours.transpose(0, 2, 1).astype(np.int8))
     return Packed("weights", bytes_read.view("<i4").reshape(-1))
@@ -44,7 +45,7 @@ def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
     if ending.below is not None:
         columns = [start, ending.offsets, ending.below, ending.multipliers]
     made, group = np.stack(columns, axis=1), GROUP * multiplier
-    starts = _starts(len(bias) // multiplier)
+    starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
     return Packed("ends", np.concatenate(rows).astype(np.int32))
 

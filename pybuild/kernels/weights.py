@@ -55,6 +55,17 @@ def folded_bias(
     return folded.astype(np.int32)
 
 
+def block_starts(channels: int, size: int) -> list[int]:
+    """The first of each so many channels; the last ones may be computed twice."""
+    return [min(c, channels - size) for c in range(0, channels, size)]
+
+
+def in_blocks(channels: int, size: int) -> Array:
+    """Channels as they are computed, so many at a time."""
+    starts = block_starts(channels, size)
+    return np.asarray([s + j for s in starts for j in range(size)])
+
+
 def fixed(node: Node, graph: Graph) -> bool:
     """Whether kernels may conclude from the values of a layer's weights and bias.
 
