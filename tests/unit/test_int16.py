@@ -52,6 +52,7 @@ def test_rounds_as_float64(bias: int) -> None:
     scale = w_scale / y_scale
     net = Model("fc.tflite", graph, "litert", "0" * 64).build(None).host("llvm")
     first = round((bias - 2**22) * scale)
+    tried = 0
     steps = np.linspace(first, round((bias + 2**22) * scale), 40).astype(int)
     for wanted in steps[1:-1]:
         for sum_ in int(np.ceil((wanted + 0.5) / scale)) + np.arange(-1, 2):
@@ -59,6 +60,7 @@ def test_rounds_as_float64(bias: int) -> None:
             x = np.asarray([[sum_ - bias - 127 * high, high]], np.int64)
             if abs(high) > 32767:
                 continue
+            tried += 1
             real = sum_ * np.float64(scale)
             whole = np.trunc(real)
             whole += np.sign(real) * (abs(real - whole) >= 0.5)
@@ -67,6 +69,7 @@ def test_rounds_as_float64(bias: int) -> None:
             np.testing.assert_array_equal(net.run_recorded(sample)["y"], expected)
             made = interpret(_away(graph), sample)["y"]
             np.testing.assert_array_equal(made, expected)
+    assert tried > 90
 
 
 def _away(graph: Graph) -> Graph:
