@@ -143,5 +143,19 @@ def row_graphs(draw: Any, kind: str = "int8") -> Graph:
     return maker.net.build()
 
 
+def two_inputs() -> Graph:
+    """a and b meet, b at half its pace; of b's 17 rows the last is never read."""
+    chance, net = np.random.default_rng(1), GraphBuilder("two")
+    a, c = (net.input(n, (1, 8, 5, 4), "float32") for n in "ac")
+    b = net.input("b", (1, 17, 5, 3), "float32")
+    shapes = {"v": (4, 3, 3, 4), "w": (4, 2, 3, 3)}
+    v, w = (net.constant(n, chance.normal(0, 0.3, shape).astype(np.float32))
+            for n, shape in shapes.items())  # fmt: skip
+    x = net.op("conv2d", a, v, pads=(1, 1, 1, 1))
+    y = net.op("conv2d", b, w, pads=(0, 1, 0, 1), strides=(2, 1))
+    net.output(net.op("add", net.op("add", x, y), c))
+    return net.build()
+
+
 def model_of(graph: Graph) -> Model:
     return Model("rows.test", graph, "litert", "0" * 64)

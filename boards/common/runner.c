@@ -13,7 +13,7 @@
 #define MARGIN 64u     /* bytes below the stack pointer that are not painted */
 #define FAR    0x8000u /* bytes of stack that are painted at most */
 
-enum { BAD_FILE = 90, STACK_OVERFLOW = 91 };
+enum { NO_MORE = -1, BAD_FILE = 90, STACK_OVERFLOW = 91 };
 
 extern uint32_t board_stack_low[];
 
@@ -102,25 +102,13 @@ static int hand_over(uint32_t i, const struct crt_tensor *info,
 }
 
 #ifdef MODEL_PUSH_ROWS
-static uint8_t row[MODEL_ROW_BYTES];
-
-/* Reads an input row by row: it is never here as a whole. */
-static int push_rows(uint32_t i)
-{
-    int left = crt_graph_rows_left(&model.graph, i);
-
-    for (; left > 0; left--) {
-        if (board_read(given, row, sizeof row) != (int32_t)sizeof row ||
-            MODEL_PUSH_ROWS(&model, i, row, 1) != CRT_OK)
-            return 1;
-    }
-    return left < 0;
-}
+static uint32_t at; /* bytes of `given` that were taken */
 #endif
 
-/* Reads one set of inputs to where the model wants them.
+/* Reads inputs to where the model wants them; those that come in rows are left
+ * out.
  *
- * Errors  1 at the end of the file, or where it cannot be read or given */
+ * Errors  NO_MORE at the end of the file; BAD_FILE: cannot be given */
 static int take_inputs(void)
 {
     int i;
@@ -133,13 +121,16 @@ static int take_inputs(void)
             own != 0 ? own : crt_graph_input(&model.graph, (uint32_t)i);
 
 #ifdef MODEL_PUSH_ROWS
-        if ((info->flags & CRT_TENSOR_PUSHED) != 0)
-            return push_rows((uint32_t)i);
+        if (model_rows[i] != 0) {
+            board_seek(given, at += info->bytes);
+            continue;
+        }
+        at += info->bytes;
 #endif
         if (board_read(given, data, info->bytes) != (int32_t)info->bytes)
-            return 1;
+            return NO_MORE;
         if (own != 0 && hand_over((uint32_t)i, info, own) != CRT_OK)
-            return 1;
+            return BAD_FILE;
     }
     return 0;
 }
@@ -234,20 +225,92 @@ static int set_up(void)
     return error == CRT_OK ? bind_outputs() : error;
 }
 
-/* One inference with its stack measured.
+/* A call of the model with its stack measured; *stack: the most of an
+ * inference.
  *
  * Errors  exit codes: 0, that of crt made positive, or STACK_OVERFLOW */
-static int measured_run(uint32_t *stack)
+static int measured(board_function *function, void *argument, uint32_t *stack)
 {
     uint32_t here;
+    uint32_t most;
     int error;
 
     paint(&here);
-    error = board_call((board_function *)MODEL_RUN, &model);
-    *stack = used(&here);
+    error = board_call(function, argument);
+    most = used(&here);
+    if (*stack < most)
+        *stack = most;
     if (error == CRT_OK && *low(&here) != PAINT)
         error = -STACK_OVERFLOW;
     return -error;
+}
+
+#ifdef MODEL_PUSH_ROWS
+static uint8_t row[MODEL_ROW_BYTES];
+
+static int push_row(const uint32_t *input)
+{
+    return MODEL_PUSH_ROWS(&model, *input, row, 1);
+}
+
+/* Reads inputs row by row, in the order in which they are wanted: they are
+ * never here as a whole.
+ *
+ * begin  where this set of inputs begins in the file */
+static int push_rows(uint32_t begin, uint32_t *stack)
+{
+    const uint32_t count = (uint32_t)crt_graph_input_count(&model.graph);
+    uint32_t missing = MODEL_ROWS;
+    uint32_t from = begin;
+    uint32_t i = 0;
+    int error = 0;
+
+    while (error == 0 && missing > 0) {
+        const uint32_t all = crt_graph_input_info(&model.graph, i)->bytes;
+
+        if (crt_graph_rows_wanted(&model.graph, i) > 0) {
+            const int left = crt_graph_rows_left(&model.graph, i);
+            const uint32_t size = all / model_rows[i];
+
+            board_seek(given, from + all - (uint32_t)left * size);
+            if (board_read(given, row, size) != (int32_t)size)
+                return NO_MORE;
+            error = measured((board_function *)push_row, &i, stack);
+            if (error == 0) {
+                missing--;
+                continue;
+            }
+            if (error == -CRT_ERR_ROWS) /* before the first row of all */
+                error = 0;
+        }
+        from = i + 1u < count ? from + all : begin;
+        i = i + 1u < count ? i + 1u : 0;
+    }
+    board_seek(given, at);
+    return error;
+}
+#endif
+
+/* One inference; takes its inputs first, or while they come.
+ *
+ * Errors  as measured; NO_MORE, BAD_FILE */
+static int infer(uint32_t *stack)
+{
+#ifdef MODEL_PUSH_ROWS
+    const uint32_t begin = at;
+#endif
+    int error = take_inputs();
+    uint32_t most = 0;
+
+#ifdef MODEL_PUSH_ROWS
+    if (error == 0)
+        error = push_rows(begin, &most);
+#endif
+    if (error == 0)
+        error = measured((board_function *)MODEL_RUN, &model, &most);
+    if (error != NO_MORE)
+        *stack = most;
+    return error;
 }
 
 int main(void)
@@ -264,11 +327,13 @@ int main(void)
     if (error == 0)
         error = -crt_graph_set_hook(&model.graph, record, 0);
 #endif
-    while (error == 0 && take_inputs() == 0) {
-        error = measured_run(&stacks[0]);
+    while (error == 0) {
+        error = infer(&stacks[0]);
         if (error == 0)
             error = give_outputs();
     }
+    if (error == NO_MORE)
+        error = 0;
     board_close(results);
     stacks[1] = used_by_second();
     file = board_open("crt.stack", 1);

@@ -11,6 +11,7 @@ enum {
     SYS_CLOSE = 0x02,
     SYS_WRITE = 0x05,
     SYS_READ = 0x06,
+    SYS_SEEK = 0x0A,
     SYS_EXIT_EXTENDED = 0x20
 };
 #define MODE_READ_BINARY  1u
@@ -72,6 +73,13 @@ void board_close(int32_t file)
     const uintptr_t arguments[1] = {(uintptr_t)file};
 
     call(SYS_CLOSE, arguments);
+}
+
+void board_seek(int32_t file, uint32_t at)
+{
+    const uintptr_t arguments[2] = {(uintptr_t)file, at};
+
+    call(SYS_SEEK, arguments);
 }
 
 void crt_port_exit(int code)

@@ -1,4 +1,5 @@
-/* count.h: instructions of one call on a simulated board, by step of the model.
+/* count.h: instructions of one inference on a simulated board, by step of the
+ * model.
  * Runs in the simulator, on the host; is told of every block of instructions
  * before it runs, and of reads of the step table. */
 #ifndef COUNT_H
@@ -47,8 +48,11 @@ struct core {
  * core works on the step that the first gave the job for. What cores do while
  * they wait is not counted. */
 struct count {
-    uint64_t begin; /* first block of the call */
-    uint64_t end;   /* block that follows it */
+    uint64_t begin; /* first block of a call */
+    uint64_t
+        last;     /* of the last call of an inference, which may be the only one
+                   */
+    uint64_t end; /* block that follows a call */
     uint64_t runtime;
     uint64_t runtime_end;
     uint64_t table; /* of steps */
@@ -57,7 +61,8 @@ struct count {
     uint64_t waiting; /* code of cores that wait for the other */
     uint64_t waiting_end;
     uint64_t ring; /* by which the first core gives a job, the second is done */
-    uint64_t on;   /* 1 within the call */
+    uint64_t on;   /* 1 within a call */
+    uint64_t begun; /* 1 from the first call of an inference to the last */
     uint64_t given;
     uint64_t taken;
     uint64_t done_at; /* time of the second core when its last job was done */
@@ -66,7 +71,8 @@ struct count {
     uint64_t job_step[MOST_JOBS];
 };
 
-static inline void count_begin(struct count *c)
+/* Of several inferences the last one stays. */
+static inline void count_anew(struct count *c)
 {
     uint64_t i;
     uint64_t k;
@@ -76,12 +82,22 @@ static inline void count_begin(struct count *c)
             c->core[k].of_step[i] = c->core[k].cycles_of_step[i] = 0;
         c->core[k].of_runtime = c->core[k].cycles_of_runtime = 0;
         c->core[k].time = 0;
-        c->core[k].step = c->step_count;
     }
     c->given = 0;
     c->taken = 0;
     c->done_at = 0;
+}
+
+static inline void count_begin(struct count *c, uint64_t address)
+{
+    uint64_t k;
+
+    if (!c->begun)
+        count_anew(c);
+    c->begun = address != c->last;
     c->on = 1;
+    for (k = 0; k < CORES; k++)
+        c->core[k].step = c->step_count;
 }
 
 static inline void count_later(struct core *core, uint64_t time)
@@ -160,8 +176,8 @@ static inline void count_block(struct count *c, uint64_t k,
 
     core->next = address + block->bytes;
 
-    if (address == c->begin) /* of several calls the last one stays */
-        count_begin(c);
+    if (address == c->begin || address == c->last)
+        count_begin(c, address);
     else if (address == c->end)
         c->on = 0;
     if (address >= c->waiting && address < c->waiting_end) {

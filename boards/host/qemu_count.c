@@ -129,21 +129,21 @@ static void read_costs(void)
         fclose(in);
 }
 
-/* Arguments: NAME=NUMBER for the first ten fields of struct count, and for the
- * last three of struct costs. */
+/* Arguments: NAME=NUMBER for the first eleven fields of struct count, and for
+ * the last three of struct costs. */
 int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc,
                         char **argv)
 {
     static const char *const names[] = {
-        "begin",      "end",         "runtime",    "runtime_end", "table",
-        "step_bytes", "step_count",  "waiting",    "waiting_end", "ring",
-        "costs_at",   "costs_bytes", "costs_taken"};
+        "begin", "last",       "end",         "runtime",    "runtime_end",
+        "table", "step_bytes", "step_count",  "waiting",    "waiting_end",
+        "ring",  "costs_at",   "costs_bytes", "costs_taken"};
     uint64_t *const fields[] = {
-        &count.begin,       &count.end,     &count.runtime,
-        &count.runtime_end, &count.table,   &count.step_bytes,
-        &count.step_count,  &count.waiting, &count.waiting_end,
-        &count.ring,        &costs.at,      &costs.bytes,
-        &costs.taken};
+        &count.begin,       &count.last,        &count.end,
+        &count.runtime,     &count.runtime_end, &count.table,
+        &count.step_bytes,  &count.step_count,  &count.waiting,
+        &count.waiting_end, &count.ring,        &costs.at,
+        &costs.bytes,       &costs.taken};
     size_t f;
     int i;
 

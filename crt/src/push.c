@@ -51,9 +51,10 @@ static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
     return CRT_ERR_PUSHED;
 }
 
-static uint32_t done(const struct crt_graph *g, const struct feed *f)
+/* Bands that a step of the stage has computed, or rows that were pushed. */
+static uint32_t done(const struct crt_graph *g, uint32_t step)
 {
-    return g->stage == PUSHING ? counters(g)[f->step - 1u] : 0u;
+    return g->stage == PUSHING ? counters(g)[step - 1u] : 0u;
 }
 
 /* Pushed inputs have no memory, and are not given before a run: for the moment
@@ -115,7 +116,7 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
         return error;
     if (pointers == NULL || rows == NULL)
         return CRT_ERR_NULL;
-    if (count > f.rows->rows - done(g, &f))
+    if (count > f.rows->rows - done(g, f.step))
         return CRT_ERR_ROWS;
     if (g->stage != PUSHING)
         error = begin(g, pointers, &f);
@@ -146,32 +147,85 @@ int crt_graph_rows_left(const struct crt_graph *g, uint32_t input)
     struct feed f;
     int error = find(g, input, &f);
 
-    return error != CRT_OK ? error : (int)(f.rows->rows - done(g, &f));
+    return error != CRT_OK ? error : (int)(f.rows->rows - done(g, f.step));
+}
+
+/* The step that the stage of `f` goes on with, as crt_lockstep_on finds it:
+ * while rows are awaited, the input whose rows they are. *rows: how many of
+ * what it makes must be there, in all. */
+static uint32_t awaited(const struct crt_graph *g, const struct feed *f,
+                        int32_t *rows)
+{
+    const struct crt_step *steps = &g->model->steps[f->stage->first];
+    const struct crt_link *link = &g->model->links[f->stage->link];
+    uint32_t step = f->stage->count;
+    uint32_t reader = 0;
+
+    while (done(g, step) == steps[step - 1u].bands)
+        step--;
+    *rows = steps[step - 1u].bands;
+    for (; link->reader != 0; link++) {
+        int32_t need = (int32_t)done(g, link->reader) * link->stride;
+
+        need += link->ahead;
+        if (need > link->rows)
+            need = link->rows;
+        if ((int32_t)done(g, link->maker) * link->made >= need)
+            continue;
+        if (link->reader == step) {
+            reader = step;
+            step = link->maker;
+            *rows = need;
+        } else if (link->reader == reader && link->maker == step &&
+                   need > *rows) {
+            *rows = need; /* the same rows, read in another way too */
+        }
+    }
+    return step;
 }
 
 int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input)
 {
-    const struct crt_link *link;
     struct feed f;
-    int32_t wanted = 0;
+    int32_t rows;
+    uint32_t step;
     int error = find(g, input, &f);
 
     if (error != CRT_OK)
         return error;
-    for (link = &g->model->links[f.stage->link]; link->reader != 0; link++) {
-        int32_t rows = link->ahead;
+    step = awaited(g, &f, &rows);
+    if (g->model->steps[f.stage->first + step - 1u].kernel != NULL)
+        return 1; /* only before the first row */
+    return step == f.step ? (int)(rows - (int32_t)done(g, step)) : 0;
+}
 
-        if (link->maker != f.step)
-            continue;
-        if (g->stage == PUSHING)
-            rows += (int32_t)counters(g)[link->reader - 1u] * link->stride;
-        if (rows > link->rows)
-            rows = link->rows;
-        rows -= (int32_t)done(g, &f);
-        if (rows > 0 && (wanted == 0 || rows < wanted))
-            wanted = rows;
-    }
-    return (int)wanted;
+int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
+                          const void *const *inputs)
+{
+    uint32_t i;
+    int error = CRT_ERR_PUSHED; /* none takes rows, or all were bound */
+
+    if (!crt_is_ready(g) || inputs == NULL)
+        return CRT_ERR_NULL;
+    crt_stop(g);
+    do {
+        for (i = 0; i < g->model->input_count; i++) {
+            const uint8_t *from = (const uint8_t *)inputs[i];
+            int rows = crt_graph_rows_wanted(g, i);
+            struct feed f;
+
+            if (rows <= 0)
+                continue;
+            error = find(g, i, &f);
+            if (from != NULL)
+                from += (size_t)done(g, f.step) *
+                        (g->model->tensors[i].bytes / f.rows->rows);
+            error = crt_graph_push_rows(g, pointers, i, from, (uint32_t)rows);
+            if (error != CRT_ERR_ROWS)
+                break;
+        }
+    } while (error == CRT_OK && g->stage == PUSHING);
+    return error;
 }
 
 int crt_graph_pushed(const struct crt_graph *g)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pybuild.emit.tables import Tables, TensorRow
 
 
@@ -51,6 +53,24 @@ def run_body(tables: Tables) -> list[str]:
         f"    void *pointers[{tables.pointer_count}];",
         "",
         f"    return crt_graph_run({name}_graph(m), pointers);",
+    ]
+
+
+def push_whole(
+    tables: Tables, inputs: Sequence[str], model: str, head: str
+) -> list[str]:
+    """A block that pushes inputs that are there as a whole.
+
+    inputs  of each, where it is; model: before the name of its member
+    """
+    return [
+        f"    {head}",
+        f"        const void *rows[{len(inputs)}];",
+        f"        void *pointers[{tables.pointer_count}];",
+        "",
+        *(f"        rows[{index}] = {name};" for index, name in enumerate(inputs)),
+        f"        error = crt_graph_push_inputs(&{model}graph, pointers, rows);",
+        "    }",
     ]
 
 

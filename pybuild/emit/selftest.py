@@ -8,6 +8,7 @@ import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
 from pybuild.emit.constants_c import limits, number_lines
+from pybuild.emit.push import push_whole
 from pybuild.emit.tables import LAZY, Tables, TensorRow
 
 # of the largest magnitude in the output
@@ -52,12 +53,6 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
     for index, row in enumerate(tables.inputs):
         size = f"(uint32_t)sizeof {name}_selftest_input_{index}"
         if row.rows:
-            parts += [
-                f"    error = {name}_push_rows(m, {index},",
-                f"        {name}_selftest_input_{index}, {row.rows}u);",
-                "    if (error != CRT_OK)",
-                "        return error;",
-            ]
             continue
         verb = "bind" if row.flags & LAZY else "set"
         parts += [
@@ -66,6 +61,10 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
             "    if (error != CRT_OK)",
             "        return error;",
         ]
+    if tables.pushes:
+        values_of = [f"{name}_selftest_input_{i}" for i in range(len(tables.inputs))]
+        parts += push_whole(tables, values_of, "m->", "{")
+        parts += ["    if (error != CRT_OK)", "        return error;"]
     parts += [f"    error = {name}_run(m);", "    if (error != CRT_OK)"]
     parts += ["        return error;"]
     for index, row in enumerate(tables.outputs):

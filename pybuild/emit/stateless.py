@@ -5,6 +5,7 @@ Over the other functions of the header; knows nothing of tables or kernels.
 
 from __future__ import annotations
 
+from pybuild.emit.push import push_whole
 from pybuild.emit.tables import Tables, TensorRow
 
 
@@ -72,12 +73,6 @@ def definition(tables: Tables) -> list[str]:
     for role, rows in (("inputs", tables.inputs), ("outputs", tables.outputs)):
         for row in rows:
             if row.rows:
-                prefix = f"{name.upper()}_{row.symbol.upper()}"
-                lines += [
-                    "    if (error == CRT_OK)",
-                    f"        error = {name}_push_rows(&m, {prefix}_INPUT,",
-                    f"            {role}->{row.symbol}, {prefix}_ROWS);",
-                ]
                 continue
             lines += [
                 "    if (error == CRT_OK)",
@@ -86,6 +81,9 @@ def definition(tables: Tables) -> list[str]:
             ]
     if tables.parameters:
         lines += _parameters(len(tables.parameters))
+    if tables.pushes:
+        values = [f"inputs->{row.symbol}" for row in tables.inputs]
+        lines += push_whole(tables, values, "m.", "if (error == CRT_OK) {")
     return [
         *lines,
         f"    return error == CRT_OK ? {name}_run(&m) : error;",

@@ -57,23 +57,16 @@ class Pushed:
         """Rows before anything more can be computed."""
         return check(int(self._lib.crt_graph_rows_wanted(self._graph, index)))
 
-    def go(self, tensors: tuple[Tensor, ...]) -> int:
-        """Pushes what was given whole, in the pieces that the network asks for; what
-        a run returns.
-        """
-        given, self.given = self.given, {}
-        if not given:
+    def go(self, count: int) -> int:
+        """Pushes what was given whole, if that is all; what a run returns."""
+        if self.given.keys() != self.rows.keys():
             return int(self._lib.crt_graph_pushed(self._graph))
-        at = dict.fromkeys(given, 0)
-        code = 0
-        while not code and any(at[i] < self.rows[i] for i in at):
-            left = [i for i in at if at[i] < self.rows[i]]
-            index = next((i for i in left if self.wanted(i)), left[0])
-            end = at[index] + max(self.wanted(index), 1)
-            rows = given[index].reshape(self.rows[index], -1)[at[index] : end]
-            code = self.push(index, tensors[index], rows)
-            at[index] = end
-        return code
+        given, self.given = self.given, {}
+        inputs = ffi().new("const void *[]", count)
+        for index, rows in given.items():
+            inputs[index] = ffi().cast("const void *", rows.ctypes.data)
+        call = self._graph, self._pointers, inputs
+        return int(self._lib.crt_graph_push_inputs(*call))
 
 
 class Pushing(abc.ABC):
@@ -105,5 +98,5 @@ class Pushing(abc.ABC):
 
     def _go(self) -> int:
         if self.pushed.rows:
-            return self.pushed.go(self.inputs)
+            return self.pushed.go(len(self.inputs))
         return int(self._lib.crt_graph_run(self._graph, self._pointers))

@@ -6,8 +6,11 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 import pybuild
 from pybuild.library import Library
+from pybuild.run.board.bench import BoardBench, bench_on_board
 from pybuild.run.board.check import check_on_board
 from pybuild.run.board.device import Device, firmware_of, pack_inputs
 from pybuild.run.board.simulator import FAULT
@@ -15,6 +18,7 @@ from pybuild.run.samples import example_inputs
 from pybuild.targets.board import Memory
 from tests.boards.devices import device
 from tests.conftest import model_path
+from tests.row_graphs import model_of, two_inputs
 from tests.toolchains import ROOT
 
 RAM = 32 * 1024
@@ -39,6 +43,35 @@ def needs_every_byte(board: Device, made: Library) -> None:
     outcome = board.simulator.run(dataclasses.replace(firmware, board=less), inputs)
     assert outcome.code == FAULT
     assert f"access of 0x{ram.origin + ram.size - 1:08X} at 0x" in outcome.said
+
+
+def costs(board: Device, made: Library) -> BoardBench:
+    """Checked, and what it takes."""
+    path = f"{made.report.name}.test"
+    done = check_on_board(board, made, path, count=2).result
+    assert done.ok and done.samples == 2
+    found = bench_on_board(board, made)
+    assert [row.name for row in found.layers[:-1]] == [
+        step.node.name for step in made.plan.steps if step.candidate.func is not None
+    ]
+    return found
+
+
+def test_several_inputs_on_a_board() -> None:
+    """Every call that takes a row is counted: a product takes an instruction."""
+    board = device("mps2-an386", simulator="unicorn")
+    model = model_of(two_inputs())
+    found = costs(board, model.build(target="cortex-m4", push=["a", "b"]))
+    assert sum(row.instructions for row in found.layers) == found.instructions
+    assert all(row.instructions > row.macs for row in found.layers)
+    assert 0 < found.ram.stack <= found.ram.stack_bound
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("simulator", ["qemu", "unicorn"])
+def test_digits_on_a_board(simulator: str) -> None:
+    board = device("mps2-an386", simulator=simulator)
+    costs(board, pybuild.load(DIGITS).build(target="cortex-m4", push=["image"]))
 
 
 def test_a_byte_outside_stops_a_program() -> None:

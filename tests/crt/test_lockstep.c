@@ -317,9 +317,36 @@ static void test_push_checks(void)
     EXPECT(crt_graph_rows_wanted(&g, 2) == CRT_ERR_INDEX);
     EXPECT(crt_graph_rows_wanted(&g, 1) == CRT_ERR_PUSHED);
     m.links = more;
-    EXPECT(crt_graph_rows_wanted(&g, 0) == 1);
+    EXPECT(crt_graph_rows_wanted(&g, 0) == ROWS);
+    m.links = push_links;
+    EXPECT(crt_graph_push_inputs(&none, push_pointers, NULL) == CRT_ERR_NULL);
+    EXPECT(crt_graph_push_inputs(&g, push_pointers, NULL) == CRT_ERR_NULL);
     own[1].args = seven; /* another task than that of an input */
     EXPECT(crt_graph_rows_left(&g, 0) == CRT_ERR_PUSHED);
+}
+
+/* Each row where it is wanted; from the first on, whatever was begun. */
+static void test_inputs_at_once(struct crt_graph *g, struct crt_model *m)
+{
+    static const uint8_t ones[ROWS] = {1, 1, 1, 1, 1, 1, 1};
+    static const struct crt_link from_behind[] = {{0, 0, 0, 0, 0, 0},
+                                                  {3, 2, 1, -1, ROWS, 1},
+                                                  {3, 1, 1, -1, ROWS, 1},
+                                                  {0, 0, 0, 0, 0, 0}};
+    const void *inputs[2];
+    uint32_t r;
+
+    inputs[0] = seen_rows;
+    inputs[1] = ones;
+    EXPECT(crt_graph_push_rows(g, push_pointers, 1, ones, 1) == CRT_OK);
+    EXPECT(crt_graph_push_inputs(g, push_pointers, inputs) == CRT_OK);
+    EXPECT(crt_graph_pushed(g) == CRT_OK);
+    for (r = 0; r < ROWS; r++)
+        EXPECT(arena[OF_Y + r] == seen_rows[r] + 1);
+    m->links = from_behind; /* the first that is tried is not the one */
+    EXPECT(crt_graph_push_inputs(g, push_pointers, inputs) == CRT_OK);
+    inputs[1] = NULL;
+    EXPECT(crt_graph_push_inputs(g, push_pointers, inputs) == CRT_ERR_NULL);
 }
 
 /* x and v come in rows; y[r] = x[r] + v[r] + w */
@@ -360,12 +387,62 @@ static void test_two_inputs(void)
         const uint8_t *row = seen_rows + r;
 
         EXPECT(push(&g, r, 1) == CRT_ERR_ROWS);
+        EXPECT(crt_graph_rows_wanted(&g, 0) == 0);
+        EXPECT(crt_graph_rows_wanted(&g, 1) == 1);
         EXPECT(crt_graph_push_rows(&g, push_pointers, 1, row, 1) == CRT_OK);
-        EXPECT(crt_graph_rows_wanted(&g, 1) <= 1);
+        EXPECT(crt_graph_rows_wanted(&g, 1) == 0);
+        EXPECT(crt_graph_rows_wanted(&g, 0) == 1);
         EXPECT(push(&g, r, 1) == CRT_OK);
         EXPECT(arena[OF_Y + r] == 2 * *row);
     }
     EXPECT(crt_graph_pushed(&g) == CRT_OK);
+    test_inputs_at_once(&g, &m);
+}
+
+/* Two rows of x are read by none: they come all the same. */
+static void test_rows_that_none_reads(void)
+{
+    static const struct crt_link fewer[] = {
+        {0, 0, 0, 0, 0, 0}, {2, 1, 1, 1, ROWS - 2, 1}, {0, 0, 0, 0, 0, 0}};
+    const uint8_t k = 2;
+    struct crt_step own[4];
+    struct crt_model m;
+    struct crt_graph g;
+
+    start_push(&g, &m, own);
+    own[2].bands = ROWS - 2;
+    m.links = fewer;
+    EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+    EXPECT(push(&g, 0, ROWS - 3) == CRT_OK);
+    EXPECT(crt_graph_rows_wanted(&g, 0) == 1);
+    EXPECT(push(&g, ROWS - 3, 1) == CRT_OK);
+    EXPECT(crt_graph_rows_wanted(&g, 0) == 2);
+    EXPECT(push(&g, ROWS - 2, 2) == CRT_OK);
+    EXPECT(crt_graph_pushed(&g) == CRT_OK);
+}
+
+/* A layer that needs no row comes first: which input is next is then not yet
+ * known. */
+static void test_rows_after_a_layer(void)
+{
+    static const struct crt_link after[] = {
+        {0, 0, 0, 0, 0, 0}, {2, 1, 1, -1, ROWS, 1}, {0, 0, 0, 0, 0, 0}};
+    const uint8_t k = 2;
+    const void *inputs[2];
+    struct crt_step own[4];
+    struct crt_model m;
+    struct crt_graph g;
+
+    inputs[0] = seen_rows;
+    inputs[1] = NULL; /* no input that takes rows */
+    start_push(&g, &m, own);
+    m.links = after;
+    EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+    EXPECT(crt_graph_rows_wanted(&g, 0) == 1);
+    EXPECT(crt_graph_push_inputs(&g, push_pointers, inputs) == CRT_OK);
+    EXPECT(crt_graph_pushed(&g) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&g, 0, seen_rows, ROWS) == CRT_OK);
+    EXPECT(crt_graph_push_inputs(&g, push_pointers, inputs) == CRT_ERR_PUSHED);
 }
 
 #ifndef CRT_NO_HOOK
@@ -397,6 +474,8 @@ int main(void)
     test_push_and_bind_do_not_mix();
     test_push_checks();
     test_two_inputs();
+    test_rows_that_none_reads();
+    test_rows_after_a_layer();
 #ifndef CRT_NO_HOOK
     test_order();
     test_stops();

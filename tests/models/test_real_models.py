@@ -25,6 +25,7 @@ from tests.real_models import (
     FLOATS,
     HYBRID,
     NETWORKS,
+    PUSHED_RAM,
     ROW_ARENAS,
     TFLITE,
     kind_of_reference,
@@ -145,6 +146,17 @@ def test_arenas_reach_their_bound(network: str) -> None:
     assert ram.arena == ram.lower_bound == ARENAS[network]
     ram = built(model_path(f"{network}_int8.tflite")).report.ram
     assert ram.arena == ram.lower_bound == ROW_ARENAS[network]
+
+
+@pytest.mark.parametrize(
+    "target", ["generic", pytest.param("cortex-m4", marks=pytest.mark.sweep)]
+)
+@pytest.mark.parametrize("network", PUSHED_RAM)
+def test_pushed_inputs_reach_what_is_promised(network: str, target: str) -> None:
+    model = pybuild.load(model_path(f"{network}_int8.tflite"))
+    ram = model.build(push=model.graph.inputs, target=target).report.ram
+    assert ram.arena + ram.instance <= PUSHED_RAM[network]
+    assert ram.arena == ram.lower_bound
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -27,7 +27,8 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
                         const void *rows, uint32_t count);
 
 /* How many rows of an input the network needs before it can go on; 0: another
- * input's. Never more than crt_graph_rows_left.
+ * input's. Never more than crt_graph_rows_left. Before the first row 1 of every
+ * input, where layers come first that need none.
  *
  * Errors  as crt_graph_push_rows, negative */
 int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input);
@@ -36,6 +37,14 @@ int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input);
  *
  * Errors  as crt_graph_push_rows, negative */
 int crt_graph_rows_left(const struct crt_graph *g, uint32_t input);
+
+/* Pushes inputs that are there as a whole, in the order in which the network
+ * wants their rows; what was begun is begun anew.
+ *
+ * Shapes  inputs[input count]; only those that take rows are looked at
+ * Errors  as crt_graph_push_rows; CRT_ERR_NULL: one is NULL */
+int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
+                          const void *const *inputs);
 
 /* Whether all rows were pushed, and the outputs are those of them.
  *

@@ -13,6 +13,7 @@ import numpy as np
 
 from pybuild.errors import BuildError
 from pybuild.package.report import layer
+from pybuild.plan.lockstep import PUSH
 from pybuild.run.board.count import Counts, count_plan
 from pybuild.run.board.device import Device, firmware_of, pack_inputs
 from pybuild.run.board.elf import Elf
@@ -24,7 +25,6 @@ from pybuild.run.samples import sample
 if TYPE_CHECKING:
     from pybuild.run.built import Library
 
-PUSHED_BENCH = "layers are not measured one by one while rows are pushed"
 RUNTIME = "runtime"  # the row of crt's own instructions
 
 
@@ -130,20 +130,16 @@ class BoardBench:
 
 
 def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBench:
-    """One inference on a seeded input.
+    """One inference on a seeded input, whose rows are pushed where they are.
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
-    if library.tables.pushes:
-        raise BuildError(
-            "--push", PUSHED_BENCH, "leave it out: the layers are the same"
-        )
     firmware = firmware_of(device, library)
     plan = library.plan
     inputs = sample(plan.graph, "uniform", (seed, 0)).inputs
     # the second inference counts: the first has a little to set up
     given = {"crt.in": pack_inputs(plan, [inputs, inputs])}
-    counting = count_plan(firmware, len(plan.steps))
+    counting = count_plan(firmware, len(plan.steps), bool(plan.pushed))
     outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
     counts = outcome.counts
     if counts is None or counts.total == 0:
@@ -164,14 +160,19 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
 
 def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
+    """Of steps; copies of pushed rows are the runtime's."""
     graph = library.plan.graph
     costs = []
-    none = (None,) * (1 + len(counts.steps))
-    own, *cycles = none if counts.cycles is None else counts.cycles
+    runtime, timed = counts.runtime, counts.cycles is not None
+    own, *cycles = counts.cycles or (0,) * (1 + len(counts.steps))
     for step, spent, time in zip(library.plan.steps, counts.steps, cycles, strict=True):
+        if step.node.op == PUSH:
+            runtime, own = runtime + spent, own + time
+            continue
         row = layer(step.node, graph)
-        costs.append(LayerCost(row.name, row.op, row.macs, spent, time))
-    return (*costs, LayerCost(RUNTIME, "", 0, counts.runtime, own))
+        known = time if timed else None
+        costs.append(LayerCost(row.name, row.op, row.macs, spent, known))
+    return (*costs, LayerCost(RUNTIME, "", 0, runtime, own if timed else None))
 
 
 def _ram(

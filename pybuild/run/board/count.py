@@ -26,6 +26,7 @@ class CountPlan:
     """One inference of a firmware; the fields of struct count, in their order."""
 
     begin: int
+    last: int
     end: int
     runtime: int
     runtime_end: int
@@ -102,14 +103,18 @@ def counts_of(
     return Counts(runtime, tuple(map(sum, steps)), totals, wall, both)
 
 
-def count_plan(firmware: Firmware, steps: int) -> CountPlan:
-    """From the call of the model's run to its return; `steps`: of the plan."""
+def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPlan:
+    """From the call of the model's run to its return; `steps`: of the plan.
+
+    pushed  every call that takes a row, too
+    """
     elf, name = firmware.elf, firmware.name
     runtime, size = elf.sections[".runtime"]
     table = elf.by_name.get(f"{name}_steps")
     waiting, waited = elf.sections.get(".waiting", (0, 0))
     return CountPlan(
-        begin=elf.address(f"{name}_run"),
+        begin=elf.address(f"{name}_push_rows" if pushed else f"{name}_run"),
+        last=elf.address(f"{name}_run"),
         end=elf.address("board_returned"),
         runtime=runtime,
         runtime_end=runtime + size,

@@ -34,6 +34,7 @@ _DATA = ("_weights.c", "_params.c")
 _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 _SECOND = "board_second_reset"
+PUSHES = "push_row"  # of the runner: hands a row to the model
 ENTRIES = {"arm": "board_reset", "riscv": "board_entry"}
 
 
@@ -248,10 +249,10 @@ def build(
         objects[-1].write_bytes(data)
     elf = read_elf(builder.link(objects, 0, room=ROOM))
     name = library.report.name
-    run = f"{name}_run"
+    runs = {f"{name}_run", *({PUSHES} & elf.by_name.keys())}
 
     def bound(entry: str) -> int:
-        return stack_bound(elf, root, entry, run, core.arch)
+        return stack_bound(elf, root, entry, runs, core.arch)
 
     whole, inner = bound(ENTRIES[core.arch]), bound("main")
     second = _SECOND in elf.by_name

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import LAZY, Tables, TensorRow
-from pybuild.errors import BuildError
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
@@ -107,12 +106,13 @@ def _apart(row: TensorRow) -> bool:
 
 
 def _rows_pushed(tables: Tables) -> Iterator[str]:
-    """Errors  BuildError for a pushed input that is not the only one"""
+    """How many rows each input has, 0 where it is no pushed one."""
     if not tables.pushes:
         return
-    if len(tables.inputs) > 1:
-        what = "the program of a board pushes the rows of a model's only input"
-        raise BuildError("--push", what, "leave --push out with --on")
-    (row,) = tables.inputs
+    pushed = [row for row in tables.inputs if row.rows]
+    most = max(row.tensor.bytes // row.rows for row in pushed)
+    counts = ", ".join(f"{row.rows}u" for row in tables.inputs)
     yield f"#define MODEL_PUSH_ROWS {tables.name}_push_rows"
-    yield f"#define MODEL_ROW_BYTES {row.tensor.bytes // row.rows}"
+    yield f"#define MODEL_ROW_BYTES {most}"
+    yield f"#define MODEL_ROWS {sum(row.rows for row in pushed)}u"
+    yield f"static const uint32_t model_rows[] = {{{counts}}};"

@@ -42,6 +42,8 @@ class Semihost:
                 return self._put(*self._words(arguments, 3))
             case 0x06:  # SYS_READ
                 return self._take(*self._words(arguments, 3))
+            case 0x0A:  # SYS_SEEK
+                return self._seek(*self._words(arguments, 2))
             case 0x20:  # SYS_EXIT_EXTENDED
                 _, self.code = self._words(arguments, 2)
                 return 0
@@ -59,6 +61,13 @@ class Semihost:
         handle = 1 + max(self._handles, default=0)
         self._handles[handle] = (name, 0)
         return handle
+
+    def _seek(self, handle: int, at: int) -> int:
+        if handle not in self._handles:
+            return -1
+        name, _ = self._handles[handle]
+        self._handles[handle] = (name, at)
+        return 0
 
     def _put(self, handle: int, at: int, size: int) -> int:
         """The bytes that were not written."""

@@ -8,7 +8,7 @@ are read off the machine code.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +34,13 @@ class _Function:
     indirect: bool
 
 
-def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
+def stack_bound(
+    elf: Elf, folder: Path, start: str, runs: Collection[str], arch: str
+) -> int:
     """Bytes that `start` and all it calls need at most.
 
     folder  of the compiler's .su files
-    run     the model's run, which the runner calls through a pointer
+    runs    what of the model the runner calls through a pointer
     Errors  BuildError for recursion, or a frame without a fixed size
     """
     functions = _functions(elf, _usages(folder), arch)
@@ -53,7 +55,7 @@ def stack_bound(elf: Elf, folder: Path, start: str, run: str, arch: str) -> int:
         calls = set(functions[name].calls)
         if functions[name].indirect:
             if name == _CALLER:
-                calls.add(run)
+                calls |= set(runs)
             elif elf.address(name) in inside:
                 calls |= tabled - own if name in below else tabled
         return calls

@@ -249,7 +249,7 @@ class _Fields(ctypes.Structure):
 
     _fields_ = (
         *_numbers(*CountPlan.__dataclass_fields__),
-        *_numbers("on", "given", "taken", "done_at"),
+        *_numbers("on", "begun", "given", "taken", "done_at"),
         ("core", _Core * 2),
         ("job_at", ctypes.c_uint64 * _MOST_JOBS),
         ("job_step", ctypes.c_uint64 * _MOST_JOBS),
