@@ -241,8 +241,8 @@ def digits() -> Table:
 
 TABLES = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory, costs.text,
-    board_costs.on_boards, board_costs.floats_on_boards, costs.waiting, costs.planner,
-    costs.speed,
+    board_costs.on_boards, board_costs.fastest_on_boards, board_costs.floats_on_boards,
+    costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
     digits, quantising.quantised, large_graphs.measured, onnx_table.measured,

@@ -4,6 +4,7 @@ _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
+_TILES = "tests/unit/test_winograd.py"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 
 PAIRED = (
@@ -69,6 +70,69 @@ PAIRED = (
         "for stage in range(intrin.stages):",
         "for stage in range(intrin.stages - 1):",
         f"{_BOARD}[gcc-obj]",
+    ),
+    (
+        "the sign of a tile's last column",
+        "pybuild/kernels/winograd_code.py",
+        "SUB2(d[2], d[1]), SUB2(d[1], d[3])]",
+        "SUB2(d[2], d[1]), SUB2(d[3], d[1])]",
+        _TILES,
+    ),
+    (
+        "the sign of transformed sums",
+        "pybuild/kernels/winograd_code.py",
+        "one - two - m[3]",
+        "one - two + m[3]",
+        _TILES,
+    ),
+    (
+        "sums that are four times as large",
+        "pybuild/kernels/winograd_code.py",
+        "total * (1 << FRACTION - 2)",
+        "total * (1 << FRACTION - 1)",
+        _TILES,
+    ),
+    (
+        "weights that are doubled",
+        "pybuild/kernels/winograd.py",
+        "[1, 1, 1], [1, -1, 1], [0, 0, 2]]",
+        "[1, 1, 1], [1, -1, 1], [0, 0, 1]]",
+        _TILES,
+    ),
+    (
+        "the channels of a widened word",
+        "pybuild/kernels/winograd.py",
+        "(groups[..., 1, :] << 16) + (groups[..., 0, :] & 0xFFFF)",
+        "(groups[..., :, 1] << 16) + (groups[..., :, 0] & 0xFFFF)",
+        _TILES,
+    ),
+    (
+        "columns outside the image",
+        "pybuild/kernels/winograd_code.py",
+        'minimum(at, inner["width"] - 1 - at)',
+        'minimum(at, inner["width"] - at)',
+        _TILES,
+    ),
+    (
+        "a tile over the end of the one before",
+        "pybuild/kernels/winograd_code.py",
+        "minimum(ox, self.out_width - WIDTH)",
+        "minimum(ox, self.out_width - WIDTH - 1)",
+        _TILES,
+    ),
+    (
+        "the proof that sums of tiles fit",
+        "pybuild/kernels/winograd.py",
+        "PIXELS = 4 * 128",
+        "PIXELS = 3 * 128",
+        _TILES,
+    ),
+    (
+        "flash that only speed spends",
+        "pybuild/kernels/table.py",
+        'if optimise == "speed" or not _spends(c)',
+        'if optimise != "size" or not _spends(c)',
+        _TILES,
     ),
     (
         "two channels in a lane",

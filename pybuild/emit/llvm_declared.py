@@ -37,6 +37,8 @@ _INSTRUCTIONS = (
     ("dsp", "llvm.arm.smlabb", 3),
     ("dsp", "llvm.arm.smlatt", 3),
     ("dsp", "llvm.arm.sxtb16", 1),
+    ("dsp", "llvm.arm.sadd16", 2),
+    ("dsp", "llvm.arm.ssub16", 2),
     ("dsp", "llvm.fshr.i32", 3),
 )
 

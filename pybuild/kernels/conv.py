@@ -19,6 +19,7 @@ from pybuild.kernels import (
     conv_float,
     conv_mve,
     dense4,
+    winograd,
 )
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
@@ -47,7 +48,7 @@ from pybuild.targets.target import Target
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
 # whose kernels a layer may have besides this file's; dense layers, too
-FAMILIES = (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4)
+FAMILIES = (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4, winograd)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,23 @@ HIGH_HALVES = Intrin(
     (_W & -65536) + ((_X >> 16) & 0xFFFF),
     c="crt_high_halves({0}, {1})",
 )
+# sums and differences of both halves, which must fit int16
+ADD2 = Intrin(
+    "crt_add2",
+    (_X, _W),
+    _lanes((_X >> 16) + (_W >> 16), _low(_X) + _low(_W)),
+    c="crt_add2({0}, {1})",
+    feature="dsp",
+    llvm="llvm.arm.sadd16",
+)
+SUB2 = Intrin(
+    "crt_sub2",
+    (_X, _W),
+    _lanes((_X >> 16) - (_W >> 16), _low(_X) - _low(_W)),
+    c="crt_sub2({0}, {1})",
+    feature="dsp",
+    llvm="llvm.arm.ssub16",
+)
 # bytes 0 and 2 as two int16
 EVEN_BYTES = Intrin(
     "crt_even_bytes",

@@ -23,6 +23,7 @@ from pybuild.kernels import (
     reduce,
     shape,
     softmax,
+    winograd,
 )
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.prices import PRICES
@@ -83,6 +84,7 @@ def candidates(
     if node.op not in KERNELS:
         raise BuildError(graph.where(node), "has no kernel")
     found = KERNELS[node.op](node, graph, target)
+    found = [c for c in found if optimise == "speed" or not _spends(c)]
     found = [c for c in found if _halves(c) is (optimise == "size")] or [
         c for c in found if not _halves(c)
     ]
@@ -91,6 +93,11 @@ def candidates(
         return found
     own = [specialise(c) for c in found]
     return [*own, *found] if optimise == "speed" else [*found, *own]
+
+
+def _spends(candidate: Candidate) -> bool:
+    """Whether its weights take several times the flash, at fewer instructions."""
+    return any(packed.role == winograd.ROLE for packed in candidate.constants)
 
 
 def _halves(candidate: Candidate) -> bool:

@@ -47,6 +47,7 @@ _FIXED = {"softmax": (1 / 256, -128), "logistic": (1 / 256, -128), "tanh": (1 / 
 #     y_type = "uint8"                 output type where it differs from the input's
 #     bias_type = "int32"              of int16 layers, else int64
 #     litert = false                   the format cannot say it
+#     optimise = "speed"               built with it, all tensors whole
 #     [case.attrs]                     attributes; "-" in a clamp: no bound
 
 
@@ -65,6 +66,12 @@ class Case:
     @property
     def in_litert(self) -> bool:
         return bool(self.spec.get("litert", True))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What it is built with."""
+        found = self.spec.get("optimise")
+        return {"optimise": str(found), "plan": "whole"} if found else {}
 
     def graph(self, rounding: str = "litert") -> Graph:
         """The graph: one node, constants made from the case's name."""

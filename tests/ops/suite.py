@@ -58,7 +58,9 @@ def write_suite(
 
 def _code(case: Case, rounding: str, target: str) -> dict[str, str]:
     name = c_name(case, rounding)
-    library = model(case, rounding).build(name=name, rounding=rounding, target=target)
+    library = model(case, rounding).build(
+        name=name, rounding=rounding, target=target, **case.options
+    )
     files, parts = library.files(), (".h", ".c", "_weights.c", "_selftest.c")
     return {name + part: files[name + part] for part in parts}
 

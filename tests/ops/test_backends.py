@@ -36,7 +36,7 @@ def test_llvm(case: Case, rounding: str, target: str) -> None:
     if not case.is_changed_by(rounding):
         return
     library = model(case, rounding).build(
-        None, name="layer", rounding=rounding, target=target
+        None, name="layer", rounding=rounding, target=target, **case.options
     )
     net = library.host("llvm")
     for seed in SEEDS:

@@ -48,6 +48,8 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_mla_high_low": lambda x, w, a: a + (x >> 16) * _low(w),
     "crt_low_halves": lambda x, w: (_low(w) << 16) + (x & 0xFFFF),
     "crt_high_halves": lambda x, w: (w >> 16 << 16) + (x >> 16 & 0xFFFF),
+    "crt_add2": lambda x, w: (((x >> 16) + (w >> 16)) << 16) + (x + w & 0xFFFF),
+    "crt_sub2": lambda x, w: (((x >> 16) - (w >> 16)) << 16) + (x - w & 0xFFFF),
     "crt_even_bytes": lambda x: _bytes(x, (0, 2)),
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
@@ -71,6 +73,8 @@ def _values(name: str) -> list[np.ndarray]:
         # int8 values by int16 weights: no product leaves int32
         pairs = chance.integers(-128, 128, (2, N))
         made[0] = (pairs[0] << 16) + (pairs[1] & 0xFFFF)
+    if name in ("crt_add2", "crt_sub2"):  # no lane leaves int16
+        made = [m >> 1 for m in made]
     return [m.astype(np.int32) for m in made]
 
 

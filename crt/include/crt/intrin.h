@@ -144,29 +144,27 @@ CRT_MLA(crt_mla_low_high, "smlabt", (int16_t)x *(w >> 16))
 CRT_MLA(crt_mla_high_low, "smlatb", (x >> 16) * (int16_t)w)
 CRT_MLA(crt_mla_high, "smlatt", (x >> 16) * (w >> 16))
 
-/* x.low, w.low */
-CRT_INLINE int32_t crt_low_halves(int32_t x, int32_t w)
-{
+/* Two int16 of x and w: */
 #if defined(CRT_DSP)
-    int32_t pair;
-    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(x), "r"(w));
-    return pair;
+#define CRT_HALVES(name, code, high, low)                                      \
+    CRT_INLINE int32_t name(int32_t x, int32_t w)                              \
+    {                                                                          \
+        int32_t pair;                                                          \
+        __asm__(code : "=r"(pair) : "r"(x), "r"(w));                           \
+        return pair;                                                           \
+    }
 #else
-    return (int16_t)w * 65536 + (x & 0xFFFF);
+#define CRT_HALVES(name, code, high, low)                                      \
+    CRT_INLINE int32_t name(int32_t x, int32_t w)                              \
+    {                                                                          \
+        return (high) * 65536 + ((low) & 0xFFFF);                              \
+    }
 #endif
-}
-
-/* x.high, w.high */
-CRT_INLINE int32_t crt_high_halves(int32_t x, int32_t w)
-{
-#if defined(CRT_DSP)
-    int32_t pair;
-    __asm__("pkhtb %0, %2, %1, asr #16" : "=r"(pair) : "r"(x), "r"(w));
-    return pair;
-#else
-    return (w & -65536) + ((x >> 16) & 0xFFFF);
-#endif
-}
+/* x.low, w.low; x.high, w.high; sums and differences, which must fit int16. */
+CRT_HALVES(crt_low_halves, "pkhbt %0, %1, %2, lsl #16", (int16_t)w, x)
+CRT_HALVES(crt_high_halves, "pkhtb %0, %2, %1, asr #16", w >> 16, x >> 16)
+CRT_HALVES(crt_add2, "sadd16 %0, %1, %2", (x >> 16) + (w >> 16), x + w)
+CRT_HALVES(crt_sub2, "ssub16 %0, %1, %2", (x >> 16) - (w >> 16), x - w)
 
 /* Bytes 0 and 2 as two int16. */
 CRT_INLINE int32_t crt_even_bytes(int32_t x)
