@@ -82,7 +82,16 @@ def arithmetic(table: str) -> Draw:
 
 
 def divide(one: One) -> None:
-    binary(positive=True)(one)
+    if one.kind in BYTES:
+        # of smaller ratios LiteRT shifts by more bits than there are
+        shape, (low, high) = one.shape(), one.span(one.kind)
+        one.x(one.broadcast(shape), quant=one.quant(one.kind, 0.1, 0.3))
+        quant = one.quant(one.kind, 0.01, 0.02)
+        sides = ((low, quant[1] - 1), (quant[1] + 1, high))
+        one.x(shape, quant=quant, bounds=one.pick(*sides))
+        one.y(quant=one.quant(one.kind, 0.02, 0.1))
+    else:
+        binary(positive=True)(one)
     one.with_options("DivOptions", FusedActivationFunction=one.pick(0, 1, 3))
 
 
@@ -185,7 +194,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "CEIL": (FLOAT, unary()),
     "COS": (FLOAT, unary(-20, 20)),
     "DEQUANTIZE": (BYTES, dequantize),
-    "DIV": ((*FLOAT, "int32"), divide),
+    "DIV": ((*FLOAT, "int32", *BYTES), divide),
     "ELU": ((*FLOAT, *INT8), unary()),
     "EQUAL": ((*NUMBERS, *BYTES, "bool"), compare),
     "EXP": ((*FLOAT, *INT8), unary()),

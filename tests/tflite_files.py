@@ -19,6 +19,12 @@ QUANTISED = ("int8", "uint8")
 _NUMPY = {"float32": np.float32, "bool": np.bool_}
 
 
+def packed4(values: Array) -> Array:
+    """Two values from -8 to 7 in a byte, the lower half first."""
+    flat = np.append(values.reshape(-1), [0] * (values.size % 2)).astype(np.int64) & 15
+    return (flat[0::2] | flat[1::2] << 4).astype(np.uint8)
+
+
 @dataclass
 class One:
     """A model of one operator while it is drawn; `kind` is the type under test."""

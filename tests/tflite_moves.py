@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from tests.tflite_files import One
+from tests.tflite_files import One, packed4
 
 Draw = Callable[[One], None]
 FLOAT, BYTES, WHOLE = ("float32",), ("int8", "uint8"), ("int32", "int64")
@@ -102,11 +103,24 @@ def gather_nd(one: One) -> None:
 
 
 def embedding(one: One) -> None:
-    rows, width = one.size(2, 6), one.size(1, 5)
-    quant = (one.quant("int8")[0], 0) if one.kind == "int8" else ()
+    """Rows of a table: of float32, or of bytes or half bytes with a scale, or one for
+    each row. LiteRT takes rows of half bytes to begin with a byte.
+    """
+    rows, width = one.size(2, 6), one.size(1, 3) * (2 if one.kind == "int4" else 1)
     one.x((one.size(1, 4),), "int32", bounds=(0, rows - 1))
-    table = one.values((rows, width), one.kind, *one.span(one.kind))
-    one.constant(table, one.kind, quant)
+    if one.kind == "float32":
+        one.constant(one.values((rows, width), one.kind, *one.span(one.kind)), one.kind)
+    else:
+        low, high = (-8, 7) if one.kind == "int4" else one.span(one.kind)
+        table = one.values((rows, width), "int8", low, high)
+        data = packed4(table) if one.kind == "int4" else table
+        scales = [one.quant("int8")[0] for _ in range(rows if one.flag() else 1)]
+        index = one.tensor((rows, width), one.kind, (1.0, 0), data)
+        zeros = (0,) * len(scales)
+        one.tensors[index] = replace(
+            one.tensors[index], scale=tuple(scales), zero_point=zeros
+        )
+        one.reads.append(index)
     one.y("float32")
 
 
@@ -317,10 +331,10 @@ MOVES: dict[str, tuple[tuple[str, ...], Draw]] = {
     "BROADCAST_ARGS": (WHOLE, broadcast_args),
     "BROADCAST_TO": ((*MOVED, "bool"), broadcast_to),
     "CONCATENATION": ((*MOVED, "bool", "int16"), concatenation),
-    "CUMSUM": (NUMBERS, cumsum),
+    "CUMSUM": ((*NUMBERS, "int8"), cumsum),
     "DEPTH_TO_SPACE": (MOVED, depth(True)),
     "DYNAMIC_UPDATE_SLICE": ((*FLOAT, "int8", *WHOLE, "bool"), update),
-    "EMBEDDING_LOOKUP": ((*FLOAT, "int8"), embedding),
+    "EMBEDDING_LOOKUP": ((*FLOAT, "int8", "int4"), embedding),
     "EXPAND_DIMS": (MOVED, expand_dims),
     "FILL": ((*FLOAT, "int8", *WHOLE, "bool"), fill),
     "GATHER": ((*MOVED, "bool", "int16"), gather),

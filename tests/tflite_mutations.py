@@ -3,6 +3,7 @@
 _AT = "tests/frontends/test_tflite_operators.py::test_one_file_of_each_type"
 _ELEMENTS, _MOVES, _LAYERS = (f"{_AT}[{n}]" for n in ("elements", "moves", "layers"))
 _HERE = "pybuild/frontends/tflite"
+_MICRO = "tests/frontends/test_tflite_micro.py"
 
 LITE = (
     (
@@ -67,5 +68,54 @@ LITE = (
         "np.uint8(128)).view",
         "np.uint8(0)).view",
         _LAYERS,
+    ),
+    (
+        "half a step of a logarithm",
+        f"{_HERE}/logs.py",
+        "flow.plus(made, 1 << 21)",
+        "flow.plus(made, 1 << 20)",
+        _LAYERS,
+    ),
+    (
+        "the third power in a logarithm",
+        "pybuild/kernels/logarithm.py",
+        "_high(_high(q, square), CUBE)",
+        "_high(_high(q, square), SQUARE)",
+        "tests/ops/test_general.py",
+    ),
+    (
+        "ties of a quotient of bytes",
+        f"{_HERE}/quotient.py",
+        "flow.add(flow.add(wide, half), sign)",
+        "flow.add(wide, half)",
+        _ELEMENTS,
+    ),
+    (
+        "a scale for each row",
+        f"{_HERE}/moves.py",
+        "flow.gather(scale, rows, 0)",
+        "flow.gather(scale, flow.map('multiply', rows, flow.const(0, rows)), 0)",
+        _MOVES,
+    ),
+    (
+        "sums beyond what 19 bits more leave",
+        f"{_HERE}/fixed.py",
+        "flow.const(1 << 12, made)",
+        "flow.const(1 << 14, made)",
+        _MICRO,
+    ),
+    (
+        "where the running sum of TFLM begins",
+        "pybuild/passes/reference.py",
+        "if only not in (None, option):",
+        "if only is not None:",
+        _MICRO,
+    ),
+    (
+        "the clip of TFLM",
+        "pybuild/passes/reference.py",
+        "elif unscaled == option:",
+        "elif unscaled == 'litert':",
+        _MICRO,
     ),
 )

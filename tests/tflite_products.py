@@ -58,14 +58,16 @@ def l2_norm(one: One) -> None:
 
 
 def log_softmax(one: One) -> None:
-    one.x(one.shape(1, 4, 9))
-    one.y()
+    quant = one.quant(one.kind, 0.01, 2)
+    one.x(one.shape(1, 4, 30), quant=quant)
+    one.y(quant=(1 / 16, 255 if one.kind == "uint8" else 127) if quant else ())
+    one.with_options("LogSoftmaxOptions")
 
 
 PRODUCTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "BATCH_MATMUL": (("float32", "int8"), batch_matmul),
     "L2_NORMALIZATION": (("float32", "int8"), l2_norm),
-    "LOG_SOFTMAX": (("float32",), log_softmax),
+    "LOG_SOFTMAX": (KINDS, log_softmax),
     "RESIZE_BILINEAR": (KINDS, resize),
     "RESIZE_NEAREST_NEIGHBOR": (KINDS, resize),
     "TRANSPOSE_CONV": (KINDS, transpose_conv),

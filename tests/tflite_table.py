@@ -32,6 +32,13 @@ the largest value. Of {_ELSEWHERE}, which have no such kernel
 or a wrong one, LiteRT's own kernels. Unknown: LiteRT has no kernel of that type. uint8
 is int8 inside, with a zero point that is 128 less.
 
+Where TensorFlow Lite Micro computes otherwise, `--rounding tflm` does as it: dense
+layers, SUM and L2_NORMALIZATION of int8 round twice; RELU6 of int8 clips the integers
+of its input, whatever the scale of its output; CUMSUM of int8, which LiteRT does not
+have, begins with the zero point, taken off once more (otherwise with 0). DIV of bytes
+gives 0 where the quotient is so small that LiteRT shifts by more than 31 bits, which
+C does not define, and for a divisor of 0.
+
 | operator | passed C | passed LLVM | of | types | unknown to LiteRT |
 | --- | ---: | ---: | ---: | --- | --- |
 """

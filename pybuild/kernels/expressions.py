@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pybuild.dtype import DType
 from pybuild.kernels import curves, floats
 from pybuild.kernels.elements import wrapping
+from pybuild.kernels.logarithm import FIXED_LOG
 from pybuild.kernels.operands import short
 from pybuild.kernels.requant import AWAY, DOUBLE
 from pybuild.loop import (
@@ -296,6 +297,7 @@ EXPRESSIONS: dict[str, Callable[..., Expr]] = {
     "copy": lambda a: a,
     "divide": _divide,
     "equal": _equal,
+    "fixed_log": FIXED_LOG,
     "is_infinite": _infinite,
     "is_nan": lambda a: _not(equal(a, a)),
     "less": lambda a, b: a < b,

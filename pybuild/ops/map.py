@@ -14,6 +14,7 @@ import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType, widened
 from pybuild.graph import Graph, Node
+from pybuild.ops.logarithm import fixed_log
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 from pybuild.ops.quant import requantize
 
@@ -159,6 +160,7 @@ FUNCTIONS: dict[str, Function] = {
     "equal": _compare(np.equal, ANY),
     "erf": _unary(_erf),
     "exp": _unary(np.exp),
+    "fixed_log": _unary(fixed_log, (DType.INT32,)),
     "floor": _unary(np.floor),
     "is_infinite": Function(1, FLOATS, np.isinf, "bool"),
     "is_nan": Function(1, FLOATS, np.isnan, "bool"),

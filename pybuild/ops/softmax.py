@@ -99,12 +99,12 @@ def softmax_parameters(node: Node, graph: Graph) -> SoftmaxParameters:
     if y.zero_point != low or abs(y.scale * 256 - 1) > 1e-3:
         what = f"the output has scale {y.scale:g} and zero point {y.zero_point}"
         raise invalid(node, graph, what, f"quantise it with 1/256 and {low}")
-    exps = tuple(int(v) for v in _exponentials(beta * x.scale))
+    exps = tuple(int(v) for v in exponentials(beta * x.scale))
     return SoftmaxParameters("double", exps, 0, 0, low, low, high)
 
 
-def _exponentials(scale: float) -> Ints:
-    """exp(-d * scale) in Q0.31 for d = 0..255; 0 beyond the fixed point's range."""
+def scaled_differences(scale: float) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """-d * scale in Q5.26 for d = 0..255, and whether the fixed point reaches that."""
     limit = min(scale * (1 << 26), _Q31 - 1.0)
     multiplier, left = quantize_multiplier(limit)
     if left < 0:
@@ -112,11 +112,16 @@ def _exponentials(scale: float) -> Ints:
     difference = -np.arange(256, dtype=np.int64)
     radius = math.floor(31.0 * (1 << 26) / (1 << left))
     inside = difference >= -radius
-    scaled = _mulhi(np.where(inside, difference, 0) << left, multiplier)
+    return mulhi(np.where(inside, difference, 0) << left, multiplier), inside
+
+
+def exponentials(scale: float) -> Ints:
+    """exp(-d * scale) in Q0.31 for d = 0..255; 0 beyond the fixed point's range."""
+    scaled, inside = scaled_differences(scale)
     return np.where(inside, _exp(scaled), 0)
 
 
-def _mulhi(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
+def mulhi(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
     """High half of twice the product, rounded ties up."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     return np.asarray((product + (1 << 30)) >> 31)
@@ -134,7 +139,7 @@ def _exp(a: Ints) -> Ints:
     for power in range(-2, 5):
         factor = math.floor(math.exp(-(2.0**power)) * _Q31 + 0.5)
         hit = (rest >> (26 + power)) & 1
-        result = np.where(hit == 1, _mulhi(result, factor), result)
+        result = np.where(hit == 1, mulhi(result, factor), result)
     return np.where(a == 0, _Q31 - 1, result)
 
 
@@ -143,10 +148,10 @@ def _exp_quarter(a: Ints) -> Ints:
     middle = math.floor(math.exp(-1 / 8) * _Q31 + 0.5)
     third = math.floor(_Q31 / 3 + 0.5)
     x = a + (1 << 28)
-    x2 = _mulhi(x, x)
-    x3, x4 = _mulhi(x2, x), _mulhi(x2, x2)
-    higher = shift_away(_mulhi(shift_away(x4, 2) + x3, third) + x2, 1)
-    return middle + _mulhi(middle, x + higher)
+    x2 = mulhi(x, x)
+    x3, x4 = mulhi(x2, x), mulhi(x2, x2)
+    higher = shift_away(mulhi(shift_away(x4, 2) + x3, third) + x2, 1)
+    return middle + mulhi(middle, x + higher)
 
 
 def infer(node: Node, graph: Graph) -> Types:
@@ -198,11 +203,15 @@ def _even(exps: Ints, made: SoftmaxParameters) -> Ints:
 def _twice(exps: Ints) -> Ints:
     total = ((exps + 2048) >> _SUM_BITS).sum(-1, keepdims=True)
     leading = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
-    half = (total << leading) >> 1
-    t = _FIRST + _mulhi(half, _SLOPE)
-    for _ in range(3):
-        t = t + (_mulhi(t, _ONE - _mulhi(half, t)) << 2)
-    inverse = np.minimum(t << 1, _Q31 - 1)
+    inverse = reciprocal((total << leading) >> 1)
     bits = 35 - leading
-    whole = shift_away(_mulhi(inverse, exps), np.minimum(bits, 31))
+    whole = shift_away(mulhi(inverse, exps), np.minimum(bits, 31))
     return np.where(bits > 31, 0, whole)
+
+
+def reciprocal(half: Ints) -> Ints:
+    """2^61 / half in Q0.31 of a half to 1, by three steps of Newton's method."""
+    t = _FIRST + mulhi(half, _SLOPE)
+    for _ in range(3):
+        t = t + (mulhi(t, _ONE - mulhi(half, t)) << 2)
+    return np.asarray(np.minimum(t << 1, _Q31 - 1))

@@ -22,6 +22,7 @@ from pybuild.passes.legalise import own_outputs, set_rounding
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.qdq import integer_arithmetic
+from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
 from pybuild.passes.transposes import fold_transposes
@@ -47,6 +48,7 @@ def _plain(pure: Callable[[Graph], Graph]) -> Pass:
 
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("remove_dead", _plain(remove_dead)),
     ("fold_constants", _plain(fold_constants)),
     ("remove_noops", _plain(remove_noops)),
@@ -74,6 +76,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 
 # where the file gives storage or devices, which only fit the nodes that it has
 AS_GIVEN: tuple[tuple[str, Pass], ...] = (
+    ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("fold_constants", _plain(fold_constants)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),

@@ -6,19 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
+from tests.tflite_files import packed4
 
 _WINDOW = {"StrideH": 1, "StrideW": 1, "Padding": 0}
-
-
-def _packed(values: Array) -> Array:
-    flat = np.append(values.reshape(-1), [0] * (values.size % 2)).astype(np.int64) & 15
-    return (flat[0::2] | flat[1::2] << 4).astype(np.uint8)
 
 
 def _layer(
@@ -35,7 +30,7 @@ def _layer(
     bias = rng.integers(-100, 100, channels)
     bias = bias.astype(np.int32 if kind == "INT8" else np.int64)
     zeros = (0,) * channels
-    data = _packed(weights)
+    data = packed4(weights)
     table = {"FULLY_CONNECTED": "FullyConnectedOptions", "CONV_2D": "Conv2DOptions"}
     options = {} if code == "FULLY_CONNECTED" else dict(_WINDOW)
     if code == "DEPTHWISE_CONV_2D":

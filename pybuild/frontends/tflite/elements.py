@@ -12,6 +12,7 @@ from pybuild.frontends.tflite import fixed, layers, tables
 from pybuild.frontends.tflite.builder import Call
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.frontends.tflite.layers import fused
+from pybuild.frontends.tflite.quotient import quotient
 from pybuild.graph import Tensor
 
 Handler = Callable[[Call], None]
@@ -132,7 +133,12 @@ def plain_arithmetic(call: Call, fn: str, kinds: tuple[DType, ...]) -> None:
 
 
 def divide(call: Call) -> None:
-    plain_arithmetic(call, "divide", (DType.FLOAT32, DType.INT32))
+    kinds = (DType.FLOAT32, DType.INT32, *BYTES)
+    flow, (a, b) = typed(call, kinds, 0, 1)
+    if a.dtype in BYTES:
+        flow.give(quotient(flow, a, b, fused(call).get("clamp", (None, None))))
+    else:
+        plain_arithmetic(call, "divide", kinds)
 
 
 def floor_divide(call: Call) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.flow import Flow
-from pybuild.graph import Tensor
+from pybuild.graph import Attr, Tensor
+from pybuild.ops.quant import quantize_multiplier
 
 
 def whole_scale(flow: Flow, *tensors: Tensor) -> None:
@@ -50,6 +51,30 @@ def squared_difference(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
     left = flow.sub(*terms)
     scale = twice * twice / ((1 << 14) * y.scale)
     return flow.quantised(flow.requantized(flow.mul(left, left), scale), y)
+
+
+def cumulated(flow: Flow, x: Tensor, attrs: dict[str, Attr]) -> Tensor:
+    """The running sum, with 19 bits more before it is scaled: 7 where int32 would not
+    hold those. TFLM's begins with the zero point, taken off once more.
+
+    Source  TFLM CUMSUM; LiteRT has none in int8
+    """
+    y = flow.wanted()
+    whole_scale(flow, x, y)
+    count = x.shape[int(attrs["axis"])]
+    if count >= 1 << 15:
+        raise flow.call.error(f"{count} values in a row, below {1 << 15} in int8")
+    made = flow.node("cumulate", [flow.centred(x)], attrs)
+    if x.zero_point:
+        start = flow.const(-x.zero_point, made)
+        made = flow.map("add", made, start, only="tflm")
+    numbers = quantize_multiplier(2 * x.scale / ((1 << 20) * y.scale))
+    multiplier, shift = (flow.const(n, DType.INT32) for n in numbers)
+    small = flow.map("less", flow.map("abs", made), flow.const(1 << 12, made))
+    fewer = flow.map("where", small, *(flow.const(n, made) for n in (0, 12)))
+    lifted = flow.map("shift_left", made, flow.sub(flow.const(19, made), fewer))
+    made = flow.map("requantize", lifted, multiplier, flow.add(shift, fewer))
+    return flow.quantised(made, y)
 
 
 def comparable(flow: Flow, x: Tensor) -> Tensor:
@@ -97,13 +122,13 @@ def inverse_root(flow: Flow, x: Tensor) -> tuple[Tensor, Tensor]:
     half = flow.map("shift_right", half, flow.const(1, half))
     root = flow.const(np.full(x.shape, 1 << 28), DType.INT32)
     for _ in range(5):
-        square = _high(flow, root, root)
-        cube = flow.mul(_high(flow, square, root), flow.const(64, root))
+        square = high(flow, root, root)
+        cube = flow.mul(high(flow, square, root), flow.const(64, root))
         root = flow.sub(
-            _high(flow, root, flow.const(3 << 27, root)), _high(flow, half, cube)
+            high(flow, root, flow.const(3 << 27, root)), high(flow, half, cube)
         )
         root = flow.mul(root, flow.const(8, root))
-    root = _high(flow, root, flow.const(1518500250, root))  # sqrt(2) / 2
+    root = high(flow, root, flow.const(1518500250, root))  # sqrt(2) / 2
     over = flow.held(flow.sub(flow.const(0, right), right), 0, None)
     small = flow.map("less", x, flow.const(2, x))
     root = flow.map("shift_left", root, over)
@@ -112,6 +137,6 @@ def inverse_root(flow: Flow, x: Tensor) -> tuple[Tensor, Tensor]:
     return root, flow.map("where", small, flow.const(0, left), left)
 
 
-def _high(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
+def high(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
     """High half of twice the product, rounded."""
     return flow.map("requantize", a, b, flow.const(0, DType.INT32))

@@ -231,7 +231,10 @@ def relu(call: Call) -> None:
 
 
 def relu6(call: Call) -> None:
-    call.emit("clip", (call.tensor(0).name,), {"clamp": (0.0, 6.0)})
+    """TFLM's of int8 does not look at the output's scale."""
+    x, attrs = call.tensor(0), {"clamp": (0.0, 6.0)}
+    marks = {"unscaled": "tflm"} if x.dtype is DType.INT8 else {}
+    call.emit("clip", (x.name,), {**attrs, **marks})
 
 
 def relu_n1_to_1(call: Call) -> None:

@@ -216,16 +216,26 @@ def gather_nd(call: Call) -> None:
 
 
 def embedding_lookup(call: Call) -> None:
-    """Rows of a table; int8 rows become float32 where the output is."""
+    """Rows of a table; int8 and int4 rows become float32 where the output is, by the
+    table's scale or each by its own.
+    """
     flow, rows = Flow(call), Flow(call).arg(0)
     table = flow.arg(1)
-    made = flow.gather(flow.plain(table), flow.cast(rows, DType.INT32), 0)
+    rows = flow.cast(rows, DType.INT32)
+    made = flow.gather(flow.plain(table), rows, 0)
     if flow.wanted().dtype is DType.FLOAT32 and table.dtype is DType.INT8:
-        if table.quant is None or len(table.quant.scale) != 1:
-            raise call.error(f"'{table.name}' has no scale, or one for each row")
-        real = flow.cast(flow.plus(flow.cast(made, DType.INT32), -table.zero_point),
-                         DType.FLOAT32)  # fmt: skip
-        made = flow.mul(real, flow.const(table.scale, real))
+        quant = table.quant
+        if quant is None or quant.axis not in (None, 0) or len(quant.zero_point) > 1:
+            raise call.error(f"'{table.name}' has no scale, nor one for each row")
+        zero = -quant.zero_point[0]
+        real = flow.cast(flow.plus(flow.cast(made, DType.INT32), zero), DType.FLOAT32)
+        scale = flow.const(quant.scale, real)
+        if quant.axis is None:
+            scale = flow.reshape(scale, ())
+        else:
+            last = (1,) * (len(table.shape) - 1)
+            scale = flow.reshape(flow.gather(scale, rows, 0), (*rows.shape, *last))
+        made = flow.mul(real, scale)
     flow.give(made)
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.frontends.tflite import asymmetric, layers
+from pybuild.frontends.tflite import asymmetric, layers, logs
 from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.elements import Handler, typed, unsupported
 from pybuild.frontends.tflite.fixed import inverse_root, whole_scale
@@ -230,7 +230,10 @@ def l2_normalization(call: Call) -> None:
 
 
 def log_softmax(call: Call) -> None:
-    flow, (x,) = typed(call, (DType.FLOAT32,), 0)
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    if x.dtype is DType.INT8:
+        flow.give(logs.log_softmax(flow, x))
+        return
     last = (len(x.shape) - 1,)
     left = flow.sub(x, flow.reduce("max", x, last))
     total = flow.reduce("sum", flow.map("exp", left), last)

@@ -8,9 +8,9 @@ from pybuild.dtype import DType
 from pybuild.frontends.tflite import layers
 from pybuild.frontends.tflite.builder import Call
 from pybuild.frontends.tflite.elements import BYTES, Handler, unsupported
-from pybuild.frontends.tflite.fixed import whole_scale
+from pybuild.frontends.tflite.fixed import cumulated, whole_scale
 from pybuild.frontends.tflite.flow import Flow
-from pybuild.graph import Tensor
+from pybuild.graph import Attr, Tensor
 
 _WHOLE = (DType.INT32, DType.INT64)
 _NUMBERS = (DType.FLOAT32, *_WHOLE)
@@ -101,15 +101,18 @@ def cumulative(call: Call) -> None:
     """The running sum."""
     flow = Flow(call)
     x = flow.arg(0)
-    if x.dtype not in _NUMBERS:
-        raise unsupported(call, x, _NUMBERS)
-    attrs = {
+    if x.dtype not in (*_NUMBERS, DType.INT8):
+        raise unsupported(call, x, (*_NUMBERS, DType.INT8))
+    attrs: dict[str, Attr] = {
         "fn": "sum",
         "axis": flow.axis(call.integer(1), len(x.shape)),
         "exclusive": bool(call.option("Exclusive")),
         "reverse": bool(call.option("Reverse")),
     }
-    flow.give(flow.node("cumulate", [x], attrs))
+    if x.dtype is DType.INT8:
+        flow.give(cumulated(flow, x, attrs))
+    else:
+        flow.give(flow.node("cumulate", [x], attrs))
 
 
 REDUCTIONS: dict[str, Handler] = {
