@@ -36,6 +36,7 @@ def load(
     weights: bytes | Mapping[str, Array] | None = None,
     input_values: Mapping[str, Any] | None = None,
     state: Mapping[str, str] | None = None,
+    max_turns: int = 0,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
@@ -44,11 +45,12 @@ def load(
     input_values  of inputs of a .onnx that decide shapes: constants from here on
     state       inputs that are in each run what an output was in the run before, by
                 their names: {input: output}
+    max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
                 of the file beside it
     Errors      BuildError with every finding
     """
-    made = _loaded(path, input_dims, functions, weights, input_values)
+    made = _loaded(path, input_dims, functions, weights, input_values, max_turns)
     return made.with_state(state or {})
 
 
@@ -58,6 +60,7 @@ def _loaded(
     functions: AnyFunctions,
     weights: bytes | Mapping[str, Array] | None,
     input_values: Mapping[str, Any] | None,
+    max_turns: int,
 ) -> Model:
     """Of a file, by the end of its name."""
     where = str(path)
@@ -72,10 +75,13 @@ def _loaded(
     values = {n: np.asarray(v) for n, v in (input_values or {}).items()}
     if values and suffix != ".onnx":
         raise BuildError("--input-value", "is for .onnx files only")
+    if max_turns < 0 or (max_turns and suffix != ".tflite"):
+        raise BuildError("--max-turns", "is a number of turns, for .tflite files only")
     if suffix == ".tflite":
         from pybuild.frontends import tflite
 
-        return Model(where, tflite.load(short, data, dims), "litert", digest)
+        graph = tflite.load(short, data, dims, max_turns)
+        return Model(where, graph, "litert", digest)
     if suffix == ".onnx":
         from pybuild.frontends import onnx
 

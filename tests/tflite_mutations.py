@@ -118,4 +118,18 @@ LITE = (
         "elif unscaled == 'litert':",
         _MICRO,
     ),
+    (
+        "what a branch assigns",
+        f"{_HERE}/control.py",
+        "    _merge(flow, condition, held)",
+        "    _held(call.builder)",
+        "tests/frontends/test_tflite_variables.py",
+    ),
+    (
+        "turns after the last",
+        f"{_HERE}/control.py",
+        "            made = _chosen(flow, alive, made, carried)\n",
+        "",
+        "tests/frontends/test_tflite_control.py",
+    ),
 )

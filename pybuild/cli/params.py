@@ -47,6 +47,7 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
         "--input-value": input_value,
         "--layout": layout,
     }
+    add("--max-turns", type=int, default=0, metavar="N", help=_AS_BUILT)
     for option, kind in kinds.items():
         add(option, type=kind, action="append", default=[], help=_AS_BUILT)
     for action in (pack, convert):
@@ -92,7 +93,12 @@ def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
     options |= {"names": args.names, "layout": dict(args.layout)}
     names = args.params or ["replaceable"]
     values = dict(args.input_value)
-    model = load(args.model, input_dims=dict(args.input_dim), input_values=values)
+    model = load(
+        args.model,
+        input_dims=dict(args.input_dim),
+        input_values=values,
+        max_turns=args.max_turns,
+    )
     library = model.build(
         params="replaceable" if names == ["replaceable"] else names, **options
     )

@@ -207,7 +207,13 @@ def _loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.
     given = dict(args.input_dim), dict(args.input_value)
     kept = dict(args.state)
     first = {} if args.quantise else kept  # samples give what is state later
-    model = pybuild.load(path, input_dims=given[0], input_values=given[1], state=first)
+    model = pybuild.load(
+        path,
+        input_dims=given[0],
+        input_values=given[1],
+        state=first,
+        max_turns=args.max_turns,
+    )
     problems = [] if alone and not args.quantise else model.problems()
     if problems:
         raise BuildError.of(problems)

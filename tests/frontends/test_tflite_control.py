@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pybuild
+from pybuild.cli import main
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
+from pybuild.ops.interpret import interpret
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
@@ -67,8 +71,9 @@ def _turns(limit: int, computed: bool = False) -> bytes:
     return write(tensors, [operator], inputs, [3, 4, 5], called=[condition, body])
 
 
-def _equal(data: bytes, samples: list[dict[str, Array]]) -> None:
-    model = Model("m.tflite", load("m.tflite", data, {}), "litert", "0" * 64)
+def _equal(data: bytes, samples: list[dict[str, Array]], max_turns: int = 0) -> None:
+    graph = load("m.tflite", data, {}, max_turns)
+    model = Model("m.tflite", graph, "litert", "0" * 64)
     library = model.build(None, name="m")
     names = library.plan.graph.outputs
     for code in ("c", "llvm"):
@@ -108,12 +113,31 @@ def test_turns_of_a_known_number(limit: int) -> None:
     _equal(_turns(limit), _drawn(2, "v", "k"))
 
 
+def test_turns_of_a_computed_number_up_to_a_bound() -> None:
+    samples = _drawn(4, "v", "k")
+    counters = [{"i": np.asarray(n, np.int32)} for n in (0, 1, 2, 3)]
+    whole = [{**s, **c} for s, c in zip(samples, counters, strict=True)]
+    _equal(_turns(3, True), whole, 3)
+    graph = load("m.tflite", _turns(3, True), {}, 2)
+    late, early = (interpret(graph, whole[n]) for n in (0, 1))
+    assert (late["n"], early["n"]) == (2, 3)  # two turns, whatever the condition says
+
+
+def test_the_bound_is_an_option(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_turns(3, True))
+    out = str(tmp_path / "out")
+    assert main(["build", str(path), "--max-turns", "2", "-o", out]) == 0
+    with pytest.raises(BuildError, match=r"^--max-turns: is a number of turns, for"):
+        pybuild.load(path, max_turns=-1)
+
+
 def test_turns_of_a_computed_number() -> None:
     with pytest.raises(BuildError) as caught:
         load("m.tflite", _turns(3, True), {})
     assert [str(p) for p in caught.value.problems] == [
         "m.tflite: node 'n' (WHILE): its number of turns is not known at build time. "
-        "Hint: let only constants and its own counter decide"
+        "Hint: --max-turns N says how many there are at most; all are written out"
     ]
 
 

@@ -88,6 +88,39 @@ def test_variables_are_litert_s(kind: str) -> None:
         data, inputs[:1])[0]["y"])  # fmt: skip
 
 
+def test_what_a_branch_assigns() -> None:
+    """if (c) v := x; y = v"""
+    inside = [tensor(n, "FLOAT32") for n in ("a", "b")]
+    inside.append(FileTensor("h", (), "RESOURCE"))
+    set_ = FileOperator("ASSIGN_VARIABLE", (2, 0), (), "AssignVariableOptions")
+    move = FileOperator("RELU", (0,), (1,))
+    first = FileTensor("v", (1, 4), "FLOAT32", FIRST.astype(np.float32))
+    begun = [FileTensor("h", (), "RESOURCE"), first]
+    begin = FileOperator("ASSIGN_VARIABLE", (0, 1), (), "AssignVariableOptions")
+    called = [
+        (begun, [handle(0, "v"), begin]),
+        (inside, [handle(2, "v"), set_, move], [0], [1]),
+        (inside[:2], [move], [0], [1]),
+    ]
+    tensors = [tensor(n, "FLOAT32") for n in ("x", "w", "y")]
+    tensors += [FileTensor("c", (), "BOOL"), FileTensor("h", (), "RESOURCE")]
+    options = {"ThenSubgraphIndex": 2, "ElseSubgraphIndex": 3}
+    operators = [
+        FileOperator("CALL_ONCE", (), (), "CallOnceOptions", {"InitSubgraphIndex": 1}),
+        FileOperator("IF", (3, 0), (1,), "IfOptions", options),
+        handle(4, "v"),
+        FileOperator("READ_VARIABLE", (4,), (2,), "ReadVariableOptions"),
+    ]
+    data = write(tensors, operators, [0, 3], [1, 2], called=called)
+    graph, state = load("m.tflite", data, {}), None
+    for turn, chosen in enumerate((False, True, False, True)):
+        x = np.full((1, 4), turn, np.float32)
+        values = interpret(graph, {"x": x, "c": np.asarray(chosen)}, state)
+        state = kept(graph, values)
+        wanted = FIRST if turn == 0 else np.full((1, 4), turn - (not chosen))
+        np.testing.assert_array_equal(values["y"], wanted)
+
+
 def test_only_constants_are_assigned_at_first() -> None:
     more = FileOperator("RELU", (2,), (2,))
     with pytest.raises(BuildError, match="its subgraph has an operator RELU"):

@@ -55,6 +55,7 @@ class Builder:
         self.known: dict[int, Tensor] = {}
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
         self.redimensioned = False
+        self.max_turns = 0  # of a WHILE whose condition is computed; 0: refused
         self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
@@ -76,6 +77,7 @@ class Builder:
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
         inside.redimensioned = outer.redimensioned
+        inside.max_turns = outer.max_turns
         inside.variables = outer.variables
         return inside
 

@@ -1,14 +1,14 @@
 """IF and WHILE: branches chosen or both computed, turns written out one by one.
 
 A condition that is known at build time decides; one that is computed chooses between
-what both branches give.
+what both branches give, or, of as many turns as the user allows, between a turn's
+values and those before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
@@ -18,6 +18,7 @@ from pybuild.frontends.tflite.flow import Flow
 from pybuild.graph import Tensor
 
 MOST_TURNS = 4096
+_HINT = "--max-turns N says how many there are at most; all are written out"
 # adds the operators of a subgraph's builder; given by what owns the table of them
 Walk = Callable[[Builder], None]
 
@@ -69,31 +70,83 @@ def if_(call: Call, walk: Walk) -> None:
         side = sides[0] if bool(value.reshape(-1)[0]) else sides[1]
         _given(call, flow, _called(call, side, given, walk))
         return
-    yes, no = (_called(call, side, given, walk) for side in sides)
-    once, chosen = flow.reshape(condition, ()), []
+    before = _held(call.builder)
+    yes = _called(call, sides[0], given, walk)
+    held = _held(call.builder)
+    _restore(call.builder, before)
+    no = _called(call, sides[1], given, walk)
+    _given(call, flow, _chosen(flow, condition, yes, no))
+    _merge(flow, condition, held)
+
+
+def _chosen(
+    flow: Flow, condition: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]
+) -> list[Tensor]:
+    """The first where the condition holds, else the second."""
+    made = []
     for a, b in zip(yes, no, strict=False):
         if (a.shape, a.dtype) != (b.shape, b.dtype):
             what = f"its branches give {list(a.shape)} and {list(b.shape)}"
-            raise call.error(what, "of one type and shape, or a known condition")
-        chosen.append(flow.map("where", once, flow.plain(a), flow.plain(b)))
-    _given(call, flow, chosen)
+            raise flow.call.error(what, "of one type and shape, or a known condition")
+        once = flow.reshape(condition, ())
+        made.append(flow.map("where", once, flow.plain(a), flow.plain(b)))
+    return made
+
+
+def _held(builder: Builder) -> dict[str, Tensor | None]:
+    """What every variable holds now; None: what it held before the run."""
+    return {name: variable.now for name, variable in builder.variables.items()}
+
+
+def _restore(builder: Builder, held: dict[str, Tensor | None]) -> None:
+    for name, variable in builder.variables.items():
+        variable.now = held.get(name) or variable.state
+
+
+def _merge(flow: Flow, condition: Tensor, yes: dict[str, Tensor | None]) -> None:
+    """Variables hold what `yes` says where the condition holds, else what they do."""
+    for name, variable in flow.builder.variables.items():
+        sides = yes.get(name) or variable.state, variable.now
+        like = sides[0] or sides[1]
+        if like is None or sides[0] is sides[1]:
+            continue
+        if None in sides:
+            wanted = replace(like, name=flow.builder.fresh(name or "variable"))
+            variable.state = flow.builder.add(wanted)
+        a, b = (side or variable.state or like for side in sides)
+        if (a.shape, a.dtype, a.quant) != (b.shape, b.dtype, b.quant):
+            raise flow.call.error(f"its branches assign two types to '{name}'")
+        (made,) = _chosen(flow, condition, [a], [b])
+        variable.now = flow.node("map", [made], {"fn": "copy"}, like=a)
 
 
 def while_(call: Call, walk: Walk) -> None:
-    """Turns while the condition is known to hold."""
-    flow = Flow(call)
-    carried = flow.args()
-    graphs = [call.subgraph(f"{n}SubgraphIndex") for n in ("Cond", "Body")]
+    """Turns while the condition is known to hold; of one that is computed as many as
+    the user says that there are at most.
+    """
+    flow, most = Flow(call), call.builder.max_turns
+    carried, computed = flow.args(), 0
+    condition, body = (call.subgraph(f"{n}SubgraphIndex") for n in ("Cond", "Body"))
+    alive: Tensor | None = None
     for _ in range(MOST_TURNS + 1):
-        going = _called(call, graphs[0], carried, walk)
+        going = _called(call, condition, carried, walk)
         if len(going) != 1:
             raise call.error(f"its condition has {len(going)} outputs, not 1")
         value = flow.known(going[0])
-        if value is None:
-            hint = "let only constants and its own counter decide"
-            raise call.error("its number of turns is not known at build time", hint)
-        if not bool(np.all(value)):
+        if value is None and not most:
+            what = "its number of turns is not known at build time"
+            raise call.error(what, _HINT)
+        alive = going[0] if value is None else alive
+        if (value is not None and not value.all()) or computed == most > 0:
             _given(call, flow, carried)
             return
-        carried = _called(call, graphs[1], carried, walk)
+        before = _held(call.builder)
+        made = _called(call, body, carried, walk)
+        if alive is not None:
+            computed += 1
+            after = _held(call.builder)
+            _restore(call.builder, before)
+            made = _chosen(flow, alive, made, carried)
+            _merge(flow, alive, after)
+        carried = made
     raise call.error(f"has more than {MOST_TURNS} turns")

@@ -63,16 +63,20 @@ _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 MANY = ("IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
 
 
-def load(path: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
+def load(
+    path: str, data: bytes, input_dims: Mapping[str, int], max_turns: int = 0
+) -> Graph:
     """The graph of a .tflite model, as written: nothing folded, nothing fused.
 
     path        for messages; its stem names the model
     input_dims  sizes of open dimensions: "NAME" the first one of input NAME,
                 "NAME.1" the one at axis 1. An open first dimension (the batch)
                 is what the file says, 1, unless given.
+    max_turns   of each WHILE whose condition is computed; 0: those are refused
     Errors      BuildError with every finding
     """
     builder = Builder(path, PurePath(path).stem, read(path, data))
+    builder.max_turns = max_turns
     inputs = _inputs(builder, dict(input_dims))
     _walk(builder)
     outputs = _outputs(builder)
