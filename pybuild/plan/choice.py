@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # has as many pixels as are narrow, kernels by rows have little to share
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 _NARROW = 8
+# what trying orders may take, in steps times bands
+_ORDERS_WORK = 200_000
 
 
 def chosen_rows(
@@ -35,22 +37,39 @@ def chosen_rows(
     """
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
-        fair = search.least(_fair_cost(search.graph))
-        return made(min(whole, fair, key=_alive), ram_limit)
-    if _alive(whole) <= limit:
+        cost = _fair_cost(search.graph)
+        fair = ordered(search, cost).least(cost)
+        return made(min(whole, fair, key=least_bytes), ram_limit)
+    if least_bytes(whole) <= limit:
         plan = made(whole, None)
         if plan.arena_bytes <= limit:
             return plan
+    search = ordered(search, float("inf"))
     room = min(limit, search.most)
     while (found := search.fastest(room)) is not None:
         plan = made(found[1], None)
         if plan.arena_bytes <= limit:
             return plan
         room -= max(plan.arena_bytes - limit, 4)
-    return made(min(whole, search.least(float("inf")), key=_alive), ram_limit)
+    return made(min(whole, search.least(float("inf")), key=least_bytes), ram_limit)
 
 
-def _alive(found: Arrangement) -> int:
+def ordered(search: Search, most_cost: float) -> Search:
+    """With the nodes in the order whose stages need the fewest bytes, of those that
+    can be tried; where none gains, as they are."""
+    best, least = search, least_bytes(search.least(most_cost))
+    work = _ORDERS_WORK
+    for other in search.others:
+        work -= search.cuts.work
+        if work < 0:
+            break
+        found = least_bytes(other.least(most_cost))
+        if found < least:
+            best, least = other, found
+    return best
+
+
+def least_bytes(found: Arrangement) -> int:
     """Bytes alive at once, at least."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     return max((total for _, total in sums), default=0)

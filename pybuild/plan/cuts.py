@@ -79,11 +79,14 @@ class Cuts:
         self.nodes, self.views = nodes, views
         self.fixed = fixed
         self.alone = [_cheapest_first(options) for _, options in nodes]
+        self._in_place = [
+            set.intersection(*(set(c.in_place) for c in o)) for o in self.alone
+        ]
         self.joined = [_joinable(node, options) for node, options in nodes]
         self.groups = {group.name: group for group in groups}
         self._edges = self._find_edges()
         self._saved: dict[tuple[int, int], int] = {}
-        self._work = 0
+        self.work = 0
         self._prepare()
 
     def _find_edges(self) -> list[int]:
@@ -109,9 +112,11 @@ class Cuts:
             begin[max(group.first, -1) + 1] += round_up(group.bytes, 4)
             end[min(group.last, count) + 1] += round_up(group.bytes, 4)
         begun, ended = list(accumulate(begin)), [0, *accumulate(end)]
-        self.bases = [[begun[i + 1] - ended[i + 1]] for i in range(count)]
+        self.bases = [
+            [begun[i + 1] - ended[i + 1] - self._over(i)] for i in range(count)
+        ]
         for size in range(2, _LONGEST + 1):
-            if self._work > _MOST_WORK:
+            if self.work > _MOST_WORK:
                 break  # of a large graph: its stages stay shorter
             for i in range(count - size + 1):
                 j, row = i + size, self.bases[i]
@@ -125,6 +130,21 @@ class Cuts:
             [*accumulate((c.scratch if c else 0 for c in first[i : i + len(row)]), max)]
             for i, row in enumerate(self.bases)
         ]
+
+    def _over(self, index: int) -> int:
+        """Bytes that a node alone saves by writing its result over what it reads."""
+        node, made = self.nodes[index][0], self.views.of(self.nodes[index][0].output)
+        result = self.groups.get(made.root)
+        if result is None or result.first != index:
+            return 0
+        inputs = [self.groups.get(self.views.of(name).root) for name in node.inputs]
+        for position in self._in_place[index]:
+            group = inputs[position]
+            if group is not None and group.last == index and inputs.count(group) == 1:
+                at = self.views.of(node.inputs[position]).at
+                if at == 0 and group.bytes == result.bytes:
+                    return round_up(result.bytes, 4)
+        return 0
 
     def _saving(self, first: int, end: int) -> int:
         """What rings save in a stage of the nodes from `first` to before `end`."""
@@ -143,7 +163,7 @@ class Cuts:
                 for work in expand(self.nodes[i][0], self.joined[i][0])
             ]
             held = self.held(first, last + 1)
-            self._work += len(works) * sum(c.bands for _, c in works)
+            self.work += len(works) * sum(c.bands for _, c in works)
             found = join(works, self.views, held)
             whole = {
                 root: round_up(self.groups[root].bytes, 4)

@@ -6,10 +6,17 @@ Knows tensors and bytes, not kernels.
 from __future__ import annotations
 
 import heapq
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from pybuild.graph import Graph, Node
 from pybuild.ops.shape import ASSIGN
+
+# up to so many nodes as many orders are drawn as are wanted, of more nodes fewer;
+# how often the next one reads what was made last
+_FEW, _DEEP = 12, 0.75
 
 
 def order_nodes(graph: Graph) -> tuple[Node, ...]:
@@ -26,6 +33,51 @@ def order_nodes(graph: Graph) -> tuple[Node, ...]:
     greedy = _greedy(graph)
     less = _peak(graph, greedy) < _peak(graph, graph.nodes)
     return _assigned(greedy if less else graph.nodes, last, graph)
+
+
+def orders(needs: Sequence[frozenset[int]], most: int) -> list[tuple[int, ...]]:
+    """All orders, where there are at most so many; else some, by chance but always
+    the same.
+
+    needs  what must come before each
+    """
+    found = list(islice(_every(needs), most + 1)) if len(needs) <= most else []
+    if 0 < len(found) <= most:
+        return found
+    chance = random.Random(0)
+    some = (_any(needs, chance) for _ in range(most * _FEW // max(len(needs), _FEW)))
+    return list(dict.fromkeys(some))
+
+
+def _every(needs: Sequence[frozenset[int]]) -> Iterator[tuple[int, ...]]:
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        begun = waiting.pop()
+        if len(begun) == len(needs):
+            yield begun
+        free = (i for i, n in enumerate(needs) if i not in begun and n <= {*begun})
+        waiting += sorted(((*begun, i) for i in free), reverse=True)
+
+
+def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, ...]:
+    """Mostly deeper first: what was made last is read next."""
+    left = [len(n) for n in needs]
+    readers: list[list[int]] = [[] for _ in needs]
+    for index, each in enumerate(needs):
+        for maker in each:
+            readers[maker].append(index)
+    ready = [i for i, count in enumerate(left) if not count]
+    chosen: list[int] = []
+    while ready:
+        deep = chance.random() < _DEEP
+        chosen.append(ready.pop(-1 if deep else chance.randrange(len(ready))))
+        freed = []
+        for reader in readers[chosen[-1]]:
+            left[reader] -= 1
+            freed += [reader] * (left[reader] == 0)
+        chance.shuffle(freed)
+        ready += freed
+    return tuple(chosen)
 
 
 def _assigned(

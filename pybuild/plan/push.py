@@ -12,6 +12,7 @@ from dataclasses import replace
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
+from pybuild.plan.choice import ordered
 from pybuild.plan.lockstep import PUSH
 from pybuild.plan.stages import Arrangement, Search
 from pybuild.plan.storage import Views
@@ -36,7 +37,8 @@ def arrange_fed(
     fed = [*_feeds(graph, nodes, views, pushed), *nodes]
     others = tuple(name for name in graph.inputs if name not in pushed)
     inside = replace(graph, inputs=others)
-    return Search(inside, fed, views, keep_inputs, lazy).least(_MOST_COST)
+    search = Search(inside, fed, views, keep_inputs, lazy)
+    return ordered(search, _MOST_COST).least(_MOST_COST)
 
 
 def _feeds(

@@ -6,17 +6,19 @@ Knows blocks and rings, no addresses.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
 from pybuild.plan.cuts import Cut, Cuts, expand
-from pybuild.plan.lockstep import Link, Lockstep, Ring, Work, join
+from pybuild.plan.lockstep import PUSH, Link, Lockstep, Ring, Work, join
+from pybuild.plan.order import orders
 from pybuild.plan.storage import Block, Storage, Views, groups, staged
 
 COUNTERS = "(counters)"
 COUNTER_BYTES = 2
+_MOST_ORDERS = 60  # of nodes that are tried
 
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
 
@@ -72,22 +74,52 @@ class Search:
         scratch = max((c.scratch for _, o in self.nodes for c in o), default=0)
         return sum(g.bytes + 4 for g in self.cuts.groups.values()) + scratch
 
+    @property
+    def others(self) -> Iterator[Search]:
+        """The same nodes in other orders."""
+        first = range(len(self.nodes))
+        chained = all(i - 1 in self.needs[i] for i in first[1:])
+        if chained or self.graph.state:
+            return
+        for order in orders(self.needs, _MOST_ORDERS):
+            if order != tuple(first):
+                yield replace(self, nodes=[self.nodes[i] for i in order])
+
+    @functools.cached_property
+    def needs(self) -> list[frozenset[int]]:
+        """Which nodes must come before each."""
+        makers = {name: node for node in self.graph.nodes for name in node.outputs}
+        at = {n: i for i, (node, _) in enumerate(self.nodes) for n in node.outputs}
+
+        def before(names: Iterable[str]) -> Iterator[int]:
+            for name in names:
+                if name in at:
+                    yield at[name]
+                elif name in makers:  # moves no bytes
+                    yield from before(makers[name].inputs)
+
+        feeds = [i for i, (node, _) in enumerate(self.nodes) if node.op == PUSH]
+        return [
+            frozenset(range(i) if i in feeds else (*feeds, *before(node.inputs)))
+            for i, (node, _) in enumerate(self.nodes)
+        ]
+
     def least(self, most_cost: float) -> Arrangement:
         """The stages that need the fewest bytes.
 
         most_cost  instructions, as a multiple of those of the fastest stages
         """
         fastest = self.cuts.best(self.most)[0]
-        return _arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
+        return arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
 
     def fastest(self, limit: int) -> tuple[float, Arrangement] | None:
         """The fastest stages in which at most `limit` bytes are alive, and their
         instructions, as estimated; None: there are none."""
         cost, found = self.cuts.best(limit)
-        return (cost, _arranged(self, found)) if cost < float("inf") else None
+        return (cost, arranged(self, found)) if cost < float("inf") else None
 
 
-def _arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
+def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
     """The blocks of chosen stages."""
     nodes, views, cuts = search.nodes, search.views, search.cuts
     steps: list[Work] = []
