@@ -11,6 +11,7 @@ from tests.tflite_files import QUANTISED, One
 from tests.tflite_layers import LAYERS
 from tests.tflite_moves import MOVES
 from tests.tflite_products import PRODUCTS
+from tests.tflite_recurrent import RECURRENT
 
 Draw = Callable[[One], None]
 FLOAT, INT8, UINT8, INT16 = ("float32",), ("int8",), ("uint8",), ("int16",)
@@ -239,7 +240,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "SUB": ((*NUMBERS, *BYTES), arithmetic("SubOptions")),
     "TANH": ((*FLOAT, *BYTES), fixed_output(1 / 128, 0)),
 }  # fmt: skip
-DRAWS = {**ELEMENTS, **MOVES, **LAYERS, **PRODUCTS}
+DRAWS = {**ELEMENTS, **MOVES, **LAYERS, **PRODUCTS, **RECURRENT}
 
 
 def drawn(code: str, kind: str, number: int) -> One:

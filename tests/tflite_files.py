@@ -6,7 +6,7 @@ Knows the format; not what an operator means.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class One:
     table: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     after: list[FileOperator] = field(default_factory=list)
+    within: list[int] = field(default_factory=list)
 
     # ---- what is drawn --------------------------------------------------------
 
@@ -111,6 +112,13 @@ class One:
         self.reads.append(index)
         return index
 
+    def kept(self, shape: Shape, kind: str, quant: Any = ()) -> int:
+        """A variable of the operator."""
+        index = self.tensor(shape, kind, quant)
+        self.tensors[index] = replace(self.tensors[index], variable=True)
+        self.reads.append(index)
+        return index
+
     def y(self, kind: str | None = None, quant: Any = None, shape: Shape = ()) -> int:
         kind = kind or self.kind
         index = self.tensor(shape, kind, self.quant(kind) if quant is None else quant)
@@ -123,8 +131,9 @@ class One:
     def bytes(self) -> bytes:
         made = self.after[0].inputs[-1:] if self.after else tuple(self.outputs)
         operator = FileOperator(
-            self.code, tuple(self.reads), made, self.table, self.options
-        )
+            self.code, tuple(self.reads), made, self.table, self.options,
+            tuple(self.within),
+        )  # fmt: skip
         return write(self.tensors, [operator, *self.after], self.inputs, self.outputs)
 
     def then(self, code: str, shape: Shape, table: str = "") -> None:

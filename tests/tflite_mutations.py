@@ -5,7 +5,59 @@ _ELEMENTS, _MOVES, _LAYERS = (f"{_AT}[{n}]" for n in ("elements", "moves", "laye
 _HERE = "pybuild/frontends/tflite"
 _MICRO = "tests/frontends/test_tflite_micro.py"
 
+_OWN = "tests/frontends/test_tflite_recurrent.py::test_"
+_TFLM = f"{_OWN}files_are_computed_as_by_tflm[1]"
+
 LITE = (
+    (
+        "a step of Newton's method in a gate",
+        "pybuild/kernels/curves16.py",
+        "for index in range(3):",
+        "for index in range(2):",
+        _LAYERS,
+    ),
+    (
+        "ties of what a cell keeps",
+        "pybuild/kernels/recurrent.py",
+        "kept, added = SHIFT_ROUND(kept, 15)",
+        "kept, added = kept >> const(15)",
+        _LAYERS,
+    ),
+    (
+        "whose scale the output of an LSTM has",
+        "pybuild/ops/recurrent.py",
+        'if not tables and "hidden_scale"',
+        'if tables and "hidden_scale"',
+        _LAYERS,
+    ),
+    (
+        "the last step of an LSTM is what it keeps",
+        f"{_HERE}/recurrent.py",
+        "flow.part(y, axis, y.shape[axis] - 1, y.shape[axis])",
+        "flow.part(y, axis, 0, 1)",
+        f"{_OWN}single_steps_are_one_run_of_all[int8-llvm]",
+    ),
+    (
+        "a state of int8 with a zero point",
+        "pybuild/kernels/svdf.py",
+        "return q + zero",
+        "return q",
+        _TFLM,
+    ),
+    (
+        "the curves of TFLM",
+        "pybuild/passes/legalise.py",
+        'reference="tflm" if',
+        'reference="litert" if',
+        _TFLM,
+    ),
+    (
+        "a step of svdf in time",
+        "pybuild/kernels/svdf.py",
+        "load(before, m + 1)",
+        "load(before, m)",
+        _LAYERS,
+    ),
     (
         "a quotient toward minus infinity",
         f"{_HERE}/elements.py",

@@ -35,7 +35,7 @@ from pybuild.ops.act16 import (
 _X, _MULT, _SHIFT = (Var(n, INT32) for n in ("x", "multiplier", "shift"))
 _PRODUCT = Var("product", INT64)
 # x * multiplier / 2^shift, ties up; shift from 0
-_STEPS = Intrin(
+STEPS = Intrin(
     "crt_curve_steps",
     (_X, _MULT, _SHIFT),
     i32(
@@ -107,19 +107,28 @@ def _curve(node: Node, graph: Graph, made: CurveParameters) -> Candidate:
     multiplier, shift = k.arg("multiplier", made.multiplier), k.arg("shift", made.shift)
     to = k.row("y", 0, y.dtype, writable=True)
     source = k.row("x", 1, y.dtype)
-    bits, half = made.bits, 1 << 23 if made.bits == 8 else 0
     with k.loop("i", k.arg("count", y.size // (operands.images * operands.bands))) as i:
-        d = k.let("d", _STEPS(i32(load(source, i)), multiplier, shift))
-        size = k.let("size", maximum(d, 0 - d))
-        cell = k.let("cell", size >> const(bits))
-        at = k.let("at", minimum(cell, 254))
-        first = k.let("first", i32(load(points, at)))
-        rise = i32(load(points, at + 1)) - first
-        between = (first << const(bits)) + (size & ((1 << bits) - 1)) * rise
-        t = k.let("t", select(cell < 255, between, const(made.top << bits)))
-        top = half or 1 << 25
-        whole = select(d < 0, top - 1 - t, t - half)
-        end = bits if half else bits + 1
-        k.store(to, i, cast((whole + (1 << (end - 1))) >> const(end), y.dtype))
-    table = Packed("points", sigmoid_points().astype(np.uint16))
-    return offer(k, operands, tables=(table,), in_place=(0,), cost=25 * y.size)
+        d = k.let("d", STEPS(i32(load(source, i)), multiplier, shift))
+        k.store(to, i, cast(interpolated(k, points, d, made), y.dtype))
+    return offer(k, operands, tables=(curve_points(),), in_place=(0,), cost=25 * y.size)
+
+
+def curve_points() -> Packed:
+    """The table that `interpolated` reads."""
+    return Packed("points", sigmoid_points().astype(np.uint16))
+
+
+def interpolated(k: Builder, points: Expr, d: Expr, made: CurveParameters) -> Expr:
+    """The curve's value at so many steps, between two points of the table."""
+    bits, half = made.bits, 1 << 23 if made.bits == 8 else 0
+    size = k.let("size", maximum(d, 0 - d))
+    cell = k.let("cell", size >> const(bits))
+    at = k.let("at", minimum(cell, 254))
+    first = k.let("first", i32(load(points, at)))
+    rise = i32(load(points, at + 1)) - first
+    between = (first << const(bits)) + (size & ((1 << bits) - 1)) * rise
+    t = k.let("t", select(cell < 255, between, const(made.top << bits)))
+    top = half or 1 << 25
+    whole = select(d < 0, top - 1 - t, t - half)
+    end = bits if half else bits + 1
+    return (whole + (1 << (end - 1))) >> const(end)

@@ -20,9 +20,11 @@ from pybuild.kernels import (
     index,
     map,
     pool,
+    recurrent,
     reduce,
     shape,
     softmax,
+    svdf,
     winograd,
 )
 from pybuild.kernels.candidate import Candidate
@@ -49,6 +51,7 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "leaky_relu": act.unary,
     "logistic": act.unary,
     "lookup": index.lookup,
+    "lstm": recurrent.lstm,
     "map": map.element_map,
     "matmul": contract.matmul,
     "max_pool2d": pool.pool,
@@ -62,6 +65,7 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "slice": shape.strided_slice,
     "softmax": softmax.softmax,
     "sub": eltwise.eltwise,
+    "svdf": svdf.svdf,
     "tanh": act.unary,
     "top_k": index.top_k,
     "transpose": shape.transpose,

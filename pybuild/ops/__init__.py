@@ -17,9 +17,11 @@ from pybuild.ops import (
     index,
     map,
     pool,
+    recurrent,
     reduce,
     shape,
     softmax,
+    svdf,
 )
 from pybuild.ops.operator import Operator, nothing
 
@@ -59,7 +61,9 @@ OPERATORS: dict[str, Operator] = {
     "gather": Operator(index.infer_gather, index.gather, nothing),
     "lookup": Operator(index.infer_lookup, index.lookup, nothing),
     "scatter": Operator(index.infer_scatter, index.scatter, nothing),
+    "svdf": Operator(svdf.infer_svdf, svdf.svdf, svdf.macs),
     "top_k": Operator(index.infer_top_k, index.top_k, nothing),
+    "lstm": Operator(recurrent.infer_lstm, recurrent.lstm, recurrent.macs),
     "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),
     "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
     function.CALL: Operator(function.infer, function.reference, nothing),

@@ -124,6 +124,13 @@ SIGNATURES: dict[str, Signature] = {
     "lookup": Signature(2, 2),
     "scatter": Signature(3, 3, {"join": _TEXT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
+    "lstm": Signature(
+        15,
+        15,
+        {"time_major": _FLAG, "cell_clip": _NUMBER},
+        {"hidden_scale": _NUMBER, "hidden_zero": _NUMBER, "reference": _TEXT},
+    ),
+    "svdf": Signature(4, 5, {"rank": _COUNT}, _CLAMPED),
     "matmul": Signature(2, 2),
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}

@@ -25,6 +25,8 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 def _rounded(node: Node, graph: Graph, option: str) -> Node:
     if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE:
         return node.with_attrs(rounding=rule_of(node, graph, option))
+    if node.op == "lstm":
+        return node.with_attrs(reference="tflm" if option == "tflm" else "litert")
     once = node.attrs.get("fn") == "requantize_once" and "rounding" in node.attrs
     if option == "tflm" and once:
         return node.with_attrs(fn="requantize")

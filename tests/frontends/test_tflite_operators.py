@@ -15,13 +15,14 @@ from tests.tflite_draws import DRAWS, ELEMENTS, all_cases, drawn
 from tests.tflite_layers import LAYERS
 from tests.tflite_moves import MOVES
 from tests.tflite_products import PRODUCTS
+from tests.tflite_recurrent import RECURRENT
 from tests.tflite_table import CASES, rows, run, types
 
 # the files of each in the default run that must pass, at least
 FAMILIES = {
     "elements": (ELEMENTS, 130),
     "moves": (MOVES, 150),
-    "layers": ({**LAYERS, **PRODUCTS}, 30),
+    "layers": ({**LAYERS, **PRODUCTS, **RECURRENT}, 34),
 }
 # of the types of an operator, those in the default run
 QUICK = ("float32", "int8", "uint8", "int32", "bool")

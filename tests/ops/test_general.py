@@ -257,5 +257,6 @@ def test_every_operator_and_function_has_a_case() -> None:
     assert OPERATORS.keys() == KERNELS.keys() == SIGNATURES.keys()
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
-    assert OPERATORS.keys() - told <= {"call", "assign"}
+    # (lstm and svdf: frontends/test_tflite_recurrent.py)
+    assert OPERATORS.keys() - told <= {"call", "assign", "lstm", "svdf"}
     assert math.isclose(len(FUNCTIONS), len({o.name for o in _functions()}))

@@ -34,6 +34,7 @@ class FileTensor:
     zero_point: tuple[int, ...] = ()
     axis: int = 0
     signature: tuple[int, ...] = ()
+    variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class FileOperator:
     outputs: tuple[int, ...]
     table: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    intermediates: tuple[int, ...] = ()
 
 
 Flat = Any
@@ -143,6 +145,8 @@ def _tensor(b: Flat, tensor: FileTensor, buffer: int) -> int:
             ZeroPoint=_ints(b, tensor.zero_point, np.int64),
             QuantizedDimension=tensor.axis,
         )  # fmt: skip
+    if tensor.variable:
+        fields["IsVariable"] = True
     kind = getattr(tflite.TensorType, tensor.kind)
     return _table(b, "Tensor", Type=kind, Buffer=buffer, **fields)
 
@@ -153,6 +157,8 @@ def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
         "Inputs": _ints(b, operator.inputs),
         "Outputs": _ints(b, operator.outputs),
     }
+    if operator.intermediates:
+        fields["Intermediates"] = _ints(b, operator.intermediates)
     if operator.table:
         options = {
             key: _ints(b, value)

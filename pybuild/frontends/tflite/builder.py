@@ -59,6 +59,7 @@ class Builder:
         self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
         self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
         self.variables: dict[str, Variable] = {}
+        self.kept: set[int] = set()  # tensors that are variables of an operator
         edge = {*model.inputs, *model.outputs}
         self.inner = {
             index: self.fresh(f"{self.names[index]}_int8")
@@ -102,7 +103,7 @@ class Builder:
         if dtype is None:
             what = f"'{name}' has type {flat.kind}, which is not supported"
             raise BuildError(self.source, what, "convert to int8 or float32")
-        if flat.sparse or flat.variable:
+        if flat.sparse or (flat.variable and index not in self.kept):
             kind = "sparse" if flat.sparse else "a variable"
             raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
         tensor = Tensor(name, shape, dtype, _quant(self.source, name, flat, dtype))
@@ -322,14 +323,16 @@ class Call:
         inputs: tuple[str, ...],
         attrs: Mapping[str, Attr],
         shape: tuple[int, ...] | None = None,
+        more: tuple[str, ...] = (),
     ) -> None:
         """The last node of this operator: makes its output.
 
         shape  of the output where it cannot be inferred
+        more   further outputs, tensors of the graph
         """
         declared = self.declared() if shape is None else shape
         index = self.flat.outputs[0]
-        made = self._node(op, self.label, inputs, self._placed(declared), attrs)
+        made = self._node(op, self.label, inputs, self._placed(declared), attrs, more)
         self.builder.known[index] = made
 
     def between(
@@ -346,14 +349,14 @@ class Call:
         return self.output(tuple(max(1, dim) for dim in shape))
 
     def inferred(self, node: Node) -> tuple[tuple[int, ...], DType]:
-        """Shape and type of a node's output, which leaves the graph's tensors again
-        where the operator refuses it.
+        """Shape and type of a node's first output, which leaves the graph's tensors
+        again where the operator refuses it.
 
         Errors  BuildError that tells the operator of the file
         """
         builder = self.builder
         try:
-            (made,) = operator_of(node, builder.graph).infer(node, builder.graph)
+            made, *_ = operator_of(node, builder.graph).infer(node, builder.graph)
         except BuildError as error:
             del builder.tensors[node.output]
             raise BuildError.of(
@@ -363,11 +366,11 @@ class Call:
 
     def _node(
         self, op: str, label: str, inputs: tuple[str, ...], wanted: Tensor,
-        attrs: Mapping[str, Attr],
+        attrs: Mapping[str, Attr], more: tuple[str, ...] = (),
     ) -> Tensor:  # fmt: skip
         """Adds a node and its output with the shape that it really has."""
         builder = self.builder
-        node = Node(op, label, inputs, (wanted.name,), attrs)
+        node = Node(op, label, inputs, (wanted.name, *more), attrs)
         builder.tensors[wanted.name] = wanted
         shape, dtype = self.inferred(node)
         if dtype is not wanted.dtype:

@@ -51,12 +51,16 @@ class FlatTensor:
 
 @dataclass(frozen=True)
 class FlatOperator:
-    """An operator as written; inputs and outputs are tensor indices, -1: absent."""
+    """An operator as written; inputs and outputs are tensor indices, -1: absent.
+
+    within  tensors that have only scales, of what it computes inside
+    """
 
     code: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Flat | None
+    within: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,7 @@ def _operator(operator: Flat, codes: list[str]) -> FlatOperator:
         _indices(operator.InputsAsNumpy()),
         _indices(operator.OutputsAsNumpy()),
         _options(operator),
+        _indices(operator.IntermediatesAsNumpy()),
     )
 
 

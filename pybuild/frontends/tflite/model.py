@@ -15,6 +15,7 @@ from pybuild.frontends.tflite.elements import ELEMENTS
 from pybuild.frontends.tflite.flat import FlatOperator, read
 from pybuild.frontends.tflite.moves import MOVES
 from pybuild.frontends.tflite.products import PRODUCTS
+from pybuild.frontends.tflite.recurrent import RECURRENT
 from pybuild.frontends.tflite.reductions import REDUCTIONS
 from pybuild.frontends.tflite.variables import SILENT, VARIABLES, state_of
 from pybuild.graph import Graph, Tensor, verify
@@ -56,6 +57,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **ELEMENTS,
     **MOVES,
     **PRODUCTS,
+    **RECURRENT,
     **REDUCTIONS,
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"

@@ -1,4 +1,5 @@
-"""Variables of a model: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
+"""Variables of a model: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, and the
+tensors that an operator keeps for itself.
 
 A variable that is read before it is assigned is state. What a subgraph assigns that is
 called once is what it holds at first; of others that is the real number 0.
@@ -73,6 +74,32 @@ def read(call: Call) -> None:
 def assign(call: Call) -> None:
     variable, value = _of(call), call.tensor(1)
     variable.now = value
+
+
+def own(call: Call, position: int) -> Tensor:
+    """The variable tensor that an operator reads, and that `keep` gives its next value.
+
+    Errors  BuildError where it is none, another has it, or a subgraph is called
+    """
+    builder, index = call.builder, call.index(position)
+    flat, name = builder.model.tensors[index], builder.names[index]
+    if not flat.variable or index in builder.kept:
+        what = "is no variable" if not flat.variable else "is kept by another operator"
+        raise call.error(f"'{name}' {what}")
+    if builder.inside:
+        what = "keeps state in a subgraph that is called"
+        raise call.error(what, "move it out of IF and WHILE")
+    builder.kept.add(index)
+    state = builder.add(builder.computed(index, flat.shape))
+    variable = Variable()
+    variable.state = variable.now = state
+    builder.variables[f"tensor {index}"] = variable
+    return state
+
+
+def keep(call: Call, position: int, value: Tensor) -> None:
+    """What a variable tensor of an operator holds after the run."""
+    call.builder.variables[f"tensor {call.index(position)}"].now = value
 
 
 def call_once(call: Call) -> None:
