@@ -20,6 +20,7 @@ from pybuild.passes.views import (
     composed,
     inverse,
     moves_nothing,
+    regrouped,
 )
 
 Sweep = Callable[[Views, Node], bool]
@@ -100,7 +101,17 @@ def _reshape(views: Views, node: Node) -> bool:
             made, shape=target.shape, quant=target.quant, dtype=target.dtype
         )
         return True
-    views.put(node.output, replace(view, shape=target.shape))
+    found = None if view.shape else regrouped(base.shape, view.perm, target.shape)
+    if found is None:
+        views.put(node.output, replace(view, shape=target.shape))
+        return True
+    shape, perm = found
+    name = views.fresh(node.output)
+    views.edit.emit(
+        replace(node, inputs=(view.base,), outputs=(name,)),
+        shape=shape, quant=target.quant, dtype=target.dtype,
+    )  # fmt: skip
+    views.put(node.output, View(name, perm))
     return True
 
 
@@ -129,6 +140,13 @@ def _many(views: Views, node: Node) -> bool:
     if node.op == "concat":
         node = node.with_attrs(axis=perm[int(node.attrs["axis"])])
     return _on_base(views, node, inputs, perm)
+
+
+def _map(views: Views, node: Node) -> bool:
+    """One operand as it lies, reshaped or not; several in one order, as others."""
+    if "shape" in node.attrs:
+        return False
+    return (_unary if len(node.inputs) == 1 else _many)(views, node)
 
 
 def _in_order(views: Views, name: str, perm: tuple[int, ...]) -> str:
@@ -176,12 +194,20 @@ def _per_axis(views: Views, node: Node, keys: tuple[str, ...]) -> bool:
     return _on_base(views, node.with_attrs(**attrs), (view.base,), view.perm)
 
 
-def _softmax(views: Views, node: Node) -> bool:
+def _along(views: Views, node: Node) -> bool:
+    """Operators along one axis, which keep it."""
     view = views.of(node.inputs[0])
     if view.plain or view.shape is not None:
         return False
     made = node.with_attrs(axis=view.perm[int(node.attrs["axis"])])
-    return _on_base(views, made, (view.base,), view.perm)
+    return _on_base(views, made, (view.base, *node.inputs[1:]), view.perm)
+
+
+def _gather(views: Views, node: Node) -> bool:
+    """Rows of known numbers, a list of them: the axis stays."""
+    if len(views.edit.tensors[node.inputs[1]].shape) != 1:
+        return False
+    return _along(views, node)
 
 
 def _mean(views: Views, node: Node) -> bool:
@@ -263,7 +289,12 @@ _RULES: dict[str, Sweep] = {
     "concat": _many,
     "pad": _pad,
     "slice": _slice,
-    "softmax": _softmax,
+    "softmax": _along,
+    "reduce": _along,
+    "arg_reduce": _along,
+    "cumulate": _along,
+    "gather": _gather,
+    "map": _map,
     "mean": _mean,
     "dense": _dense,
 }

@@ -6,12 +6,14 @@ Used by the pass `transposes`; knows no operator but transpose and reshape.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.graph import Node
 from pybuild.passes.edit import Edit
 
 Perm = tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,43 @@ def moves_nothing(shape: tuple[int, ...], perm: Perm) -> bool:
     """Only axes of size 1 change places: the bytes stay where they are."""
     kept = [axis for axis in perm if shape[axis] != 1]
     return kept == sorted(kept)
+
+
+def regrouped(base: Shape, perm: Perm, wanted: Shape) -> tuple[Shape, Perm] | None:
+    """(shape, perm) such that transpose(reshape(base, shape), perm) is
+    reshape(transpose(base, perm), wanted); None where there is none.
+
+    Axes that are joined must be neighbours in the base, in the same order.
+    """
+    if 0 in base:
+        return None
+    blocks = _blocks([base[axis] for axis in perm], wanted)
+    runs = [[perm[axis] for axis in source] for source, _ in blocks]
+    if any(run != list(range(run[0], run[0] + len(run))) for run in runs):
+        return None
+    order = sorted(range(len(blocks)), key=lambda b: runs[b][0])
+    axes = [axis for b in order for axis in blocks[b][1]]
+    return tuple(wanted[axis] for axis in axes), inverse(tuple(axes))
+
+
+def _blocks(source: Sequence[int], wanted: Shape) -> list[tuple[list[int], list[int]]]:
+    """Neighbours among the axes that become neighbours among the wanted ones."""
+    blocks: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(source) and j < len(wanted):
+        first, second = [i], [j]
+        have, want = source[i], wanted[j]
+        i, j = i + 1, j + 1
+        while have != want:
+            if have < want:
+                have, first, i = have * source[i], [*first, i], i + 1
+            else:
+                want, second, j = want * wanted[j], [*second, j], j + 1
+        blocks.append((first, second))
+    if blocks:
+        blocks[-1][0].extend(range(i, len(source)))
+        blocks[-1][1].extend(range(j, len(wanted)))
+    return blocks
 
 
 class Views:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 from pybuild.graph import Quant
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.transposes import fold_transposes
-from pybuild.passes.views import View, composed, inverse, moves_nothing
+from pybuild.passes.views import (
+    View,
+    composed,
+    inverse,
+    moves_nothing,
+    regrouped,
+)
 from tests.unit.passes_graph import F, Small, after, ops
 
 Q = Quant((0.05,), (3,))
@@ -35,6 +42,31 @@ def test_permutations() -> None:
     assert moves_nothing((1, 1, 5, 4), LAST) and moves_nothing((1, 6, 1, 1), LAST)
     assert not moves_nothing((1, 2, 5, 1), LAST)
     assert View("x", (0, 1)).plain and not View("x", (0, 1), (2,)).plain
+
+
+@pytest.mark.parametrize(
+    ("wanted", "can"),
+    [
+        ((2, 3, 20), True),
+        ((2, 3, 2, 2, 5), True),
+        ((6, 4, 5), False),
+        ((2, 1, 3, 4, 5, 1), True),
+        ((2, 60), False),
+    ],
+)
+def test_axes_are_joined_and_split_where_they_lie(wanted: Any, can: bool) -> None:
+    """Of [2,4,5,3] read as [2,3,4,5]."""
+    found = regrouped((2, 4, 5, 3), FIRST, wanted)
+    assert (found is not None) == can
+    if found:
+        x = np.arange(120).reshape(2, 4, 5, 3)
+        right = x.transpose(FIRST).reshape(wanted)
+        assert np.array_equal(x.reshape(found[0]).transpose(found[1]), right)
+        assert math.prod(found[0]) == 120 and len(found[1]) == len(wanted)
+
+
+def test_a_view_of_nothing_is_not_regrouped() -> None:
+    assert regrouped((2, 0, 5, 3), FIRST, (0, 7)) is None
 
 
 def test_neighbours_cancel() -> None:
@@ -64,6 +96,11 @@ THROUGH: dict[str, tuple[tuple[int, ...] | None, dict[str, Any]]] = {
     ),
     "softmax": (None, {"axis": 1, "beta": 1.0}),
     "mean": (None, {"axes": (1, 3), "keepdims": True}),
+    "reduce": (None, {"fn": "max", "axis": 1}),
+    "cumulate": (
+        None, {"fn": "sum", "axis": 2, "exclusive": False, "reverse": True},
+    ),
+    "map": ((2, 1, 1), {"fn": "maximum"}),
     "add": ((2, 1, 1), {}),
     "sub": ((1,), {}),
     "mul": ((1, 1, 4, 5), {}),
