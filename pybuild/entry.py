@@ -85,7 +85,9 @@ def _loaded(
     if suffix == ".onnx":
         from pybuild.frontends import onnx
 
-        return Model(where, onnx.load(short, data, dims, values), "onnx", digest)
+        near = onnx.Beside(Path(where).parent)
+        graph = onnx.load(short, data, dims, values, near)
+        return Model(where, graph, "onnx", _digest(data, near.files))
     if suffix == ".json":
         from pybuild.frontends import graphjson
 
@@ -96,6 +98,15 @@ def _loaded(
         return Model(where, graph, "litert", digest)
     hint = "give .tflite, .onnx or graph .json"
     raise BuildError(short, f"files '{suffix}' are not read", hint)
+
+
+def _digest(data: bytes, files: Mapping[str, Path]) -> str:
+    """Of a model and of the files beside it."""
+    whole = hashlib.sha256(data)
+    for name in sorted(files):
+        with files[name].open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
 
 
 @overload

@@ -5,7 +5,65 @@ from tflite_mutations import LITE
 _GENERAL = "tests/ops/test_general.py"
 _MIXED = "tests/frontends/test_onnx_general.py"
 
+_EXPORTED = "tests/frontends/test_exported.py"
+
 GENERAL = (
+    (
+        "a place counted from the end of a list",
+        "pybuild/frontends/onnx/sequences.py",
+        "return at % places",
+        "return at % (places + 1)",
+        _MIXED,
+    ),
+    (
+        "the last of the pieces of a list",
+        "pybuild/frontends/onnx/sequences.py",
+        "[*range(each, size, each), size]",
+        "[*range(each, size, each), size - 1]",
+        _MIXED,
+    ),
+    (
+        "the axis of a stack of a list",
+        "pybuild/frontends/onnx/sequences.py",
+        "wide = (*shape[:axis], 1, *shape[axis:])",
+        "wide = (1, *shape)",
+        _MIXED,
+    ),
+    (
+        "axes that lie apart joined",
+        "pybuild/passes/views.py",
+        "list(range(run[0], run[0] + len(run)))",
+        "sorted(run)",
+        "tests/unit/test_passes_transposes.py",
+    ),
+    (
+        "the axis of a reduction that a transpose passes",
+        "pybuild/passes/transposes.py",
+        'made = node.with_attrs(axis=view.perm[int(node.attrs["axis"])])\n    return',
+        'made = node.with_attrs(axis=int(node.attrs["axis"]))\n    return',
+        "tests/unit/test_passes_transposes.py",
+    ),
+    (
+        "where a tensor begins in a file beside the model",
+        "pybuild/frontends/onnx/beside.py",
+        "file.seek(offset)",
+        "file.seek(0)",
+        _EXPORTED,
+    ),
+    (
+        "a file beside the model in its hash",
+        "pybuild/entry.py",
+        "for name in sorted(files):",
+        "for name in ():",
+        _EXPORTED,
+    ),
+    (
+        "a link out of the folder of a model",
+        "pybuild/frontends/onnx/beside.py",
+        "path.resolve().is_relative_to(self.folder.resolve())",
+        "path.absolute().is_relative_to(self.folder.absolute())",
+        _EXPORTED,
+    ),
     (
         "the sign that a shift to the right brings in",
         "pybuild/kernels/expressions.py",

@@ -195,7 +195,7 @@ def _ort(path: Path, graph: Graph, every: bool) -> Reference:
     import onnx
     import onnxruntime as ort
 
-    model = onnx.load_model_from_string(path.read_bytes())
+    model = onnx.load(path)
     given = {o.name for o in model.graph.output}
     for node in model.graph.node:
         wanted = [n for n in node.output if every and n in graph.tensors]

@@ -188,8 +188,8 @@ def test_external_data() -> None:
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="weights.bin")
     assert problems(model) == [
-        "bad.onnx: 1 tensors are in other files ('w', ...). Hint: save with "
-        "onnx.save(model, path, save_as_external_data=False)"
+        "bad.onnx: tensor 'w' is in the file 'weights.bin', which is not given here. "
+        "Hint: keep both files in one folder, or save with external_data=False"
     ]
 
 

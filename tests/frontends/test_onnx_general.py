@@ -14,6 +14,9 @@ from onnx.reference import ReferenceEvaluator
 import pybuild
 import pybuild.backend as backend
 from pybuild.cli import main
+from pybuild.errors import BuildError
+from pybuild.frontends.onnx import load
+from tests.frontends.onnx_models import session
 
 FLOAT = TensorProto.FLOAT
 SCALE, TWICE = np.asarray(0.1, np.float32), np.asarray(0.2, np.float32)
@@ -54,6 +57,42 @@ def _int16() -> onnx.ModelProto:
     ]
     known = {"s": SCALE, "z": np.asarray(7, np.int16)}
     return _model(nodes, {"x": (FLOAT, [12])}, (FLOAT, 1), known)
+
+
+def _lists() -> onnx.ModelProto:
+    """Lists of tensors: cut in four ways, put together, taken apart, joined."""
+    node = helper.make_node
+    nodes = [
+        node("SplitToSequence", ["x", "two"], ["a"], axis=1),
+        node("SplitToSequence", ["x", "sizes"], ["b"], axis=1),
+        node("SplitToSequence", ["x"], ["c"], axis=1, keepdims=0),
+        node("SplitToSequence", ["x"], ["d"], axis=0),
+        node("SequenceAt", ["a", "last"], ["a2"]),
+        node("SequenceAt", ["b", "one"], ["b1"]),
+        node("SequenceAt", ["c", "two"], ["c2"]),
+        node("SequenceLength", ["a"], ["count"]),
+        node("Cast", ["count"], ["count_f"], to=FLOAT),
+        node("Mul", ["c2", "count_f"], ["c2n"]),
+        node("SequenceEmpty", [], ["empty"]),
+        node("SequenceInsert", ["empty", "a2"], ["e1"]),
+        node("SequenceInsert", ["e1", "b1", "zero"], ["e2"]),
+        node("SequenceInsert", ["e2", "x", "last"], ["e3"]),
+        node("SequenceInsert", ["e3", "x", "three"], ["e4"]),
+        node("SequenceErase", ["e4", "one"], ["e5"]),
+        node("ConcatFromSequence", ["e5"], ["wide"], axis=1),
+        node("ConcatFromSequence", ["d"], ["whole"], axis=0),
+        node("SequenceErase", ["c"], ["shorter"]),
+        node("ConcatFromSequence", ["shorter"], ["stacked"], axis=-1, new_axis=1),
+        node("SequenceConstruct", ["wide", "whole", "stacked"], ["all"]),
+        node("ConcatFromSequence", ["all"], ["joined"], axis=1),
+        node("ReduceSum", ["joined", "axes"], ["sums"], keepdims=0),
+        node("Add", ["sums", "c2n"], ["y"]),
+    ]
+    known = {name: np.asarray(v, np.int64) for name, v in {
+        "two": 2, "sizes": [1, 3, 1], "last": -1, "one": 1, "zero": 0, "three": 3,
+        "axes": [1],
+    }.items()}  # fmt: skip
+    return _model(nodes, {"x": (FLOAT, [3, 5])}, (FLOAT, 1), known)
 
 
 def _bytes_as_numbers() -> onnx.ModelProto:
@@ -129,6 +168,28 @@ def test_as_the_reference(make: Any, code: Any) -> None:
     (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
     (found,) = code.run_model(model, [x])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_lists_are_those_of_onnxruntime() -> None:
+    """ONNX's own reference puts what is inserted before the last elsewhere."""
+    model = _lists()
+    x = np.random.default_rng(5).normal(0, 8, (3, 5)).astype(np.float32)
+    expected = session(model.SerializeToString()).run(None, {"x": x})[0]
+    (found,) = backend.InLlvm.run_model(model, [x])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_places_that_are_not_in_a_list() -> None:
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["a"]),
+        helper.make_node("SequenceAt", ["a", "one"], ["y"], name="at"),
+    ]
+    known = {"one": np.asarray(1, np.int64)}
+    model = _model(nodes, {"x": (FLOAT, [3])}, (FLOAT, 1), known)
+    with pytest.raises(
+        BuildError, match=r"'at' \(SequenceAt\): place 1 of 1 in a list"
+    ):
+        load("bad.onnx", model.SerializeToString(), {})
 
 
 def test_values_that_decide_a_shape() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pybuild.frontends.onnx.beside import Beside
 from pybuild.frontends.onnx.load import load
 
-__all__ = ["load"]
+__all__ = ["Beside", "load"]

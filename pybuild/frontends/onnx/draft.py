@@ -30,6 +30,7 @@ class Draft:
     quants    scales that the file gives to tensors where they are read
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
+    lists     lists of tensors: what is in each
     turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin
     outer     int8 tensor that is uint8 in the file -> its uint8 twin
@@ -50,6 +51,7 @@ class Draft:
         self.inner: dict[str, str] = {}
         self.outer: dict[str, str] = {}
         self.wanted: set[str] = set()
+        self.lists: dict[str, tuple[str, ...]] = {}
         self.turns = 0
         self.makers: dict[str, tuple[str, ...]] = {}
         self.inputs: frozenset[str] = frozenset()
@@ -71,7 +73,7 @@ class Draft:
         return self.values.get(name)
 
     def has(self, name: str) -> bool:
-        return name in self.tensors or name in self.values
+        return name in self.tensors or name in self.values or name in self.lists
 
     def tensor(self, name: str) -> Tensor:
         """The type of a tensor; a known value becomes a constant of the graph.

@@ -5,6 +5,7 @@ Only integers and small constants: what computes on weights is left to the passe
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,6 +113,16 @@ def _binary(function: Callable[[Any, Any], Any]) -> Fold:
     return fold
 
 
+def _chained(function: Callable[[Any, Any], Any]) -> Fold:
+    """Of any number of values, of one too."""
+    two = _binary(function)
+
+    def fold(op: Op, values: Sequence[Any]) -> Any:
+        return functools.reduce(lambda a, b: two(op, (a, b)), values)
+
+    return fold
+
+
 def _divide(a: Any, b: Any) -> Any:
     if np.issubdtype(a.dtype, np.integer):
         return np.sign(a) * np.sign(b) * (abs(a) // abs(b))  # toward zero, as C
@@ -141,8 +152,8 @@ FOLDS: dict[str, Fold] = {
     "Sub": _binary(np.subtract),
     "Mul": _binary(np.multiply),
     "Div": _binary(_divide),
-    "Min": _binary(np.minimum),
-    "Max": _binary(np.maximum),
+    "Min": _chained(np.minimum),
+    "Max": _chained(np.maximum),
     "Sqrt": lambda op, v: np.sqrt(v[0]),
     "Neg": lambda op, v: -v[0],
     "Floor": lambda op, v: np.floor(v[0]),

@@ -25,11 +25,13 @@ from pybuild.frontends.onnx import (
     quant,
     recurrent,
     resize,
+    sequences,
     shape,
     signal,
     spatial,
     windows,
 )
+from pybuild.frontends.onnx.beside import Beside
 from pybuild.frontends.onnx.draft import Draft
 from pybuild.frontends.onnx.elements import either, either_cast
 from pybuild.frontends.onnx.flow import Flow
@@ -118,7 +120,7 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
 _STANDARD: dict[str, Handler] = {
     **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
-    **recurrent.RECURRENT, **signal.SIGNAL,
+    **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL,
     **control.handlers(_imported),
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {
@@ -147,19 +149,22 @@ def load(
     data: bytes,
     input_dims: Mapping[str, int],
     input_values: Mapping[str, Array] | None = None,
+    beside: Beside | None = None,
 ) -> Graph:
     """The graph of an ONNX file.
 
     input_dims    values of dynamic dimensions, by their name
     input_values  of inputs that are constants of the graph, by their name
+    beside        where other files with its tensors may lie
     Errors        BuildError with every finding; ValuesNeeded if values could help
     """
-    draft, model = _drafted(path, data, input_dims, input_values or {})
+    values = input_values or {}
+    draft, model = _drafted(path, data, input_dims, values, beside)
     problems = draft.problems
     if model.opened:
         # with any size: what is wrong only with the one assumed is not said
         sizes = {**input_dims, **dict.fromkeys(model.opened, _OTHER_SIZE)}
-        also, _ = _drafted(path, data, sizes, input_values or {})
+        also, _ = _drafted(path, data, sizes, values, beside)
         places = {problem.where for problem in also.problems}
         problems = [problem for problem in problems if problem.where in places]
         problems = [*model.opened.values(), *problems]
@@ -185,11 +190,12 @@ def load(
 
 
 def _drafted(
-    path: str, data: bytes, dims: Mapping[str, int], values: Mapping[str, Array]
-) -> tuple[Draft, OnnxModel]:
+    path: str, data: bytes, dims: Mapping[str, int], values: Mapping[str, Array],
+    beside: Beside | None,
+) -> tuple[Draft, OnnxModel]:  # fmt: skip
     """All nodes that can be imported, and every problem of the others."""
     known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
-    model = read(path, data, dims, known, values)
+    model = read(path, data, dims, known, values, beside)
     draft = Draft(path, _names(model))
     draft.problems += model.problems
     draft.told = model.told

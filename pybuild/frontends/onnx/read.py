@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.beside import Beside
 from pybuild.frontends.onnx.bodies import has_foreign, written_out
 from pybuild.frontends.onnx.given import (
     dtype_name,
@@ -38,16 +39,18 @@ def read(
     input_dims: Mapping[str, int],
     known: Collection[tuple[str, str]],
     input_values: Mapping[str, Array] | None = None,
+    beside: Beside | None = None,
 ) -> OnnxModel:
     """The model in `data`, with what is wrong with it as far as it can be read.
 
     input_values  of inputs that are constants from here on
+    beside  where other files with its tensors may lie
     known   (domain, operator) of all that can be imported
     Errors  BuildError with every finding of a file that cannot be read at all
     """
     model = _parse(source, data)
     _text_only(source, model)
-    _raise(_external(source, model))
+    _raise(_external(source, model, beside or Beside()))
     model, constants = lifted(model)
     model = _checked(source, model, known)
     values = fix_values(model, input_values or {}, constants)
@@ -110,15 +113,8 @@ def _tensors(graph: GraphProto, depth: int = 0) -> Iterator[TensorProto]:
                 yield from _tensors(attribute.g, depth + 1)
 
 
-def _external(source: str, model: ModelProto) -> list[Problem]:
-    names = [
-        t.name for t in _tensors(model.graph) if t.data_location or t.external_data
-    ]
-    found = []
-    if names:
-        what = f"{len(names)} tensors are in other files ('{names[0]}', ...)"
-        hint = "save with onnx.save(model, path, save_as_external_data=False)"
-        found.append(Problem(source, what, hint))
+def _external(source: str, model: ModelProto, beside: Beside) -> list[Problem]:
+    found = beside.fill(source, _tensors(model.graph))
     if model.graph.sparse_initializer:
         found.append(Problem(source, "sparse weights are not supported"))
     return found

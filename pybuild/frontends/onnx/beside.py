@@ -1,0 +1,72 @@
+"""Tensors whose bytes lie in files beside the .onnx file, as PyTorch writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybuild.errors import BuildError, Problem
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+_HINT = "keep both files in one folder, or save with external_data=False"
+
+
+class Beside:
+    """The folder of a model, None where there is none, and what was read of it.
+
+    files  that hold tensors, by their names in the model
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.files: dict[str, Path] = {}
+
+    def fill(self, source: str, tensors: Iterable[TensorProto]) -> list[Problem]:
+        """Gives each tensor its bytes; what stands in the way, once for each file."""
+        found: dict[str, Problem] = {}
+        for tensor in tensors:
+            if not (tensor.data_location or tensor.external_data):
+                continue
+            facts = {entry.key: entry.value for entry in tensor.external_data}
+            name = facts.get("location", "")
+            try:
+                tensor.raw_data = self._bytes(name, facts)
+            except (BuildError, OSError, ValueError) as error:
+                reason = str(error) if isinstance(error, BuildError) else "is damaged"
+                what = f"tensor '{tensor.name}' is in the file '{name}', which {reason}"
+                found.setdefault(name, Problem(source, what, _HINT))
+                continue
+            del tensor.external_data[:]
+            tensor.ClearField("data_location")
+        return list(found.values())
+
+    def _bytes(self, name: str, facts: dict[str, str]) -> bytes:
+        """Errors  BuildError, OSError, ValueError"""
+        path = self._path(name)
+        size = os.path.getsize(path)
+        offset = int(facts.get("offset", 0))
+        length = int(facts.get("length", size - offset))
+        if min(offset, length) < 0 or offset + length > size:
+            raise ValueError
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def _path(self, name: str) -> Path:
+        """Errors  BuildError for what is not a file of this folder or one within"""
+        if name in self.files:
+            return self.files[name]
+        if self.folder is None:
+            raise BuildError("", "is not given here")
+        path = self.folder / name
+        inside = path.resolve().is_relative_to(self.folder.resolve())
+        if not name or not inside:
+            raise BuildError("", "is not in the folder of the model")
+        if not path.is_file():
+            raise BuildError("", "is not there")
+        self.files[name] = path
+        return path
