@@ -95,6 +95,18 @@ def _lists() -> onnx.ModelProto:
     return _model(nodes, {"x": (FLOAT, [3, 5])}, (FLOAT, 1), known)
 
 
+def _hard_double() -> onnx.ModelProto:
+    """In a type that no layer has."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE),
+        helper.make_node("HardSwish", ["d"], ["swish"]),
+        helper.make_node("HardSigmoid", ["d"], ["sigmoid"], alpha=0.25),
+        helper.make_node("Sub", ["swish", "sigmoid"], ["s"]),
+        helper.make_node("Cast", ["s"], ["y"], to=FLOAT),
+    ]
+    return _model(nodes, {"x": (FLOAT, [9])}, (FLOAT, 1), {})
+
+
 def _bytes_as_numbers() -> onnx.ModelProto:
     """uint8 that is quantised for one reader and a number for another."""
     nodes = [
@@ -148,6 +160,7 @@ def _frames() -> onnx.ModelProto:
 MODELS = (
     _frames,
     _two_scales,
+    _hard_double,
     _int16,
     _bytes_as_numbers,
     _uint8_wraps,

@@ -10,6 +10,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx.draft import Draft
+from pybuild.frontends.onnx.eltwise import hard_line
 from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.op import Op
 
@@ -169,6 +170,17 @@ def reciprocal(flow: Flow) -> None:
 def relu(flow: Flow) -> None:
     x = flow.arg(0)
     flow.give(flow.map("maximum", x, flow.const(0, x)))
+
+
+@flowing
+def hard(flow: Flow) -> None:
+    """HardSigmoid and HardSwish."""
+    x = flow.arg(0)
+    slope, offset = hard_line(flow.op)
+    gate = flow.plus(flow.scaled(x, slope), offset)
+    gate = flow.map("minimum", gate, flow.const(1, x))
+    gate = flow.map("maximum", gate, flow.const(0, x))
+    flow.give(flow.mul(x, gate) if flow.op.kind == "HardSwish" else gate)
 
 
 @flowing

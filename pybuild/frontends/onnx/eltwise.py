@@ -64,6 +64,26 @@ def leaky_relu(draft: Draft, op: Op) -> None:
     draft.emit("leaky_relu", op.name, [op.input(0)], op.output, attrs)
 
 
+def hard(draft: Draft, op: Op) -> None:
+    """HardSigmoid, and HardSwish, which multiplies by it: as layers that quantise."""
+    x, name, last = op.input(0), op.name, op.output
+    for kind, number in zip(("mul", "add"), hard_line(op), strict=True):
+        value = draft.constant(f"{name}.{kind}.by", np.asarray(number, np.float32))
+        made = draft.fresh(f"{last}.{kind}")
+        x = draft.emit(kind, f"{name}.{kind}", [x, value], made)
+    swish = op.kind == "HardSwish"
+    gate = draft.fresh(f"{last}.gate") if swish else last
+    draft.emit("clip", name, [x], gate, {"clamp": (0.0, 1.0)})
+    if swish:
+        draft.emit("mul", name, [op.input(0), gate], last)
+
+
+def hard_line(op: Op) -> tuple[float, float]:
+    """Slope and offset of what is held between 0 and 1."""
+    usual = 1 / 6 if op.kind == "HardSwish" else 0.2
+    return float(op.attrs.get("alpha", usual)), float(op.attrs.get("beta", 0.5))
+
+
 def batch_norm(draft: Draft, op: Op) -> None:
     """BatchNormalization of inference: a multiplication and an addition."""
     if op.integer("training_mode", 0):

@@ -57,6 +57,8 @@ _LAYERS: dict[str, Handler] = {
     "Gemm": either(dense.gemm, products.gemm),
     "GlobalAveragePool": either(spatial.global_average, windows.global_pool),
     "GlobalMaxPool": either(spatial.global_max, windows.global_pool),
+    "HardSigmoid": either(eltwise.hard, elements.hard),
+    "HardSwish": either(eltwise.hard, elements.hard),
     "Identity": shape.identity,
     "LeakyRelu": either(eltwise.leaky_relu, elements.leaky_relu),
     "MatMul": either(dense.matmul, products.matmul),
