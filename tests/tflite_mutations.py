@@ -35,7 +35,7 @@ LITE = (
         f"{_HERE}/recurrent.py",
         "flow.part(y, axis, y.shape[axis] - 1, y.shape[axis])",
         "flow.part(y, axis, 0, 1)",
-        f"{_OWN}single_steps_are_one_run_of_all[int8-llvm]",
+        f"{_OWN}single_steps_are_one_run_of_all[int8]",
     ),
     (
         "a state of int8 with a zero point",

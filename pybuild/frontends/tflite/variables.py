@@ -77,24 +77,23 @@ def assign(call: Call) -> None:
 
 
 def own(call: Call, position: int) -> Tensor:
-    """The variable tensor that an operator reads, and that `keep` gives its next value.
+    """What a variable tensor of an operator holds, which `keep` gives its next value.
 
-    Errors  BuildError where it is none, another has it, or a subgraph is called
+    Errors  BuildError where it is none, or a subgraph is called
     """
     builder, index = call.builder, call.index(position)
     flat, name = builder.model.tensors[index], builder.names[index]
-    if not flat.variable or index in builder.kept:
-        what = "is no variable" if not flat.variable else "is kept by another operator"
-        raise call.error(f"'{name}' {what}")
+    if not flat.variable:
+        raise call.error(f"'{name}' is no variable")
     if builder.inside:
         what = "keeps state in a subgraph that is called"
         raise call.error(what, "move it out of IF and WHILE")
     builder.kept.add(index)
-    state = builder.add(builder.computed(index, flat.shape))
-    variable = Variable()
-    variable.state = variable.now = state
-    builder.variables[f"tensor {index}"] = variable
-    return state
+    variable = builder.variables.setdefault(f"tensor {index}", Variable())
+    if variable.now is None:
+        state = builder.add(builder.computed(index, flat.shape))
+        variable.state = variable.now = state
+    return variable.now
 
 
 def keep(call: Call, position: int, value: Tensor) -> None:
