@@ -10,10 +10,10 @@ _TFLM = f"{_OWN}files_are_computed_as_by_tflm[1]"
 
 LITE = (
     (
-        "a step of Newton's method in a gate",
+        "the powers in the curve of a gate",
         "pybuild/kernels/curves16.py",
-        "for index in range(3):",
-        "for index in range(2):",
+        "HIGH16(found, power))",
+        "HIGH16(found, POWERS[0]))",
         _LAYERS,
     ),
     (
