@@ -12,7 +12,7 @@ from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Options, narrowed, options_of, shared
+from pybuild.kernels.choose import Options, Weighed, narrowed, options_of
 from pybuild.kernels.devices import (
     Targets,
     offers,
@@ -171,13 +171,15 @@ class Model:
         graph = streamed(graph, _streams(stream, graph))
         graph = closed(on_devices(opened(graph), table, place or {}), graph)
         graph = assigned(graph)
-        kernels, weighed = _kernels(graph, table, optimise, plan == "rows" or push)
+        rows = plan == "rows" or bool(push)
+        kernels, weighed = _kernels(graph, table, optimise, rows)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
         specs = _specs(regions, len(table), push, graph)
         made = make_plan(
             graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
             lazy, compress, plan == "rows", specs, push,
+            Weighed(weighed, optimise) if rows else None,
         )  # fmt: skip
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
@@ -197,13 +199,13 @@ class Model:
 
 
 def _kernels(
-    graph: Graph, table: Sequence[Target], optimise: str, rows: object
+    graph: Graph, table: Sequence[Target], optimise: str, rows: bool
 ) -> tuple[dict[str, list[Candidate]], Options]:
     """What the plan may take for each layer, and what there was.
 
     rows  layers hand over rows: it depends on memory which kernels fit
     """
-    found = offers(graph, table, shared(optimise) if rows else optimise)
+    found = offers(graph, table, optimise)
     targets = {node.output: table[node.device] for node in graph.nodes}
     options = options_of(found, targets)
     return found if rows else narrowed(found, options, optimise), options

@@ -190,4 +190,25 @@ PAIRED = (
         "new = start + maximum(rows - stride + 1, 0)",
         _PAIRS.format("conv-depthwise_same_relu"),
     ),
+    (
+        "two pairs of weights in a word",
+        "pybuild/kernels/depthwise_dsp.py",
+        "(first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2])",
+        "(first[..., ::2], first[..., 1::2], second[..., ::2], second[..., 1::2])",
+        "tests/unit/test_kernels.py::test_depthwise_rows_give_the_same_bytes",
+    ),
+    (
+        "padding behind the last column",
+        "pybuild/kernels/depthwise_dsp_layer.py",
+        "return words * self.window.kernel_h\n",
+        "return (words > 1) * self.window.kernel_h\n",
+        _PAIRS.format("conv-depthwise_same_relu"),
+    ),
+    (
+        "the second of two blocks of weights",
+        "pybuild/kernels/conv_dsp_code.py",
+        "k.assign(w, words[-1])",
+        "k.assign(w, words[0])",
+        _PAIRS.format("conv-odd_row_of_24_outputs"),
+    ),
 )

@@ -45,4 +45,18 @@ PUSHED = (
         "        net.push_rows(name, inputs[name][:, :1])\n",
         "tests/unit/test_cli.py",
     ),
+    (
+        "where the look at the links goes on",
+        "crt/src/lockstep.c",
+        "step = from->reader;",
+        "step = from->maker;",
+        "tests/unit/test_push.py",
+    ),
+    (
+        "kernels at a price among rows",
+        "pybuild/plan/exchange.py",
+        "number = best.get(node.output)",
+        "number = best.get(node.op)",
+        "tests/unit/test_choose.py",
+    ),
 )

@@ -7,20 +7,24 @@
 
 /* The step to go on with so that `step` can: itself, if all rows that its next
  * band reads are made, or the first maker of missing rows, or whom that one
- * waits for. Makers' links follow their readers', so one look is enough. */
-static uint32_t next_step(const struct crt_link *link, const uint16_t *done,
+ * waits for. Makers' links follow their readers', so one look from *from on is
+ * enough; *from becomes the link that led to the maker, NULL if none did. */
+static uint32_t next_step(const struct crt_link **from, const uint16_t *done,
                           uint32_t step)
 {
+    const struct crt_link *link = *from;
     int32_t rows;
 
-    for (; link->reader != 0; link++) {
+    for (*from = NULL; link->reader >= step; link++) {
         if (link->reader != step)
             continue;
         rows = (int32_t)done[step - 1u] * link->stride + link->ahead;
         if (rows > link->rows)
             rows = link->rows;
-        if ((int32_t)done[link->maker - 1u] * link->made < rows)
+        if ((int32_t)done[link->maker - 1u] * link->made < rows) {
             step = link->maker;
+            *from = link;
+        }
     }
     return step;
 }
@@ -30,23 +34,30 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
     const struct crt_model *model = g->model;
     const struct crt_step *steps = &model->steps[s->first];
     const struct crt_link *links = &model->links[s->link];
+    const struct crt_link *from = NULL;
     uint16_t *done =
         (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
-    uint32_t last;
+    uint32_t last = s->count;
     uint32_t step;
     uint32_t band;
 
-    for (last = s->count; last != 0; last--) {
-        while (done[last - 1u] < steps[last - 1u].bands) {
-            step = next_step(links, done, last);
-            if (steps[step - 1u].kernel == NULL)
-                return (int)step;
-            band = done[step - 1u]++;
-            if (crt_run_bands(g, &steps[step - 1u], g->base, p, band,
-                              band + 1u) != CRT_OK) {
-                g->failed_step = (int16_t)(s->first + step - 1u);
-                return CRT_ERR_STOPPED;
-            }
+    while (last != 0) {
+        step = last;
+        if (from != NULL) /* a row more is made: all before it is as it was */
+            step = from->reader;
+        else if (done[last - 1u] == steps[last - 1u].bands) {
+            last--;
+            continue;
+        } else
+            from = links;
+        step = next_step(&from, done, step);
+        if (steps[step - 1u].kernel == NULL)
+            return (int)step;
+        band = done[step - 1u]++;
+        if (crt_run_bands(g, &steps[step - 1u], g->base, p, band, band + 1u) !=
+            CRT_OK) {
+            g->failed_step = (int16_t)(s->first + step - 1u);
+            return CRT_ERR_STOPPED;
         }
     }
     return CRT_OK;

@@ -9,18 +9,18 @@ static void **window_of(void *const *base, void **p,
                         uint32_t band)
 {
     uint8_t *row0 = (uint8_t *)base[o->buffer] + o->at;
-    uint32_t first = o->stride == 0 ? 0 : image * o->rows;
     uint32_t pad = (uint32_t)o->pad;
     uint32_t row = band * o->stride - pad;
     uint32_t end = row + o->window;
 
+    if (o->stride != 0 && o->ring == o->rows)
+        row0 += (size_t)image * o->rows * o->row_bytes;
     for (; row != end; row++) { /* rows above row 0 are huge numbers here */
         if (row >= o->rows)
             *p++ = (void *)o->pad_row;
-        else if (o->ring == o->rows)
-            *p++ = row0 + (size_t)(first + row) * o->row_bytes;
         else
-            *p++ = row0 + (size_t)(row % o->ring) * o->row_bytes;
+            *p++ = row0 +
+                   (size_t)(row < o->ring ? row : row % o->ring) * o->row_bytes;
     }
     return p;
 }

@@ -1,14 +1,14 @@
 """Which kernels a model gets: each layer's own, or fewer that layers share.
 
 By the estimates of prices.py; nothing is compiled, and what does not pay is left out
-step by step. Knows no memory: where that is short, the plan chooses among all kernels.
+step by step. Knows no memory: the plan says which kernels it has room for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.prices import price
@@ -121,6 +121,29 @@ def _steps(
         }
         if all(others.values()):
             yield {**at, **{n: min(o, key=_speed) for n, o in others.items()}}
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What could compute each layer, and what counts."""
+
+    options: Options
+    optimise: str
+
+    def best(self, fits: Mapping[str, Sequence[bool]]) -> dict[str, int]:
+        """Which option each layer gets, by number, of those that fit where it is."""
+        tried = {
+            layer: tuple(
+                replace(option, usable=fit)
+                for option, fit in zip(self.options[layer], able, strict=True)
+            )
+            for layer, able in fits.items()
+        }
+        at = chosen(tried, self.optimise)
+        return {
+            layer: next(i for i, o in enumerate(found) if o is at[layer])
+            for layer, found in tried.items()
+        }
 
 
 def narrowed(

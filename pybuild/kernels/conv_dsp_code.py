@@ -195,6 +195,7 @@ class _Writer:
             f"blocks{layer.blocks}" if layer.whole else "",
             "rest" if 0 < layer.whole < layer.window.out_channels else "",
             "odd" if layer.window.out_channels % 2 else "",
+            "twice" if pixels < layer.pixels and layer.twice else "",
             kind(layer.ending, is_usual(layer.ending)),
         )
         return "_".join(p for p in parts if p)
@@ -205,11 +206,12 @@ class _Writer:
         memory = (k.let("w", weights), k.let("end", table_of_ends), patch)
         start: Expr = const(0)
         if layer.whole:
-            stop, size = self.out_channels, 2 * layer.blocks
+            across = 2 if pixels < layer.pixels and layer.twice else 1
+            stop, size = self.out_channels, 2 * layer.blocks * across
             if layer.whole < layer.window.out_channels:
                 stop = k.let("whole", stop - stop % size)
             with k.loop("channel", stop, start, size) as channel:
-                self._block(pixels, layer.blocks, memory, y, channel)
+                self._block(pixels, layer.blocks, memory, y, channel, across)
             start = stop
         if layer.whole < layer.window.out_channels:
             with k.loop("channel", self.out_channels, start, 2) as channel:
@@ -219,8 +221,10 @@ class _Writer:
 
     def _block(
         self, pixels: int, blocks: int, where: tuple[Var, Var, Expr], y: Expr,
-        channel: Expr,
+        channel: Expr, across: int = 1,
     ) -> None:  # fmt: skip
+        """`blocks` pairs of output channels; `across`: of so many blocks, one after the
+        other in flash."""
         k, (w, ends, patch) = self.k, where
         size = 4 if self.layer.ending.below is None else 8
         signed = self.layer.ending.below is not None
@@ -232,26 +236,34 @@ class _Writer:
                 )
                 for p in range(pixels)
             ]
-            for b in range(blocks)
+            for b in range(blocks * across)
         ]
+        words = [w]
+        if across > 1:
+            after = self.turns * (self.layer.unrolled * blocks)
+            words.append(k.let("next", offset(w, after)))
         x = k.let("x", patch)
         step = 2 if self.layer.direct else self.layer.pixels
         with k.loop("turn", self.turns, rolled=True):
             for tap in range(self.layer.unrolled):
-                self._multiply(sums, w, x, tap)
-            k.assign(w, offset(w, self.layer.unrolled * blocks))
+                self._multiply(sums, words, x, tap)
+            for pairs in words:
+                k.assign(pairs, offset(pairs, self.layer.unrolled * blocks))
             k.assign(x, offset(x, self.layer.unrolled * step))
-        for b in range(blocks):
+        if across > 1:
+            k.assign(w, words[-1])
+        for b in range(blocks * across):
             self._finish(sums[b], offset(ends, b * size), offset(y, channel + 2 * b))
-        k.assign(ends, offset(ends, size * blocks))
+        k.assign(ends, offset(ends, size * blocks * across))
 
     def _multiply(
-        self, sums: list[list[tuple[Var, Var]]], w: Var, x: Var, tap: int
+        self, sums: list[list[tuple[Var, Var]]], words: list[Var], x: Var, tap: int
     ) -> None:
-        k, blocks = self.k, len(sums)
+        k, blocks = self.k, len(sums) // len(words)
         values: list[Var] = []
         for b, block in enumerate(sums):
-            pair = k.let("pair", load(w, tap * blocks + b))
+            at = tap * blocks + b % blocks
+            pair = k.let("pair", load(words[b // blocks], at))
             if b == 0:
                 values = self._values(x, tap, len(block))
             for value, (both, _) in zip(values, block, strict=True):

@@ -15,6 +15,7 @@ from pybuild.kernels.window import Window
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
 WRITTEN_OUT = 16  # bytes of a window's row, at most
 SUMS = 4  # pairs of output sums that the registers hold
+_SHORT = 8  # pixels: of longer rows one left over is a small part
 PIXELS = 2  # of a row, whose values one load reads
 
 
@@ -46,6 +47,13 @@ class Layer:
         """Output channels in full blocks; those behind go in pairs."""
         channels = self.window.out_channels
         return channels - channels % (2 * self.blocks)
+
+    @property
+    def twice(self) -> bool:
+        """The pixel that each short row leaves over takes two blocks at a time: it has
+        as many sums."""
+        short = self.window.out_width % self.pixels and self.window.out_width < _SHORT
+        return bool(short) and self.window.out_channels % (4 * self.blocks) == 0
 
     @property
     def run(self) -> int:
@@ -106,6 +114,7 @@ class Layer:
             "odd" if self.window.out_channels % 2 else "",
             kind(self.ending, is_usual(self.ending)),
             f"by{self.unrolled}",
+            "twice" if self.twice else "",
         )
         return "_".join(p for p in parts if p)
 

@@ -2,7 +2,8 @@
 
 Four channels at a time: their rows are widened to int16 into scratch, each channel
 for itself, two neighbouring columns a word, padding included. A word of weights
-holds two neighbours of a row, so one product does two taps.
+holds two neighbours of a row, so one product does two taps: in scratch for an image; a
+row alone reads four bytes, which are two such pairs, and widens them as it goes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,20 @@ def pack(kernels: Array, multiplier: int) -> Packed:
     fours = np.stack(of_group).reshape(-1, GROUP, kernels.shape[1])
     bytes_read = np.ascontiguousarray(fours.transpose(0, 2, 1).astype(np.int8))
     return Packed("weights", bytes_read.view("<i4").reshape(-1))
+
+
+def pack_pairs(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as words of two pairs of neighbours each, those of the first in
+    the odd bytes: of each four channels, of each output, of each row."""
+    w, group = layer.window, GROUP * layer.multiplier
+    rows = np.zeros((len(kernels), w.kernel_h, 2 * layer.line + 1), np.int8)
+    rows[:, :, : w.kernel_w] = kernels.reshape(len(kernels), w.kernel_h, w.kernel_w)
+    first, second = rows[:, :, :-1], rows[:, :, 1:]
+    parts = (first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2])
+    words = np.stack(parts, axis=-1)
+    starts = block_starts(len(kernels) // layer.multiplier, GROUP)
+    chosen = [words[s * layer.multiplier :][:group] for s in starts]
+    return Packed("weights", np.concatenate(chosen).reshape(-1).view("<i4"))
 
 
 def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
@@ -77,8 +92,10 @@ def candidates(
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     copies = window.out_channels // window.channels
-    tables = (pack(kernels, copies), table(ending, bias, copies))
-    by_row = _offer(Layer(window, ending, made.x_zero), rows, tables, calls)
+    ends = table(ending, bias, copies)
+    row = Layer(window, ending, made.x_zero)
+    by_row = _offer(row, rows, (pack_pairs(row, kernels), ends), calls)
+    tables = (pack(kernels, copies), ends)
     layer = Layer(window, ending, made.x_zero, image)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))

@@ -77,26 +77,50 @@ class _Writer:
     def write(self) -> Builder:
         k, w, layer = self.k, self.w, self.layer
         packed, ends = k.let("w", self.packed), k.let("end", self.ends)
-        self.weights = k.let("widened", offset(self.lines, self.plane * GROUP))
+        if layer.image is not None:
+            self.weights = k.let("widened", offset(self.lines, self.plane * GROUP))
         if layer.padded:
-            # margins never change: they are written once
-            with k.loop("at", self.plane * GROUP, rolled=True) as at:
-                k.store(self.lines, at, self.fill)
+            self._margins()
+        lines = self._lines()
         with k.loop("c", self.channels, 0, GROUP) as c:
             if w.channels % GROUP:
                 c = k.let("first", minimum(c, self.channels - GROUP))
-            self._weights(packed)
             y = k.let("to", offset(self.y, c * self.multiplier))
             if layer.image is None:
-                with k.loop("ky", w.kernel_h) as ky:
-                    row = k.row("row", ky * self.dilation_h + 1, INT8)
-                    self._widen(offset(row, c), ky)
-                self._sums(ends, y, self.weights)
+                for slot, row in enumerate(lines):
+                    self._widen(offset(row, c), const(slot))
+                if not lines:
+                    with k.loop("ky", w.kernel_h) as ky:
+                        row = k.row("row", ky * self.dilation_h + 1, INT8)
+                        self._widen(offset(row, c), ky)
+                self._sums(ends, y, packed)
+                k.assign(packed, offset(packed, self.multiplier * GROUP * layer.words))
             else:
+                self._weights(packed)
                 self._image(layer.image, ends, y, c)
             size = GROUP * layer.end_size
             k.assign(ends, offset(ends, self.multiplier * size))
         return k
+
+    def _lines(self) -> list[Var]:
+        """The rows of the input, where they are few."""
+        if self.layer.image is not None or self.w.kernel_h > 3:
+            return []
+        step = self.dilation_h
+        rows = range(self.w.kernel_h)
+        return [self.k.row(f"row{ky}", step * ky + 1, INT8) for ky in rows]
+
+    def _margins(self) -> None:
+        """Padding beside the columns never changes: it is written once."""
+        k, behind = self.k, self.k.arg("behind", self.layer.behind)
+        plane = k.let("margins", self.lines)
+        with k.loop("channel", GROUP, rolled=True):
+            if self.w.left // 2:
+                with k.loop("at", self.left * self.w.kernel_h, rolled=True) as at:
+                    k.store(plane, at, self.fill)
+            k.assign(plane, offset(plane, self.plane))
+            with k.loop("at", const(0), const(0) - behind, rolled=True) as at:
+                k.store(plane, at, self.fill)
 
     def _image(self, image: Image, ends: Var, y: Var, c: Expr) -> None:
         """All rows of four channels; each row is widened once, into a ring."""
@@ -133,16 +157,15 @@ class _Writer:
                 k.assign(turned, select(less < 0, more, less))
 
     def _weights(self, packed: Var) -> None:
-        """The weights of four channels as pairs of int16, times 256."""
+        """The weights of four channels of an image as pairs of int16, times 256."""
         k, layer = self.k, self.layer
         to = k.let("weights_to", self.weights)
         with k.loop("copy", self.multiplier, rolled=True):
-            rows = self.w.kernel_h - (layer.image is not None)
+            rows = self.w.kernel_h - 1
             if rows:
                 with k.loop("tap_row", rows, rolled=True):
-                    self._weight_row(packed, to, layer.image is not None)
-            if layer.image is not None:
-                self._weight_row(packed, to, False)
+                    self._weight_row(packed, to, True)
+            self._weight_row(packed, to, False)
             left = layer.words * GROUP - layer.row_words * self.w.kernel_h
             k.assign(to, offset(to, left))
 
@@ -180,7 +203,8 @@ class _Writer:
             given["fill"] = self.fill
         ends = ("", "head", "last", "ends")[layer.head + 2 * layer.last]
         padded = "padded" if layer.padded and ends else ""
-        parts = (f"widen_dsp_{rows}", ends, padded)
+        pairs = f"pairs{layer.written_out}" if layer.written_out else ""
+        parts = (f"widen_dsp_{rows}", ends, padded, pairs)
         name = "_".join(p for p in parts if p)
         at = offset(self.lines, slot + left)
         with k.part(name, source=source, lines=at, **given) as params:
@@ -191,12 +215,18 @@ class _Writer:
             if layer.head:
                 self._store(to, 0, fill, self._column(x, channels), plane)
                 k.assign(to, offset(to, rows))
-            with k.loop("pair", known["pairs"], rolled=True):
+            done = layer.written_out
+            for pair in range(done):
                 before = self._column(x, channels)
-                self._store(to, 0, before, self._column(x, channels), plane)
-                k.assign(to, offset(to, rows))
+                after = self._column(x, channels)
+                self._store(to, pair * rows, before, after, plane)
+            if not done:
+                with k.loop("pair", known["pairs"], rolled=True):
+                    before = self._column(x, channels)
+                    self._store(to, 0, before, self._column(x, channels), plane)
+                    k.assign(to, offset(to, rows))
             if layer.last:
-                self._store(to, 0, self._column(x, channels), fill, plane)
+                self._store(to, done * rows, self._column(x, channels), fill, plane)
 
     def _column(self, x: Var, channels: Expr) -> tuple[Expr, Expr]:
         """Four channels of the next pixel: the even ones and the odd ones."""

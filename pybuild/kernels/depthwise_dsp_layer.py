@@ -75,11 +75,17 @@ class Layer:
         return max(self.window.kernel_w - 1, 1)
 
     @property
+    def line(self) -> int:
+        """Words of a row of weights as the sums read them: a pair of int16 in each, or
+        two pairs, for a row alone, which widens them where it uses them."""
+        return self.row_words if self.image is not None else (self.row_words + 1) // 2
+
+    @property
     def words(self) -> int:
         """Words of weights of a channel: of an image twice, so that they may begin
         with any row, as the ring does."""
         rows = self.window.kernel_h
-        return self.row_words * (rows if self.image is None else 2 * rows - 1)
+        return self.line * (rows if self.image is None else 2 * rows - 1)
 
     @property
     def end_size(self) -> int:
@@ -114,9 +120,25 @@ class Layer:
         return (self.inside - self.head) % 2 > 0
 
     @property
+    def written_out(self) -> int:
+        """Pairs of columns of which no loop is made, in a row alone: that widens all
+        rows under its window each time."""
+        pairs = (self.inside - self.head) // 2
+        return pairs if self.image is None and pairs <= 2 else 0
+
+    @property
+    def behind(self) -> int:
+        """Words of a plane behind its last column: all padding."""
+        columns = (self.inside + self.head + 1) // 2
+        words = self.pitch - self.window.left // 2 - columns
+        return words * self.window.kernel_h
+
+    @property
     def scratch(self) -> int:
-        """Bytes of the widened rows of four channels and, behind, their weights."""
-        return 4 * GROUP * (self.plane + self.words * self.multiplier)
+        """Bytes of the widened rows of four channels and, behind those of an image,
+        their weights."""
+        weights = 0 if self.image is None else self.words * self.multiplier
+        return 4 * GROUP * (self.plane + weights)
 
     @property
     def name(self) -> str:
@@ -134,5 +156,6 @@ class Layer:
             "once" if self.once else "",
             str(self.columns),
             f"rest{self.rest}" if self.rest else "",
+            f"pairs{self.written_out}" if self.written_out else "",
         )
         return "_".join(p for p in parts if p)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pybuild.dtype import DType
 from pybuild.kernels.affine_finish import AffineFinish, corrected
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.depthwise_dsp_layer import GROUP, UNROLLED, Layer
@@ -17,7 +18,7 @@ from pybuild.kernels.intrin import (
     MLA_LOW,
     MLA_LOW_HIGH,
 )
-from pybuild.loop import Expr, Intrin, Var, load, offset
+from pybuild.loop import Expr, Intrin, Var, cast, const, i32, load, offset
 
 # (half of the word of input, half of the word of weights) -> product
 _HALVES: Mapping[tuple[int, int], Intrin] = {
@@ -81,7 +82,7 @@ class Sums:
 
     def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
         """`n` pixels, the first at an even column."""
-        k, rows, per_row = self.k, self.w.kernel_h, self.layer.row_words
+        k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
         first = k.let("first", load(ends))
         sums = [k.let(f"sum{i}", first) for i in range(n)]
         if self.layer.taps <= UNROLLED:
@@ -101,13 +102,26 @@ class Sums:
         """One row of taps, word by word; each weight and value read once."""
         k, rows = self.k, self.w.kernel_h
         known: dict[int, Var] = {}
+        words: dict[int, Var] = {}
         for column, uses in _uses(self.layer, len(sums)).items():
             value = k.let("value", load(x, column * rows + row))
             for i, word, halves in uses:
                 if word not in known:
-                    known[word] = k.let(f"tap{word}", load(weights, first + word))
+                    tap = self._tap(weights, first, word, words)
+                    known[word] = k.let(f"tap{word}", tap)
                 product = DOT2 if halves is None else _HALVES[halves]
                 k.assign(sums[i], product(value, known[word], sums[i]))
+
+    def _tap(self, weights: Var, first: int, pair: int, words: dict[int, Var]) -> Expr:
+        """Two neighbours of a row of weights, times 256."""
+        if self.layer.image is not None:
+            return load(weights, first + pair)
+        at, second = divmod(pair, 2)
+        if at not in words:
+            word = cast(load(weights, first + at), DType.UINT32)
+            words[at] = self.k.let(f"taps{at}", word)
+        word = words[at] << 8 if second else words[at]
+        return i32(word & const(0xFF00FF00, DType.UINT32))
 
     def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
         k = self.k

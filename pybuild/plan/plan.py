@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
+from pybuild.kernels.choose import Weighed
 from pybuild.plan.choice import chosen_rows
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
+from pybuild.plan.exchange import exchanged
 from pybuild.plan.given import given_storage
 from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.kept import Kept, kept_memory
@@ -131,6 +133,7 @@ def make_plan(
     rows: bool = False,
     specs: Sequence[RegionSpec] = (),
     pushed: Collection[str] = (),
+    weighed: Weighed | None = None,
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
@@ -139,6 +142,7 @@ def make_plan(
     rows    whether steps may advance in lock step, with rings of rows between them
     pushed  inputs that come in rows; there are then rings, whatever `rows` says
     specs   regions that users give devices; one without gets what it needs
+    weighed prices of all candidates, where memory is not all that chooses among them
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -153,6 +157,8 @@ def make_plan(
 
     def made(found: Arrangement, limit: Limits) -> Plan:
         given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed))
+        if weighed is not None:
+            found = exchanged(found, options, weighed)
         return _placed(graph, views, *_unpacked(found, compress, specs), given)
 
     if pushed:

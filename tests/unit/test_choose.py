@@ -5,10 +5,12 @@ from __future__ import annotations
 import pybuild
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Option, chosen, options_of, shared
+from pybuild.kernels.choose import Option, Weighed, chosen, options_of, shared
+from pybuild.kernels.devices import offers
 from pybuild.kernels.prices import PRICES, price
 from pybuild.kernels.specialise import specialise
 from pybuild.loop import INT8, INT32, const, equal, load, minimum
+from pybuild.plan.plan import Plan, make_plan
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS
 
@@ -150,3 +152,39 @@ def test_rows_are_asked_for_once() -> None:
     assert [shared(word) for word in ("size", "balanced", "speed")] == [
         "size", "shared", "speed"
     ]  # fmt: skip
+
+
+def test_in_rows_prices_choose_among_kernels_that_need_no_more_memory() -> None:
+    graph = pybuild.load(DIGITS).lower()
+    found = offers(graph, [M4], "balanced")
+    weighed = Weighed(options_of(found, dict.fromkeys(found, M4)), "balanced")
+
+    def plan(by: Weighed | None) -> Plan:
+        offered = lambda node, _: found[node.output]  # noqa: E731
+        return make_plan(graph, offered, rows=True, weighed=by)
+
+    plain, priced = plan(None), plan(weighed)
+    assert priced.arena_bytes == plain.arena_bytes
+    assert [s.node for s in priced.steps] == [s.node for s in plain.steps]
+    assert any(len(stage.links) > 0 for stage in priced.stages)
+    for stage in priced.stages:
+        steps = slice(stage.first, stage.end)
+        room = max(step.candidate.scratch for step in plain.steps[steps])
+        for was, now in zip(plain.steps[steps], priced.steps[steps], strict=True):
+            assert now.candidate.scratch <= room
+            assert now.candidate.in_place == was.candidate.in_place
+            if stage.links:
+                assert now.candidate.inputs == was.candidate.inputs
+                assert now.candidate.outputs == was.candidate.outputs
+            assert (now.scratch_at >= 0) == (now.candidate.scratch > 0)
+    assert worth(priced) < worth(plain)
+
+
+def worth(plan: Plan) -> float:
+    """What the kernels of a plan take, code included, as `balanced` counts it."""
+    prices = [price(step.candidate, M4) for step in plan.steps]
+    code = {s.candidate.func: p.kernel for s, p in zip(plan.steps, prices, strict=True)}
+    for each in prices:
+        code |= each.parts
+    total = sum(p.instructions for p in prices)
+    return total * (1 + sum(code.values()) / 60_000)

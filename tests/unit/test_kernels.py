@@ -184,6 +184,30 @@ def test_less_scratch_gives_the_same_bytes() -> None:
     _check(jobs, run_llvm([job for _, job in jobs]))
 
 
+def test_depthwise_rows_give_the_same_bytes() -> None:
+    """On pairs, by kernels that take one row of the output at a time."""
+    same, stride2 = {"strides": (1, 1)}, {"strides": (2, 2)}
+    layers = [
+        ((1, 4, 5, 8), (3, 3, 8), same, (1, 1, 1, 1)),
+        ((1, 3, 3, 4), (3, 3, 4), same, (1, 1, 1, 1)),
+        ((1, 5, 12, 6), (3, 3, 12), stride2, (0, 0, 1, 1)),
+        ((1, 6, 7, 5), (5, 5, 5), same, (2, 2, 2, 2)),
+        ((1, 2, 9, 4), (1, 4, 4), same, (0, 3, 0, 3)),
+        ((1, 4, 6, 4), (2, 2, 4), same, (0, 0, 0, 0)),
+    ]
+    jobs = []
+    for x, w, strides, pads in layers:
+        values = np.random.default_rng(2).integers(-127, 128, w, np.int8)
+        one = case("depthwise_conv2d", (tensor(x), tensor(w, scale=0.01)),
+                   tensor((), scale=0.2), {1: values}, **strides, pads=pads,
+                   dilations=(1, 1), rounding="double")  # fmt: skip
+        offers = candidates(one.node, one.graph, TARGETS["cortex-m4"])
+        rows = [c for c in offers if c.func and "dsp" in c.func.name and c.bands > 1]
+        assert len(rows) == 1
+        jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in rows]
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
 def test_pieces_of_one_name_are_one_function() -> None:
     known: dict[str, Intrin] = {}
     pieces = 0
