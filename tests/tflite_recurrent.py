@@ -61,8 +61,8 @@ def lstm_of(one: One, steps: int) -> None:
     if whole:
         within = [one.tensor((0,), "int16", (2.0**-12, 0)) for _ in range(_GATES)]
         # LiteRT quantises by this one, TFLM by the state
-        apart = one.flag() and one.kind == "int8"
-        last = (real(hidden[0] * 1.1), hidden[1] + 3) if apart else hidden
+        more, apart = one.pick(3, 5), one.kind == "int8"
+        last = (real(hidden[0] * 1.1), hidden[1] + more) if apart else hidden
         one.within = [*within, one.tensor((0,), one.kind, last)]
     one.with_options(
         "UnidirectionalSequenceLSTMOptions", FusedActivationFunction=TANH,
