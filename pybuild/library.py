@@ -42,8 +42,10 @@ from pybuild.package.report import (
 from pybuild.package.tree import tree_files
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
+from pybuild.plan.bound import least_ram
 from pybuild.plan.choice import ram_curve
 from pybuild.plan.plan import Plan, placed
+from pybuild.plan.push import fed_search
 from pybuild.plan.stages import Search
 from pybuild.plan.storage import find_views
 from pybuild.run.compiled import Compiled
@@ -159,6 +161,14 @@ class Library(Factory):
         options = {**self.options, "stream": ()}
         return self.model.build(name=self.name, **options).plan.graph
 
+    def ram_bound(self) -> int:
+        """Bytes of RAM, instance included, that no plan by rows can be below."""
+        search = self._search()
+        if self.plan.pushed:
+            search = fed_search(search, self.plan.pushed)
+        least = least_ram(search.graph, search.nodes, search.views, search.lazy)
+        return least + self.tables.instance_bytes
+
     def ram_curve(self) -> tuple[Point, ...]:
         """What else it could cost: plans from the smallest to the fastest.
 
@@ -167,6 +177,12 @@ class Library(Factory):
         if self.plan.pushed:
             what = "is of inputs that are held, not pushed"
             raise BuildError("--ram-curve", what, "leave out --push")
+        found = ram_curve(self._search(), placed)
+        rest = self.tables.instance_bytes
+        return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
+
+    def _search(self) -> Search:
+        """What rows leave to choose from, of inputs that are held."""
         chosen, graph, views = (
             self.options,
             self.plan.graph,
@@ -178,10 +194,8 @@ class Library(Factory):
             for node in graph.nodes
             if node.output not in views.dropped
         ]
-        search = Search(graph, nodes, views, chosen["input"] == "keep", self.plan.lazy)
-        found = ram_curve(search, placed)
-        rest = self.tables.instance_bytes
-        return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
+        keep = chosen["input"] == "keep"
+        return Search(graph, nodes, views, keep, self.plan.lazy)
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
         """The user's parameters, and the constants that are packed."""

@@ -240,7 +240,8 @@ def digits() -> Table:
 
 
 TABLES = (
-    machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory, costs.text,
+    machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory,
+    costs.by_rows, costs.text,
     board_costs.on_boards, board_costs.fastest_on_boards, board_costs.floats_on_boards,
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,

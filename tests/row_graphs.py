@@ -121,6 +121,24 @@ class _Maker:
                 return net.op("pad", x, pads=pads)
         return net.op("avg_pool2d", x, kernel=x.shape[1:3])
 
+    def end(self, x: Tensor) -> Tensor:
+        """What a classifier ends with, from the rows of a stage."""
+        net = self.net
+        how = self.pick(0, 3)
+        if how == 0:
+            return x
+        if how == 1:
+            x = net.op("mean", x, axes=(1, 2), keepdims=False, **self.quant())
+        elif x.shape[1] > 1:
+            x = net.op("avg_pool2d", x, kernel=x.shape[1:3])
+        if len(x.shape) == 4:
+            x = net.op("reshape", x, shape=(1, x.size))
+        w = self.weights((self.pick(1, 5), x.shape[1]), 0)
+        x = net.op("dense", x, w, **self.quant())
+        exact = {"quant": (1 / 256, -128)} if self.is_int8 else {}
+        rounding = {"rounding": "double"} if self.is_int8 else {}
+        return net.op("softmax", x, axis=1, beta=1.0, **rounding, **exact)
+
     def same(self, x: Tensor) -> dict[str, Any]:
         return {"quant": x.quant} if self.is_int8 else {}
 
@@ -137,6 +155,9 @@ def row_graphs(draw: Any, kind: str = "int8") -> Graph:
         names.append(maker.layer(names[-1], op))
     if names[-1] is x:
         names.append(maker.layer(x, "relu"))
+    end = maker.end(names[-1])
+    if end is not names[-1]:
+        names.append(end)
     maker.net.output(names[-1])
     if len(names) > 3 and maker.pick(0, 4) == 0:
         maker.net.output(names[len(names) // 2])

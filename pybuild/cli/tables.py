@@ -96,10 +96,12 @@ def show_regions(regions: Sequence[RegionUse]) -> None:
         print(f", {region.copied:,} of weights copied" if region.copied else "")
 
 
-def show_curve(points: Sequence[Point]) -> None:
+def show_curve(points: Sequence[Point], bound: int) -> None:
     columns = [("RAM", "right"), ("instructions", "right")]
     rows = [(f"{p.ram:,}", f"{p.instructions:.3f}") for p in points]
     table("RAM against instructions, of the fastest plan's", columns, rows)
+    over = min(p.ram for p in points) / bound
+    print(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")
 
 
 def _show_stored(kind: str, rows: Sequence[Stored]) -> None:

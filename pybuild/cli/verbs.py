@@ -41,8 +41,9 @@ def inspect(args: argparse.Namespace) -> Outcome:
     if args.ram_curve is not None:
         points = library.ram_curve()
         facts["ram_curve"] = [asdict(point) for point in points]
+        facts["ram_bound"] = library.ram_bound()
         if not args.json:
-            tables.show_curve(points)
+            tables.show_curve(points, facts["ram_bound"])
         if args.ram_curve:
             drawing = svg(library.name, points)
             Path(args.ram_curve).write_text(drawing, encoding="utf-8")

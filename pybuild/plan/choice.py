@@ -86,6 +86,7 @@ def ram_curve(
 ) -> list[tuple[int, float]]:
     """(bytes of arena, instructions as estimated) of plans that no other beats in both,
     the smallest first."""
+    search = ordered(search, float("inf"))
     points: list[tuple[int, float]] = []
     room = search.most
     while (found := search.fastest(room)) is not None:

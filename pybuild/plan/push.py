@@ -34,11 +34,20 @@ def arrange_fed(
     pushed: Collection[str],
 ) -> Arrangement:
     """Stages whose first steps bring the rows of inputs, which are no inputs then."""
-    fed = [*_feeds(graph, nodes, views, pushed), *nodes]
+    search = fed_search(Search(graph, nodes, views, keep_inputs, lazy), pushed)
+    return ordered(search, _MOST_COST).least(_MOST_COST)
+
+
+def fed_search(search: Search, pushed: Collection[str]) -> Search:
+    """What the stages are chosen from where such inputs come in rows.
+
+    Errors  BuildError for one that is not read row by row
+    """
+    graph = search.graph
+    feeds = _feeds(graph, search.nodes, search.views, pushed)
     others = tuple(name for name in graph.inputs if name not in pushed)
     inside = replace(graph, inputs=others)
-    search = Search(inside, fed, views, keep_inputs, lazy)
-    return ordered(search, _MOST_COST).least(_MOST_COST)
+    return replace(search, graph=inside, nodes=[*feeds, *search.nodes])
 
 
 def _feeds(

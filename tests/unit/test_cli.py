@@ -230,6 +230,7 @@ def test_ram_curve_is_printed_and_drawn(tmp_path: Path, capsys: Capture) -> None
     drawing = tmp_path / "curve.svg"
     code, facts, _ = crt(capsys, "inspect", INT8, "--ram-curve", str(drawing))
     points = facts["ram_curve"]
+    assert 0 < facts["ram_bound"] <= points[0]["ram"]
     assert code == 0 and len(points) > 1
     assert points[0]["ram"] <= facts["ram"]["arena"] + facts["ram"]["instance"]
     assert all(a["ram"] < b["ram"] for a, b in pairwise(points))

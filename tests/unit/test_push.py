@@ -48,9 +48,7 @@ def in_pieces(net: Net, name: str, value: Array, sizes: list[int]) -> None:
         at, turn = at + count, turn + 1
 
 
-@given(row_graphs())
-@quick(8)
-def test_random_graphs_give_the_bits_of_whole_inputs(graph: Graph) -> None:
+def gives_the_bits_of_whole_inputs(graph: Graph) -> None:
     made = pushed(graph)
     if made is None:
         return
@@ -64,6 +62,19 @@ def test_random_graphs_give_the_bits_of_whole_inputs(graph: Graph) -> None:
             piece[:] = poison
         net.run(**values)
         must_equal(all_of(net), want)
+
+
+@given(row_graphs())
+@quick(8)
+def test_random_graphs_give_the_bits_of_whole_inputs(graph: Graph) -> None:
+    gives_the_bits_of_whole_inputs(graph)
+
+
+@pytest.mark.sweep
+@given(row_graphs())
+@quick(200)
+def test_many_graphs_give_the_bits_of_whole_inputs(graph: Graph) -> None:
+    gives_the_bits_of_whole_inputs(graph)
 
 
 @pytest.mark.parametrize(

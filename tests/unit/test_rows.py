@@ -130,7 +130,7 @@ def test_floats_are_equal(graph: Graph) -> None:
 
 
 @pytest.mark.sweep
-@settings(quick(1500))
+@settings(quick(300))
 @given(row_graphs("int8"))
 def test_many_integers_are_equal(graph: Graph) -> None:
     must_be_alike(graph)

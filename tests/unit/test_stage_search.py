@@ -12,16 +12,20 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from pybuild.graph import Graph, Quant, Tensor
 from pybuild.graph_builder import GraphBuilder
 from pybuild.plan import cuts
 from pybuild.plan import plan as planner
+from pybuild.plan.bound import least_ram
 from pybuild.plan.choice import least_bytes, ordered
 from pybuild.plan.cuts import Cut, Cuts
 from pybuild.plan.order import orders
 from pybuild.plan.stages import Search, arranged
-from tests.row_graphs import model_of
+from tests.row_graphs import model_of, row_graphs
+from tests.unit.test_push import pushed
+from tests.unit.test_rows import quick
 
 _QUANT = {"quant": (0.05, 0)}
 
@@ -114,6 +118,11 @@ def must_be_the_fewest(seed: int) -> None:
     assert least_bytes(found) == fewest(search)
     plan = planner.placed(search, found)
     assert plan.arena_bytes == plan.lower_bound == least_bytes(found)
+    assert bound_of(search) <= least_bytes(found)
+
+
+def bound_of(search: Search) -> int:
+    return least_ram(search.graph, search.nodes, search.views, search.lazy)
 
 
 @pytest.mark.parametrize("seed", [16, 24, 37, 50, 64, 72])
@@ -125,6 +134,41 @@ def test_no_cuts_and_no_order_need_less(seed: int) -> None:
 def test_no_cuts_and_no_order_of_many_graphs_need_less() -> None:
     for seed in range(300):
         must_be_the_fewest(seed)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_no_plan_is_below_the_bound(kind: str) -> None:
+    @given(row_graphs(kind))
+    @quick(8)
+    def must_be_below(graph: Graph) -> None:
+        search = search_of(graph)
+        bound = bound_of(search)
+        assert bound <= least_bytes(search.least(float("inf")))
+        assert bound <= model_of(graph).build(plan="whole").plan.arena_bytes
+        library = pushed(graph)
+        if library is not None:
+            ram = library.report.ram
+            assert library.ram_bound() <= ram.arena + ram.instance
+
+    must_be_below()
+
+
+def test_bounds_of_a_chain_by_hand() -> None:
+    """3x3 over 8 rows of 12 bytes, then 1x1: x is whole until it is read, y a row; z is
+    an output."""
+    maker = _Branches(0)
+    net = GraphBuilder("hand")
+    x = net.input("x", (1, 8, 4, 3), "int8", **_QUANT)
+    maker.net, maker.made = net, [x]
+    maker.chance = mock.Mock(randint=lambda low, high: 5)
+    y = maker.conv(x, 3)
+    maker.made.append(y)
+    net.output(maker.conv(y, 1))
+    graph = net.build()
+    search = search_of(graph)
+    scratch = [min(c.scratch for c in options) for _, options in search.nodes]
+    # the last row of y: x, and 7 rows of z; or its row of 20 bytes before
+    assert bound_of(search) == max(96 + 7 * 20 + 20 + scratch[0], 160)
 
 
 def chain(layers: int) -> Graph:
