@@ -184,4 +184,18 @@ LITE = (
         "",
         "tests/frontends/test_tflite_control.py",
     ),
+    (
+        "boxes that overlap one that is taken",
+        "pybuild/kernels/detect.py",
+        "with k.when(most < share):",
+        "with k.when(share < most):",
+        "tests/frontends/test_tflite_detection.py",
+    ),
+    (
+        "the class of a box of all classes",
+        f"{_HERE}/detection.py",
+        "np.arange(whole[0]) // each",
+        "np.arange(whole[0]) % each",
+        "tests/frontends/test_tflite_detection.py",
+    ),
 )

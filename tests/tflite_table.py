@@ -37,7 +37,9 @@ layers, SUM and L2_NORMALIZATION of int8 round twice; RELU6 of int8 clips the in
 of its input, whatever the scale of its output; CUMSUM of int8, which LiteRT does not
 have, begins with the zero point, taken off once more (otherwise with 0). DIV of bytes
 gives 0 where the quotient is so small that LiteRT shifts by more than 31 bits, which
-C does not define, and for a divisor of 0.
+C does not define, and for a divisor of 0. TFLite_Detection_PostProcess takes one class
+for each box unless `use_regular_nms` is set: with more, LiteRT writes beside its
+outputs.
 
 UNIDIRECTIONAL_SEQUENCE_LSTM of int8 has other curves in TensorFlow Lite Micro than in
 LiteRT: `--rounding tflm` gives those. Only TensorFlow Lite Micro has it in int16, and

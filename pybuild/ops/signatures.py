@@ -131,6 +131,9 @@ SIGNATURES: dict[str, Signature] = {
         {"hidden_scale": _NUMBER, "hidden_zero": _NUMBER, "reference": _TEXT},
     ),
     "svdf": Signature(4, 5, {"rank": _COUNT}, _CLAMPED),
+    "suppress": Signature(
+        2, 2, {"count": _COUNT, "score": _NUMBER, "overlap": _NUMBER}
+    ),
     "matmul": Signature(2, 2),
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}

@@ -47,6 +47,7 @@ class FileOperator:
     table: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     intermediates: tuple[int, ...] = ()
+    custom: bytes = b""
 
 
 Flat = Any
@@ -171,6 +172,8 @@ def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
         fields["BuiltinOptions"] = _table(b, operator.table, **options)
         kind = getattr(tflite.BuiltinOptions, operator.table)
         fields["BuiltinOptionsType"] = kind
+    if operator.custom:
+        fields["CustomOptions"] = b.CreateByteVector(operator.custom)
     return _table(b, "Operator", **fields)
 
 

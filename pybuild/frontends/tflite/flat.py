@@ -61,6 +61,7 @@ class FlatOperator:
     outputs: tuple[int, ...]
     options: Flat | None
     within: tuple[int, ...] = ()
+    custom: bytes = b""  # options of an operator that the format does not know
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ def _operator(operator: Flat, codes: list[str]) -> FlatOperator:
         _indices(operator.OutputsAsNumpy()),
         _options(operator),
         _indices(operator.IntermediatesAsNumpy()),
+        _array(operator.CustomOptionsAsNumpy()).astype(np.uint8).tobytes(),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.tflite import layers, shapes, windows
+from pybuild.frontends.tflite import detection, layers, shapes, windows
 from pybuild.frontends.tflite.builder import Builder, Call
 from pybuild.frontends.tflite.control import if_, while_
 from pybuild.frontends.tflite.elements import ELEMENTS
@@ -52,6 +52,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "STRIDED_SLICE": shapes.strided_slice,
     "TANH": layers.tanh,
     "TRANSPOSE": shapes.transpose,
+    detection.NAME: detection.detection,
     "WHILE": lambda call: while_(call, _walk),
     **VARIABLES,
     **ELEMENTS,
@@ -62,7 +63,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 # have several outputs
-MANY = ("IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
+MANY = (detection.NAME, "IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
 
 
 def load(
