@@ -32,7 +32,7 @@ TILES = 2  # done together, side by side
 WIDTH, HEIGHT = 2 * TILES, 2  # outputs
 COLUMNS = WIDTH + 2  # of pixels under them
 OUTPUTS = 4  # channels whose sums the registers hold, of all tiles
-UNROLLED = (8, 4, 2)  # pairs of channels in one turn of the innermost loop
+UNROLLED = (16, 8, 4, 2)  # pairs of channels in one turn of the innermost loop
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,10 @@ class _Writer:
         k = self.k
         begin = k.let("begin", column * channels)
         pixels = [k.let("pixel", offset(row, begin)) for row in rows]
-        with k.loop("c", channels, 0, 4, rolled=True) as c:
-            words = [k.let("word", wide(pixel, c)) for pixel in pixels]
+        with k.loop("c", channels, 0, 4, rolled=True):
+            words = [k.let("word", wide(pixel, 0)) for pixel in pixels]
+            for pixel in pixels:
+                k.assign(pixel, offset(pixel, 4))
             for parity, widen in enumerate((EVEN_BYTES, ODD_BYTES)):
                 values = _forward([k.let("d", widen(word)) for word in words])
                 for i, value in enumerate(values):

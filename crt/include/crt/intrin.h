@@ -114,7 +114,10 @@ CRT_INLINE int32_t crt_load_int32(const void *from)
 CRT_INLINE int32_t crt_dot2(int32_t x, int32_t w, int32_t acc)
 {
 #if defined(CRT_DSP)
-    __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
+    if (__builtin_constant_p(acc) && acc == 0)
+        __asm__ volatile("smuad %0, %1, %2" : "=r"(acc) : "r"(x), "r"(w));
+    else
+        __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
     return acc;
 #else
     return acc + (int16_t)x * (int16_t)w + (x >> 16) * (w >> 16);
