@@ -4,6 +4,7 @@ _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
+_AVERAGES = "tests/unit/test_kernels.py::test_averages_in_sums_of_16_bits"
 _TILES = "tests/unit/test_winograd.py"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 
@@ -133,6 +134,20 @@ PAIRED = (
         'if optimise == "speed" or not _spends(c)',
         'if optimise != "size" or not _spends(c)',
         _TILES,
+    ),
+    (
+        "the channels of an average's lanes",
+        "pybuild/kernels/pool_dsp.py",
+        "pair = sums[i % 2]",
+        "pair = sums[i // 2]",
+        _AVERAGES,
+    ),
+    (
+        "the cells that fit a sum of 16 bits",
+        "pybuild/kernels/pool_dsp.py",
+        "_MOST = 32767 // 128",
+        "_MOST = 32768 // 128",
+        _AVERAGES,
     ),
     (
         "two channels in a lane",

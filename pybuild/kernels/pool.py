@@ -7,17 +7,19 @@ of the count, go tap by tap over a block of channels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels import pool_dsp
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.operands import Operands, offer
-from pybuild.kernels.pool_layer import LOWEST, Layer, Rows
+from pybuild.kernels.pool_layer import LOWEST, Layer, Reduction, Rows
 from pybuild.kernels.requant import CLAMP, Requant, check_reach, packed, requant, scaler
 from pybuild.kernels.row_sums import accumulated, takes_rows
 from pybuild.kernels.taps import bind, outside_pixel
@@ -68,6 +70,10 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         source = window_rows(node, graph, kernel_h, layer.fill)
         operands = Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
     found = [offer(k, operands, tables=_tables(layer), cost=cost)]
+    if pool_dsp.suits(layer, target):
+        k = pool_dsp.kernel(layer, partial(_reduction, layer))
+        cheap = y.size * (2 * kernel_h * kernel_w + 20)
+        found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
     if takes_rows(x, y) and not window.padded and kernel_h == x.shape[1]:
         found.append(_by_rows(layer, x, y, cost))
     return found
@@ -84,7 +90,7 @@ def _by_rows(layer: Layer, x: Tensor, y: Tensor, cost: int) -> Candidate:
 
     def finish(k: Builder, pointer: Expr) -> Callable[[Expr], Expr]:
         count = k.arg("cells", cells)
-        made = _reduction(k, layer, pointer)
+        made = _reduction(layer, k, pointer)
         return lambda total: made.end(total, count)
 
     add = _sum if layer.average else maximum
@@ -140,21 +146,7 @@ def _tables(layer: Layer) -> tuple[Packed, ...]:
     return tables
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """What becomes of the cells of a window, inside a kernel being written.
-
-    start  the total before any of `cells`
-    add    one more cell
-    end    the stored value of the total of `cells`
-    """
-
-    start: Callable[[Expr], Expr]
-    add: Callable[[Expr, Expr], Expr]
-    end: Callable[[Expr, Expr], Expr]
-
-
-def _reduction(k: Builder, layer: Layer, pointer: Expr) -> Reduction:
+def _reduction(layer: Layer, k: Builder, pointer: Expr) -> Reduction:
     """Binds the end of a layer; its tables begin at `pointer`."""
     kind = FLOAT32 if layer.is_float else INT32
     if not layer.average:
@@ -207,7 +199,7 @@ class _Unrolled:
         tall = const(layer.window.kernel_h)
         tables = len(_finish_tables(layer))
         self.pixels = bind(k, layer.window, self.elem, tall, tables)
-        self.reduction = _reduction(k, layer, self.pixels.rows + 1)
+        self.reduction = _reduction(layer, k, self.pixels.rows + 1)
         self.out_width = k.arg("out_width", layer.window.out_width)
 
     def write(self) -> Builder:
@@ -250,7 +242,7 @@ class _Large:
         self.pixels = bind(k, layer.window, self.elem, self.kernel_h, None)
         self.out_width = k.arg("out_width", layer.window.out_width)
         first = const(2) if layer.rows is not None else self.kernel_h + 1
-        self.reduction = _reduction(k, layer, first)
+        self.reduction = _reduction(layer, k, first)
         self.totals = k.array("totals", self.total, BLOCK)
 
     def write(self) -> Builder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.operands import short
 from pybuild.kernels.requant import Requant
 from pybuild.kernels.window import Window
+from pybuild.loop import Expr
 from pybuild.ops.pool import PoolParameters
 
 UNROLLED = 9  # taps, at most
@@ -26,6 +28,20 @@ class Rows:
     out_height: int
     stride_h: int
     top: int
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What becomes of the cells of a window, inside a kernel being written.
+
+    start  the total before any of `cells`
+    add    one more cell
+    end    the stored value of the total of `cells`
+    """
+
+    start: Callable[[Expr], Expr]
+    add: Callable[[Expr, Expr], Expr]
+    end: Callable[[Expr, Expr], Expr]
 
 
 @dataclass(frozen=True)

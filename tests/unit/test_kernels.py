@@ -20,7 +20,15 @@ from pybuild.loop_verify import intrins
 from pybuild.targets.target import TARGETS
 from tests.ops.cases import cases
 from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
-from tests.unit.kernel_cases import FLOAT32, Case, case, float_cases, int8_cases, tensor
+from tests.unit.kernel_cases import (
+    FLOAT32,
+    ROUNDINGS,
+    Case,
+    case,
+    float_cases,
+    int8_cases,
+    tensor,
+)
 
 # float32: of the largest value that the operator made, and of each value
 RANGE, EACH = 1e-6, 3e-6
@@ -205,6 +213,29 @@ def test_depthwise_rows_give_the_same_bytes() -> None:
         rows = [c for c in offers if c.func and "dsp" in c.func.name and c.bands > 1]
         assert len(rows) == 1
         jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in rows]
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
+def test_averages_in_sums_of_16_bits() -> None:
+    """As many cells of the lowest value as fit; not one more."""
+    core, jobs = TARGETS["cortex-m4"], []
+    for sides, kernel, strides, fits in (
+        ((1, 15, 17, 8), (15, 17), (1, 1), True),
+        ((1, 16, 16, 8), (16, 16), (1, 1), False),
+        ((2, 6, 9, 12), (3, 2), (2, 3), True),
+        ((1, 6, 9, 10), (3, 2), (2, 3), False),
+    ):
+        for rule in ROUNDINGS:
+            source = tensor(sides, zero=11)
+            made = tensor((), scale=0.06, zero=-3) if rule != "away" else source
+            one = case("avg_pool2d", (source,), made, kernel=kernel, strides=strides,
+                       pads=(0, 0, 0, 0), rounding=rule, clamp=(None, 3.0))  # fmt: skip
+            if kernel == (15, 17):
+                one = replace(one, arrays={"x0": np.full(sides, -128, np.int8)})
+            found = candidates(one.node, one.graph, core)
+            pairs = [c for c in found if c.func and "dsp" in c.func.name]
+            assert len(pairs) == fits
+            jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in pairs]
     _check(jobs, run_llvm([job for _, job in jobs]))
 
 

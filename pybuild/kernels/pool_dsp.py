@@ -1,0 +1,60 @@
+"""int8 averages with pairs of int16 (SADD16): four channels at a time, in sums of 16
+bits, where no window has too many cells for them. Knows no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.dtype import DType
+from pybuild.kernels.builder import Builder
+from pybuild.kernels.intrin import ADD2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.pool_layer import Layer, Reduction
+from pybuild.kernels.taps import bind
+from pybuild.loop import INT8, INT32, Expr, cast, offset, wide
+from pybuild.targets.target import Target
+
+_MOST = 32767 // 128  # cells
+
+
+def suits(layer: Layer, target: Target) -> bool:
+    """Whether windows lie in the row, whole words of channels, and sums in int16."""
+    w = layer.window
+    plain = layer.average and layer.elem is DType.INT8 and layer.rows is None
+    cells = w.kernel_h * w.kernel_w
+    words = w.channels % 4 == 0 and not w.padded and cells <= _MOST
+    return "dsp" in target.features and plain and words
+
+
+def kernel(layer: Layer, bound: Callable[[Builder, Expr], Reduction]) -> Builder:
+    """y[ox,c] = end(sum over cells x[c]), four channels at a time.
+
+    Shapes  rows x [W,C], y [OW,C]
+    """
+    ending = layer.rule.key if layer.rule is not None else "divide"
+    k = Builder(f"avg_pool_dsp_{ending}")
+    y = k.row("y", 0, INT8, writable=True)
+    kernel_h = k.arg("kernel_h", layer.window.kernel_h)
+    kernel_w = k.arg("kernel_w", layer.window.kernel_w)
+    pixels = bind(k, layer.window, INT8, kernel_h, None)
+    out_width = k.arg("out_width", layer.window.out_width)
+    reduction = bound(k, kernel_h + 1)
+    cells = k.let("cells", kernel_h * kernel_w)
+    start = k.let("start", reduction.start(cells))
+    with k.loop("ox", out_width) as ox, k.loop("c", pixels.channels, 0, 4) as c:
+        begin = k.let("begin", pixels.start(ox) * pixels.channels + c)
+        sums = [k.let("even", 0), k.let("odd", 0)]
+        with k.loop("ky", kernel_h) as ky:
+            x = k.let("x", offset(pixels.row(k, ky), begin))
+            with k.loop("kx", kernel_w):
+                word = k.let("word", wide(x, 0))
+                for total, widen in zip(sums, (EVEN_BYTES, ODD_BYTES), strict=True):
+                    k.assign(total, ADD2(total, widen(word)))
+                k.assign(x, offset(x, pixels.channels))
+        to = k.let("to", ox * pixels.channels + c)
+        for i in range(4):
+            pair = sums[i % 2]
+            lane = pair >> 16 if i > 1 else cast(cast(pair, DType.INT16), INT32)
+            total = k.let("total", start + lane)
+            k.store(y, to + i, reduction.end(total, cells))
+    return k
