@@ -1,6 +1,8 @@
-"""Mutations of inputs in rows, for mutate.py: its five fields."""
+"""Mutations of layers in lock step, of their plans, and of inputs in rows, for
+mutate.py: its five fields."""
 
 _C = "tests/crt/test_crt.py::test_calls[test_lockstep.c-gcc-]"
+_BOUND = "tests/unit/test_stage_search.py::test_bounds_of_a_chain_by_hand"
 
 PUSHED = (
     (
@@ -13,7 +15,7 @@ PUSHED = (
     (
         "rows that are too many",
         "crt/src/push.c",
-        "if (count > f.rows->rows - done(g, &f))",
+        "if (count > f.rows->rows - done(g, f.step))",
         "if (count > f.rows->rows)",
         _C,
     ),
@@ -58,5 +60,40 @@ PUSHED = (
         "number = best.get(node.output)",
         "number = best.get(node.op)",
         "tests/unit/test_choose.py",
+    ),
+    (
+        "the row of padding of a ring",
+        "crt/src/run.c",
+        "*p++ = (void *)o->pad_row;",
+        "*p++ = row0;",
+        _C,
+    ),
+    (
+        "where a row counter begins",
+        "crt/src/lockstep.c",
+        "done[step] = 0;",
+        "done[step] = (uint16_t)(step == 1u);",
+        _C,
+    ),
+    (
+        "whose rows are wanted",
+        "crt/src/push.c",
+        "return step == f.step ? (int)(rows - (int32_t)done(g, step)) : 0;",
+        "return (int)(rows - (int32_t)done(g, step));",
+        _C,
+    ),
+    (
+        "rows that two readings want",
+        "crt/src/push.c",
+        "need > *rows) {",
+        "need < 0) {",
+        _C,
+    ),
+    (
+        "the row that is written in a bound",
+        "pybuild/plan/bound.py",
+        "scratch + row)",
+        "scratch)",
+        _BOUND,
     ),
 )
