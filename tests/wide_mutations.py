@@ -64,8 +64,8 @@ WIDE = (
     (
         "what size takes",
         "pybuild/kernels/table.py",
-        '_halves(c) is (optimise == "size")',
-        '_halves(c) is (optimise == "speed")',
+        "return [c for c in found if _halves(c)] or [",
+        "return [c for c in found if not _halves(c)] or [",
         _INT4,
     ),
     (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.drawing import drawn
 from pybuild.emit.names import Names, identifier, is_keyword
+from pybuild.emit.runs import OperandRuns, Runs
 from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
@@ -39,7 +39,6 @@ from pybuild.plan.slots import Slot, key_of
 _MOST = 0xFFFF
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
-T = TypeVar("T")
 
 # Names of functions and types that a generated header defines itself
 _RESERVED = (
@@ -73,9 +72,9 @@ class _Maker:
         self.layer_names = Names()
         self.kernels: dict[str, tuple[Func, list[str]]] = {}
         self.constants: dict[tuple[str, bytes], Constant] = {}
-        self.args: _Runs[int] = _Runs()
-        self.constant_list: _Runs[str] = _Runs()
-        self.operands: list[Operand] = []
+        self.args: Runs[int] = Runs()
+        self.constant_list: Runs[str] = Runs()
+        self.operands = OperandRuns()
         graph = plan.graph
         self.slots = list(plan.slots.values())
         self.buffers: dict[str, int] = {}
@@ -103,7 +102,7 @@ class _Maker:
             constants=tuple(sorted(self.constants.values(), key=_symbol)),
             args=tuple(self.args.flat),
             constant_list=tuple(self.constant_list.flat),
-            operands=tuple(self.operands),
+            operands=tuple(self.operands.flat),
             steps=steps,
             stages=stages,
             links=links,
@@ -209,20 +208,18 @@ class _Maker:
             )
             for c in candidate.constants
         ]
-        first = len(self.operands)
-        for access in (*candidate.outputs, *candidate.inputs):
-            self.operands.append(self._operand(access))
-        self.operands += [
-            self._bound(c, step.node) for c in candidate.constants if c.is_bound
+        operands = [
+            *map(self._operand, (*candidate.outputs, *candidate.inputs)),
+            *(self._bound(c, step.node) for c in candidate.constants if c.is_bound),
         ]
         if candidate.scratch:
             own, at, size = step.scratch_region, step.scratch_at, candidate.scratch
-            self.operands.append(Operand("", at, size, own, 1, 1, 1, 0, 0, "scratch"))
+            operands.append(Operand("", at, size, own, 1, 1, 1, 0, 0, "scratch"))
         return StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
             constants=self.constant_list.add(packed),
-            operands=first,
+            operands=self.operands.add(operands),
             images=candidate.images,
             bands=candidate.bands,
             counts=(
@@ -343,22 +340,6 @@ def _unpack(plan: Plan) -> str:
     if not plan.unpacks:
         return ""
     return "crt_copy_weights" if plan.unpacks[0].plain else "crt_lz4_unpack"
-
-
-class _Runs(Generic[T]):
-    """A flat list of runs, each kept once."""
-
-    def __init__(self) -> None:
-        self.flat: list[T] = []
-        self._known: dict[tuple[T, ...], int] = {}
-
-    def add(self, run: Sequence[T]) -> int:
-        """Index of the first element of `run`."""
-        key = tuple(run)
-        if key not in self._known:
-            self._known[key] = len(self.flat)
-            self.flat.extend(key)
-        return self._known[key]
 
 
 def accessors(symbol: str) -> tuple[str, str, str]:

@@ -49,6 +49,11 @@ class Builder:
         self.values.append(value)
         return var
 
+    def halves(self, low: tuple[str, int], high: tuple[str, int]) -> tuple[Expr, Expr]:
+        """Two integers of the layer, of 16 bits and not negative, in one argument."""
+        both = self.arg(f"{low[0]}_{high[0]}", high[1] << 16 | low[1])
+        return self.let(low[0], both & 0xFFFF), self.let(high[0], both >> 16)
+
     def row(
         self, name: str, index: Operand, elem: DType, writable: bool = False
     ) -> Var:

@@ -64,6 +64,7 @@ class Candidate:
               reads one row of it and writes one, row by row; of rows that are not
               as long the last, or shorter, bytes are read
     finish    what ends the work when all bands are done: a step of its own
+    small     little code for all layers, at more instructions or scratch
     cost      estimated instructions of one inference; `code` estimated bytes
     """
 
@@ -78,6 +79,7 @@ class Candidate:
     in_place: tuple[int, ...] = ()
     cost: int = 0
     finish: Candidate | None = None
+    small: bool = False
 
 
 # enum crt_task of crt/abi.h

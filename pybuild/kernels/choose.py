@@ -19,7 +19,7 @@ _NEVER = float("inf")
 # instructions of an inference, as a share of all, that a byte of code may cost; and
 # of all, times those of the fastest kernels
 _WORTH = {"size": 1.0, "balanced": 1 / 60_000, "speed": 1 / 400_000}
-_MOST = {"size": 1.4, "balanced": 1.03, "speed": 1.002}
+_MOST = {"size": 1.485, "balanced": 1.03, "speed": 1.002}
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,20 @@ def _speed(option: Option) -> int:
 def _steps(
     usable: Mapping[str, Sequence[Option]], at: Mapping[str, Option]
 ) -> Iterator[dict[str, Option]]:
-    """A kernel takes all layers that it could compute; or gives up those it has."""
+    """A kernel takes all layers that it could compute, or those of one other; or gives
+    up those it has."""
     by_kernel: dict[str, dict[str, Option]] = {}
     for layer, found in usable.items():
         for option in found:
             by_kernel.setdefault(option.kernel, {})[layer] = option
     used = {option.kernel for option in at.values()}
     for kernel, mine in by_kernel.items():
-        if any(at[layer].kernel != kernel for layer in mine):
+        theirs = {at[layer].kernel for layer in mine} - {kernel}
+        if theirs:
             yield {**at, **mine}
+        for other in sorted(theirs) if len(theirs) > 1 else ():
+            taken = {n: o for n, o in mine.items() if at[n].kernel == other}
+            yield {**at, **taken}
         if kernel not in used:
             continue
         others = {

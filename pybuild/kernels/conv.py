@@ -18,6 +18,7 @@ from pybuild.kernels import (
     conv_dsp,
     conv_float,
     conv_mve,
+    conv_small,
     dense4,
     winograd,
 )
@@ -48,7 +49,9 @@ from pybuild.targets.target import Target
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
 # whose kernels a layer may have besides this file's; dense layers, too
-FAMILIES = (conv16, conv_dsp, conv_mve, conv_block, conv_float, dense4, winograd)
+FAMILIES = (
+    conv16, conv_dsp, conv_small, conv_mve, conv_block, conv_float, dense4, winograd
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -260,7 +263,7 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         over = replace(layer, over=True)
         found.append(offer(over, (out, source), tables, calls))
-        for family in (conv_dsp, conv_float):
+        for family in (conv_dsp, conv_small, conv_float):
             found += family.candidates(node, graph, target, window, rows, calls)
         # pixels of all rows are alike
         pixels = y.size // y.shape[3]

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels import depthwise_block, depthwise_dsp, depthwise_mve
+from pybuild.kernels import (
+    depthwise_block,
+    depthwise_dsp,
+    depthwise_mve,
+    depthwise_small,
+)
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.finish import Finish, FloatClamp
@@ -219,7 +224,7 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     found = [_offer(layer, by_rows(y), source, tables, y)]
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
-    for family in (depthwise_dsp, depthwise_mve, depthwise_block):
+    for family in (depthwise_dsp, depthwise_small, depthwise_mve, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

@@ -91,11 +91,11 @@ def candidates(
         raise BuildError(graph.where(node), "has no kernel")
     found = KERNELS[node.op](node, graph, target)
     found = [c for c in found if optimise == "speed" or not _spends(c)]
-    found = [c for c in found if _halves(c) is (optimise == "size")] or [
-        c for c in found if not _halves(c)
-    ]
+    if optimise == "size":
+        return _smallest(found)
+    found = [c for c in found if not (c.small or _halves(c))]
     known = target.name in PRICES
-    if optimise in ("shared", "size") or (optimise == "balanced" and not known):
+    if optimise == "shared" or (optimise == "balanced" and not known):
         return found
     own = [specialise(c) for c in found]
     return [*own, *found] if optimise == "speed" else [*found, *own]
@@ -104,6 +104,16 @@ def candidates(
 def _spends(candidate: Candidate) -> bool:
     """Whether its weights take several times the flash, at fewer instructions."""
     return any(packed.role == winograd.ROLE for packed in candidate.constants)
+
+
+def _smallest(found: list[Candidate]) -> list[Candidate]:
+    """Those with half the weights; else those of little code, and what is faster; of
+    what takes several times as long nothing is shared that would be worth it."""
+    least = min((c.cost for c in found if c.small), default=None)
+    most = 2 * min(c.cost for c in found) if least is None else least
+    return [c for c in found if _halves(c)] or [
+        c for c in found if c.small or c.cost <= most
+    ]
 
 
 def _halves(candidate: Candidate) -> bool:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+import pybuild
 from pybuild.errors import LimitError
 from pybuild.run.board.bench import bench_on_board
 from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import firmware_of
+from pybuild.run.board.device import firmware_of, open_device
 from tests.boards.devices import CORES, device, library
 from tests.conftest import model_path
 from tests.real_models import NETWORKS
@@ -62,6 +63,27 @@ def test_layers_alike_cost_alike() -> None:
     assert len({row.instructions for row in depthwise}) == 1
     assert len({row.instructions for row in pointwise}) == 1
     assert sum(row.instructions for row in result.layers) == result.instructions
+
+
+# bytes of runtime, kernels and tables; instructions, times those of balanced
+SMALL = {"ad": (5_200, 1.4), "kws": (6_144, 1.5), "ic": (6_400, 1.3)}
+
+
+@pytest.mark.parametrize(
+    "network",
+    [n if n == "ad" else pytest.param(n, marks=pytest.mark.sweep) for n in SMALL],
+)
+def test_optimise_size_keeps_to_its_limits(network: str) -> None:
+    model = pybuild.load(model_path(f"{network}_int8.tflite"))
+    costs = {}
+    for optimise in ("balanced", "size"):
+        board = open_device("mps2-an386", "gcc", "auto", "cortex-m4", optimise)
+        made = model.build(target="cortex-m4", optimise=optimise, plan="whole")
+        costs[optimise] = bench_on_board(board, made)
+    most, ratio = SMALL[network]
+    flash = costs["size"].flash
+    assert flash.runtime + flash.kernels + flash.tables <= most
+    assert costs["size"].instructions <= ratio * costs["balanced"].instructions
 
 
 def refused(network: str) -> str:

@@ -95,7 +95,7 @@ def test_size_shares_up_to_its_limit() -> None:
     }
     assert kernels(layers, "size") == {"a": "both", "b": "both"}
     assert kernels(layers, "speed") == {"a": "own a", "b": "own b"}
-    layers["b"][1] = option("both", 151)
+    layers["b"][1] = option("both", 171)
     assert kernels(layers, "size") == {"a": "own a", "b": "own b"}
 
 

@@ -1,0 +1,136 @@
+"""Kernels of little code: random layers against the numpy meaning of their operators,
+by LLVM and C on this machine; and that `--optimise size` shares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.emit.runs import OperandRuns
+from pybuild.emit.tables import Operand
+from pybuild.graph import Quant
+from pybuild.kernels import depthwise_small
+from pybuild.kernels.choose import Option, chosen
+from pybuild.kernels.table import candidates
+from pybuild.targets.target import TARGETS
+from tests.boards.devices import DIGITS
+from tests.unit.kernel_bench import Job, run_c, run_llvm
+from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
+from tests.unit.vector_layers import OPERATORS, layer
+
+CORE = TARGETS["cortex-m4"]
+
+
+@pytest.fixture(autouse=True)
+def few_channels_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they would not pay they must be right as well."""
+    monkeypatch.setattr(depthwise_small, "FEWEST", depthwise_small.GROUP)
+
+
+def narrow(outs: int, pixels: int) -> Case:
+    """A layer of few output channels, some of which are computed twice; or of runs of
+    odd length."""
+    chance = np.random.default_rng((outs, pixels))
+    weights = chance.integers(-127, 128, (outs, 1 + outs // 5, 1, 7)).astype(np.int8)
+    bias = chance.integers(-3000, 3000, outs).astype(np.int32)
+    inputs = (
+        tensor((1, 2, pixels, 7), INT8, 0.05, 3),
+        (weights.shape, INT8, Quant((0.01,) * outs, (0,) * outs, 0)),
+        tensor((outs,), INT32),
+    )
+    return case("conv2d", inputs, tensor((), INT8, 0.3, -5), {1: weights, 2: bias},
+                rounding="double")  # fmt: skip
+
+
+def _jobs(seeds: range) -> list[Job]:
+    layers = [layer(op, seed) for op in OPERATORS for seed in seeds]
+    layers += [narrow(outs, pixels) for outs in (2, 3, 5) for pixels in (1, 2, 3)]
+    jobs = [
+        Job(offer, one.arrays, {"y": one.expected()})
+        for one in layers
+        for offer in candidates(one.node, one.graph, CORE, "size")
+        if offer.func is not None and "_small" in offer.func.name
+    ]
+    assert len(jobs) > len(layers) // 2
+    return jobs
+
+
+def _check(jobs: list[Job], results: list[dict[str, np.ndarray]]) -> None:
+    for job, result in zip(jobs, results, strict=True):
+        np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_llvm_equals_numpy() -> None:
+    jobs = _jobs(range(8))
+    _check(jobs, run_llvm(jobs))
+
+
+def test_c_equals_numpy(tmp_path: Path) -> None:
+    jobs = _jobs(range(3))
+    _check(jobs, run_c(jobs, tmp_path, "gcc"))
+
+
+@pytest.mark.sweep
+def test_many_more_layers() -> None:
+    jobs = _jobs(range(1000, 1400))
+    _check(jobs, run_llvm(jobs))
+
+
+def test_one_kernel_serves_all_forms() -> None:
+    """But for dilation and clamps."""
+    for op in ("conv2d", "depthwise_conv2d"):
+        offers = [
+            offer
+            for seed in range(9)
+            for one in [layer(op, seed)]
+            for offer in candidates(one.node, one.graph, CORE, "size")
+            if offer.small and offer.func is not None and "_small" in offer.func.name
+        ]
+        by_name = {o.func.name: o.func for o in offers if o.func is not None}
+        assert {o.func for o in offers} == set(by_name.values())
+        assert len(by_name) <= 4 < len(offers)
+
+
+def test_only_size_has_them() -> None:
+    one = layer("conv2d", 3)
+    for optimise in ("shared", "balanced", "speed"):
+        offers = candidates(one.node, one.graph, CORE, optimise)
+        assert not any(offer.small for offer in offers)
+
+
+@pytest.mark.parametrize("plan", ["rows", "whole"])
+def test_layers_share_them(plan: str) -> None:
+    library = pybuild.load(DIGITS).build(target="cortex-m4", optimise="size", plan=plan)
+    used = {s.candidate.func.name for s in library.plan.steps if s.candidate.func}
+    convolutions = {name for name in used if name.startswith(("conv2d", "dense"))}
+    assert "conv2d_small" in convolutions and len(convolutions) <= 2
+    assert library.ram_curve()
+
+
+def test_a_kernel_takes_the_layers_of_one_other() -> None:
+    """All of them would be too slow; those of the second it may have."""
+    shared = [Option("small", 400, {"small": 100}) for _ in range(2)]
+    slow = Option("small", 900, {"small": 100})
+    layers = {
+        "hot": (Option("a", 300, {"a": 200}), slow),
+        "b": (Option("b", 300, {"b": 200}), shared[0]),
+        "c": (Option("c", 300, {"c": 200}), shared[1]),
+    }
+    found = {layer: option.kernel for layer, option in chosen(layers, "size").items()}
+    assert found == {"hot": "a", "b": "small", "c": "small"}
+
+
+def test_steps_share_operands_whatever_lies_there() -> None:
+    def operand(at: int, name: str) -> Operand:
+        return Operand("", at, 8, 0, 4, 4, 1, 1, 0, name)
+
+    runs = OperandRuns()
+    first = [operand(0, "a"), operand(32, "b")]
+    assert runs.add(first) == 0
+    assert runs.add([operand(0, "c"), operand(64, "b")]) == 2
+    assert runs.add([operand(0, "c"), operand(32, "b")]) == 0
+    assert [o.comment for o in runs.flat] == ["a, c", "b", "c", "b"]
+    assert [o.at for o in runs.flat] == [0, 32, 0, 64]
