@@ -248,7 +248,7 @@ def _check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> No
 
 def _own_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of all models as one of them takes them."""
-    own = dict(options)
+    own = {**options, "alone": False}
     ends = (*model.graph.inputs, *model.graph.outputs)
     lazy = options.get("lazy")
     own["lazy"] = lazy if lazy is None else [n for n in lazy if n in ends]

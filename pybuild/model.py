@@ -13,6 +13,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.choose import Options, Weighed, narrowed, options_of
+from pybuild.kernels.constant_args import with_constant_args
 from pybuild.kernels.devices import (
     Targets,
     offers,
@@ -25,7 +26,7 @@ from pybuild.package.tree import write_tree
 from pybuild.passes.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
-from pybuild.plan.plan import make_plan
+from pybuild.plan.plan import Plan, make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
 from pybuild.quantisation.report import Quantisation
@@ -138,6 +139,7 @@ class Model:
         regions: Sequence[str | RegionSpec] = (),
         push: Collection[str] = (),
         stream: Collection[str] = (),
+        alone: bool = True,
     ) -> Library:
         """Plans the model and, with `out`, writes the tree there.
 
@@ -150,9 +152,8 @@ class Model:
                 model says
         names   "full", or "ids": no names in flash, tensors have numbers
         storage  "given": tensors share memory as a graph JSON file says, where it does
-        compress  "none"; "lz4": weights are a packed image, unpacked to RAM once for
-                all instances; "lz4-layer": packed in flash, each layer's unpacked to
-                the arena before it runs
+        compress  "none"; "lz4": weights are packed, and unpacked to RAM once for all
+                instances; "lz4-layer": each layer's to the arena before it runs
         plan    "rows": layers advance in lock step where that needs less memory, at a
                 fair price (docs/memory-model.md); "whole": tensors are held whole
         emit    "c", or "obj": kernels, tables and weights compiled for `target`
@@ -160,6 +161,7 @@ class Model:
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
+        alone   False: kernels hold nothing of the layers, other models may share them
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
@@ -169,8 +171,7 @@ class Model:
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
         graph = streamed(graph, _streams(stream, graph))
-        graph = closed(on_devices(opened(graph), table, place or {}), graph)
-        graph = assigned(graph)
+        graph = assigned(closed(on_devices(opened(graph), table, place or {}), graph))
         rows = plan == "rows" or bool(push)
         kernels, weighed = _kernels(graph, table, optimise, rows)
         lazy = graph.lazy if lazy is None else lazy
@@ -186,9 +187,9 @@ class Model:
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
-            "stream": [*stream],
+            "stream": [*stream], "alone": alone,
         }  # fmt: skip
-        tables = make_tables(made, prefix, len(table))
+        tables = make_tables(_own(made) if alone else made, prefix, len(table))
         tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
         library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
@@ -209,6 +210,13 @@ def _kernels(
     targets = {node.output: table[node.device] for node in graph.nodes}
     options = options_of(found, targets)
     return found if rows else narrowed(found, options, optimise), options
+
+
+def _own(plan: Plan) -> Plan:
+    """With kernels that are this plan's alone."""
+    made = with_constant_args(step.candidate for step in plan.steps)
+    steps = zip(plan.steps, made, strict=True)
+    return replace(plan, steps=tuple(replace(s, candidate=c) for s, c in steps))
 
 
 def _require(target: Targets, *words: str) -> None:

@@ -72,6 +72,20 @@ GENERAL = (
         _GENERAL,
     ),
     (
+        "an argument that not all layers give alike",
+        "pybuild/kernels/constant_args.py",
+        "if len({*each}) == 1",
+        "if len({*each}) <= 2",
+        "tests/unit/test_constant_args.py",
+    ),
+    (
+        "the greater share of two",
+        "pybuild/kernels/softmax.py",
+        "minimum(0 - less, const(INT8.high))",
+        "minimum(0 - less, const(INT8.high - 1))",
+        "tests/ops/test_backends.py -k softmax_two",
+    ),
+    (
         "ties of float16",
         "pybuild/kernels/elements.py",
         "0xFFF + ((_KEPT >> 13) & 1)",

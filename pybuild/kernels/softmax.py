@@ -31,10 +31,11 @@ from pybuild.loop import (
     i64,
     load,
     maximum,
+    minimum,
     offset,
     select,
 )
-from pybuild.ops.softmax import SoftmaxParameters, softmax_parameters
+from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
 from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.targets.target import Target
 
@@ -107,7 +108,8 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         return [_float(node, graph, operands)]
     if y.dtype is INT16:
         return [_int16(node, graph, operands)]
-    return [_int8(node, graph, operands)]
+    pair = y.shape[node.attrs["axis"] :] == (2,)
+    return (pair and _pair(node, graph, operands)) or [_int8(node, graph, operands)]
 
 
 def _lines(
@@ -206,6 +208,39 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     tables = (Packed("exponentials", np.asarray(made.table, np.int32)),)
     cost = 40 * graph.tensor(node.output).size
     return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
+
+
+def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
+    """Of two: a table of the lesser's share by how far they are apart.
+
+    None where the shares of some two, as integers, have another sum than zero; 127
+    stands for 128.
+    """
+    made, apart = softmax_parameters(node, graph), np.arange(256)
+    less, more = (
+        softmax8(made, np.stack([sign * apart, 0 * apart], -1), INT8)[:, 0]
+        for sign in (-1, 1)
+    )
+    if (np.minimum(-less.astype(int), INT8.high) != more).any():
+        return []
+    last = int(np.argmax(less == less[-1]))
+    k = Builder("softmax_s8_pair")
+    most = k.arg("last", last)
+    table = k.row("table", operands.after, INT8)
+
+    def body(line: _Line) -> None:
+        apart = k.let("apart", i32(load(line.x, 0)) - i32(load(line.x, 1)))
+        size = select(apart < 0, 0 - apart, apart)
+        less = k.let("less", i32(load(table, minimum(size, most))))
+        more = k.let("more", minimum(0 - less, const(INT8.high)))
+        first = select(apart < 0, less, more)
+        k.store(line.y, 0, cast(first, INT8))
+        k.store(line.y, 1, cast(less + more - first, INT8))
+
+    _lines(k, node, graph, operands, body)
+    tables = (Packed("shares", less[: last + 1]),)
+    cost = 10 * graph.tensor(node.output).size
+    return [offer(k, operands, tables=tables, in_place=(0,), cost=cost)]
 
 
 def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:

@@ -16,6 +16,7 @@ from pybuild.loop import (
     Const,
     Expr,
     For,
+    Func,
     If,
     Let,
     Load,
@@ -44,9 +45,15 @@ def specialise(candidate: Candidate) -> Candidate:
     func = candidate.func
     if func is None or not func.args:
         return candidate
-    known = {v: const(n) for v, n in zip(func.args, candidate.args, strict=True)}
-    body = _block(func.body, known)
-    return replace(candidate, func=replace(func, args=(), body=body), args=())
+    func = with_constants(func, dict(enumerate(candidate.args)))
+    return replace(candidate, func=func, args=())
+
+
+def with_constants(func: Func, values: Mapping[int, int]) -> Func:
+    """The kernel without those arguments, by their number, that always have a value."""
+    known = {func.args[i]: const(value) for i, value in values.items()}
+    left = tuple(arg for arg in func.args if arg not in known)
+    return replace(func, args=left, body=_block(func.body, known))
 
 
 def _block(body: tuple[Stmt, ...], known: _Known) -> tuple[Stmt, ...]:

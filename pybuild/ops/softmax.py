@@ -176,12 +176,16 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     elif y.dtype is DType.INT16:
         shares = softmax16(node, graph, x)
     else:
-        made = softmax_parameters(node, graph)
-        table = np.asarray(made.table, np.int64)
-        exps = table[x.max(-1, keepdims=True).astype(np.int64) - x]
-        whole = _even(exps, made) if made.rounding == "even" else _twice(exps)
-        shares = saturated(whole + made.y_zero, y.dtype, made.low, made.high)
+        shares = softmax8(softmax_parameters(node, graph), x, y.dtype)
     return (np.ascontiguousarray(np.moveaxis(shares, -1, axis)),)
+
+
+def softmax8(made: SoftmaxParameters, x: Array, dtype: DType) -> Array:
+    """Of the last axis; x: integers at most 255 apart."""
+    table = np.asarray(made.table, np.int64)
+    exps = table[x.max(-1, keepdims=True).astype(np.int64) - x]
+    whole = _even(exps, made) if made.rounding == "even" else _twice(exps)
+    return saturated(whole + made.y_zero, dtype, made.low, made.high)
 
 
 def _float(x: Array, beta: float) -> Array:

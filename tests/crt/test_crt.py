@@ -5,13 +5,24 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from itertools import pairwise, product
+import tempfile
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
+from tests.toolchains import (
+    INCLUDE,
+    ROOT,
+    SOURCES,
+    STRICT,
+    links,
+    require,
+    run,
+    runtime,
+)
 
 HERE = Path(__file__).resolve().parent
 INCLUDES = ("-I", INCLUDE, "-I", HERE)
@@ -31,7 +42,6 @@ PROGRAMS = (
     "test_lockstep.c",
     "test_state.c",
 )
-MINE = "#define CRT_NO_HOOK\n#define CRT_NO_STRING_H\n#define CRT_NO_RPC\n"
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 
 
@@ -40,12 +50,16 @@ SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_calls(program: str, compiler: str, switch: str, tmp_path: Path) -> None:
     require(compiler)
-    checks = SANITIZE if links(compiler, SANITIZE, tmp_path) else TRAP
-    (tmp_path / "mine.h").write_text(MINE)
-    flags = [*STRICT, *checks, *([switch] if switch else []), "-I", tmp_path]
-    files = [*SOURCES, HERE / program]
+    flags = [*STRICT, *_checks(compiler), *([switch] if switch else []), f"-I{HERE}"]
+    files = [*runtime(compiler, *flags), HERE / program]
     run([compiler, *flags, *INCLUDES, *files, "-o", tmp_path / "test"])
     assert run([tmp_path / "test"]) == ""
+
+
+@cache
+def _checks(compiler: str) -> tuple[str, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        return SANITIZE if links(compiler, SANITIZE, Path(folder)) else TRAP
 
 
 def test_instances_run_at_the_same_time(tmp_path: Path) -> None:
@@ -61,13 +75,15 @@ def test_instances_run_at_the_same_time(tmp_path: Path) -> None:
 def test_every_line_and_branch_is_tested(tmp_path: Path) -> None:
     require("gcov")
     counts: dict[str, dict[str, int]] = {}
-    for switch, program in product(("-DCRT_HOOKED", "-DCRT_NO_STRING_H"), PROGRAMS):
-        folder = tmp_path / f"{program}{switch}"
+    for switch in ("-DCRT_HOOKED", "-DCRT_NO_STRING_H"):
+        folder = tmp_path / switch
         folder.mkdir()
-        files = [*SOURCES, HERE / program]
-        flags = ["-std=c99", "-O0", "--coverage", switch]
-        run([require("gcc"), *flags, *INCLUDES, *files, "-o", "test"], cwd=folder)
-        run([folder / "test"])
+        build = [require("gcc"), "-std=c99", "-O0", "--coverage", switch, *INCLUDES]
+        run([*build, "-c", *SOURCES], cwd=folder)
+        crt = sorted(folder.glob("*.o"))
+        for program in PROGRAMS:
+            run([*build, HERE / program, *crt, "-o", "test"], cwd=folder)
+            run([folder / "test"])
         run(["gcov", "-b", "--json-format", *folder.glob("*.gcda")], cwd=folder)
         for report in sorted(folder.glob("*.gcov.json.gz")):
             _add_counts(json.loads(gzip.decompress(report.read_bytes())), counts)

@@ -46,38 +46,27 @@ CRT_INLINE int32_t crt_clamp(int32_t x, int32_t low, int32_t top)
  * conv2d [1,5,4,4] -> [1,5,4,4], layer 'second' */
 static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 {
-    const int32_t out_width = a[0];
-    const int32_t channels = a[1];
-    const int32_t stride = a[2];
-    const int32_t kernel_h = a[3];
-    const int32_t kernel_w = a[4];
-    const int32_t width = a[5];
-    const int32_t left = a[6];
-    const int32_t out_channels = a[7];
-    const int32_t x_zero = a[8];
-    const int32_t low = a[9];
-    const int32_t high = a[10];
-    const int32_t y_zero = a[11];
+    const int32_t channels = a[0];
+    const int32_t x_zero = a[1];
     int8_t *restrict y = p[0];
-    const int8_t *restrict weights = p[kernel_h + 1];
-    const int32_t *restrict bias = p[kernel_h + 2];
-    const int32_t *restrict multipliers = p[kernel_h + 3];
-    const int8_t *restrict shifts = p[kernel_h + 4];
-    const int32_t row_taps = kernel_w * channels;
-    const int32_t patch = row_taps * kernel_h;
-    for (int32_t ox = 0; ox < out_width; ox++) {
-        int32_t x0 = ox * stride - left;
-        int32_t first = crt_min_int32(crt_max_int32(0 - x0, 0), kernel_w);
-        int32_t last = crt_max_int32(crt_min_int32(width - x0, kernel_w),
-            first);
+    const int8_t *restrict weights = p[4];
+    const int32_t *restrict bias = p[5];
+    const int32_t *restrict multipliers = p[6];
+    const int8_t *restrict shifts = p[7];
+    const int32_t row_taps = channels * 3;
+    const int32_t patch = row_taps * 3;
+    for (int32_t ox = 0; ox < 4; ox++) {
+        int32_t x0 = ox - 1;
+        int32_t first = crt_min_int32(crt_max_int32(0 - x0, 0), 3);
+        int32_t last = crt_max_int32(crt_min_int32(4 - x0, 3), first);
         int32_t begin = x0 * channels;
-        for (int32_t channel = 0; channel < out_channels; channel += 4) {
+        for (int32_t channel = 0; channel < 4; channel += 4) {
             int32_t acc0 = bias[channel];
             int32_t acc1 = bias[channel + 1];
             int32_t acc2 = bias[channel + 2];
             int32_t acc3 = bias[channel + 3];
             int32_t at = channel * patch;
-            for (int32_t ky = 0; ky < kernel_h; ky++) {
+            for (int32_t ky = 0; ky < 3; ky++) {
                 const int8_t *x = p[ky + 1];
                 const int8_t *w = weights + (at + ky * row_taps);
                 int32_t from = first * channels;
@@ -103,19 +92,18 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
                     acc3 += value * (int32_t)w[tap + patch * 3];
                 }
             }
-            int32_t to = ox * out_channels + channel;
+            int32_t to = ox * 4 + channel;
             y[to] = (int8_t)crt_clamp(crt_requant_double(acc0,
-                multipliers[channel], (int32_t)shifts[channel]) + y_zero, low,
-                high);
+                multipliers[channel], (int32_t)shifts[channel]) + -5, -5, 127);
             y[to + 1] = (int8_t)crt_clamp(crt_requant_double(acc1,
-                multipliers[channel + 1], (int32_t)shifts[channel + 1]) +
-                y_zero, low, high);
+                multipliers[channel + 1], (int32_t)shifts[channel + 1]) + -5,
+                -5, 127);
             y[to + 2] = (int8_t)crt_clamp(crt_requant_double(acc2,
-                multipliers[channel + 2], (int32_t)shifts[channel + 2]) +
-                y_zero, low, high);
+                multipliers[channel + 2], (int32_t)shifts[channel + 2]) + -5,
+                -5, 127);
             y[to + 3] = (int8_t)crt_clamp(crt_requant_double(acc3,
-                multipliers[channel + 3], (int32_t)shifts[channel + 3]) +
-                y_zero, low, high);
+                multipliers[channel + 3], (int32_t)shifts[channel + 3]) + -5,
+                -5, 127);
         }
     }
 }
@@ -123,23 +111,18 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 /* add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
 static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
-    const int32_t size0 = a[0];
-    const int32_t a_factor = a[1];
-    const int32_t b_factor = a[2];
-    const int32_t offset = a[3];
+    (void)a;
     int8_t *y = p[0];
     const int8_t *left = p[1];
     const int8_t *right = p[2];
-    for (int32_t j = 0; j < size0; j++) {
-        y[j] = (int8_t)crt_saturate8(((int32_t)left[j] * a_factor + offset +
-            (int32_t)right[j] * b_factor) >> 21);
+    for (int32_t j = 0; j < 16; j++) {
+        y[j] = (int8_t)crt_saturate8(((int32_t)left[j] * 2097152 + 11534335 +
+            (int32_t)right[j] * 2097152) >> 21);
     }
 }
 
 static const int32_t conv_int8_args[] = {
-    4, 2, 1, 3, 3, 4, 1, 4, 3, -5,
-    127, -5, 4, 4, 1, 3, 3, 4, 1, 4,
-    -5, -5, 127, -5, 16, 2097152, 2097152, 11534335,
+    2, 3, 4, -5,
 };
 
 static const void *const conv_int8_constants[] = {
@@ -178,11 +161,11 @@ static const struct crt_step conv_int8_steps[] = {
      1, 5, 1, 1, 4, 0},
     /* 1: conv2d [1,5,4,4] -> [1,5,4,4], layer 'second' */
     {conv2d_s8_padded_channel_double_4,
-     conv_int8_args + 12, conv_int8_constants + 4, conv_int8_operands + 2,
+     conv_int8_args + 2, conv_int8_constants + 4, conv_int8_operands + 2,
      1, 5, 1, 1, 4, 0},
     /* 2: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
     {add_s8_e_shift21,
-     conv_int8_args + 24, conv_int8_constants + 8, conv_int8_operands + 4,
+     conv_int8_args + 4, conv_int8_constants + 8, conv_int8_operands + 4,
      1, 5, 1, 2, 0, 0},
 };
 

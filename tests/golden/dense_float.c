@@ -12,32 +12,30 @@ extern const float dense_float_scores_weights[18];
 /* dense [1,6] -> [1,3], layer 'scores' */
 static void conv2d_f32_pointwise_1(void *const *p, const int32_t *a)
 {
-    const int32_t out_width = a[0];
-    const int32_t channels = a[1];
-    const int32_t out_channels = a[2];
+    (void)a;
     float *restrict y = p[0];
     const float *restrict weights = p[2];
     const float *restrict bias = p[3];
-    const int32_t row_taps = channels;
-    for (int32_t ox = 0; ox < out_width; ox++) {
+    const int32_t row_taps = 6;
+    for (int32_t ox = 0; ox < 1; ox++) {
         int32_t x0 = ox;
-        int32_t begin = x0 * channels;
-        for (int32_t channel = 0; channel < out_channels; channel++) {
+        int32_t begin = x0 * 6;
+        for (int32_t channel = 0; channel < 3; channel++) {
             float acc0 = bias[channel];
             int32_t at = channel * row_taps;
             const float *x = p[1];
             const float *w = weights + at;
-            for (int32_t tap = 0; tap < channels; tap++) {
+            for (int32_t tap = 0; tap < 6; tap++) {
                 acc0 += x[begin + tap] * w[tap];
             }
-            int32_t to = ox * out_channels + channel;
+            int32_t to = ox * 3 + channel;
             y[to] = acc0;
         }
     }
 }
 
 static const int32_t dense_float_args[] = {
-    1, 6, 3,
+    0
 };
 
 static const void *const dense_float_constants[] = {

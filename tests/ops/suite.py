@@ -36,8 +36,10 @@ def write_suite(
 ) -> Suite:
     """Every case with each rounding that changes it, and a main that runs them.
 
-    For another target than "generic" those whose code is another one there.
+    For another target than "generic" those whose code is another one there, by
+    kernels that take as arguments what they hold in the generic suite.
     """
+    alone = target == "generic"
     files: dict[str, str] = {}
     names = []
     for case in cases():
@@ -45,8 +47,8 @@ def write_suite(
             if not case.is_changed_by(rounding):
                 continue
             name = c_name(case, rounding)
-            own = _code(case, rounding, target)
-            if target != "generic" and own == _code(case, rounding, "generic"):
+            own = _code(case, rounding, target, alone)
+            if not alone and own == _code(case, rounding, "generic", alone):
                 continue
             unit = "".join(f'#include "../{f}"\n' for f in own if f.endswith(".c"))
             files |= {**own, f"units/{name}.c": unit}
@@ -56,10 +58,10 @@ def write_suite(
     return Suite(folder, tuple(names))
 
 
-def _code(case: Case, rounding: str, target: str) -> dict[str, str]:
+def _code(case: Case, rounding: str, target: str, alone: bool) -> dict[str, str]:
     name = c_name(case, rounding)
     library = model(case, rounding).build(
-        name=name, rounding=rounding, target=target, **case.options
+        name=name, rounding=rounding, target=target, alone=alone, **case.options
     )
     files, parts = library.files(), (".h", ".c", "_weights.c", "_selftest.c")
     return {name + part: files[name + part] for part in parts}
