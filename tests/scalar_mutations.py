@@ -65,8 +65,9 @@ SCALAR = (
     (
         "the last column and the padding in its word",
         "pybuild/kernels/depthwise_dsp_code.py",
-        "self._store(to, 0, self._column(x, channels), fill, plane)",
-        "self._store(to, 0, self._column(x, channels), (const(0),) * 2, plane)",
+        "self._store(to, done * rows, self._column(x, channels), fill, plane)",
+        "self._store(to, done * rows, self._column(x, channels), (const(0),) * 2, "
+        "plane)",
         _DSP.replace("stride2_9", "multiplier_2"),
     ),
     (
