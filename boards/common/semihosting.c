@@ -18,7 +18,9 @@ enum {
 #define MODE_WRITE_BINARY 5u
 #define APPLICATION_EXIT  0x20026u
 
-static int32_t call(uint32_t operation, const void *arguments)
+/* Once: clang 14 fails for RISC-V where several of these are in one file. */
+__attribute__((noinline)) static int32_t call(uint32_t operation,
+                                              const void *arguments)
 {
 #ifdef __riscv
     register uint32_t a0 __asm__("a0") = operation;
