@@ -62,6 +62,13 @@ PUSHED = (
         "tests/unit/test_choose.py",
     ),
     (
+        "the length of a ring",
+        "pybuild/plan/lockstep.py",
+        "return int((newest - oldest).max())",
+        "return max(int((newest - oldest).max()) - 1, 1)",
+        "tests/unit/test_rows.py -x",
+    ),
+    (
         "the row of padding of a ring",
         "crt/src/run.c",
         "*p++ = (void *)o->pad_row;",
