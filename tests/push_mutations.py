@@ -66,7 +66,7 @@ PUSHED = (
         "pybuild/plan/lockstep.py",
         "return int((newest - oldest).max())",
         "return max(int((newest - oldest).max()) - 1, 1)",
-        "tests/unit/test_rows.py -x",
+        "tests/unit/test_push.py -x",
     ),
     (
         "the row of padding of a ring",

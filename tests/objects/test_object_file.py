@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+import pybuild
 from pybuild import errors
 from pybuild.emit import tables
 from pybuild.emit.model_llvm import ABI
@@ -19,6 +20,7 @@ from pybuild.loop import Part
 from pybuild.loop_verify import statements
 from pybuild.model import Library
 from pybuild.targets.llvm import LLVM
+from tests.conftest import model_path
 from tests.networks import classifier
 from tests.toolchains import ROOT
 
@@ -131,13 +133,16 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
     library = made("cortex-m4")
     facts, found = library.tables, sections(elf(library))
     kernels = {f".text.{func.name}" for func, _ in facts.kernels}
-    kernels |= {
+    parts = {
         f".text.{func.name}_{part.name}"
         for func, _ in facts.kernels
         for part in statements(func.body)
         if isinstance(part, Part)
     }
-    assert kernels == {name for name in found if name.startswith(".text")}
+    code = {name for name in found if name.startswith(".text")}
+    # a piece may be too short for a function of its own
+    assert kernels <= code <= kernels | parts
+    assert code & parts
     weights = {f".rodata.weights.{c.symbol}": c.array.nbytes for c in facts.constants}
     assert weights == {n: b for n, b in found.items() if ".weights." in n}
     io = len(facts.inputs) + len(facts.outputs)
@@ -169,9 +174,11 @@ def test_pairs_of_products_are_one_instruction(target: str) -> None:
 
 def test_size_makes_less_code() -> None:
     """Fewer kernels, and LLVM is told."""
+    model = pybuild.load(model_path("kws_int8.tflite"))
 
     def code(optimise: str) -> int:
-        found = sections(elf(made("cortex-m4", optimise=optimise)))
+        library = model.build(target="cortex-m4", emit="obj", optimise=optimise)
+        found = sections(elf(library))
         return sum(size for name, size in found.items() if name.startswith(".text"))
 
     assert code("size") < code("balanced")
