@@ -235,7 +235,7 @@ class Tables:
         text = sum(len(name.encode()) + 1 for name in names) if self.named else 0
         dims = sum(4 * len(row.tensor.shape) for row in rows)
         return (
-            4 * (len(self.args) + len(self.constant_list) + 1)
+            4 * (max(len(self.args), 1) + len(self.constant_list) + 1)
             + OPERAND_BYTES * len(self.operands)
             + STEP_BYTES * len(self.steps)
             + self.stage_bytes

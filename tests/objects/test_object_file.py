@@ -147,7 +147,7 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
     assert weights == {n: b for n, b in found.items() if ".weights." in n}
     io = len(facts.inputs) + len(facts.outputs)
     sizes = {
-        "args": 4 * len(facts.args),
+        "args": 4 * max(len(facts.args), 1),
         "constants": 4 * len(facts.constant_list),
         "operands": tables.OPERAND_BYTES * len(facts.operands),
         "steps": tables.STEP_BYTES * len(facts.steps),
