@@ -1,4 +1,4 @@
-"""Five seconds of tests/fuzz.py on each reader; ./dev fuzz takes longer."""
+"""Two seconds of tests/fuzz.py on each reader; ./dev fuzz takes longer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz import TARGETS
 
-SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "5"))
+SECONDS = int(os.environ.get("CRT_FUZZ_SECONDS", "2"))
 
 
 @pytest.mark.slow

@@ -53,6 +53,6 @@ def build_all(path: Path, count: int, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("path", [*SMALL, *REAL], ids=lambda path: path.name)
-@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.sweep)])
 def test_mutations(path: Path, count: int, tmp_path: Path) -> None:
     build_all(path, count, tmp_path)

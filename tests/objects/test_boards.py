@@ -128,7 +128,7 @@ def test_meson(tmp_path: Path) -> None:
     assert PASSED in emulated(target, next(build.glob("tiny_example*")))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_operators_on_a_cortex_m55(tmp_path: Path) -> None:
     """Unicorn has none: QEMU, inputs and outputs through files."""
     target = "cortex-m55"

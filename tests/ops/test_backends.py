@@ -83,7 +83,9 @@ def test_c_with_sanitizers(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["suite", "dsp_suite"])
+@pytest.mark.parametrize(
+    "which", [pytest.param("suite", marks=pytest.mark.sweep), "dsp_suite"]
+)
 def test_cortex_m4(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     suite: Suite = request.getfixturevalue(which)
     target, image = "cortex-m4", tmp_path / "suite.elf"
