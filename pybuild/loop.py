@@ -291,3 +291,7 @@ class Func:
     arrays: tuple[tuple[Var, int], ...]
     body: tuple[Stmt, ...]
     in_place: bool = False
+
+    def __hash__(self) -> int:
+        """Few kernels of one name differ: their bodies need not be walked."""
+        return hash((self.name, self.args))

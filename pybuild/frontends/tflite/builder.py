@@ -206,8 +206,8 @@ def _quant(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | No
     if any(not 1e-30 < scale < 1e30 for scale in flat.scale):
         what = f"'{name}' has a scale that is not a positive number"
         raise BuildError(source, what, "quantise the model again")
-    fits = len(zeros) in (1, count) and all(dtype.low <= z <= dtype.high for z in zeros)
-    if not fits:
+    fits = dtype.low <= min(zeros) and max(zeros) <= dtype.high
+    if not fits or len(zeros) not in (1, count):
         raise BuildError(source, f"'{name}' has zero points outside of {dtype.value}")
     if len(set(zeros)) == 1:
         zeros = zeros[:1]
