@@ -27,6 +27,9 @@ _MOST_WORK = 4_000_000
 _NEVER = float("inf")
 _COUNTER = 2
 
+# what rings save: by nodes, in their order, and the groups that must be whole
+Saved = dict[tuple[tuple[str, ...], frozenset[str]], int]
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -67,6 +70,7 @@ class Cuts:
 
     nodes   in their order, with what can compute each
     groups  memory of each group of views, alive from node to node
+    known   what other orders of these nodes have found
     """
 
     def __init__(
@@ -75,8 +79,9 @@ class Cuts:
         views: Views,
         groups: Sequence[Block],
         fixed: frozenset[str],
+        known: Saved,
     ) -> None:
-        self.nodes, self.views = nodes, views
+        self.nodes, self.views, self._known = nodes, views, known
         self.fixed = fixed
         self.alone = [_cheapest_first(options) for _, options in nodes]
         self._in_place = [
@@ -162,8 +167,20 @@ class Cuts:
                 for i in range(first, last + 1)
                 for work in expand(self.nodes[i][0], self.joined[i][0])
             ]
-            held = self.held(first, last + 1)
             self.work += len(works) * sum(c.bands for _, c in works)
+            self._saved[first, last] = self._joined(works, self.held(first, last + 1))
+        return self._saved[first, last]
+
+    def _joined(self, works: Sequence[Work], held: Held) -> int:
+        """Bytes that rings save where these steps advance together."""
+        roots = {
+            self.views.of(access.tensor).root
+            for _, candidate in works
+            for access in (*candidate.outputs, *candidate.inputs)
+        }
+        names = tuple(node.output for node, _ in works)
+        key = names, frozenset(root for root in roots if root in held)
+        if key not in self._known:
             found = join(works, self.views, held)
             whole = {
                 root: round_up(self.groups[root].bytes, 4)
@@ -171,8 +188,8 @@ class Cuts:
                 if root in self.groups
             }
             kept = sum(round_up(size, 4) for size in found.blocks.values())
-            self._saved[first, last] = sum(whole.values()) - kept
-        return self._saved[first, last]
+            self._known[key] = sum(whole.values()) - kept
+        return self._known[key]
 
     def held(self, first: int, end: int) -> Held:
         """Groups that a stage cannot have for itself."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate
-from pybuild.plan.cuts import Cut, Cuts, expand
+from pybuild.plan.cuts import Cut, Cuts, Saved, expand
 from pybuild.plan.lockstep import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.order import orders
 from pybuild.plan.storage import Block, Storage, Views, groups, staged
@@ -51,7 +51,8 @@ class Arrangement:
 class Search:
     """All that the stages of a graph are chosen from.
 
-    lazy  inputs and outputs that get no memory
+    lazy   inputs and outputs that get no memory
+    known  what was found of stages, in this and other orders of the nodes
     """
 
     graph: Graph
@@ -59,6 +60,7 @@ class Search:
     views: Views
     keep_inputs: bool
     lazy: Collection[str]
+    known: Saved = field(default_factory=dict, repr=False, compare=False)
 
     @functools.cached_property
     def cuts(self) -> Cuts:
@@ -66,7 +68,7 @@ class Search:
         fixed = frozenset(self.views.of(name).root for name in self.lazy)
         held = groups(self.graph, chosen, self.views, self.keep_inputs)
         mine = [group for group in held if group.name not in fixed]
-        return Cuts(self.nodes, self.views, mine, fixed)
+        return Cuts(self.nodes, self.views, mine, fixed, self.known)
 
     @functools.cached_property
     def most(self) -> int:
