@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pybuild.cli import startup  # noqa: F401
 from pybuild.cli.options import USAGE, parser
 from pybuild.cli.verbs import VERBS
 from pybuild.errors import BuildError, Problem
