@@ -256,6 +256,13 @@ PAIRED = (
         _SMALL.format("test_llvm_equals_numpy"),
     ),
     (
+        "numbers that have no room in half an argument",
+        "pybuild/kernels/conv_small.py",
+        "    if layer.fits:\n",
+        "    if layer.window:\n",
+        _SMALL.format("test_two_numbers_in_an_argument_have_room"),
+    ),
+    (
         "taps behind a depthwise window",
         "pybuild/kernels/depthwise_small.py",
         "return taps + -taps % UNROLLED",

@@ -37,7 +37,7 @@ def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, Co
     for device, kernels in of_devices.items():
         file = file_name(name, device)
         own[file] = kernels_file(kernels, banner(file))
-    return _with_constant_args(tables, banner, image, own)
+    return _with_common(tables, banner, image, own)
 
 
 def object_files(
@@ -52,10 +52,10 @@ def object_files(
     file = f"{tables.name}_functions.c"
     own: dict[str, Content] = {file: functions_file(tables, banner(file))}
     own[f"{tables.name}.o"] = object_file(tables, processor, optimise)
-    return _with_constant_args(tables, banner, image, own)
+    return _with_common(tables, banner, image, own)
 
 
-def _with_constant_args(
+def _with_common(
     tables: Tables, banner: Banner, image: bytes | None, own: dict[str, Content]
 ) -> dict[str, Content]:
     name = tables.name

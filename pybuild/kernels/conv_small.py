@@ -81,7 +81,9 @@ def candidates(
     if ending is None:
         return []
     layer = Layer(window, ending, made.x_zero)
-    found = [_offer(layer, rows, (pack(layer, kernels, bias),), calls)]
+    found = []
+    if layer.fits:
+        found.append(_offer(layer, rows, (pack(layer, kernels, bias),), calls))
     one = conv_dsp_layer.Layer(window, ending, made.x_zero, pixels=1, direct=True)
     if calls[0] * calls[1] * window.out_width == 1 and one.may_be_direct:
         # a model of such layers has no use for pairs of pixels

@@ -68,6 +68,15 @@ def test_llvm_equals_numpy() -> None:
     _check(jobs, run_llvm(jobs))
 
 
+def test_two_numbers_in_an_argument_have_room() -> None:
+    """40,000 pixels at once have not; as two rows they have."""
+    one = narrow(2, 20_000)
+    small = [c for c in candidates(one.node, one.graph, CORE, "size") if c.small]
+    assert [c.bands for c in small] == [2]
+    jobs = [Job(c, one.arrays, {"y": one.expected()}) for c in small]
+    _check(jobs, run_llvm(jobs))
+
+
 def test_c_equals_numpy(tmp_path: Path) -> None:
     jobs = _jobs(range(3))
     _check(jobs, run_c(jobs, tmp_path, "gcc"))
