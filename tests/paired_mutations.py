@@ -131,9 +131,9 @@ PAIRED = (
     ),
     (
         "flash that only speed spends",
-        "pybuild/kernels/table.py",
-        'if optimise == "speed" or not _spends(c)',
-        'if optimise != "size" or not _spends(c)',
+        "pybuild/kernels/conv.py",
+        'large = (winograd,) if optimise == "speed" else ()',
+        'large = (winograd,) if optimise != "size" else ()',
         _TILES,
     ),
     (

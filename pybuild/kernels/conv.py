@@ -7,6 +7,7 @@ row, fully connected ones (dense.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 
@@ -48,10 +49,8 @@ from pybuild.targets.target import Target
 
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
-# whose kernels a layer may have besides this file's; dense layers, too
-FAMILIES = (
-    conv16, conv_dsp, conv_small, conv_mve, conv_block, conv_float, dense4, winograd
-)  # fmt: skip
+# those whose kernels go row by row where pixels of all rows are alike, too
+_BY_ROWS = (conv_dsp, conv_small, conv_float)
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,14 @@ class _Writer:
             k.assign(acc, acc + cast(product, self.total))
 
 
-def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+def families(optimise: str) -> tuple[ModuleType, ...]:
+    """Whose kernels a layer may have besides this file's; dense layers, too."""
+    small = (conv_small, dense4) if optimise == "size" else ()
+    large = (winograd,) if optimise == "speed" else ()
+    return (conv16, conv_dsp, *small, conv_mve, conv_block, conv_float, *large)
+
+
+def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
     """The candidates for a conv2d node.
 
     Errors  BuildError if the int32 accumulator could overflow
@@ -263,13 +269,14 @@ def conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         over = replace(layer, over=True)
         found.append(offer(over, (out, source), tables, calls))
-        for family in (conv_dsp, conv_small, conv_float):
-            found += family.candidates(node, graph, target, window, rows, calls)
+        for family in families(optimise):
+            if family in _BY_ROWS:
+                found += family.candidates(node, graph, target, window, rows, calls)
         # pixels of all rows are alike
         pixels = y.size // y.shape[3]
         window = replace(window, width=pixels, out_width=pixels)
         rows, calls = (whole(y), whole(x)), (1, 1)
-    for family in FAMILIES:
+    for family in families(optimise):
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

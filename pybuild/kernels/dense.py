@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, whole
-from pybuild.kernels.conv import FAMILIES, offer, weighted
+from pybuild.kernels.conv import families, offer, weighted
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
 
-def dense(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+def dense(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
     """The candidates for a dense node.
 
     Errors  BuildError if the int32 accumulator could overflow
@@ -22,6 +22,6 @@ def dense(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     layer, tables = weighted(node, graph, window, target)
     rows = (whole(y), whole(x))
     found = [offer(layer, rows, tables, (1, 1))]
-    for family in FAMILIES:
+    for family in families(optimise):
         found += family.candidates(node, graph, target, window, rows, (1, 1))
     return found

@@ -209,7 +209,9 @@ class _Writer:
                     k.store(accs, j, load(accs, j) + product)
 
 
-def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+def depthwise_conv2d(
+    node: Node, graph: Graph, target: Target, optimise: str
+) -> list[Candidate]:
     """The candidates for a depthwise_conv2d node.
 
     Errors  BuildError if the int32 accumulator could overflow
@@ -224,7 +226,8 @@ def depthwise_conv2d(node: Node, graph: Graph, target: Target) -> list[Candidate
     tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
     found = [_offer(layer, by_rows(y), source, tables, y)]
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
-    for family in (depthwise_dsp, depthwise_small, depthwise_mve, depthwise_block):
+    small = (depthwise_small,) if optimise == "size" else ()
+    for family in (depthwise_dsp, *small, depthwise_mve, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     return found
 

@@ -26,14 +26,13 @@ from pybuild.kernels import (
     shape,
     softmax,
     svdf,
-    winograd,
 )
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.prices import PRICES
 from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
-KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
+KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "add": eltwise.eltwise,
     "arg_reduce": accumulate.arg_reduce,
     "avg_pool2d": pool.pool,
@@ -72,6 +71,8 @@ KERNELS: dict[str, Callable[[Node, Graph, Target], list[Candidate]]] = {
     "top_k": index.top_k,
     "transpose": shape.transpose,
 }
+# what has kernels that are for one `optimise` alone, and so is told it
+_WEIGHTED = ("conv2d", "dense", "depthwise_conv2d")
 
 
 def candidates(
@@ -89,21 +90,15 @@ def candidates(
     """
     if node.op not in KERNELS:
         raise BuildError(graph.where(node), "has no kernel")
-    found = KERNELS[node.op](node, graph, target)
-    found = [c for c in found if optimise == "speed" or not _spends(c)]
+    asked = (optimise,) if node.op in _WEIGHTED else ()
+    found = KERNELS[node.op](node, graph, target, *asked)
     if optimise == "size":
         return _smallest(found)
-    found = [c for c in found if not (c.small or _halves(c))]
     known = target.name in PRICES
     if optimise == "shared" or (optimise == "balanced" and not known):
         return found
     own = [specialise(c) for c in found]
     return [*own, *found] if optimise == "speed" else [*found, *own]
-
-
-def _spends(candidate: Candidate) -> bool:
-    """Whether its weights take several times the flash, at fewer instructions."""
-    return any(packed.role == winograd.ROLE for packed in candidate.constants)
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

@@ -35,7 +35,6 @@ from pybuild.kernels.winograd_code import (
 from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
-ROLE = "transformed"  # of the weights; --optimise speed alone has such kernels
 _MOST = 2**31 - 1
 # four inputs are added or subtracted
 PIXELS = 4 * 128
@@ -77,7 +76,7 @@ def pack(weights: Ints) -> Packed:
     words = words.reshape(outputs, SIDE * SIDE, channels // 2)
     starts = np.asarray(block_starts(outputs, OUTPUTS))
     blocks = np.stack([words[starts + b] for b in range(OUTPUTS)], 3)
-    return Packed(ROLE, blocks.astype(np.int32).reshape(-1))
+    return Packed("transformed", blocks.astype(np.int32).reshape(-1))
 
 
 def table(layer: Layer, bias: Array) -> Packed:
