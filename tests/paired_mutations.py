@@ -26,9 +26,9 @@ PAIRED = (
     ),
     (
         "the bias of a layer on vectors",
-        "pybuild/kernels/conv_mve.py",
-        "start = bias.astype(np.int64) << 8",
-        "start = (bias.astype(np.int64) << 8) + 255",
+        "pybuild/kernels/affine.py",
+        "start = bias.astype(np.int64) << FRACTION",
+        "start = (bias.astype(np.int64) << FRACTION) + 255",
         _LAYERS,
     ),
     (

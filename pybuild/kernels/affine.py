@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from pybuild.dtype import Array
 from pybuild.kernels.requant import Ints
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.quant import requantize
@@ -49,6 +50,17 @@ class Affine:
     def clamped(self) -> bool:
         """The clamp is tighter than int8's own ends."""
         return (self.low, self.high) != (-128, 127)
+
+    def columns(self, bias: Array) -> Ints:
+        """What a channel's sum starts with, and what it ends with.
+
+        Shapes  bias [O]; returns [O, 2], or [O, 4] with `below`
+        """
+        start = bias.astype(np.int64) << FRACTION
+        columns = [start + self.offsets, self.multipliers]
+        if self.below is not None:
+            columns = [start, self.offsets, self.below, self.multipliers]
+        return np.stack(columns, axis=1)
 
     @property
     def key(self) -> str:

@@ -11,14 +11,13 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import REACH
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_block_code import HALF, Layer, kernel
+from pybuild.kernels.known_sums import known_sums
 from pybuild.kernels.requant import Ints
 from pybuild.kernels.scalar_finish import Ending, scalar_ending, table
-from pybuild.kernels.weights import constant, fixed, folded_bias, in_blocks, reach
+from pybuild.kernels.weights import constant, fixed, in_blocks
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
@@ -107,17 +106,14 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    sums = known_sums(node, graph, kernels)
+    if sums is None:
         return []
-    ending = scalar_ending(made, low, high, target)
+    ending = scalar_ending(sums.made, sums.low, sums.high, target)
     if ending is None:
         return []
-    layer = _best(window, ending, made.x_zero, target)
+    layer = _best(window, ending, sums.made.x_zero, target)
     if layer is None or not 4 <= layer.taps < _MOST_TAPS:
         return []
-    ends = table(ending, start(layer, kernels, bias), _order(layer))
+    ends = table(ending, start(layer, kernels, sums.bias), _order(layer))
     return [offer(layer, rows, (pack(layer, kernels), ends), calls)]

@@ -13,19 +13,16 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_dsp_code import kernel
 from pybuild.kernels.conv_dsp_layer import PIXELS, Layer
+from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
     block_starts,
     constant,
-    folded_bias,
-    reach,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 # instructions of products, times those of two pixels at once: weights are unpacked for
@@ -113,25 +110,19 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    made = conv_parameters(node, graph)
-    outputs = len(kernels)
-    bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    if window.groups > 1 or outputs < 2 or int(kernels.min(initial=0)) < -127:
+    if window.groups > 1 or len(kernels) < 2 or int(kernels.min(initial=0)) < -127:
         return []
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    ending = affine(made, low, high)
-    if ending is None:
-        return []
+    sums, ending = known
     pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
-    layer = Layer(window, ending, made.x_zero, pixels)
+    layer = Layer(window, ending, sums.made.x_zero, pixels)
     if layer.run < 4:
         return []
     found = []
     for one in (layer, *_smaller(layer)):
-        tables = (pack(one, kernels), table(one, bias))
+        tables = (pack(one, kernels), table(one, sums.bias))
         found.append(offer(one, rows, tables, calls))
     return found
 

@@ -11,18 +11,16 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import REACH, Affine, affine
+from pybuild.kernels.affine import Affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_mve_code import Layer, kernel
+from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
     constant,
-    folded_bias,
     in_blocks,
-    reach,
     takes_vectors,
 )
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.targets.target import Target
 
 
@@ -37,31 +35,9 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 def table(made: Affine, bias: Array) -> Packed:
     """What each four output channels end with, in reading order."""
-    start = bias.astype(np.int64) << 8
-    columns = [start + made.offsets, made.multipliers]
-    if made.below is not None:
-        columns = [start, made.offsets, made.below, made.multipliers]
-    rows = np.stack(columns)[:, in_blocks(len(bias), 4)].reshape(len(columns), -1, 4)
-    return Packed("ends", rows.transpose(1, 0, 2).astype(np.int32))
-
-
-def known(
-    node: Node, graph: Graph, target: Target, kernels: Array
-) -> tuple[ConvParameters, Affine, Array] | None:
-    """(parameters, the cheap requantisation, the bias to add) of a layer with one.
-
-    Shapes  kernels [O, taps]
-    """
-    if not takes_vectors(node, graph, target):
-        return None
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
-        return None
-    ending = affine(made, low, high)
-    return None if ending is None else (made, ending, bias)
+    rows = made.columns(bias)[in_blocks(len(bias), 4)]
+    fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
+    return Packed("ends", fours.astype(np.int32))
 
 
 def candidates(
@@ -73,15 +49,17 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
+    if not takes_vectors(node, graph, target):
+        return []
     if window.groups > 1 or window.out_channels < 4:
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    found = known(node, graph, target, kernels)
-    if found is None:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    made, ending, bias = found
-    layer = Layer(window, ending, made.x_zero)
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
     k = kernel(layer)
     images, bands = calls
     pixels = images * bands * window.out_width
@@ -93,7 +71,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, kernels), table(ending, bias)),
+            constants=(pack(layer, kernels), table(ending, sums.bias)),
             images=images,
             bands=bands,
             scratch=layer.scratch,

@@ -15,12 +15,11 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels import conv_dsp, conv_dsp_layer
-from pybuild.kernels.affine import REACH, affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_small_code import BLOCK, Layer, kernel
-from pybuild.kernels.weights import constant, folded_bias, reach, takes_pairs
+from pybuild.kernels.known_sums import affine_sums
+from pybuild.kernels.weights import constant, takes_pairs
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 
@@ -69,25 +68,20 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     if window.groups > 1 or len(kernels) < 2 or int(kernels.min(initial=0)) < -127:
         return []
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    ending = affine(made, low, high)
-    if ending is None:
-        return []
-    layer = Layer(window, ending, made.x_zero)
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
     found = []
     if layer.fits:
-        found.append(_offer(layer, rows, (pack(layer, kernels, bias),), calls))
-    one = conv_dsp_layer.Layer(window, ending, made.x_zero, pixels=1, direct=True)
+        found.append(_offer(layer, rows, (pack(layer, kernels, sums.bias),), calls))
+    one = conv_dsp_layer.Layer(window, ending, sums.made.x_zero, pixels=1, direct=True)
     if calls[0] * calls[1] * window.out_width == 1 and one.may_be_direct:
         # a model of such layers has no use for pairs of pixels
-        tables = (conv_dsp.pack(one, kernels), conv_dsp.table(one, bias))
+        tables = (conv_dsp.pack(one, kernels), conv_dsp.table(one, sums.bias))
         found.append(replace(conv_dsp.offer(one, rows, tables, calls), small=True))
     return found
 

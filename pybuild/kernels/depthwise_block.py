@@ -10,14 +10,13 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import REACH
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_block_code import HALF, Layer, kernel
 from pybuild.kernels.depthwise_dsp_layer import Image
+from pybuild.kernels.known_sums import known_sums
 from pybuild.kernels.scalar_finish import scalar_ending, table
-from pybuild.kernels.weights import constant, fixed, folded_bias, reach
+from pybuild.kernels.weights import constant, fixed
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 12  # unrolled in part: no window is that large
@@ -49,17 +48,14 @@ def candidates(
     if window.out_channels != window.channels or window.kernel_w > _WIDEST:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(window.channels, np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH or kernels.shape[1] > _MOST_TAPS:
+    sums = known_sums(node, graph, kernels)
+    if sums is None or kernels.shape[1] > _MOST_TAPS:
         return []
-    ending = scalar_ending(made, low, high, target)
+    ending = scalar_ending(sums.made, sums.low, sums.high, target)
     if ending is None:
         return []
     unsigned = "signed_bytes" not in target.features
-    start = bias.astype(np.int64)
+    start = sums.bias.astype(np.int64)
     if unsigned:
         start = start - HALF * kernels.astype(np.int64).sum(1)
     tables = (Packed("weights", np.ascontiguousarray(kernels)), table(ending, start))
@@ -74,7 +70,7 @@ def candidates(
     ):
         layer = min(
             (
-                Layer(window, ending, made.x_zero, n, shape, unsigned)
+                Layer(window, ending, sums.made.x_zero, n, shape, unsigned)
                 for n in range(1, min(target.row_sums, window.out_width) + 1)
             ),
             key=cost,

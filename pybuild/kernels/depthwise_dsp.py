@@ -12,19 +12,17 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
+from pybuild.kernels.affine import Affine
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_dsp_code import kernel
 from pybuild.kernels.depthwise_dsp_layer import GROUP, Image, Layer
+from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
     block_starts,
     constant,
-    folded_bias,
-    reach,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 
@@ -55,11 +53,7 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
 
 def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
     """What each output channel starts and ends with, in reading order."""
-    start = bias.astype(np.int64) << FRACTION
-    columns = [start + ending.offsets, ending.multipliers]
-    if ending.below is not None:
-        columns = [start, ending.offsets, ending.below, ending.multipliers]
-    made, group = np.stack(columns, axis=1), GROUP * multiplier
+    made, group = ending.columns(bias), GROUP * multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
     return Packed("ends", np.concatenate(rows).astype(np.int32))
@@ -79,24 +73,19 @@ def candidates(
     if window.channels < GROUP:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.out_channels).T
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(window.out_channels, np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    ending = affine(made, low, high)
-    if ending is None:
-        return []
+    sums, ending = known
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     copies = window.out_channels // window.channels
-    ends = table(ending, bias, copies)
-    row = Layer(window, ending, made.x_zero)
+    ends = table(ending, sums.bias, copies)
+    row = Layer(window, ending, sums.made.x_zero)
     by_row = _offer(row, rows, (pack_pairs(row, kernels), ends), calls)
     tables = (pack(kernels, copies), ends)
-    layer = Layer(window, ending, made.x_zero, image)
+    layer = Layer(window, ending, sums.made.x_zero, image)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
     # the rows of a ring are neighbours

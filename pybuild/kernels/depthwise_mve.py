@@ -11,9 +11,10 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.conv_mve import known, table
+from pybuild.kernels.conv_mve import table
 from pybuild.kernels.depthwise_mve_code import SIDE, Layer, kernel
-from pybuild.kernels.weights import constant
+from pybuild.kernels.known_sums import affine_sums
+from pybuild.kernels.weights import constant, takes_vectors
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
@@ -38,16 +39,18 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
     w = window
+    if not takes_vectors(node, graph, target):
+        return []
     if w.out_channels != w.channels or w.channels < 4 or w.dilation_w > 1:
         return []
     if max(w.kernel_h, w.kernel_w) > SIDE or w.width * w.channels < 16:
         return []
     weights = constant(node, graph, 1)
-    found = known(node, graph, target, weights.reshape(-1, w.channels).T)
-    if found is None:
+    known = affine_sums(node, graph, weights.reshape(-1, w.channels).T)
+    if known is None:
         return []
-    made, ending, bias = found
-    layer = Layer(window, ending, made.x_zero)
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
     k = kernel(layer)
     images, bands = calls
     woven = layer.columns * w.channels // 2
@@ -58,7 +61,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, weights), table(ending, bias)),
+            constants=(pack(layer, weights), table(ending, sums.bias)),
             images=images,
             bands=bands,
             scratch=layer.scratch,

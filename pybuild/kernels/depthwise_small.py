@@ -14,16 +14,15 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
+from pybuild.kernels.affine import FRACTION, Affine
 from pybuild.kernels.affine_finish import AffineFinish, corrected
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
+from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
-    block_starts,
     constant,
-    folded_bias,
-    reach,
+    in_blocks,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
@@ -38,7 +37,6 @@ from pybuild.loop import (
     offset,
     wide,
 )
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 GROUP = 4  # channels done together
@@ -86,7 +84,7 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     """Words in reading order: what stands for a column outside the row; then of each
     four channels what their sums begin with, their weights [C, taps] of each tap,
     and what they end with."""
-    made, read = layer.ending, _read(layer)
+    made, read = layer.ending, in_blocks(layer.window.channels, GROUP)
     fours = kernels[read].reshape(-1, GROUP, kernels.shape[1])
     whole = np.zeros((*fours.shape[:2], layer.taps), np.int8)
     whole[..., : kernels.shape[1]] = fours
@@ -98,12 +96,6 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     outside = np.full(GROUP * layer.head, layer.x_zero, np.int8).view(np.int32)
     blocks = np.concatenate(rows, axis=1).reshape(-1)
     return Packed("weights", np.concatenate((outside, blocks)))
-
-
-def _read(layer: Layer) -> Array:
-    """Channels as they are computed."""
-    starts = block_starts(layer.window.channels, GROUP)
-    return np.asarray([s + i for s in starts for i in range(GROUP)])
 
 
 def kernel(layer: Layer) -> Builder:
@@ -194,16 +186,11 @@ def candidates(
     if not plain or not takes_pairs(node, graph, target):
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(window.channels, np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    ending = affine(made, low, high)
-    if ending is None:
-        return []
-    layer = Layer(window, ending, made.x_zero)
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
     if not layer.fits:
         return []
     k, (images, bands), taps = kernel(layer), calls, window.kernel_h * window.kernel_w
@@ -214,7 +201,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, kernels, bias),),
+            constants=(pack(layer, kernels, sums.bias),),
             images=images,
             bands=bands,
             scratch=layer.taps * 4 * -(-window.channels // GROUP),

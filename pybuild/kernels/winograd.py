@@ -12,14 +12,14 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import FRACTION, REACH, affine
+from pybuild.kernels.affine import FRACTION
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.requant import Ints
 from pybuild.kernels.weights import (
     block_starts,
     constant,
-    folded_bias,
-    reach,
+    in_blocks,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
@@ -32,7 +32,6 @@ from pybuild.kernels.winograd_code import (
     Layer,
     kernel,
 )
-from pybuild.ops.conv import conv_parameters
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
@@ -81,12 +80,8 @@ def pack(weights: Ints) -> Packed:
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each output channel starts and ends with, in reading order."""
-    made, start = layer.ending, bias.astype(np.int64) << FRACTION
-    columns = [start + made.offsets, made.multipliers]
-    if made.below is not None:
-        columns = [start, made.offsets, made.below, made.multipliers]
-    order = [s + b for s in block_starts(len(bias), OUTPUTS) for b in range(OUTPUTS)]
-    return Packed("ends", np.stack(columns, 1)[order].astype(np.int32).reshape(-1))
+    rows = layer.ending.columns(bias)[in_blocks(len(bias), OUTPUTS)]
+    return Packed("ends", rows.astype(np.int32).reshape(-1))
 
 
 def candidates(
@@ -105,20 +100,15 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
-    made = conv_parameters(node, graph)
-    bias = constant(node, graph, 2, np.zeros(len(weights), np.int32))
-    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
+    known = affine_sums(node, graph, kernels)
+    if known is None:
         return []
-    ending = affine(made, low, high)
-    if ending is None:
-        return []
+    sums, ending = known
     top = node.attrs.get("pads", (0, 0, 0, 0))[0]
-    layer = Layer(window, ending, made.x_zero, x.shape[1], y.shape[1], top)
-    larger, start = transformed(weights), bias.astype(np.int64)
+    layer = Layer(window, ending, sums.made.x_zero, x.shape[1], y.shape[1], top)
+    larger, start = transformed(weights), sums.bias.astype(np.int64)
     added = (start << FRACTION) + ending.offsets
-    if not fits(larger, low - start, high - start, added):
+    if not fits(larger, sums.low - start, sums.high - start, added):
         return []
     k = kernel(layer)
     # an image is one row of the runner's: tiles are of several
@@ -129,7 +119,7 @@ def candidates(
             args=tuple(k.values),
             outputs=(out,),
             inputs=(source,),
-            constants=(pack(larger), table(layer, bias)),
+            constants=(pack(larger), table(layer, sums.bias)),
             images=calls[0],
             scratch=layer.scratch,
             cost=calls[0] * _cost(layer),
