@@ -258,8 +258,8 @@ PAIRED = (
     (
         "numbers that have no room in half an argument",
         "pybuild/kernels/conv_small.py",
-        "    if layer.fits:\n",
-        "    if layer.window:\n",
+        "    if have_room(layer.arguments):\n",
+        "    if layer.arguments:\n",
         _SMALL.format("test_two_numbers_in_an_argument_have_room"),
     ),
     (

@@ -5,7 +5,7 @@ A schedule is ordinary Python around these calls. Knows no operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pybuild.dtype import DType
@@ -30,6 +30,14 @@ from pybuild.loop import (
 )
 from pybuild.loop_verify import reads, verify
 
+# an argument's name and value
+Named = tuple[str, int]
+
+
+def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
+    """Whether these numbers can be halves of arguments: have 15 bits."""
+    return all(0 <= n < 1 << 15 for pair in pairs for _, n in pair)
+
 
 class Builder:
     """Collects the statements of one kernel."""
@@ -49,8 +57,9 @@ class Builder:
         self.values.append(value)
         return var
 
-    def halves(self, low: tuple[str, int], high: tuple[str, int]) -> tuple[Expr, Expr]:
-        """Two integers of the layer, of 16 bits and not negative, in one argument."""
+    def halves(self, low: Named, high: Named) -> tuple[Expr, Expr]:
+        """Two integers of the layer in one argument, of which `have_room` says that it
+        can be."""
         both = self.arg(f"{low[0]}_{high[0]}", high[1] << 16 | low[1])
         return self.let(low[0], both & 0xFFFF), self.let(high[0], both >> 16)
 

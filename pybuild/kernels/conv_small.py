@@ -15,6 +15,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels import conv_dsp, conv_dsp_layer
+from pybuild.kernels.builder import have_room
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_small_code import BLOCK, Layer, kernel
 from pybuild.kernels.known_sums import affine_sums
@@ -76,7 +77,7 @@ def candidates(
     sums, ending = known
     layer = Layer(window, ending, sums.made.x_zero)
     found = []
-    if layer.fits:
+    if have_room(layer.arguments):
         found.append(_offer(layer, rows, (pack(layer, kernels, sums.bias),), calls))
     one = conv_dsp_layer.Layer(window, ending, sums.made.x_zero, pixels=1, direct=True)
     if calls[0] * calls[1] * window.out_width == 1 and one.may_be_direct:

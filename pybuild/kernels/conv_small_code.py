@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pybuild.kernels.affine import Affine
 from pybuild.kernels.affine_finish import AffineFinish, corrected
-from pybuild.kernels.builder import Builder
+from pybuild.kernels.builder import Builder, Named
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
 from pybuild.kernels.window import Window, dilation_arguments
 from pybuild.loop import (
@@ -81,7 +81,7 @@ class Layer:
         return min(2, self.window.out_channels - 2)
 
     @property
-    def arguments(self) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:
+    def arguments(self) -> tuple[tuple[Named, Named], ...]:
         """Two by two, as the kernel takes them."""
         w, turns = self.window, len(self.order) // 2 // UNROLLED
         return (
@@ -92,11 +92,6 @@ class Layer:
             (("kernel_h", w.kernel_h), ("columns", self.columns)),
             (("run", self.run), ("by_words", self.by_words)),
         )
-
-    @property
-    def fits(self) -> bool:
-        """Its numbers have 15 bits."""
-        return all(n < 1 << 15 for pair in self.arguments for _, n in pair)
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import FRACTION, Affine
 from pybuild.kernels.affine_finish import AffineFinish, corrected
-from pybuild.kernels.builder import Builder
+from pybuild.kernels.builder import Builder, Named, have_room
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
 from pybuild.kernels.known_sums import affine_sums
@@ -64,7 +64,7 @@ class Layer:
         return taps + -taps % UNROLLED
 
     @property
-    def arguments(self) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:
+    def arguments(self) -> tuple[tuple[Named, Named], ...]:
         """Two by two, as the kernel takes them."""
         w = self.window
         return (
@@ -73,11 +73,6 @@ class Layer:
             (("kernel_h", w.kernel_h), ("kernel_w", w.kernel_w)),
             (("stride", w.stride_w), ("left", w.left)),
         )
-
-    @property
-    def fits(self) -> bool:
-        """Its numbers have 15 bits."""
-        return all(n < 1 << 15 for pair in self.arguments for _, n in pair)
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
@@ -191,7 +186,7 @@ def candidates(
         return []
     sums, ending = known
     layer = Layer(window, ending, sums.made.x_zero)
-    if not layer.fits:
+    if not have_room(layer.arguments):
         return []
     k, (images, bands), taps = kernel(layer), calls, window.kernel_h * window.kernel_w
     outputs = images * bands * window.out_width * window.channels

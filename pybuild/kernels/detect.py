@@ -33,23 +33,10 @@ _COST = 30
 
 def _share() -> Intrin:
     """What two boxes both cover, of what either covers; 0 of one without area."""
-    names = [
-        "a0",
-        "a1",
-        "a2",
-        "a3",
-        "b0",
-        "b1",
-        "b2",
-        "b3",
-        "first",
-        "second",
-        "high",
-        "wide",
-        "both",
-    ]
-    a0, a1, a2, a3, b0, b1, b2, b3, first, second, high, wide, both = (
-        Var(n, FLOAT32) for n in names
+    a0, a1, a2, a3 = a = tuple(Var(f"a{n}", FLOAT32) for n in range(4))
+    b0, b1, b2, b3 = b = tuple(Var(f"b{n}", FLOAT32) for n in range(4))
+    first, second, high, wide, both = (
+        Var(n, FLOAT32) for n in ("first", "second", "high", "wide", "both")
     )
     zero = const(0.0, FLOAT32)
     lets: tuple[tuple[Var, Expr], ...] = (
@@ -61,7 +48,7 @@ def _share() -> Intrin:
     )
     empty = select(first <= zero, const(1, BOOL), second <= zero)
     value = select(empty, zero, both / (first + second - both))
-    return Intrin("crt_share_of_boxes", (a0, a1, a2, a3, b0, b1, b2, b3), value, lets)
+    return Intrin("crt_share_of_boxes", a + b, value, lets)
 
 
 SHARE = _share()

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.act16 import STEPS, curve_points, interpolated
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed, whole
+from pybuild.kernels.candidate import Candidate, whole
 from pybuild.kernels.curves16 import LOGISTIC16, TANH16
 from pybuild.kernels.finish16 import WIDE
 from pybuild.kernels.math import LOGISTIC, TANH
+from pybuild.kernels.node_rows import NodeRows
 from pybuild.kernels.operands import short
 from pybuild.kernels.requant import CLAMP, DOUBLE, SHIFT_ROUND
 from pybuild.kernels.weights import constant
@@ -87,14 +88,13 @@ class _Writer:
         self.kind = graph.tensor(node.output).dtype
         self.is_float = self.kind is FLOAT32
         self.total = {FLOAT32: FLOAT32, INT16: INT64}.get(self.kind, INT32)
-        self.tables: list[Packed] = []
-        self.computed = [n for n in node.inputs[:W] if n not in graph.constants]
         self.form = self._float if self.is_float else self._whole
         self.made = None if self.is_float else lstm_parameters(node, graph)
         name = f"lstm_{short(self.kind)}"
         if self.made is not None and self.made.tables and not self.made.wide:
             name += "_tables"
         self.k = Builder(name)
+        self.rows = NodeRows(self.k, node, graph, W)
 
     def written(self) -> Candidate:
         node, graph, k = self.node, self.graph, self.k
@@ -103,7 +103,7 @@ class _Writer:
         y = k.row("y", 0, self.kind, writable=True)
         inside = FLOAT32 if self.is_float else INT16
         cells = k.row("cells", 1, inside, writable=True)
-        x, h, c = (self._source(i, name) for i, name in enumerate("xhc"))
+        x, h, c = (self.rows.source(i, name) for i, name in enumerate("xhc"))
         w, r = self._weights(W, "w"), self._weights(R, "r")
         bias = [self._bias(W, W), self._bias(R, -1)]
         form = self.form()
@@ -140,32 +140,19 @@ class _Writer:
             func=k.finish(),
             args=tuple(k.values),
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
-            inputs=tuple(whole(graph.tensor(n)) for n in self.computed),
-            constants=tuple(self.tables),
+            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
+            constants=tuple(self.rows.tables),
             cost=2 * macs(node, graph) + steps * batch * units * _COST[self.is_float],
         )
 
     # ---- pointers ---------------------------------------------------------------
-
-    def _source(self, index: int, name: str) -> Var:
-        """A computed input, or a constant one."""
-        tensor = self.graph.tensor(self.node.inputs[index])
-        if tensor.name in self.computed:
-            at = 2 + self.computed.index(tensor.name)
-            return self.k.row(name, at, tensor.dtype)
-        return self._table(name, self.graph.constants[tensor.name])
-
-    def _table(self, role: str, array: Array) -> Var:
-        at = 2 + len(self.computed) + len(self.tables)
-        self.tables.append(Packed(role, array))
-        return self.k.row(role, at, DType.of(array))
 
     def _four(self, first: int) -> list[Array]:
         return [constant(self.node, self.graph, first + g) for g in range(GATES)]
 
     def _weights(self, first: int, role: str) -> Var:
         """[units][inputs][gates]"""
-        return self._table(role, np.stack(self._four(first), -1))
+        return self.rows.table(role, np.stack(self._four(first), -1))
 
     def _bias(self, first: int, bias: int) -> Var | None:
         """[units][gates], with what the zero point makes of the weights."""
@@ -180,7 +167,7 @@ class _Writer:
         elif bias < 0:
             return None
         role = "bias" if bias >= 0 else "known_bias"
-        return self._table(role, made.astype(self.total.numpy))
+        return self.rows.table(role, made.astype(self.total.numpy))
 
     # ---- sums -------------------------------------------------------------------
 
@@ -211,7 +198,7 @@ class _Writer:
         clip = None
         if limit > 0:
             clip = self.k.let(
-                "clip", load(self._table("limit", np.asarray([limit], np.float32)))
+                "clip", load(self.rows.table("limit", np.asarray([limit], np.float32)))
             )
 
         def gate(g: int, seen: Expr, known: Expr) -> Expr:
@@ -232,7 +219,7 @@ class _Writer:
         assert made is not None
         points = None
         if made.tables:
-            points = self._table("points", curve_points().array)
+            points = self.rows.table("points", curve_points().array)
         ends = {
             name: [self._scaler(f"{name}_{_NAMES[g]}", pairs[g]) for g in range(GATES)]
             for name, pairs in (("seen", made.seen), ("known", made.known))

@@ -6,22 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed, whole
+from pybuild.kernels.candidate import Candidate, whole
 from pybuild.kernels.finish import FloatClamp
+from pybuild.kernels.node_rows import NodeRows
 from pybuild.kernels.operands import short
 from pybuild.kernels.requant import CLAMP, DOUBLE
 from pybuild.kernels.weights import constant
 from pybuild.loop import FLOAT32, INT32, UINT32, Expr, Var, cast, const, load, offset
 from pybuild.ops.operator import clamp_of
+from pybuild.ops.recurrent import Pair
 from pybuild.ops.svdf import (
     BIAS,
     FEATURE,
     STATE,
     TIME,
-    Pair,
     X,
     macs,
     sizes,
@@ -51,20 +52,19 @@ class _Writer:
         self.kind = FLOAT32 if self.is_float else INT32
         # of the sum over time, which wraps
         self.total = FLOAT32 if self.is_float else UINT32
-        self.computed = [n for n in node.inputs[:FEATURE] if n not in graph.constants]
-        self.tables: list[Packed] = []
         self.k = Builder(f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}")
+        self.rows = NodeRows(self.k, node, graph, FEATURE)
 
     def written(self) -> Candidate:
         node, graph, k = self.node, self.graph, self.k
         batch, width, units, rank, memory = sizes(node, graph)
         to = k.row("y", 0, self.y.dtype, writable=True)
         kept = k.row("kept", 1, self.state.dtype, writable=True)
-        x, old = self._source(X, "x"), self._source(STATE, "old")
-        feature = self._table("feature", constant(node, graph, FEATURE))
-        time = self._table("time", constant(node, graph, TIME))
+        x, old = self.rows.source(X, "x"), self.rows.source(STATE, "old")
+        feature = self.rows.table("feature", constant(node, graph, FEATURE))
+        time = self.rows.table("time", constant(node, graph, TIME))
         none = np.zeros(units, self.kind.numpy)
-        bias = self._table("bias", constant(node, graph, BIAS, none))
+        bias = self.rows.table("bias", constant(node, graph, BIAS, none))
         new, made = self._float() if self.is_float else self._whole()
         filters, inputs = k.arg("filters", units * rank), k.arg("width", width)
         steps, ranks = k.arg("memory", memory), k.arg("rank", rank)
@@ -89,25 +89,10 @@ class _Writer:
             func=k.finish(),
             args=tuple(k.values),
             outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
-            inputs=tuple(whole(graph.tensor(n)) for n in self.computed),
-            constants=tuple(self.tables),
+            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
+            constants=tuple(self.rows.tables),
             cost=6 * macs(node, graph) + _COST * self.y.size,
         )
-
-    # ---- pointers ---------------------------------------------------------------
-
-    def _source(self, index: int, name: str) -> Var:
-        """A computed input, or a constant one."""
-        tensor = self.graph.tensor(self.node.inputs[index])
-        if tensor.name in self.computed:
-            at = 2 + self.computed.index(tensor.name)
-            return self.k.row(name, at, tensor.dtype)
-        return self._table(name, self.graph.constants[tensor.name])
-
-    def _table(self, role: str, array: Array) -> Var:
-        at = 2 + len(self.computed) + len(self.tables)
-        self.tables.append(Packed(role, array))
-        return self.k.row(role, at, DType.of(array))
 
     # ---- sums -------------------------------------------------------------------
 
@@ -133,8 +118,8 @@ class _Writer:
 
     def _float(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
         clamp = FloatClamp(*clamp_of(self.node))
-        at = 2 + len(self.computed) + len(self.tables)
-        self.tables += clamp.tables()
+        at = self.rows.after
+        self.rows.tables += clamp.tables()
         bound = clamp.bind(self.k, const(at))
         return lambda seen, f: seen, lambda total: bound.apply(total, 0)
 
@@ -142,7 +127,7 @@ class _Writer:
         made = svdf_parameters(self.node, self.graph)
         weights = constant(self.node, self.graph, FEATURE).astype(np.int64)
         sums = (-made.x_zero * weights.sum(1)).astype(np.int32)
-        zeros = self._table("zeros", sums) if made.x_zero else None
+        zeros = self.rows.table("zeros", sums) if made.x_zero else None
         seen_end = self._end("seen", made.seen, 0, self.state.dtype)
         zero: Expr = const(0)
         if made.state_zero:

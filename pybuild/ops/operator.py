@@ -62,6 +62,22 @@ def optional(node: Node, graph: Graph, index: int) -> Tensor | None:
     return graph.tensor(node.inputs[index])
 
 
+def must_have_shape(
+    node: Node, graph: Graph, tensor: Tensor, shape: tuple[int, ...]
+) -> None:
+    """Errors  BuildError for another one"""
+    if tensor.shape != shape:
+        what = f"'{tensor.name}' is {list(tensor.shape)}, not {list(shape)}"
+        raise invalid(node, graph, what)
+
+
+def must_have_type(node: Node, graph: Graph, tensor: Tensor, dtype: DType) -> None:
+    """Errors  BuildError for another one"""
+    if tensor.dtype is not dtype:
+        what = f"'{tensor.name}' is {tensor.dtype.value}, not {dtype.value}"
+        raise invalid(node, graph, what)
+
+
 def value(values: Values, index: int) -> Numbers:
     """The value of an input that must be there."""
     found = values[index]

@@ -22,6 +22,8 @@ from pybuild.ops.operator import (
     Types,
     Values,
     invalid,
+    must_have_shape,
+    must_have_type,
     operand,
     value,
     whole_quant,
@@ -112,10 +114,7 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int]:
         wanted |= {W + gate: (units, width), R + gate: (units, units)}
         wanted[BIAS + gate] = (units,)
     for index, shape in wanted.items():
-        tensor = operand(node, graph, index)
-        if tensor.shape != shape:
-            what = f"'{tensor.name}' is {list(tensor.shape)}, not {list(shape)}"
-            raise invalid(node, graph, what)
+        must_have_shape(node, graph, operand(node, graph, index), shape)
     return steps, batch, width, units
 
 
@@ -143,9 +142,7 @@ def _types(node: Node, graph: Graph, kind: DType) -> None:
         raise invalid(node, graph, what, "lstm is for float32, int8 and int16")
     for index, dtype in wanted.items():
         tensor = operand(node, graph, index)
-        if tensor.dtype is not dtype:
-            what = f"'{tensor.name}' is {tensor.dtype.value}, not {dtype.value}"
-            raise invalid(node, graph, what)
+        must_have_type(node, graph, tensor, dtype)
         if whole and index < BIAS:
             whole_quant(node, graph, tensor)
     if whole:
@@ -205,25 +202,26 @@ def _scales(
         made.append(wide_multiplier(scale) if wide else quantize_multiplier(scale))
         if scale >= 1 << 14:
             raise invalid(node, graph, f"the scale of '{w.name}' is too large")
-        _must_fit(node, graph, first + gate, source, made[-1], wide)
+        if not wide:
+            bias = graph.constants.get(node.inputs[BIAS + gate]) if first == W else None
+            must_fit(node, graph, first + gate, source, bias, made[-1])
     return tuple(made)
 
 
-def _must_fit(
-    node: Node, graph: Graph, index: int, source: Tensor, scale: Pair, wide: bool
+def must_fit(
+    node: Node, graph: Graph, index: int, source: Tensor, bias: Array | None, end: Pair
 ) -> None:
-    """Errors  BuildError where a sum, made ready to be scaled, could leave int32"""
+    """Errors  BuildError where sums of the weights of input `index`, if they are known,
+    could leave int32 when they are made ready to be scaled by `end`
+    """
     weights = graph.constants.get(node.inputs[index])
-    if weights is None or wide:
+    if weights is None:
         return
-    bias = None
-    if index < R:
-        bias = graph.constants.get(node.inputs[BIAS + index - W])
     least, most = accumulator_bound(weights, bias, source.zero_point, source.dtype)
     reach = int(np.maximum(-least, most).max(initial=0))
     # with the zero point in the bias, too
     reach += abs(source.zero_point) * int(np.abs(weights.astype(np.int64)).sum(1).max())
-    if reach << max(scale[1], 0) >= 1 << 31:
+    if reach << max(end[1], 0) >= 1 << 31:
         what = f"the int32 sum of weights '{node.inputs[index]}' could overflow"
         raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
 

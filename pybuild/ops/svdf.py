@@ -13,20 +13,21 @@ from pybuild.ops.operator import (
     Values,
     clamped,
     invalid,
+    must_have_shape,
+    must_have_type,
     operand,
     optional,
     value,
     whole_quant,
 )
 from pybuild.ops.quant import (
-    accumulator_bound,
     quantize_multiplier,
     requantize,
     saturated,
 )
+from pybuild.ops.recurrent import Pair, must_fit
 
 X, STATE, FEATURE, TIME, BIAS = range(5)
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,7 @@ def sizes(node: Node, graph: Graph) -> tuple[int, int, int, int, int]:
     if bias is not None:
         wanted[bias] = (filters // rank,)
     for tensor, shape in wanted.items():
-        if tensor.shape != shape:
-            what = f"'{tensor.name}' is {list(tensor.shape)}, not {list(shape)}"
-            raise invalid(node, graph, what)
+        must_have_shape(node, graph, tensor, shape)
     return batch, width, filters // rank, rank, memory
 
 
@@ -93,9 +92,8 @@ def _types(node: Node, graph: Graph, kind: DType, kept: DType) -> None:
     wanted = {FEATURE: kind, TIME: kept, BIAS: DType.INT32 if whole else kind}
     for index, dtype in wanted.items():
         tensor = optional(node, graph, index)
-        if tensor is not None and tensor.dtype is not dtype:
-            what = f"'{tensor.name}' is {tensor.dtype.value}, not {dtype.value}"
-            raise invalid(node, graph, what)
+        if tensor is not None:
+            must_have_type(node, graph, tensor, dtype)
     if whole:
         svdf_parameters(node, graph)
 
@@ -131,22 +129,15 @@ def _must_fit(node: Node, graph: Graph, made: SvdfParameters) -> None:
     if made.made[1] > 0:
         what = "the scales of the state and of the output are too far apart"
         raise invalid(node, graph, what, "calibrate the output of this layer")
-    weights = graph.constants.get(node.inputs[FEATURE])
-    if weights is None:
-        return
-    least, most = accumulator_bound(weights, None, made.x_zero)
-    reach = int(np.maximum(-least, most).max(initial=0))
-    reach += abs(made.x_zero) * int(np.abs(weights.astype(np.int64)).sum(1).max())
-    if reach << max(made.seen[1], 0) >= 1 << 31:
-        what = f"the int32 sum of weights '{node.inputs[FEATURE]}' could overflow"
-        raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
+    must_fit(node, graph, FEATURE, operand(node, graph, X), None, made.seen)
 
 
 def svdf(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning."""
     batch, _, units, rank, memory = sizes(node, graph)
     x, state, feature, time = (value(values, i) for i in range(BIAS))
-    bias = value(values, BIAS) if node.inputs[BIAS] else np.zeros(units)
+    given = optional(node, graph, BIAS) is not None
+    bias = value(values, BIAS) if given else np.zeros(units)
     rows = state.reshape(batch, units * rank, memory)
     whole = state.dtype != np.float32
     kind = np.int64 if whole else np.float64

@@ -17,6 +17,8 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
+from pybuild.ops.interpret import interpret
+from pybuild.run.samples import example_inputs
 from tests import tflm
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -242,3 +244,21 @@ def test_refusals(one: One, what: str) -> None:
     with pytest.raises(BuildError) as caught:
         load("m.tflite", one.bytes(), {})
     assert str(caught.value.problems[0]).endswith(f"({one.code}): {what}")
+
+
+def test_svdf_needs_no_bias() -> None:
+    """Neither left out nor behind the last input."""
+    graph = load("m.tflite", tflm.drawn("svdf int8", 0).bytes(), {})
+    (node,) = (n for n in graph.nodes if n.op == "svdf")
+    made = []
+    for inputs in ((*node.inputs[:4], ""), node.inputs[:4]):
+        nodes = [replace(n, inputs=inputs) if n is node else n for n in graph.nodes]
+        model = Model(
+            "m.tflite", replace(graph, nodes=tuple(nodes)), "litert", "0" * 64
+        )
+        library = model.build()
+        given = example_inputs(library.plan.graph)
+        made.append(interpret(library.plan.graph, given)[library.plan.graph.outputs[0]])
+        found = library.host()(**given)[library.plan.graph.outputs[0]]
+        np.testing.assert_array_equal(found, made[-1])
+    np.testing.assert_array_equal(*made)
