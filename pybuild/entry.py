@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops.functions import AnyFunctions
 from pybuild.params.files import read_arrays
-from pybuild.quantisation.draft import Choices
-from pybuild.quantisation.quantise import quantisable
-from pybuild.quantisation.quantise import quantise as quantised_graph
-from pybuild.quantisation.ranges import Calibration
 from pybuild.quantisation.report import Quantisation
-from pybuild.quantisation.samples import Samples, read_samples
-from pybuild.run.archive import read
 from pybuild.run.factory import BACKENDS, Factory, Package
+
+if TYPE_CHECKING:
+    from pybuild.quantisation.samples import Samples
 
 Buildable = Model | Graph | str | Path
 
@@ -207,6 +204,11 @@ def quantise(
     boundary    "float": inputs and outputs as they are; "int8": integers
     Errors      BuildError with everything that is wrong with the data or the choices
     """
+    from pybuild.quantisation.draft import Choices
+    from pybuild.quantisation.quantise import quantisable
+    from pybuild.quantisation.quantise import quantise as quantised_graph
+    from pybuild.quantisation.ranges import Calibration
+
     loaded = _model_of(model, None, None)
     graph = quantisable(loaded.graph)
     given = _samples(graph, data)
@@ -221,6 +223,8 @@ def quantise(
 
 
 def _samples(graph: Graph, data: Mapping[str, Array] | str | Path) -> Samples:
+    from pybuild.quantisation.samples import read_samples
+
     if isinstance(data, Mapping):
         return read_samples(graph, data, "calibration data")
     path = Path(data)
@@ -236,6 +240,8 @@ def load_module(path: str | Path) -> Factory | Package:
 
     Errors  BuildError for other files
     """
+    from pybuild.run.archive import read
+
     return read(path, _rebuilt)
 
 

@@ -48,10 +48,8 @@ from pybuild.plan.plan import Plan, placed
 from pybuild.plan.push import fed_search
 from pybuild.plan.stages import Search
 from pybuild.plan.storage import find_views
-from pybuild.run.compiled import Compiled
+from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.factory import Factory, backend_of, described
-from pybuild.run.lend import lend
-from pybuild.run.parameters import SlotFacts
 from pybuild.run.weights import packed_image
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
@@ -261,6 +259,7 @@ class Library(Factory):
         """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
         from pybuild.ops.function import has_reference
         from pybuild.ops.interpret import interpret
+        from pybuild.run.lend import lend
         from pybuild.run.samples import example_inputs
 
         graph = self.plan.graph

@@ -9,8 +9,7 @@ from pathlib import Path
 import pybuild
 from pybuild.cli.tables import short, table
 from pybuild.errors import BuildError, Problem
-from pybuild.quantisation.draft import BOUNDARIES
-from pybuild.quantisation.ranges import METHODS
+from pybuild.quantisation import BOUNDARIES, METHODS
 from pybuild.quantisation.report import Quantisation
 
 # rows of a table of layers, worst first; --json has them all

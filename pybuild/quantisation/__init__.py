@@ -2,3 +2,7 @@
 
 Works on the Graph IR and its numpy meaning; knows no file format, kernel or plan.
 """
+
+# what users choose by name: the range of values that integers cover; what is outside
+METHODS = ("minmax", "percentile", "entropy")
+BOUNDARIES = ("float", "int8")

@@ -9,6 +9,7 @@ from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.passes.legalise import set_rounding
+from pybuild.quantisation import BOUNDARIES
 from pybuild.quantisation.bias import corrected
 from pybuild.quantisation.execute import Execution, NodeError, execution
 from pybuild.quantisation.measure import Measured, Wanted, measured
@@ -16,8 +17,6 @@ from pybuild.quantisation.ranges import Calibration, Observed, Range, observe, r
 from pybuild.quantisation.rewrite import rewritten
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import Scheme, scheme
-
-BOUNDARIES = ("float", "int8")
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
+from pybuild.quantisation import METHODS
 from pybuild.quantisation.execute import Execution
 from pybuild.quantisation.samples import Samples
 
-METHODS = ("minmax", "percentile", "entropy")
 BINS = 2048
 _STEPS = 256
 # values in a bin on average, below which entropy takes wider bins

@@ -27,9 +27,8 @@ from pybuild.install import crt_include
 from pybuild.params.blob import read_blob
 from pybuild.passes.state import opened
 from pybuild.plan.plan import Plan
-from pybuild.run.compiled import Compiled
+from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.factory import Factory, Package
-from pybuild.run.parameters import SlotFacts
 from pybuild.run.weights import Weights
 
 _FORMAT = 1

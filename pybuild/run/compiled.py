@@ -1,4 +1,4 @@
-"""A compiled model. Knows no compiler."""
+"""A compiled model, and what its instances bind. Knows no compiler."""
 
 from __future__ import annotations
 
@@ -18,3 +18,16 @@ class Compiled:
     library: Path
     model: int
     keep: object
+
+
+@dataclass(frozen=True)
+class SlotFacts:
+    """An array that an instance binds: its name, arrangement, and what it is made of.
+
+    layout   0: as the user has it
+    sources  the user's parameters
+    """
+
+    name: str
+    layout: int
+    sources: tuple[str, ...]

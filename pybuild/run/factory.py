@@ -1,6 +1,7 @@
 """What makes graph executor modules by name, and can be exported: a built model.
 
-As scripts know the result of relay.build. Knows no file.
+As scripts know the result of relay.build. Knows no file. What runs models is imported
+where one is run: `crt build` and `crt inspect` run none.
 """
 
 from __future__ import annotations
@@ -8,28 +9,26 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pybuild.dtype import Array
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError
-from pybuild.frontends import graphjson
 from pybuild.graph import Graph, Tensor
-from pybuild.run.abi import UnknownName
-from pybuild.run.compiled import Compiled
-from pybuild.run.debug import GraphModuleDebug
-from pybuild.run.devices import Device
-from pybuild.run.instance import AnyDevice
-from pybuild.run.module import GraphModule
-from pybuild.run.native import Net
-from pybuild.run.parameters import SlotFacts
-from pybuild.run.tensors import NDArray, ndarray
+from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.weights import Weights
 
 if TYPE_CHECKING:
     from pybuild.plan.plan import Plan
+    from pybuild.run.abi import UnknownName
+    from pybuild.run.debug import GraphModuleDebug
+    from pybuild.run.devices import Device
+    from pybuild.run.instance import AnyDevice
+    from pybuild.run.module import GraphModule
+    from pybuild.run.native import Net
+    from pybuild.run.tensors import NDArray
 
 BACKENDS = ("llvm", "c")
 
@@ -109,6 +108,8 @@ class Factory(abc.ABC):
         self, backend: str | None = None, devices: Sequence[Device] = ()
     ) -> Net:
         """As host(), with no parameter bound."""
+        from pybuild.run.native import Net
+
         return Net(self.planned, self.code(backend), devices)
 
     def host(self, backend: str | None = None, devices: Sequence[Device] = ()) -> Net:
@@ -139,28 +140,33 @@ class Factory(abc.ABC):
             "remove_params": self._unbound,
         }
         if name not in known:
-            what = f"'{name}' is not known; there is {', '.join(map(repr, known))}"
-            raise UnknownName(f"function {what}")
+            raise _unknown(f"function '{name}'", known)
         return known[name]
 
     def _module(self, *devices: AnyDevice) -> GraphModule:
+        from pybuild.run.module import GraphModule
+
         return GraphModule.of(self, devices, self.bound)
 
     def _debug(self, name: str, *devices: AnyDevice) -> GraphModuleDebug:
+        from pybuild.run.debug import GraphModuleDebug
+
         if name != self.mod_name:
-            raise UnknownName(
-                f"model '{name}' is not known; there is {self.mod_name!r}"
-            )
+            raise _unknown(f"model '{name}'", [self.mod_name])
         return GraphModuleDebug.of(self, devices, self.bound)
 
     def _unbound(self) -> Self:
         return dataclasses.replace(self, bound=False)  # type: ignore[type-var]
 
     def get_graph_json(self) -> str:
+        from pybuild.frontends import graphjson
+
         return graphjson.dump(self.graph)[0]
 
     def get_params(self) -> dict[str, NDArray]:
         """Copies of the weights that may be replaced."""
+        from pybuild.run.tensors import ndarray
+
         return {name: ndarray(self.value(name).copy()) for name in self.parameters}
 
     def get_lib(self) -> Factory:
@@ -186,8 +192,7 @@ class Package:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """Errors  UnknownName that lists the models"""
         if name not in self.libraries:
-            known = ", ".join(map(repr, self.libraries))
-            raise UnknownName(f"model '{name}' is not known; there is {known}")
+            raise _unknown(f"model '{name}'", self.libraries)
         return self.libraries[name][name]
 
     def export_library(self, path: str | Path) -> None:
@@ -195,6 +200,12 @@ class Package:
         from pybuild.run.archive import export
 
         export(self.libraries, path)
+
+
+def _unknown(what: str, known: Iterable[str]) -> UnknownName:
+    from pybuild.run.abi import UnknownName
+
+    return UnknownName(f"{what} is not known; there is {', '.join(map(repr, known))}")
 
 
 def backend_of(name: str | None, default: str) -> str:

@@ -6,7 +6,6 @@ Giving is cheap; they are packed on the host before the next run. Knows no layer
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,24 +15,12 @@ from pybuild.graph import Tensor
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
 from pybuild.run.abi import UnknownName
+from pybuild.run.compiled import SlotFacts
 from pybuild.run.devices import Device
 from pybuild.run.instance import Instance, share_params
 from pybuild.run.native import Net
 from pybuild.run.tensors import converted
 from pybuild.run.weights import Weights
-
-
-@dataclass(frozen=True)
-class SlotFacts:
-    """An array that an instance binds: its name, arrangement, and what it is made of.
-
-    layout   0: as the user has it
-    sources  the user's parameters
-    """
-
-    name: str
-    layout: int
-    sources: tuple[str, ...]
 
 
 class Source(Protocol):
