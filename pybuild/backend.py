@@ -40,7 +40,7 @@ def built(
     """
     data = model.SerializeToString()
     try:
-        graph = load(f"{name}.onnx", data, {}, values)
+        graph = load(f"{name}.onnx", data, {}, values, roomy=True)
         digest = hashlib.sha256(data).hexdigest()
         found = Model(f"{name}.onnx", graph, "onnx", digest)
         return found.build(name=name, target="host", input="keep", plan="whole")
@@ -113,11 +113,19 @@ def given(names: Sequence[str], inputs: Any) -> dict[str, Any]:
 def outputs_of(
     net: Any, names: Sequence[str], inputs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    """Runs once: every output, in this order, as a named tuple."""
+    """Runs once: every output, in this order, as a named tuple; what may hold less than
+    it has room for is as long as it holds."""
     for tensor in net.inputs:
         net.set_input(tensor.name, np.asarray(inputs[tensor.name]))
     net.run()
-    found = [net.get_output(index) for index in range(len(names))]
+    bounded = net.plan.graph.bounded
+    found = []
+    for index, name in enumerate(names):
+        value = net.get_output(index)
+        if name in bounded:
+            count = int(net.get_output(bounded[name].count)[0])
+            value = np.take(value, np.arange(count), bounded[name].axis)
+        found.append(value)
     return namedtuple("Outputs", names, rename=True)(*found)
 
 

@@ -34,6 +34,7 @@ def load(
     input_values: Mapping[str, Any] | None = None,
     state: Mapping[str, str] | None = None,
     max_turns: int = 0,
+    bounds: Mapping[str, int] | None = None,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
@@ -43,11 +44,15 @@ def load(
     state       inputs that are in each run what an output was in the run before, by
                 their names: {input: output}
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
+    bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
+                their name: how much there is room for
     weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
                 of the file beside it
     Errors      BuildError with every finding
     """
-    made = _loaded(path, input_dims, functions, weights, input_values, max_turns)
+    made = _loaded(
+        path, input_dims, functions, weights, input_values, max_turns, bounds or {}
+    )
     return made.with_state(state or {})
 
 
@@ -58,6 +63,7 @@ def _loaded(
     weights: bytes | Mapping[str, Array] | None,
     input_values: Mapping[str, Any] | None,
     max_turns: int,
+    bounds: Mapping[str, int],
 ) -> Model:
     """Of a file, by the end of its name."""
     where = str(path)
@@ -72,6 +78,8 @@ def _loaded(
     values = {n: np.asarray(v) for n, v in (input_values or {}).items()}
     if values and suffix != ".onnx":
         raise BuildError("--input-value", "is for .onnx files only")
+    if bounds and suffix != ".onnx":
+        raise BuildError("--bound", "is for .onnx files only")
     if max_turns < 0 or (max_turns and suffix != ".tflite"):
         raise BuildError("--max-turns", "is a number of turns, for .tflite files only")
     if suffix == ".tflite":
@@ -83,7 +91,7 @@ def _loaded(
         from pybuild.frontends import onnx
 
         near = onnx.Beside(Path(where).parent)
-        graph = onnx.load(short, data, dims, values, near)
+        graph = onnx.load(short, data, dims, values, near, bounds)
         return Model(where, graph, "onnx", _digest(data, near.files))
     if suffix == ".json":
         from pybuild.frontends import graphjson

@@ -99,6 +99,16 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """How much of an output holds: along `axis` the first so many as the output `count`
+    says; where that is more than there is room for, all.
+    """
+
+    axis: int
+    count: str
+
+
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an order in which they can run, and every tensor they name.
 
@@ -113,6 +123,7 @@ class Graph:
     homes    device that an input or output is given to or taken from; else the CPU
     state    tensors that are kept from run to run: read, by no node made
     windows  of inputs and outputs that are the newest rows of a stream
+    bounded  outputs that have room for more than there may be
     """
 
     name: str
@@ -128,6 +139,7 @@ class Graph:
     homes: Mapping[str, int] = field(default_factory=dict)
     state: Mapping[str, State] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
+    bounded: Mapping[str, Bound] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -5,6 +5,7 @@ from tflite_mutations import LITE
 _GENERAL = "tests/ops/test_general.py"
 _MIXED = "tests/frontends/test_onnx_general.py"
 
+_BOUNDED = "tests/frontends/test_onnx_bounded.py"
 _EXPORTED = "tests/frontends/test_exported.py"
 
 GENERAL = (
@@ -140,6 +141,69 @@ GENERAL = (
         "if self._net is None or not same:",
         "if self._net is None:",
         _MIXED,
+    ),
+    (
+        "what has no room, written behind it",
+        "pybuild/kernels/index.py",
+        "with k.when(found <= wanted):",
+        "with k.when(found <= wanted + 1):",
+        _GENERAL,
+    ),
+    (
+        "a place after the last of them",
+        "pybuild/kernels/index.py",
+        "minimum(found, wanted) + 1)",
+        "minimum(found, wanted) + 2)",
+        _GENERAL,
+    ),
+    (
+        "a sum over what is not there",
+        "pybuild/frontends/onnx/ragged.py",
+        "if bound is None or axes is None or bound.axis in axes:",
+        "if bound is None or axes is None:",
+        _BOUNDED,
+    ),
+    (
+        "what holds next to as many others",
+        "pybuild/frontends/onnx/ragged.py",
+        "if len(found) > 1:",
+        "if len(found) > 2:",
+        _BOUNDED,
+    ),
+    (
+        "a constant as long as there is room",
+        "pybuild/frontends/onnx/ragged.py",
+        "axis >= 0 and shapes[name][axis] != 1:",
+        "axis > 0 and shapes[name][axis] != 1:",
+        _BOUNDED,
+    ),
+    (
+        "columns of places moved to another axis",
+        "pybuild/frontends/onnx/ragged.py",
+        "return Bound(axis + own.axis, own.count)",
+        "return Bound(own.axis, own.count)",
+        _BOUNDED,
+    ),
+    (
+        "places that a branch gives",
+        "pybuild/frontends/onnx/load.py",
+        "        if name in draft.ragged:\n            what = f\"a graph",
+        "        if name in draft.lists:\n            what = f\"a graph",
+        _BOUNDED,
+    ),
+    (
+        "more found than the reference",
+        "pybuild/run/compare.py",
+        "if have.size != want.size:",
+        "if have.size == want.size + 0.5:",
+        _BOUNDED,
+    ),
+    (
+        "the end of what the backend gives",
+        "pybuild/backend.py",
+        "np.take(value, np.arange(count), bounded[name].axis)",
+        "np.take(value, np.arange(count), 0) if count < 1 else value",
+        _BOUNDED,
     ),
     *LITE,
 )

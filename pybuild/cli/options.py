@@ -178,6 +178,9 @@ def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
     text = "an input that decides a shape becomes a constant"
     add("--input-value", type=input_value, action="append", default=[],
         metavar="NAME=N,...", help=text)  # fmt: skip
+    text = "room in a result whose size depends on data; NAME_count says how much holds"
+    add("--bound", type=input_dim, action="append", default=[], metavar="NAME=N",
+        help=text)  # fmt: skip
     text = "of a WHILE whose condition is computed: it has no more, all written out"
     add("--max-turns", type=int, default=0, metavar="N", help=text)
     text = "the axis along which a window slides; each run takes the new FRAMES"

@@ -45,6 +45,7 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
     kinds: dict[str, Callable[[str], Any]] = {
         "--input-dim": input_dim,
         "--input-value": input_value,
+        "--bound": input_dim,
         "--layout": layout,
     }
     add("--max-turns", type=int, default=0, metavar="N", help=_AS_BUILT)
@@ -98,6 +99,7 @@ def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
         input_dims=dict(args.input_dim),
         input_values=values,
         max_turns=args.max_turns,
+        bounds=dict(args.bound),
     )
     library = model.build(
         params="replaceable" if names == ["replaceable"] else names, **options

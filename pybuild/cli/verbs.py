@@ -214,6 +214,7 @@ def _loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.
         input_values=given[1],
         state=first,
         max_turns=args.max_turns,
+        bounds=dict(args.bound),
     )
     problems = [] if alone and not args.quantise else model.problems()
     if problems:

@@ -164,6 +164,7 @@ class _Maker:
             region=region,
             device=self.plan.regions[region].device,
             rows=rows,
+            bound=None if is_input else self.plan.graph.bounded.get(name),
         )
 
     def _parameter(self, slot: Slot) -> TensorRow:

@@ -60,6 +60,9 @@ def _facts(row: TensorRow, prefix: str, role: str) -> list[str]:
     quant = tensor.quant
     if quant:
         text += f"; real = {quant.scale[0]:.9g} * (q - {quant.zero_point[0]})"
+    if row.bound:
+        text += f"; along axis {row.bound.axis} only as many hold as "
+        text += f'"{row.bound.count}" says; if that is more, all'
     lines = [*block_comment(text), f"#define {prefix}_LEN {tensor.size}u"]
     lines += [f"#define {prefix}_DIM{i} {dim}" for i, dim in enumerate(tensor.shape)]
     if quant:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Tensor
+from pybuild.graph import Bound, Tensor
 from pybuild.loop import Func
 from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA_ALIGN
@@ -101,6 +101,7 @@ class TensorRow:
     device  whose memory the home is in
     layout  of a parameter: 0 for row-major, else the number of an arrangement
     rows    of an input that is pushed: how many it has; 0: it is not
+    bound   of an output that may hold less than it has room for
     """
 
     tensor: Tensor
@@ -112,6 +113,7 @@ class TensorRow:
     device: int = 0
     layout: int = 0
     rows: int = 0
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""gather, lookup, scatter, top_k: loops over indices, each held within its tensor."""
+"""gather, lookup, scatter, top_k: loops over indices, each held within its tensor; and
+places, which finds indices.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from pybuild.kernels.operands import (
 from pybuild.kernels.shape import element
 from pybuild.loop import (
     BOOL,
+    INT32,
     Expr,
     const,
     i32,
@@ -157,6 +160,26 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
                 k.store(made, n * inner + j, i64(best))
                 k.assign(last, best)
     return [offer(k, operands, cost=_COST * x.size * y.shape[1])]
+
+
+def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """One pass; what has no room is only counted."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    operands = whole_operands(node, graph)
+    k = Builder("places")
+    to = k.row("y", 0, INT32, writable=True)
+    source = k.row("x", operands.numbers[0], memory(x.dtype))
+    wanted = k.arg("wanted", y.size - 1)
+    found = k.let("found", const(0))
+    with k.loop("i", k.arg("count", x.size)) as i, k.when(read(source, i, x.dtype)):
+        k.assign(found, found + 1)
+        with k.when(found <= wanted):
+            k.store(to, found, i)
+    k.store(to, const(0), found)
+    first = k.let("first", minimum(found, wanted) + 1)
+    with k.loop("j", wanted + 1 - first) as j:
+        k.store(to, first + j, const(-1))
+    return [offer(k, operands, cost=5 * x.size + y.size)]
 
 
 def _after(

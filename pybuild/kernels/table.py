@@ -58,6 +58,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "mean": reduce.mean,
     "mul": eltwise.eltwise,
     "pad": shape.pad,
+    "places": index.places,
     "quantize": convert.quantize,
     "reduce": accumulate.reduce,
     "reshape": shape.copy,

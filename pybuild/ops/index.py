@@ -1,4 +1,4 @@
-"""Elements by computed numbers: gather, lookup, scatter, top_k.
+"""Elements by computed numbers: gather, lookup, scatter, top_k; places of what is true.
 
 Negative indices count from the end; what is outside is held within, so that no
 kernel leaves its tensor.
@@ -119,6 +119,24 @@ def top_k(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     else:
         order = np.argsort(x, 1, kind="stable")
     return (np.ascontiguousarray(order[:, :k], np.int64),)
+
+
+def infer_places(node: Node, graph: Graph) -> Types:
+    """attrs count. Shapes  x bool[n]  y int32[1 + count]"""
+    x, count = operand(node, graph, 0), int(node.attrs["count"])
+    if len(x.shape) != 1 or x.dtype is not DType.BOOL or not 0 < count <= x.size:
+        raise invalid(node, graph, f"{count} of {x.dtype.value}{list(x.shape)}")
+    return (((1 + count,), DType.INT32),)
+
+
+def places(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """How many are true; then the places of the first ones, -1 after the last."""
+    count = int(node.attrs["count"])
+    found = np.flatnonzero(value(values, 0))
+    made = np.full(1 + count, -1, np.int32)
+    made[0] = len(found)
+    made[1:][: len(found)] = found[:count]
+    return (made,)
 
 
 def outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:

@@ -124,6 +124,7 @@ SIGNATURES: dict[str, Signature] = {
     "lookup": Signature(2, 2),
     "scatter": Signature(3, 3, {"join": _TEXT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
+    "places": Signature(1, 1, {"count": _COUNT}),
     "lstm": Signature(
         15,
         15,

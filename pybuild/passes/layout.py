@@ -112,7 +112,11 @@ def _output(graph: Graph, name: str, want: str) -> Graph:
     ]
     nodes.append(Node("transpose", name, (inner.name,), (name,), {"perm": there}))
     tensors = {**graph.tensors, name: shaped, inner.name: inner}
-    return replace(graph, nodes=tuple(nodes), tensors=tensors)
+    bounded = dict(graph.bounded)
+    if name in bounded:
+        axis = there.index(bounded[name].axis)
+        bounded[name] = replace(bounded[name], axis=axis)
+    return replace(graph, nodes=tuple(nodes), tensors=tensors, bounded=bounded)
 
 
 def _both(graph: Graph, tensor: Tensor, perm: tuple[int, ...]) -> tuple[Tensor, Tensor]:

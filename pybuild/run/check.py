@@ -214,7 +214,11 @@ def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Ar
             value, tensor = found[name], graph.tensor(name)
             if name in kept and value.shape[-1] > tensor.shape[-1]:
                 value = value[..., list(kept[name])]
-            if (value.shape, value.dtype) == (tensor.shape, tensor.dtype.numpy):
+            shape = list(tensor.shape)
+            if name in graph.bounded and value.ndim == len(shape):
+                axis = graph.bounded[name].axis  # as long there as it holds
+                shape[axis] = value.shape[axis]
+            if (value.shape, value.dtype) == (tuple(shape), tensor.dtype.numpy):
                 values[name] = value
     return values
 

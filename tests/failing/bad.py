@@ -207,6 +207,18 @@ def reshape_by_input(folder: Path) -> Path:
     return _onnx(folder / "reshape.onnx", nodes, inputs, [("y", FLOAT, [None, None])])
 
 
+def places_of_what_is_not_zero(folder: Path) -> Path:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"], name="nz"),
+        helper.make_node("Compress", ["x", "mask"], ["some"], name="pick", axis=0),
+        helper.make_node("ReduceMax", ["where"], ["last"], name="last"),
+    ]
+    inputs = [("x", FLOAT, [2, 3]), ("mask", TensorProto.BOOL, [2])]
+    outputs = [("where", TensorProto.INT64, [2, None]), ("some", FLOAT, [None, 3])]
+    outputs.append(("last", TensorProto.INT64, [1, 1]))
+    return _onnx(folder / "places.onnx", nodes, inputs, outputs)
+
+
 def json_of_functions(folder: Path) -> Path:
     path = folder / "duplex.json"
     path.write_text(json.dumps(duplex()))
@@ -261,6 +273,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         digits,
         float_digits,
         reshape_by_input,
+        places_of_what_is_not_zero,
         json_of_functions,
         json_storage,
         json_without_a_copy,

@@ -56,9 +56,9 @@ IMAGE: Dims = [1, 3, 8, 8]
 
 CASES: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     "unknown": (
-        lambda: build([node("NonZero", ["x"])], [4], rank=2),
-        "(NonZero): the operator NonZero is not supported. Hint: the shape of its "
-        "result depends on data",
+        lambda: build([node("RandomNormalLike", ["x"])], [4]),
+        "(RandomNormalLike): the operator RandomNormalLike is not supported. Hint: "
+        "simplify with onnxsim, or export without it; `crt inspect` lists all",
     ),
     "types": (
         lambda: build(

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.op import Boundary, Op
-from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 
 # more than this is a broken file, not a model for a microcontroller
@@ -36,6 +36,9 @@ class Draft:
     outer     int8 tensor that is uint8 in the file -> its uint8 twin
     told      types of tensors, for stand-ins
     wanted    inputs of the model whose values would decide what is not known
+    bounds    of results whose size depends on data, by name; None: as much as can be
+    boundless  names that may have one
+    ragged    tensors that hold less than they have room for
     """
 
     def __init__(self, source: str, reserved: Collection[str]) -> None:
@@ -52,6 +55,9 @@ class Draft:
         self.outer: dict[str, str] = {}
         self.wanted: set[str] = set()
         self.lists: dict[str, tuple[str, ...]] = {}
+        self.bounds: Mapping[str, int] | None = {}
+        self.boundless: set[str] = set()
+        self.ragged: dict[str, Bound] = {}
         self.turns = 0
         self.makers: dict[str, tuple[str, ...]] = {}
         self.inputs: frozenset[str] = frozenset()
@@ -158,14 +164,14 @@ class Draft:
         value = self.known(name) if name else None
         if value is not None:
             return value
-        roots = self._roots(name)
+        roots = self.roots(name)
         self.wanted |= roots
         hint = "give a fixed shape at export, or simplify with onnxsim"
         if roots:
             hint = f"--input-value {sorted(roots)[0]}=..., or a fixed shape at export"
         raise op.invalid(f"its {what} is computed by the model", hint)
 
-    def _roots(self, name: str) -> set[str]:
+    def roots(self, name: str) -> set[str]:
         """The inputs of the model that a tensor is computed from."""
         seen, left = set(), [name]
         while left:

@@ -129,6 +129,13 @@ def _divide(a: Any, b: Any) -> Any:
     return a / b
 
 
+def _nonzero(op: Op, values: Sequence[Any]) -> Any:
+    """Of a scalar no axis, as ONNX has it."""
+    x = values[0]
+    places = np.nonzero(x) if x.ndim else np.zeros((0, int(x != 0)))
+    return np.asarray(places, np.int64)
+
+
 def _reshape(op: Op, values: Sequence[Any]) -> Any:
     wanted = tuple(int(v) for v in values[1].reshape(-1))
     return values[0].reshape(target_shape(op, values[0].shape, wanted))
@@ -161,6 +168,7 @@ FOLDS: dict[str, Fold] = {
     "ReduceProd": lambda op, v: np.prod(
         v[0], axis=_axes(op, v) or None, keepdims=bool(op.integer("keepdims", 1))
     ),
+    "NonZero": _nonzero,
     "Where": lambda op, v: np.where(*np.broadcast_arrays(*v)),
     "Equal": lambda op, v: np.equal(*v),
 }

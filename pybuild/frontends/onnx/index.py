@@ -165,20 +165,7 @@ def array_feature(flow: Flow) -> None:
     flow.give(flow.reshape(made, (math.prod(flow.shape(made)) // count, count)))
 
 
-@flowing
-def compress(flow: Flow) -> None:
-    """Where a known condition holds: it decides the shape."""
-    x, op = flow.arg(0), flow.op
-    places = np.flatnonzero(flow.value(1, "condition").reshape(-1))
-    if "axis" in op.attrs:
-        axis = flow.axis(op.integer("axis", 0), flow.rank(x))
-    else:
-        x, axis = flow.reshape(x, (math.prod(flow.shape(x)),)), 0
-    flow.give(flow.taken(x, places, axis))
-
-
 INDEX: dict[str, Handler] = {
-    "Compress": compress,
     "Gather": gather,
     "GatherElements": gather_elements,
     "GatherND": gather_nd,

@@ -13,6 +13,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
 from pybuild.frontends.onnx import (
+    bounded,
     control,
     dense,
     elements,
@@ -23,6 +24,7 @@ from pybuild.frontends.onnx import (
     moves,
     products,
     quant,
+    ragged,
     recurrent,
     resize,
     sequences,
@@ -38,7 +40,7 @@ from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.read import TYPES, array_of, node_of, read
-from pybuild.graph import Graph, Quant, Tensor
+from pybuild.graph import Bound, Graph, Quant, Tensor
 
 Handler = Callable[[Draft, Op], None]
 
@@ -116,13 +118,18 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
         _import(draft, replace(inner, inputs=inputs, outputs=tuple(outputs)))
         if len(draft.problems) > found:
             raise BuildError.of(draft.problems[found:])
-    return [names.get(value.name, value.name) for value in graph.output]
+    results = [names.get(value.name, value.name) for value in graph.output]
+    for name in results:
+        if name in draft.ragged:
+            what = f"a graph inside gives '{name}', which holds less than it has room"
+            raise op.invalid(f"{what} for", "do that outside")
+    return results
 
 
 _STANDARD: dict[str, Handler] = {
     **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
-    **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL,
+    **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
     **control.handlers(_imported),
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {
@@ -133,9 +140,10 @@ OPERATORS: dict[tuple[str, str], Handler] = {
 
 _HINTS = {
     kind: "the shape of its result depends on data"
-    for kind in ("NonZero", "NonMaxSuppression", "Unique")
+    for kind in ("NonMaxSuppression", "Unique")
 }
 _OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
+_SHAPES = ("Shape", "Size")
 # for dimensions left open, beside 1, when the rest of a model is examined
 _OTHER_SIZE = 8
 
@@ -152,21 +160,26 @@ def load(
     input_dims: Mapping[str, int],
     input_values: Mapping[str, Array] | None = None,
     beside: Beside | None = None,
+    bounds: Mapping[str, int] | None = None,
+    roomy: bool = False,
 ) -> Graph:
     """The graph of an ONNX file.
 
     input_dims    values of dynamic dimensions, by their name
     input_values  of inputs that are constants of the graph, by their name
     beside        where other files with its tensors may lie
+    bounds        of results whose size depends on data, by their name; roomy: they have
+                  room for all there can be
     Errors        BuildError with every finding; ValuesNeeded if values could help
     """
     values = input_values or {}
-    draft, model = _drafted(path, data, input_dims, values, beside)
+    room = None if roomy else dict(bounds or {})
+    draft, model = _drafted(path, data, input_dims, values, beside, room)
     problems = draft.problems
     if model.opened:
         # with any size: what is wrong only with the one assumed is not said
         sizes = {**input_dims, **dict.fromkeys(model.opened, _OTHER_SIZE)}
-        also, _ = _drafted(path, data, sizes, values, beside)
+        also, _ = _drafted(path, data, sizes, values, beside, room)
         places = {problem.where for problem in also.problems}
         problems = [problem for problem in problems if problem.where in places]
         problems = [*model.opened.values(), *problems]
@@ -177,6 +190,7 @@ def load(
     if problems:
         raise BuildError.of(problems)
     _finish_outputs(draft, model)
+    bounded = _counts(draft, model)
     if draft.problems:
         raise BuildError.of(draft.problems)
     name = re.sub(r"\W", "_", PurePath(path).stem)
@@ -184,29 +198,37 @@ def load(
         name=name,
         source=path,
         nodes=tuple(draft.nodes),
-        tensors=_used(draft, model),
+        tensors=_used(draft, model, bounded),
         inputs=tuple(i.name for i in model.inputs),
-        outputs=tuple(o.name for o in model.outputs),
+        outputs=(
+            *(o.name for o in model.outputs),
+            *(b.count for b in bounded.values()),
+        ),
         constants=draft.constants,
+        bounded=bounded,
     )
 
 
 def _drafted(
     path: str, data: bytes, dims: Mapping[str, int], values: Mapping[str, Array],
-    beside: Beside | None,
+    beside: Beside | None, bounds: Mapping[str, int] | None,
 ) -> tuple[Draft, OnnxModel]:  # fmt: skip
     """All nodes that can be imported, and every problem of the others."""
     known = OPERATORS.keys() | {("", kind) for kind in ONLY_FOLDED}
     model = read(path, data, dims, known, values, beside)
     draft = Draft(path, _names(model))
     draft.problems += model.problems
-    draft.told = model.told
+    draft.told, draft.bounds = model.told, bounds
     draft.values.update(model.constants)
     draft.inputs = frozenset(value.name for value in model.inputs)
     draft.makers = {o: op.inputs for op in model.ops for o in op.outputs}
     quant.declared_quants(draft, model.ops)
     for op in model.ops if _add_inputs(draft, model) else ():
         _import(draft, op)
+    for name in sorted((bounds or {}).keys() - draft.boundless):
+        hint = f"one of {', '.join(sorted(draft.boundless))}" if draft.boundless else ""
+        what = f"no result '{name}' has a size that depends on data"
+        draft.problems.append(Problem("--bound", what, hint))
     blamed = {problem.where for problem in draft.problems}
     draft.problems += [p for p in model.misfit if p.where not in blamed]
     return draft, model
@@ -262,6 +284,10 @@ def _import(draft: Draft, op: Op) -> None:
         draft.stand_in(op.outputs)
         return
     try:
+        holds = ragged.passed_on(draft, op) if op.kind not in _SHAPES else None
+        if op.kind in _SHAPES and op.input(0) in draft.ragged:
+            ragged.shape_of(draft, op)
+            return
         if fold(draft, op):
             return
         if handler is None:
@@ -270,6 +296,8 @@ def _import(draft: Draft, op: Op) -> None:
         with np.errstate(all="ignore"):
             handler(draft, op)
         _note_unsigned(draft, op)
+        if holds is not None:
+            draft.ragged[op.output] = holds
     except BuildError as error:
         draft.problems += [replace(p, where=op.where) for p in error.problems]
     except _BAD as error:
@@ -304,9 +332,24 @@ def _finish_outputs(draft: Draft, model: OnnxModel) -> None:
         )
 
 
-def _used(draft: Draft, model: OnnxModel) -> dict[str, Tensor]:
+def _counts(draft: Draft, model: OnnxModel) -> dict[str, Bound]:
+    """Outputs that hold less than they have room for, each with an output that says
+    how much."""
+    found = {}
+    for name in dict.fromkeys(o.name for o in model.outputs):
+        if name in draft.ragged:
+            made = draft.fresh(f"{name}_count")
+            draft.emit("copy", made, [draft.ragged[name].count], made)
+            found[name] = Bound(draft.ragged[name].axis, made)
+    return found
+
+
+def _used(
+    draft: Draft, model: OnnxModel, bounded: Mapping[str, Bound]
+) -> dict[str, Tensor]:
     """The tensors that something reads or makes; drops unread constants."""
     names = {v.name for v in (*model.inputs, *model.outputs)}
+    names |= {bound.count for bound in bounded.values()}
     for node in draft.nodes:
         names |= {n for n in (*node.inputs, *node.outputs) if n}
     for name in set(draft.constants) - names:
