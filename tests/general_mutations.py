@@ -147,14 +147,14 @@ GENERAL = (
         "pybuild/kernels/index.py",
         "with k.when(found <= wanted):",
         "with k.when(found <= wanted + 1):",
-        _GENERAL,
+        _BOUNDED,
     ),
     (
         "a place after the last of them",
         "pybuild/kernels/index.py",
         "minimum(found, wanted) + 1)",
         "minimum(found, wanted) + 2)",
-        _GENERAL,
+        _BOUNDED,
     ),
     (
         "a sum over what is not there",
@@ -187,8 +187,8 @@ GENERAL = (
     (
         "places that a branch gives",
         "pybuild/frontends/onnx/load.py",
-        "        if name in draft.ragged:\n            what = f\"a graph",
-        "        if name in draft.lists:\n            what = f\"a graph",
+        '        if name in draft.ragged:\n            what = f"a graph',
+        '        if name in draft.lists:\n            what = f"a graph',
         _BOUNDED,
     ),
     (

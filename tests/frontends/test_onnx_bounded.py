@@ -15,9 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 import pybuild
 import pybuild.backend as backend
 from pybuild.cli import main
+from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx import load
-from pybuild.graph import Graph
+from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops.interpret import interpret
 from pybuild.run.board.check import check_on_board
 from pybuild.run.compare import Judge, Limits
@@ -178,7 +179,9 @@ REFUSED = {
     ],
     "a constant as long": [
         node("Cast", ["nz"], ["f"], to=1),
-        node("Add", ["f", "table"], ["y"]),
+        node("Transpose", ["f"], ["g"]),
+        node("Transpose", ["table"], ["w"]),
+        node("Add", ["g", "w"], ["y"]),
     ],
     "along it by a matrix": [
         node("Cast", ["nz"], ["f"], to=1),
@@ -245,6 +248,20 @@ def test_the_backend_cuts_what_is_not_there() -> None:
     rows, places = backend.run_model(model, [x])
     assert places.tolist() == np.argwhere(x > 0).T.tolist()
     assert rows.tolist() == x[(x > 0).any(1)].tolist()
+
+
+@pytest.mark.parametrize("truth", [[1, 1, 0, 1, 1], [0, 0, 0, 1, 0]])
+def test_no_place_is_written_behind_the_others(truth: list[int]) -> None:
+    tensors = {"x": Tensor("x", (5,), DType.BOOL), "y": Tensor("y", (4,), DType.INT32)}
+    nodes = (Node("places", "y", ("x",), ("y",), {"count": 3}),)
+    graph = Graph("p", "p", nodes, tensors, ("x",), ("y",))
+    net = pybuild.model.Model("p.onnx", graph, "onnx", "").build(name="p").host()
+    whole = np.full(8, 77, np.int32)
+    net.bind_output("y", whole[:4])
+    net.run(x=np.asarray(truth, bool))
+    count = sum(truth)
+    places = [*np.flatnonzero(truth), -1, -1, -1][:3]
+    assert whole.tolist() == [count, *places, 77, 77, 77, 77]
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
