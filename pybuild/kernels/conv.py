@@ -267,8 +267,9 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     found = [offer(layer, (out, source), tables, calls)]
     rows = (out, source)
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
-        over = replace(layer, over=True)
-        found.append(offer(over, (out, source), tables, calls))
+        if window.groups == 1:  # all inputs of a pixel are read before one is written
+            over = replace(layer, over=True)
+            found.append(offer(over, (out, source), tables, calls))
         for family in families(optimise):
             if family in _BY_ROWS:
                 found += family.candidates(node, graph, target, window, rows, calls)
