@@ -8,6 +8,8 @@ _AVERAGES = "tests/unit/test_kernels.py::test_averages_in_sums_of_16_bits"
 _TILES = "tests/unit/test_winograd.py"
 _SMALL = "tests/unit/test_small_kernels.py::{}"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
+_OPERATOR = "tests/ops/test_backends.py::test_llvm[{}]"
+_GROUPS = "tests/unit/test_grouped_kernels.py::test_llvm_equals_numpy[all]"
 
 PAIRED = (
     (
@@ -188,8 +190,8 @@ PAIRED = (
     (
         "output channels behind the last full block",
         "pybuild/kernels/conv_dsp_layer.py",
-        "return channels - channels % (2 * self.blocks)",
-        "return -(-channels // 8) * 8 if channels > 6 else 0",
+        "return self.outputs - self.outputs % (2 * self.blocks)",
+        "return -(-self.outputs // 8) * 8 if self.outputs > 6 else 0",
         _PAIRS.format("dense-seven_outputs"),
     ),
     (
@@ -289,5 +291,47 @@ PAIRED = (
         'self._runs.add([replace(o, comment="") for o in run])',
         "self._runs.add(run)",
         _SMALL.format("test_steps_share_operands_whatever_lies_there"),
+    ),
+    (
+        "groups that are computed in place",
+        "pybuild/kernels/conv.py",
+        "if window.groups == 1:  # all",
+        "if window.groups:  # all",
+        _OPERATOR.format("conv-groups_pointwise-int8-litert-generic"),
+    ),
+    (
+        "groups computed as one, beside zeros",
+        "pybuild/kernels/conv_dsp.py",
+        "wider[at, :, at // outputs % times] = taps",
+        "wider[at, :, at % times] = taps",
+        _GROUPS,
+    ),
+    (
+        "the first channel of the next group",
+        "pybuild/kernels/conv_dsp_code.py",
+        "k.assign(first, first + self.inputs)",
+        "k.assign(first, first + self.outputs)",
+        _GROUPS,
+    ),
+    (
+        "the ends of a group's pairs",
+        "pybuild/kernels/conv_dsp.py",
+        "return [start + c for start in groups for c in of_group]",
+        "return [c for start in groups for c in of_group]",
+        _GROUPS,
+    ),
+    (
+        "the bias of a group of int16",
+        "pybuild/kernels/conv16.py",
+        "channel = self.base + channel",
+        "channel = channel + 0",
+        _GROUPS,
+    ),
+    (
+        "the taps of a word of a depthwise layer of int16",
+        "pybuild/kernels/depthwise16.py",
+        "_ORDER = (0, 2, 1, 3)",
+        "_ORDER = (0, 1, 2, 3)",
+        _GROUPS,
     ),
 )

@@ -17,7 +17,7 @@ from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.weights import block_starts, constant, ending, fixed
+from pybuild.kernels.weights import block_starts, ending, fixed, kernels_of
 from pybuild.kernels.window import Bound, Window
 from pybuild.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
@@ -39,7 +39,17 @@ class Layer:
     @property
     def taps(self) -> int:
         w = self.window
-        return w.kernel_h * w.kernel_w * w.channels
+        return w.kernel_h * w.kernel_w * w.group_channels
+
+    @property
+    def outputs(self) -> int:
+        """Output channels of a group."""
+        return self.window.out_channels // self.window.groups
+
+    @property
+    def pairs(self) -> int:
+        """Of these, of which the last two may be in two of them."""
+        return (self.outputs + 1) // 2
 
     @property
     def words(self) -> int:
@@ -55,7 +65,7 @@ class Layer:
     @property
     def copies(self) -> bool:
         """Windows are put together in scratch."""
-        return not self.window.pointwise or self.window.channels % 4 > 0
+        return not self.window.pointwise or self.window.group_channels % 4 > 0
 
     @property
     def scratch(self) -> int:
@@ -64,7 +74,9 @@ class Layer:
     @property
     def name(self) -> str:
         form = f"{'copied' if self.copies else 'direct'}{self.unrolled}"
-        parts = ("conv2d_s16_dsp", self.window.key, form, f"by{self.pixels}",
+        w = self.window
+        single = "single" if w.groups > 1 and w.group_channels == 1 else ""
+        parts = ("conv2d_s16_dsp", w.key, single, form, f"by{self.pixels}",
                  self.finish.key)  # fmt: skip
         return "_".join(p for p in parts if p)
 
@@ -74,7 +86,9 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     taps = np.zeros((len(kernels), 4 * layer.words), np.int8)
     taps[:, : layer.taps] = kernels
     quads = taps.reshape(len(kernels), layer.words, 4)[:, :, _ORDER]
-    first = np.asarray(block_starts(len(kernels), 2))
+    of_group = np.asarray(block_starts(layer.outputs, 2))
+    groups = np.arange(0, len(kernels), layer.outputs)
+    first = (groups[:, None] + of_group).reshape(-1)
     pairs = np.stack([quads[first], quads[first + 1]], 2)
     return Packed("weights", np.ascontiguousarray(pairs).view("<i4").reshape(-1))
 
@@ -101,12 +115,35 @@ class _Writer:
         self.finish = layer.finish.bind(k, g.rows + 3)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.words = k.arg("words", layer.words)
+        # of a group, and its first input and output channel
+        self.outputs, self.inputs = self.out_channels, g.channels
+        self.first: Expr | None = None
+        self.base: Expr = const(0)
         self.patch: Var | None = None
         if layer.copies:
             after = g.rows + 3 + len(layer.finish.tables())
             self.patch = k.row("patch", after, INT16, writable=True)
 
     def write(self) -> Builder:
+        k, w = self.k, self.layer.window
+        if w.groups == 1:
+            self._row()
+            return k
+        many = w.group_channels > 1
+        self.inputs = k.arg("group_inputs", w.group_channels) if many else const(1)
+        self.outputs = k.arg("group_outputs", self.layer.outputs)
+        self.first, self.base = first, base = k.let("first", 0), k.let("base", 0)
+        self.weights = weights = k.let("group_weights", self.weights)
+        words = k.arg("group_words", self.layer.pairs * self.layer.words * 2)
+        with k.loop("group", k.arg("groups", w.groups)):
+            self._row()
+            k.assign(first, first + self.inputs)
+            k.assign(base, base + self.outputs)
+            k.assign(weights, offset(weights, words))
+        return k
+
+    def _row(self) -> None:
+        """All pixels of a group."""
         k, g, n = self.k, self.g, self.layer.pixels
         with k.loop("ox", g.out_width, 0, n) as ox:
             # the last pixel is computed twice where it has no neighbour
@@ -117,17 +154,23 @@ class _Writer:
                 for i, pixel in enumerate(at)
             ]
             w = k.let("w", self.weights)
-            with k.loop("pair", self.out_channels, 0, 2) as pair:
-                channel = k.let("channel", minimum(pair, self.out_channels - 2))
-                self._channels(channel, w, windows, to)
-        return k
+            with k.loop("pair", self.outputs, 0, 2) as pair:
+                channel = minimum(pair, self.outputs - 2)
+                if self.first is not None:
+                    channel = self.base + channel
+                self._channels(k.let("channel", channel), w, windows, to)
+
+    def _at(self, pixel: Expr) -> Expr:
+        """Where the group's channels of a pixel begin."""
+        at = pixel * self.g.channels
+        return at if self.first is None else at + self.first
 
     def _window(self, ox: Expr, number: int) -> Var:
         k, g = self.k, self.g
         x0 = k.let(f"x{number}", ox * g.stride - g.left)
         if self.patch is None:
             row = k.row(f"row{number}", 1, INT16)
-            return k.let(f"window{number}", offset(row, x0 * g.channels))
+            return k.let(f"window{number}", offset(row, self._at(x0)))
         patch = k.let(f"window{number}", offset(self.patch, self.words * (4 * number)))
         to = k.let(f"at{number}", patch)
         ends = g.inside(k, x0)
@@ -135,11 +178,11 @@ class _Writer:
             row = k.row("row", ky * g.dilation_h + 1, INT16)
             self._outside(to, const(0), ends[0])
             with k.loop("kx", ends[1], ends[0]) as kx:
-                column = (x0 + kx * g.dilation_w) * g.channels
+                column = self._at(x0 + kx * g.dilation_w)
                 source = k.let("source", offset(row, column))
-                with k.loop("c", g.channels) as c:
+                with k.loop("c", self.inputs) as c:
                     k.store(to, c, load(source, c))
-                k.assign(to, offset(to, g.channels))
+                k.assign(to, offset(to, self.inputs))
             self._outside(to, ends[1], g.kernel_w)
         # weights behind the last tap are 0, whatever is there
         return patch
@@ -149,7 +192,7 @@ class _Writer:
         if not self.layer.window.padded:
             return
         k = self.k
-        count = k.let("outside", (last - first) * self.g.channels)
+        count = k.let("outside", (last - first) * self.inputs)
         with k.loop("c", count) as c:
             k.store(to, c, const(0, INT16))
         k.assign(to, offset(to, count))
@@ -202,17 +245,17 @@ def candidates(
     """The kernels of this file that suit a layer: none, or one."""
     if graph.tensor(node.output).dtype is not INT16 or "dsp" not in target.features:
         return []
-    if not fixed(node, graph) or window.groups > 1 or window.out_channels < 2:
+    if not fixed(node, graph):
         return []
-    weights = constant(node, graph, 1)
-    kernels = weights.reshape(len(weights), -1)
+    kernels = kernels_of(node, graph)
     finish, bias, _ = ending(node, graph, kernels)
     layer = Layer(window, finish, 2 if window.out_width > 1 else 1)
-    if DType.of(bias) is not INT32 or layer.taps < _FEWEST_TAPS:
+    few = layer.taps < _FEWEST_TAPS or layer.outputs < 2
+    if DType.of(bias) is not INT32 or few:
         return []
     k = kernel(layer)
     pixels = calls[0] * calls[1] * window.out_width
-    copied = layer.taps if layer.copies else 0
+    copied = layer.taps * window.groups if layer.copies else 0
     tables = (pack(layer, kernels), Packed("bias", bias), *finish.tables())
     return [
         Candidate(

@@ -15,11 +15,11 @@ from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_dsp_code import kernel
-from pybuild.kernels.conv_dsp_layer import PIXELS, Layer
+from pybuild.kernels.conv_dsp_layer import PIXELS, WORD, Layer
 from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
     block_starts,
-    constant,
+    kernels_of,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
@@ -29,26 +29,36 @@ from pybuild.targets.target import Target
 # one pixel alone; scratch that is worth a slower kernel
 _SINGLE = 17 / 13
 _MUCH = 1024
+_COPIED = 6  # a byte of a window that is gathered
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words: pair of output channels, then pair of taps."""
     order = np.asarray(layer.order)
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
-    first = np.asarray(block_starts(len(kernels), 2))
+    first = np.asarray(_first_of_pairs(layer))
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
-    whole = layer.whole // 2
-    blocks = words[:whole].reshape(-1, layer.blocks, words.shape[1])
-    parts = (blocks.transpose(0, 2, 1).reshape(-1), words[whole:].reshape(-1))
+    parts = []
+    for group in words.reshape(layer.window.groups, layer.pairs, -1):
+        whole = layer.whole // 2
+        blocks = group[:whole].reshape(-1, layer.blocks, words.shape[1])
+        parts += [blocks.transpose(0, 2, 1).reshape(-1), group[whole:].reshape(-1)]
     return Packed("weights", np.concatenate(parts).astype(np.int32))
+
+
+def _first_of_pairs(layer: Layer) -> list[int]:
+    """Output channels: of each pair, as they are computed, the first."""
+    of_group = block_starts(layer.outputs, 2)
+    groups = range(0, layer.window.out_channels, layer.outputs)
+    return [start + c for start in groups for c in of_group]
 
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each pair of output channels starts and ends with, in reading order."""
     made, wide_bias = layer.ending, bias.astype(np.int64)
     rows = []
-    for a in block_starts(len(bias), 2):
+    for a in _first_of_pairs(layer):
         b = a + 1
         if made.below is None:
             start = [made.offsets[a] + 256 * wide_bias[a]]
@@ -75,11 +85,8 @@ def offer(
     images, bands = calls
     w = layer.window
     outputs = images * bands * w.out_width * w.out_channels
-    pixels = images * bands * w.out_width
     # every window is widened before its results are written
-    over = w.pointwise and w.stride_w == 1 and not layer.direct
-    products = len(layer.order) * (_SINGLE if layer.pixels == 1 else 1)
-    widened = outputs // 8 if layer.direct else pixels * 3
+    over = w.pointwise and w.stride_w == w.groups == 1 and not layer.direct
     return Candidate(
         func=k.finish(in_place=over),
         args=tuple(k.values),
@@ -90,10 +97,17 @@ def offer(
         bands=bands,
         scratch=layer.scratch,
         in_place=(0,) if over and bands > 1 else (),
-        cost=60 * images * bands
-        + outputs * (int(products) + 8)
-        + widened * len(layer.order),
+        cost=60 * images * bands + cost(layer, outputs),
     )
+
+
+def cost(layer: Layer, outputs: int) -> int:
+    """Estimated instructions of so many outputs: products, and putting together."""
+    products = len(layer.order) * (_SINGLE if layer.pixels == 1 else 1)
+    windows = outputs // layer.outputs
+    widened = outputs // 8 if layer.direct else windows * 3
+    copied = windows * _COPIED * layer.taps if layer.gathered else 0
+    return outputs * (int(products) + 8) + widened * len(layer.order) + copied
 
 
 def candidates(
@@ -108,23 +122,49 @@ def candidates(
     those that need less scratch."""
     if not takes_pairs(node, graph, target):
         return []
-    weights = constant(node, graph, 1)
-    kernels = weights.reshape(len(weights), -1)
-    if window.groups > 1 or len(kernels) < 2 or int(kernels.min(initial=0)) < -127:
+    kernels = kernels_of(node, graph)
+    if int(kernels.min(initial=0)) < -127:
         return []
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []
     sums, ending = known
     pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
-    layer = Layer(window, ending, sums.made.x_zero, pixels)
-    if layer.run < 4:
+    layers = [
+        Layer(replace(window, groups=groups), ending, sums.made.x_zero, pixels)
+        for groups in (window.groups, _fewer_groups(window))
+    ]
+    able = [one for one in layers if one.run >= WORD and one.outputs >= 2]
+    best = min(able, key=lambda one: cost(one, window.out_channels), default=None)
+    if best is None:
         return []
-    found = []
-    for one in (layer, *_smaller(layer)):
-        tables = (pack(one, kernels), table(one, sums.bias))
-        found.append(offer(one, rows, tables, calls))
-    return found
+    wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
+    return [
+        offer(one, rows, (pack(one, wider), table(one, sums.bias)), calls)
+        for one in (best, *_smaller(best))
+    ]
+
+
+def _fewer_groups(window: Window) -> int:
+    """Groups, so many computed as one that it has a word of inputs and a pair of
+    outputs; one of all where there is no such number."""
+    groups, outputs = window.groups, window.out_channels // window.groups
+    for times in range(1, groups):
+        whole = times * window.group_channels >= WORD and times * outputs >= 2
+        if whole and groups % times == 0:
+            return groups // times
+    return 1
+
+
+def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
+    """Weights [O, taps] as those of groups that are so many times as large: what comes
+    from its neighbours counts nothing."""
+    inputs, outputs = window.group_channels, window.out_channels // window.groups
+    taps = kernels.reshape(len(kernels), -1, inputs)
+    wider = np.zeros((*taps.shape[:2], times, inputs), kernels.dtype)
+    at = np.arange(len(kernels))
+    wider[at, :, at // outputs % times] = taps
+    return wider.reshape(len(kernels), -1)
 
 
 def _smaller(layer: Layer) -> list[Layer]:

@@ -49,12 +49,14 @@ class _Writer:
         if not layer.direct:
             self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        # of a group, and the first of its bytes of a pixel
+        self.outputs, self.inputs = self.out_channels, g.channels
+        self.first: Expr = const(0)
+        if layer.window.groups > 1:
+            self.outputs = k.arg("group_outputs", layer.outputs)
+            self.inputs = k.arg("group_inputs", layer.window.group_channels)
         self.turns = k.arg("turns", len(layer.order) // 2 // layer.unrolled)
-        self.run: Expr = g.channels
-        if layer.run <= WRITTEN_OUT:
-            self.run = const(layer.run)
-        elif not layer.window.pointwise and layer.window.dilation_w == 1:
-            self.run = k.let("run", g.channels * g.kernel_w)
+        self.run = self._run()
         self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
         if layer.window.padded:
             zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
@@ -64,17 +66,48 @@ class _Writer:
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
 
+    def _run(self) -> Expr:
+        """Layer.run."""
+        k, g, w = self.k, self.g, self.layer.window
+        if self.layer.run <= WRITTEN_OUT:
+            return const(self.layer.run)
+        if self.layer.gathered:
+            return k.let("run", self.inputs * g.kernel_w * g.kernel_h)
+        if w.pointwise or w.by_taps:
+            return self.inputs
+        return k.let("run", self.inputs * g.kernel_w)
+
     def write(self) -> Builder:
+        k, w = self.k, self.layer.window
+        if w.groups == 1:
+            self._row()
+            return k
+        self.first = first = k.let("first", 0)
+        self.weights = weights = k.let("group_weights", self.weights)
+        self.ends = ends = k.let("group_ends", self.ends)
+        self.y = y = k.let("group_y", self.y)
+        words = k.arg("words", self.layer.pairs * len(self.layer.order) // 2)
+        end_words = k.arg("end_words", self.layer.pairs * self.layer.end_size)
+        with k.loop("group", k.arg("groups", w.groups)):
+            self._row()
+            k.assign(first, first + self.inputs)
+            k.assign(weights, offset(weights, words))
+            k.assign(ends, offset(ends, end_words))
+            k.assign(y, offset(y, self.outputs))
+        return k
+
+    def _row(self) -> None:
+        """All pixels, a few at a time."""
         k, g, n = self.k, self.g, self.layer.pixels
         with k.loop("ox", g.out_width, 0, n) as ox:
             if self.layer.direct:
                 x = k.row("x", 1, INT8)
                 self._channels(1, ox, offset(x, ox * g.stride * g.channels))
-                return k
+                return
             if n == 1:
                 self._gather(ox, self.scratch)
                 self._channels(1, ox, self.scratch)
-                return k
+                return
             count = k.let("count", minimum(g.out_width - ox, n))
             with k.loop("i", count) as i:
                 self._gather(ox + i, offset(self.scratch, i))
@@ -82,7 +115,6 @@ class _Writer:
                 self._channels(n, ox, self.scratch)
             with k.otherwise(), k.loop("i", count) as i:
                 self._channels(1, ox + i, offset(self.scratch, i))
-        return k
 
     def _gather(self, ox: Expr, patch: Expr) -> None:
         """Widens the window of one pixel into every so many words of the patch."""
@@ -103,18 +135,30 @@ class _Writer:
     def _inside(self, x0: Expr, to: Var) -> None:
         """A window that lies in the row."""
         k, g = self.k, self.g
-        begin = k.let("begin", x0 * g.channels)
+        begin = k.let("begin", self._at(x0 * g.channels))
+        if not self.layer.gathered:
+            with g.runs(k, begin, INT8) as x:
+                self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+            return
+        copy, run = k.let("copy", self.outside), self.layer.window.run
         with g.runs(k, begin, INT8) as x:
-            self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+            for byte in range(run):
+                k.store(copy, byte, load(x, byte))
+            k.assign(copy, offset(copy, run))
+        self._widen_copy(to)
+
+    def _at(self, at: Expr) -> Expr:
+        """Where the group's channels begin, of a pixel that begins there."""
+        return at if self.layer.window.groups == 1 else at + self.first
 
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, in columns of whole words."""
         k, g = self.k, self.g
         with g.columns(k, x0, INT8) as (inside, source):
             with k.when(inside):
-                x = k.let("x", source)
-                self._widen(x, to, g.channels, self.layer.window.channels, 0)
-            with k.otherwise(), k.loop("at", g.channels, 0, 4, rolled=True):
+                x = k.let("x", self._group(source))
+                self._widen(x, to, self.inputs, self.layer.window.group_channels, 0)
+            with k.otherwise(), k.loop("at", self.inputs, 0, 4, rolled=True):
                 k.store(to, 0, self.x_zeros)
                 k.store(to, self.layer.pixels, self.x_zeros)
                 k.assign(to, offset(to, 2 * self.layer.pixels))
@@ -125,14 +169,24 @@ class _Writer:
         copy = k.let("copy", self.outside)
         with g.columns(k, x0, INT8) as (inside, source):
             with k.when(inside):
-                x = k.let("x", source)
-                with k.loop("c", g.channels, rolled=True) as c:
+                x = k.let("x", self._group(source))
+                with k.loop("c", self.inputs, rolled=True) as c:
                     k.store(copy, c, load(x, c))
-            with k.otherwise(), k.loop("c", g.channels, rolled=True) as c:
+            with k.otherwise(), k.loop("c", self.inputs, rolled=True) as c:
                 k.store(copy, c, cast(self.x_zeros, INT8))
-            k.assign(copy, offset(copy, g.channels))
+            k.assign(copy, offset(copy, self.inputs))
+        self._widen_copy(to)
+
+    def _group(self, pixel: Expr) -> Expr:
+        """The group's channels of a pixel."""
+        return pixel if self.layer.window.groups == 1 else offset(pixel, self.first)
+
+    def _widen_copy(self, to: Var) -> None:
+        """A window that was put together byte by byte."""
+        k, g = self.k, self.g
         spare = k.let("spare", self.outside)
-        with k.loop("run", g.kernel_h * g.row_runs):
+        runs = const(1) if self.layer.gathered else g.kernel_h * g.row_runs
+        with k.loop("run", runs):
             self._widen(spare, to, self.run, self.layer.run, WRITTEN_OUT)
             k.assign(spare, offset(spare, self.run))
 
@@ -168,23 +222,28 @@ class _Writer:
 
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""
-        k, outer = self.k, (self.out_channels, self.turns, self.finish)
+        k = self.k
+        outer = (self.out_channels, self.outputs, self.turns, self.finish)
+        given = {"out_channels": self.out_channels}
+        if self.layer.window.groups > 1:
+            given = {"outputs": self.outputs, **given}
         with k.part(
             self._part_name(pixels),
             taps=patch,
             weights=self.weights,
             ends=self.ends,
             y=offset(self.y, ox * self.out_channels),
-            out_channels=self.out_channels,
+            **given,
             turns=self.turns,
             **self.finish.values,
         ) as params:
             inner = {p.name: p for p in params}
             self.out_channels, self.turns = inner["out_channels"], inner["turns"]
+            self.outputs = inner.get("outputs", self.out_channels)
             self.finish = self.finish.inside(inner)
             where = (inner["weights"], inner["ends"], inner["y"])
             self._blocks(pixels, where, inner["taps"])
-        self.out_channels, self.turns, self.finish = outer
+        self.out_channels, self.outputs, self.turns, self.finish = outer
 
     def _part_name(self, pixels: int) -> str:
         """What distinguishes the code of two layers here."""
@@ -193,8 +252,9 @@ class _Writer:
             f"dot_dsp_{pixels}of{layer.pixels}_by{layer.unrolled}",
             "direct" if layer.direct else "",
             f"blocks{layer.blocks}" if layer.whole else "",
-            "rest" if 0 < layer.whole < layer.window.out_channels else "",
-            "odd" if layer.window.out_channels % 2 else "",
+            "rest" if 0 < layer.whole < layer.outputs else "",
+            "odd" if layer.outputs % 2 else "",
+            "grouped" if layer.window.groups > 1 else "",
             "twice" if pixels < layer.pixels and layer.twice else "",
             kind(layer.ending, is_usual(layer.ending)),
         )
@@ -207,16 +267,16 @@ class _Writer:
         start: Expr = const(0)
         if layer.whole:
             across = 2 if pixels < layer.pixels and layer.twice else 1
-            stop, size = self.out_channels, 2 * layer.blocks * across
-            if layer.whole < layer.window.out_channels:
+            stop, size = self.outputs, 2 * layer.blocks * across
+            if layer.whole < layer.outputs:
                 stop = k.let("whole", stop - stop % size)
             with k.loop("channel", stop, start, size) as channel:
                 self._block(pixels, layer.blocks, memory, y, channel, across)
             start = stop
-        if layer.whole < layer.window.out_channels:
-            with k.loop("channel", self.out_channels, start, 2) as channel:
-                if layer.window.out_channels % 2:
-                    channel = k.let("first", minimum(channel, self.out_channels - 2))
+        if layer.whole < layer.outputs:
+            with k.loop("channel", self.outputs, start, 2) as channel:
+                if layer.outputs % 2:
+                    channel = k.let("first", minimum(channel, self.outputs - 2))
                 self._block(pixels, 1, memory, y, channel)
 
     def _block(
@@ -226,7 +286,7 @@ class _Writer:
         """`blocks` pairs of output channels; `across`: of so many blocks, one after the
         other in flash."""
         k, (w, ends, patch) = self.k, where
-        size = 4 if self.layer.ending.below is None else 8
+        size = self.layer.end_size
         signed = self.layer.ending.below is not None
         sums = [
             [

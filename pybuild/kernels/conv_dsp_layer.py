@@ -17,6 +17,7 @@ WRITTEN_OUT = 16  # bytes of a window's row, at most
 SUMS = 4  # pairs of output sums that the registers hold
 _SHORT = 8  # pixels: of longer rows one left over is a small part
 PIXELS = 2  # of a row, whose values one load reads
+WORD = 4  # bytes that one load widens
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Layer:
     @property
     def may_be_direct(self) -> bool:
         """Whether words of the row are what turns read."""
-        return self.window.pointwise and self.window.channels % 8 == 0
+        w = self.window
+        return w.pointwise and w.groups == 1 and w.channels % 8 == 0
 
     @property
     def blocks(self) -> int:
@@ -43,26 +45,45 @@ class Layer:
         return SUMS // self.pixels
 
     @property
+    def outputs(self) -> int:
+        """Output channels of a group."""
+        return self.window.out_channels // self.window.groups
+
+    @property
+    def pairs(self) -> int:
+        """Of output channels of a group; the last two may be in two of them."""
+        return (self.outputs + 1) // 2
+
+    @property
+    def end_size(self) -> int:
+        """Words of the table of ends for each pair."""
+        return 4 if self.ending.below is None else 8
+
+    @property
     def whole(self) -> int:
-        """Output channels in full blocks; those behind go in pairs."""
-        channels = self.window.out_channels
-        return channels - channels % (2 * self.blocks)
+        """Of these those in full blocks; those behind go in pairs."""
+        return self.outputs - self.outputs % (2 * self.blocks)
 
     @property
     def twice(self) -> bool:
         """The pixel that each short row leaves over takes two blocks at a time: it has
         as many sums."""
         short = self.window.out_width % self.pixels and self.window.out_width < _SHORT
-        return bool(short) and self.window.out_channels % (4 * self.blocks) == 0
+        return bool(short) and self.outputs % (4 * self.blocks) == 0
+
+    @property
+    def gathered(self) -> bool:
+        """Less than a word of a row is together: windows are copied byte by byte."""
+        return self.window.run < WORD
 
     @property
     def run(self) -> int:
-        """Bytes of a row that are neighbours in the window."""
-        return self.window.run
+        """Bytes that are widened together: neighbours in the row, or in the copy."""
+        return self.taps if self.gathered else self.window.run
 
     @property
     def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+        return self.window.kernel_h * self.window.kernel_w * self.window.group_channels
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -98,8 +119,16 @@ class Layer:
 
     @property
     def copies(self) -> bool:
-        """A window that leaves the row is put together byte by byte."""
-        return self.window.padded and self.window.channels % 4 > 0
+        """Windows that leave the row, or all, are put together byte by byte."""
+        odd = self.window.padded and self.window.group_channels % WORD > 0
+        return odd or self.gathered
+
+    @property
+    def _edges(self) -> str:
+        """How windows are put together that are not read as they lie."""
+        if self.gathered:
+            return "gathered"
+        return form(self.window.group_channels, 0) if self.window.padded else ""
 
     @property
     def name(self) -> str:
@@ -110,8 +139,8 @@ class Layer:
             "single" if self.pixels == 1 and not dense else "",
             self.window.key,
             form(self.run),
-            form(self.window.channels, 0) if self.window.padded else "",
-            "odd" if self.window.out_channels % 2 else "",
+            self._edges,
+            "odd" if self.outputs % 2 else "",
             kind(self.ending, is_usual(self.ending)),
             f"by{self.unrolled}",
             "twice" if self.twice else "",

@@ -19,7 +19,7 @@ from pybuild.kernels.depthwise_dsp_layer import GROUP, Image, Layer
 from pybuild.kernels.known_sums import affine_sums
 from pybuild.kernels.weights import (
     block_starts,
-    constant,
+    kernels_of,
     takes_pairs,
 )
 from pybuild.kernels.window import Window
@@ -72,7 +72,7 @@ def candidates(
         return []
     if window.channels < GROUP:
         return []
-    kernels = constant(node, graph, 1).reshape(-1, window.out_channels).T
+    kernels = kernels_of(node, graph)
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []

@@ -35,6 +35,17 @@ def constant(
     return graph.constants[name]
 
 
+def kernels_of(node: Node, graph: Graph) -> Array:
+    """The weights of a layer, those of each output channel together: [O, taps].
+
+    Errors  BuildError if they are computed at run time
+    """
+    weights = constant(node, graph, 1)
+    if node.op == "depthwise_conv2d":
+        return weights.reshape(-1, weights.shape[-1]).T
+    return weights.reshape(len(weights), -1)
+
+
 def folded_bias(
     node: Node, graph: Graph, weights: Array, bias: Array, x_zero: int
 ) -> Array:

@@ -40,9 +40,19 @@ class Window:
         return (self.kernel_h - 1) * self.dilation_h + 1
 
     @property
+    def group_channels(self) -> int:
+        """Input channels that an output channel is made of."""
+        return self.channels // self.groups
+
+    @property
+    def by_taps(self) -> bool:
+        """Neighbouring taps are not neighbours in the row."""
+        return self.dilation_w > 1 or self.groups > 1
+
+    @property
     def run(self) -> int:
         """Values of a row that are neighbours in the window."""
-        return self.channels if self.dilation_w > 1 else self.channels * self.kernel_w
+        return self.group_channels * (1 if self.by_taps else self.kernel_w)
 
     @property
     def padded(self) -> bool:
@@ -121,7 +131,7 @@ class Bound:
         self.left = k.arg("left", w.left) if w.padded else const(0)
         self.rows = (self.kernel_h - 1) * self.dilation_h + 1
         # of `Window.run` values each
-        self.row_runs: Expr = self.kernel_w if w.dilation_w > 1 else one
+        self.row_runs: Expr = self.kernel_w if w.by_taps else one
 
     def fits(self, x0: Expr, pixels: int = 1) -> Expr:
         """Whether the windows of so many pixels lie in the row, the first at x0."""
