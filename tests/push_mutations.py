@@ -2,6 +2,7 @@
 mutate.py: its five fields."""
 
 _C = "tests/crt/test_crt.py::test_calls[test_lockstep.c-gcc-]"
+_BYTES = "tests/unit/test_plan_bytes.py::test_rows_are_there_until_they_are_read"
 _BOUND = "tests/unit/test_stage_search.py::test_bounds_of_a_chain_by_hand"
 
 PUSHED = (
@@ -95,6 +96,34 @@ PUSHED = (
         "need > *rows) {",
         "need < 0) {",
         _C,
+    ),
+    (
+        "a longer row that a chain of rows began with",
+        "pybuild/plan/lockstep.py",
+        "if any(life.at + life.row_bytes > end for life in chain):",
+        "if any(life.at > end for life in chain):",
+        _BYTES,
+    ),
+    (
+        "the memory of row counters",
+        "pybuild/plan/stages.py",
+        "COUNTER_BYTES * most",
+        "COUNTER_BYTES",
+        _BYTES,
+    ),
+    (
+        "what is read after it was written over",
+        "pybuild/plan/storage.py",
+        "if life.last == index and owner",
+        "if life.last >= index and owner",
+        _BYTES,
+    ),
+    (
+        "the order that needs the fewest bytes",
+        "pybuild/plan/choice.py",
+        "if found < least:",
+        "if found > least:",
+        "tests/unit/test_stage_search.py",
     ),
     (
         "the row that is written in a bound",

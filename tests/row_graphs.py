@@ -178,5 +178,17 @@ def two_inputs() -> Graph:
     return net.build()
 
 
+def narrowing() -> Graph:
+    """Three layers that can write over what they read, the first row the longest."""
+    chance, net = np.random.default_rng(1), GraphBuilder("narrowing")
+    x = net.input("x", (1, 9, 7, 4), "float32")
+    for number, channels in enumerate((2, 1, 1)):
+        shape = (channels, 1, 1, x.shape[3])
+        values = chance.normal(0, 0.3, shape).astype(np.float32)
+        x = net.op("conv2d", x, net.constant(f"w{number}", values))
+    net.output(x)
+    return net.build()
+
+
 def model_of(graph: Graph) -> Model:
     return Model("rows.test", graph, "litert", "0" * 64)

@@ -271,8 +271,12 @@ def _follows(
     if (wrote.window, wrote.stride, wrote.pad) != one or wrote.ring:
         return False
     if made not in lives:  # its rows do not move
-        before = lives[source].at + read.row_bytes
-        if before > wrote.row_bytes or lives[source].home != source:
+        own = lives[source]
+        end = own.at + own.row_bytes
+        if end > wrote.row_bytes or own.home != source:
+            return False
+        chain = (life for life in lives.values() if life.home == source)
+        if any(life.at + life.row_bytes > end for life in chain):
             return False
     return bool((lives[source].last == np.asarray(times[step])).all())
 
