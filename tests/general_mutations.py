@@ -1,5 +1,6 @@
 """Mutations of the general operators and of how front ends use them, for mutate.py."""
 
+from channel_mutations import CHANNELS
 from tflite_mutations import LITE
 
 _GENERAL = "tests/ops/test_general.py"
@@ -205,5 +206,6 @@ GENERAL = (
         "np.take(value, np.arange(count), 0) if count < 1 else value",
         _BOUNDED,
     ),
+    *CHANNELS,
     *LITE,
 )

@@ -283,11 +283,14 @@ def channels_first(value: Array) -> Array:
 
 def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
     """A value of ONNX Runtime as our tensor holds it: int8, not uint8; channels last,
-    where `last` has it. Signals [N,C,L] are [N,L,1,C] inside.
+    where `last` has it, also those that ours lost. Signals [N,C,L] are [N,L,1,C]
+    inside.
     """
     tensor = graph.tensor(name)
-    if name in last and value.ndim >= 3 and value.size == tensor.size:
-        value = np.moveaxis(value, 1, -1).reshape(tensor.shape)
+    if name in last and value.ndim >= 3 and 0 not in value.shape:
+        outer, channels = tensor.shape[:-1], value.shape[1]
+        if value.size == channels * math.prod(outer):
+            value = np.moveaxis(value, 1, -1).reshape(*outer, channels)
     if value.dtype == np.uint8 and tensor.dtype.value == "int8":
         return (value.astype(np.int16) - 128).astype(np.int8)
     return value

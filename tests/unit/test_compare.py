@@ -9,6 +9,7 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.run.check import values_of
 from pybuild.run.compare import Judge, Limits, Tally, distance, ranges
 from pybuild.run.reference import as_ours, channels_first, channels_last, flattened
 from pybuild.run.samples import KINDS, VARIED, sample, samples
@@ -139,6 +140,16 @@ def test_layouts_there_and_back() -> None:
     assert np.array_equal(back, (ours.astype(int) - 128).astype(np.int8))
     kept = as_ours(theirs, model, "a", last).astype(int)
     assert np.array_equal(kept + 128, theirs)
+
+
+def test_channels_that_a_build_dropped_are_taken_out() -> None:
+    tensors = {n: Tensor(n, (1, 4, 4, 2), DType.INT8, ACT) for n in "ab"}
+    node = Node("max_pool2d", "p", ("a",), ("b",), {"channels": (1, 3)})
+    model = Graph("n", "n.onnx", (node,), tensors, ("a",), ("b",))
+    ours = np.arange(64, dtype=np.int8).reshape(1, 4, 4, 4)
+    value = as_ours(channels_first(ours), model, "b", channels_last(model))
+    found = values_of(model, {"b": value}, ["b"])
+    assert np.array_equal(found["b"], ours[..., [1, 3]])
 
 
 def test_a_flatten_of_channels_last_is_in_no_order_of_the_file() -> None:

@@ -7,61 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pybuild.dtype import Array
 from pybuild.graph import Graph, Quant, verify
-from pybuild.ops.interpret import interpret
+from pybuild.ops.interpret import check_types, interpret
 from pybuild.passes.constant_channels import drop_constant_channels
-from tests.unit.passes_graph import ONES, Small, inputs_of
-
-X, Y = Quant((0.05,), (-128,)), Quant((0.1,), (-128,))
-SAME = {**ONES, "pads": (1, 1, 1, 1)}
-
-
-def scales(count: int, axis: int = 0) -> Quant:
-    return Quant(tuple(0.004 + 0.001 * c for c in range(count)), (0,) * count, axis)
-
-
-class Net(Small):
-    """Layers of int8; `dead` channels of a layer have no weights and this bias."""
-
-    def layer(
-        self,
-        op: str,
-        x: str,
-        name: str,
-        shape: tuple[int, ...],
-        dead: dict[int, int],
-        low: float = 0.0,
-        high: float | None = None,
-        attrs: dict[str, tuple[int, ...]] | None = None,
-    ) -> str:
-        chance = np.random.default_rng(len(name))
-        last = op == "depthwise_conv2d"
-        count = shape[-1] if last else shape[0]
-        w: Array = chance.integers(-127, 128, shape).astype(np.int8)
-        bias = chance.integers(-2000, 2000, count).astype(np.int32)
-        for channel, value in dead.items():
-            w[(..., channel) if last else channel] = 0
-            bias[channel] = value
-        self.constant(f"{name}_w", w, scales(count, len(shape) - 1 if last else 0))
-        self.constant(f"{name}_b", bias, Quant((1.0,)))
-        return self.node(op, f"{x} {name}_w {name}_b", name, quant=Y, rounding="double",
-                         clamp=(low, high), **(attrs or ONES))  # fmt: skip
+from tests.unit.channel_nets import SAME, Net, X, Y, random_net
+from tests.unit.passes_graph import ONES, inputs_of
 
 
 def widths(graph: Graph) -> dict[str, int]:
     return {n.output: graph.tensor(n.output).shape[-1] for n in graph.nodes}
 
 
-def same_channels(graph: Graph, made: Graph) -> None:
+def same_values(graph: Graph, made: Graph, seeds: int) -> None:
     """Also between layers every channel that is left is what it was."""
-    for seed in range(4):
+    for seed in range(seeds):
         inputs = inputs_of(graph, seed)
         want, have = interpret(graph, inputs), interpret(made, inputs)
         for node in made.nodes:
-            if "channels" in node.attrs:
-                left = want[node.output][..., list(node.attrs["channels"])]
-                np.testing.assert_array_equal(have[node.output], left)
+            left = node.attrs.get("channels")
+            value = want[node.output]
+            value = value if left is None else value[..., list(left)]
+            np.testing.assert_array_equal(have[node.output], value)
 
 
 def narrowed(graph: Graph) -> dict[str, int]:
@@ -69,12 +35,7 @@ def narrowed(graph: Graph) -> dict[str, int]:
     verify(graph)
     made = drop_constant_channels(graph)
     verify(made)
-    for seed in range(4):
-        inputs = inputs_of(graph, seed)
-        want, have = interpret(graph, inputs), interpret(made, inputs)
-        for name in graph.outputs:
-            np.testing.assert_array_equal(have[name], want[name])
-    same_channels(graph, made)
+    same_values(graph, made, 4)
     assert drop_constant_channels(made).dump() == made.dump()
     return widths(made)
 
@@ -150,3 +111,141 @@ def test_what_stays_whole() -> None:
 def test_at_least_four_channels_stay(count: int) -> None:
     dead = dict.fromkeys(range(count), -40)
     assert narrowed(chain(dead, SAME)) == {"first": 4, "deep": 4, "last": 5}
+
+
+DEAD = dict.fromkeys((1, 2, 4, 7), 100_000)
+
+
+def test_concatenated_parts_lose_their_own() -> None:
+    net = Net()
+    net.start(DEAD, "a")
+    net.start(dict.fromkeys((0, 3, 5, 6), -9), "b")
+    net.start({2: 100}, "c")
+    net.node("concat", "a b c", "joined", axis=3)
+    made = narrowed(net.end("joined"))
+    assert made == {"a": 4, "b": 4, "c": 8, "joined": 16, "last": 5}
+
+
+def test_constants_lose_what_they_are_joined_to() -> None:
+    net = Net()
+    net.start(DEAD)
+    some = np.arange(-8, 0, dtype=np.int8)
+    net.constant("some", some.reshape(1, 1, 1, 8), Y)
+    net.node("add", "first some", "sum", quant=Y, rounding="double",
+             clamp=(None, None))  # fmt: skip
+    net.constant("one", some[:1].reshape(1, 1, 1, 1), Y)
+    net.node("mul", "sum one", "product", quant=Y, rounding="double",
+             clamp=(None, None))  # fmt: skip
+    assert narrowed(net.end("product")) == {
+        "first": 4, "sum": 4, "product": 4, "last": 5,
+    }  # fmt: skip
+
+
+def test_a_constant_part_is_folded() -> None:
+    net = Net()
+    net.start({})
+    net.constant("some", np.full((1, 6, 6, 4), 33, np.int8), Y)
+    net.node("concat", "some first some", "joined", axis=3)
+    assert narrowed(net.end("joined")) == {"first": 8, "joined": 8, "last": 5}
+
+
+def test_one_value_for_all_channels_is_no_channel() -> None:
+    net = Net()
+    net.start(dict.fromkeys(DEAD, 300))
+    net.layer("conv2d", "first", "weight", (1, 1, 1, 8), {}, low=None)
+    net.node("mul", "first weight", "product", quant=Y, rounding="double",
+             clamp=(None, None))  # fmt: skip
+    assert narrowed(net.end("product")) == {
+        "first": 8, "weight": 1, "product": 8, "last": 5,
+    }  # fmt: skip
+
+
+def test_squeezed_and_excited() -> None:
+    net = Net()
+    net.start(dict.fromkeys((1, 2, 4, 7), -9))
+    net.node("mean", "first", "mean", quant=Y, rounding="double", axes=(1, 2),
+             keepdims=True)  # fmt: skip
+    net.layer("conv2d", "mean", "less", (4, 1, 1, 8), {})
+    net.layer("conv2d", "less", "more", (8, 1, 1, 4), {})
+    net.node("logistic", "more", "gate", quant=Quant((1 / 256,), (-128,)),
+             rounding="double")  # fmt: skip
+    net.node("mul", "first gate", "product", quant=Y, rounding="double",
+             clamp=(None, None))  # fmt: skip
+    made = narrowed(net.end("product"))
+    assert made == {**dict.fromkeys(made, 4), "last": 5}
+
+
+def test_flattened_channels_lose_all_their_places() -> None:
+    net = Net()
+    net.start(DEAD)
+    net.node("reshape", "first", "flat", (1, 288))
+    net.layer("dense", "flat", "scores", (3, 288), {}, attrs={})
+    assert narrowed(net.graph("scores")) == {"first": 4, "flat": 144, "scores": 3}
+
+
+def test_a_slice_begins_where_its_channels_are() -> None:
+    net = Net()
+    net.start(dict.fromkeys(range(4), 9))
+    net.node("slice", "first", "some", quant=Y, begin=(0, 0, 0, 4), end=(1, 6, 6, 8),
+             strides=(1, 1, 1, 1))  # fmt: skip
+    assert narrowed(net.end("some")) == {"first": 4, "some": 4, "last": 5}
+
+
+def test_differences_of_what_is_unknown_are_unknown() -> None:
+    net = Net()
+    net.start(DEAD)
+    net.start({}, "other")
+    net.node("sub", "first other", "less", quant=Y, rounding="double",
+             clamp=(None, None))  # fmt: skip
+    assert narrowed(net.end("less"))["less"] == 8
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "shape"),
+    [
+        ("clip", {"clamp": (0.2, 5.0)}, ()),
+        ("leaky_relu", {"alpha": 0.25}, ()),
+        ("quantize", {}, ()),
+        ("transpose", {"perm": (0, 2, 1, 3)}, ()),
+        ("reshape", {}, (1, 9, 4, 8)),
+        ("max_pool2d", {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}, ()),
+        ("avg_pool2d", {"kernel": (3, 3), "strides": (1, 1), "pads": (1, 1, 1, 1)}, ()),
+        ("pad", {"pads": ((0, 0), (1, 0), (0, 2), (0, 0)), "value": 12.7}, ()),
+        ("slice", {"begin": (0, 2, 0, 0), "end": (1, 6, 6, 8),
+                   "strides": (1, 1, 3, 1)}, ()),
+    ],
+)  # fmt: skip
+def test_through(op: str, attrs: dict[str, tuple[int, ...]], shape: tuple[int]) -> None:
+    """12.7 is what saturated channels are, too."""
+    net = Net()
+    net.start(DEAD)
+    quant = Y if op in ("clip", "leaky_relu", "quantize") else None
+    net.node(op, "first", "y", shape, quant or Y, rounding="double", **attrs)
+    # as large as the type allows: 25.5
+    assert narrowed(net.end("y")) == (
+        {"first": 8, "y": 8, "last": 5} if op == "pad"
+        else {"first": 4, "y": 4, "last": 5}
+    )  # fmt: skip
+
+
+RULES = ("double", "single", "even", "wide")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_random_nets(rule: str) -> None:
+    """Of many something goes; "wide": int16 activations."""
+    assert sum(smaller(random_net(seed, rule)) for seed in range(6)) > 2
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("rule", RULES)
+def test_many_random_nets(rule: str) -> None:
+    assert sum(smaller(random_net(seed, rule)) for seed in range(6, 100)) > 40
+
+
+def smaller(graph: Graph) -> bool:
+    made = drop_constant_channels(graph)
+    verify(made)
+    assert check_types(made) == []
+    same_values(graph, made, 2)
+    return widths(made) != widths(graph)
