@@ -17,6 +17,7 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops.functions import AnyFunctions
 from pybuild.params.files import read_arrays
+from pybuild.quantisation import PERCENTILE
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
 
@@ -189,11 +190,12 @@ def quantise(
     *,
     test: Mapping[str, Array] | str | Path | None = None,
     calibrate: str = "minmax",
-    percentile: float = 99.99,
+    percentile: float = PERCENTILE,
     keep_float: Collection[str] = (),
     int16: Collection[str] = (),
     bias_correction: bool = True,
     equalise: bool = True,
+    fit_weights: bool = True,
     max_loss: float | None = None,
     boundary: str = "float",
     rounding: str | None = None,
@@ -206,7 +208,7 @@ def quantise(
     calibrate   "minmax", "percentile" (of the values, `percentile` per cent) or
                 "entropy": what range of a tensor's values its integers cover
     keep_float  layers that stay float32; int16: layers with int16 activations
-    bias_correction, equalise  done where they make the outputs better
+    bias_correction, equalise, fit_weights  done where they make the outputs better
     max_loss    as many layers stay float as it takes to lose no more than this share
                 of the samples; without labels, than this error of the outputs
     boundary    "float": inputs and outputs as they are; "int8": integers
@@ -223,7 +225,7 @@ def quantise(
     tested = given if test is None else _samples(graph, test)
     choices = Choices(
         Calibration(calibrate, percentile), keep_float, int16, bias_correction,
-        equalise, max_loss, boundary, rounding or loaded.rounding,
+        equalise, fit_weights, max_loss, boundary, rounding or loaded.rounding,
     )  # fmt: skip
     made, report = quantised_graph(graph, given, tested, choices)
     whole = replace(loaded, graph=made, quantisation=report, _lowered={})

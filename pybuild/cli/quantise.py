@@ -9,13 +9,14 @@ from pathlib import Path
 import pybuild
 from pybuild.cli.tables import short, table
 from pybuild.errors import BuildError, Problem
-from pybuild.quantisation import BOUNDARIES, METHODS
+from pybuild.quantisation import BOUNDARIES, METHODS, PERCENTILE
 from pybuild.quantisation.report import Quantisation
 
 # rows of a table of layers, worst first; --json has them all
 SHOWN = 12
 _ALONE = ("quantise_test", "keep_float", "int16", "max_loss", "no_equalise",
-          "no_bias_correction", "calibrate", "percentile", "boundary")  # fmt: skip
+          "no_fit_weights", "no_bias_correction", "calibrate", "percentile",
+          "boundary")  # fmt: skip
 
 
 def share(text: str) -> float:
@@ -38,7 +39,7 @@ def quantise_options(verb: argparse.ArgumentParser) -> None:
     add("--quantise-test", metavar="TEST.npz", help=text)
     text = "the range that int8 covers: all of it, most values, or most information"
     add("--calibrate", choices=METHODS, help=text)
-    text = "of --calibrate percentile; default 99.99"
+    text = f"of --calibrate percentile; default {PERCENTILE}"
     add("--percentile", type=float, metavar="P", help=text)
     text = "a layer, or its output, that stays float32"
     add("--keep-float", action="append", default=[], metavar="LAYER", help=text)
@@ -49,6 +50,8 @@ def quantise_options(verb: argparse.ArgumentParser) -> None:
     text = "int8: inputs and outputs are integers too; default float"
     add("--boundary", choices=BOUNDARIES, help=text)
     add("--no-bias-correction", action="store_true", help="biases stay as they are")
+    text = "weights are rounded each to its nearest step"
+    add("--no-fit-weights", action="store_true", help=text)
     add("--no-equalise", action="store_true", help="channels stay as they are")
 
 
@@ -70,11 +73,12 @@ def quantised(args: argparse.Namespace, model: pybuild.Model) -> pybuild.Model:
         Path(args.quantise),
         test=args.quantise_test,
         calibrate=args.calibrate or "minmax",
-        percentile=99.99 if args.percentile is None else args.percentile,
+        percentile=PERCENTILE if args.percentile is None else args.percentile,
         keep_float=args.keep_float,
         int16=args.int16,
         bias_correction=not args.no_bias_correction,
         equalise=not args.no_equalise,
+        fit_weights=not args.no_fit_weights,
         max_loss=args.max_loss,
         boundary=args.boundary or "float",
         rounding=args.rounding,
@@ -108,7 +112,8 @@ def show_quantisation(report: Quantisation | None) -> None:
         print(f"and {left} less noisy layers")
     for row in report.floats:
         print(f"float  {short(row.name)} ({row.op}): {row.why}")
-    done = [f"{report.equalised} pairs of layers equalised"] * bool(report.equalised)
+    done = ["weights fitted"] * report.fitted
+    done += [f"{report.equalised} groups of tensors equalised"] * (report.equalised > 0)
     done += ["biases corrected"] * report.bias_corrected
     if done:
         print(f"also   {', '.join(done)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.passes.legalise import set_rounding
@@ -34,6 +34,7 @@ class Choices:
     int16: Collection[str] = ()
     bias_correction: bool = True
     equalise: bool = True
+    fit_weights: bool = True
     max_loss: float | None = None
     boundary: str = "float"
     rounding: str = "litert"
@@ -66,6 +67,8 @@ class Draft:
 
     seen, ranges  of every float tensor that differs from sample to sample
     corrects      whether biases take back the error of the weights
+    steps         int8 weights fitted to the samples, by output of their layer
+    groups        of tensors that were equalised
     """
 
     graph: Graph
@@ -73,6 +76,8 @@ class Draft:
     ranges: Mapping[str, Range]
     choices: Choices
     corrects: bool = False
+    steps: Mapping[str, Array] = field(default_factory=dict)
+    groups: int = 0
 
     @property
     def wide(self) -> set[str]:
@@ -92,6 +97,7 @@ class Draft:
         floats = dict(kept)
         while True:
             chosen = scheme(self.graph, self.ranges, floats, {*wide, *self.wide})
+            chosen = replace(chosen, steps=self.steps)
             source = self.graph
             if self.corrects:
                 source = corrected(source, chosen, self.seen)

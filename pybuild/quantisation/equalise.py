@@ -1,8 +1,9 @@
 """Cross-layer equalisation: channels of an activation brought to like magnitudes.
 
-A factor per channel goes out of the layer that makes it (weights and bias / s) and into
-the layer that reads it (weights * s). What is balanced is the activation, which has one
-scale, against input channels. Source: Nagel et al., Data-free quantization (2019).
+A factor per channel goes out of the layers that make it (weights and bias / s) and into
+those that read it (weights * s); what a residual connection adds up has one factor.
+What is balanced is the activation, which has one scale, against input channels.
+Source: Nagel et al., Data-free quantization (2019).
 """
 
 from __future__ import annotations
@@ -19,18 +20,27 @@ from pybuild.passes.edit import Edit
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.ranges import Floats, Observed, magnitudes
 from pybuild.quantisation.rewrite import CHANNEL_AXIS
+from pybuild.quantisation.scheme import Groups
 
 # these keep channels apart and pass any positive factor through
-_BETWEEN = ("max_pool2d", "avg_pool2d", "reshape", "mean", "copy")
+_BETWEEN = ("max_pool2d", "avg_pool2d", "reshape", "mean", "copy", "add")
+_FREE = ((None, None), (0.0, None))
 _MOST = 64.0
+# of the activation, the rest of the weights: those are fitted to the samples
+_SHARE = 0.75
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A layer whose output only `reader` reads, through what keeps channels apart."""
+class Group:
+    """Tensors of which each channel can be divided by one factor.
 
-    maker: Node
-    reader: Node
+    makers, readers  all layers that make one or read one; channels: how many
+    """
+
+    makers: tuple[Node, ...]
+    tensors: tuple[str, ...]
+    readers: tuple[Node, ...]
+    channels: int
 
 
 def equalised(graph: Graph, seen: Mapping[str, Observed]) -> Graph:
@@ -40,53 +50,83 @@ def equalised(graph: Graph, seen: Mapping[str, Observed]) -> Graph:
     """
     edit = Edit(graph)
     edit.nodes = list(graph.nodes)
-    for pair in pairs(graph):
-        edit_pair(edit, pair, seen[pair.maker.output].channels)
+    for group in groups(graph):
+        _balance(edit, group, seen)
     return edit.done()
 
 
-def pairs(graph: Graph) -> list[Pair]:
-    users = graph.consumers()
-    found = []
+def groups(graph: Graph) -> list[Group]:
+    joined = Groups()
     for node in graph.nodes:
-        reader = _reader(node, graph, users) if _free(node, graph, users) else None
-        if reader is not None:
-            found.append(Pair(node, reader))
-    return found
+        for name in node.inputs if node.op in _BETWEEN else ():
+            joined.join(name, node.output)
+    together: dict[str, list[str]] = {}
+    for name in (*graph.inputs, *(n for node in graph.nodes for n in node.outputs)):
+        together.setdefault(joined.root(name), []).append(name)
+    users, makers = graph.consumers(), graph.producers()
+    made = [_group(names, graph, users, makers) for names in together.values()]
+    return [group for group in made if group is not None]
 
 
-def _free(node: Node, graph: Graph, users: Mapping[str, Sequence[Node]]) -> bool:
+def _group(
+    names: Sequence[str],
+    graph: Graph,
+    users: Mapping[str, Sequence[Node]],
+    makers: Mapping[str, Node],
+) -> Group | None:
+    if any(name in (*graph.inputs, *graph.outputs) for name in names):
+        return None
+    made = [makers[name] for name in names]
+    read = [node for name in names for node in users[name]]
+    layers = [node for node in made if node.op in WEIGHTED]
+    readers = [node for node in read if node.op in WEIGHTED]
+    if not layers or not readers:
+        return None
+    channels = graph.tensor(layers[0].output).shape[-1]
+    fits = all(
+        _keeps_apart(node, graph, channels)
+        for node in (*made, *read)
+        if node.op not in WEIGHTED
+    )
+    fits = fits and all(_makes(node, graph, users, channels) for node in layers)
+    fits = fits and all(
+        node.inputs[0] in names and _reads(node, graph, users, channels)
+        for node in readers
+    )
+    if not fits:
+        return None
+    return Group(tuple(layers), tuple(names), tuple(readers), channels)
+
+
+def _makes(
+    node: Node, graph: Graph, users: Mapping[str, Sequence[Node]], channels: int
+) -> bool:
     """A layer whose weights are its own and whose clamp passes factors through."""
-    if node.op not in WEIGHTED or clamp_of(node) not in ((None, None), (0.0, None)):
+    if clamp_of(node) not in _FREE or graph.tensor(node.output).shape[-1] != channels:
         return False
-    named = [name for name in node.inputs[1:] if name]
-    return all(_own(name, graph, users) for name in named)
+    return all(_own(name, graph, users) for name in node.inputs[1:] if name)
 
 
-def _reader(
-    node: Node, graph: Graph, users: Mapping[str, Sequence[Node]]
-) -> Node | None:
-    name, channels = node.output, graph.tensor(node.output).shape[-1]
-    while True:
-        if name in graph.outputs or len(users[name]) != 1:
-            return None
-        (reader,) = users[name]
-        if reader.op in WEIGHTED:
-            break
-        if not _keeps_apart(reader, graph, channels):
-            return None
-        name = reader.output
-    first = reader.inputs[0] == name and _own(reader.inputs[1], graph, users)
-    return reader if first and _by_channel(reader, graph) % channels == 0 else None
+def _reads(
+    node: Node, graph: Graph, users: Mapping[str, Sequence[Node]], channels: int
+) -> bool:
+    own = _own(node.inputs[1], graph, users)
+    return own and _by_channel(node, graph) % channels == 0
 
 
 def _keeps_apart(node: Node, graph: Graph, channels: int) -> bool:
     """The last axis holds the channels again, or several times in their order."""
-    if node.op not in _BETWEEN or clamp_of(node) != (None, None):
+    if node.op not in _BETWEEN:
         return False
-    last = len(graph.tensor(node.inputs[0]).shape) - 1
     shape = graph.tensor(node.output).shape
-    if last in node.attrs.get("axes", ()) or not shape:
+    if node.op == "add":
+        alike = all(graph.tensor(name).shape == shape for name in node.inputs)
+        moving = not any(name in graph.constants for name in node.inputs)
+        return alike and moving and clamp_of(node) in _FREE
+    last = len(graph.tensor(node.inputs[0]).shape) - 1
+    if clamp_of(node) != (None, None) or last in node.attrs.get("axes", ()):
+        return False
+    if not shape:
         return False
     many = node.op == "reshape" and shape[-1] % channels == 0
     return many or shape[-1] == channels
@@ -107,22 +147,41 @@ def _by_channel(reader: Node, graph: Graph) -> int:
     return shape[-1] if int(reader.attrs.get("groups", 1)) == 1 else 1
 
 
-def edit_pair(edit: Edit, pair: Pair, activity: Floats) -> None:
-    """Balances one pair; `activity`: greatest magnitude of each channel."""
-    w = edit.constants[pair.reader.inputs[1]]
-    columns = _columns(w, len(activity))
-    factor = _factors(activity, magnitudes(columns, 2), pair.reader.op)
-    maker = pair.maker
-    axis = CHANNEL_AXIS[maker.op]
-    made = edit.constants[maker.inputs[1]].astype(np.float64)
-    rows = [1] * made.ndim
-    rows[axis] = -1
-    _put(edit, maker.inputs[1], made / factor.reshape(rows))
-    if len(maker.inputs) > 2 and maker.inputs[2]:
-        bias = edit.constants[maker.inputs[2]].astype(np.float64)
-        _put(edit, maker.inputs[2], bias / factor)
-    scaled = columns * factor.reshape(1, 1, -1)
-    _put(edit, pair.reader.inputs[1], scaled.reshape(w.shape))
+def _balance(edit: Edit, group: Group, seen: Mapping[str, Observed]) -> None:
+    channels = group.channels
+    peaks = [seen[name].channels.reshape(-1, channels) for name in group.tensors]
+    activity = _greatest(peaks)
+    factor = _factors(activity, _weight(edit, group))
+    for node in group.makers:
+        axis = CHANNEL_AXIS[node.op]
+        made = edit.constants[node.inputs[1]].astype(np.float64)
+        rows = [1] * made.ndim
+        rows[axis] = -1
+        _put(edit, node.inputs[1], made / factor.reshape(rows))
+        if len(node.inputs) > 2 and node.inputs[2]:
+            bias = edit.constants[node.inputs[2]].astype(np.float64)
+            _put(edit, node.inputs[2], bias / factor)
+    for node in group.readers:
+        w = edit.constants[node.inputs[1]]
+        scaled = _columns(w, channels) * factor.reshape(1, 1, -1)
+        _put(edit, node.inputs[1], scaled.reshape(w.shape))
+
+
+def _greatest(rows: Sequence[Floats]) -> Floats:
+    """Of each channel in any tensor [-1,C], as a share of the tensor's greatest."""
+    found = [row.max(0) / max(float(row.max()), 1e-30) for row in rows]
+    return np.asarray(np.max(found, axis=0))
+
+
+def _weight(edit: Edit, group: Group) -> Floats | None:
+    """Of each input channel; None where depthwise layers alone read it, which have a
+    scale for each: there the activation alone counts.
+    """
+    readers = [node for node in group.readers if node.op != "depthwise_conv2d"]
+    if not readers:
+        return None
+    columns = [_columns(edit.constants[n.inputs[1]], group.channels) for n in readers]
+    return _greatest([magnitudes(each, 2)[None] for each in columns])
 
 
 def _columns(w: Array, channels: int) -> Floats:
@@ -130,19 +189,16 @@ def _columns(w: Array, channels: int) -> Floats:
     return w.astype(np.float64).reshape(-1, 1, channels)
 
 
-def _factors(activity: Floats, columns: Floats, op: str) -> Floats:
-    """By which each channel is divided; their geometric mean is 1.
-
-    A depthwise layer has a scale for each channel: there the activation alone counts.
-    """
-    used = (activity > 1e-12) & (columns > 1e-12)
+def _factors(activity: Floats, columns: Floats | None) -> Floats:
+    """By which each channel is divided; their geometric mean is 1."""
+    used = activity > 1e-12
+    if columns is not None:
+        used &= columns > 1e-12
     if not used.any():
         return np.ones_like(activity)
-    safe = np.where(used, activity, 1.0)
-    if op == "depthwise_conv2d":
-        raw = safe
-    else:
-        raw = np.sqrt(safe / np.where(used, columns, 1.0))
+    raw = np.where(used, activity, 1.0)
+    if columns is not None:
+        raw = raw**_SHARE * np.where(used, columns, 1.0) ** (_SHARE - 1)
     middle = np.exp(np.log(raw[used]).mean())
     return np.where(used, np.clip(raw / middle, 1 / _MOST, _MOST), 1.0)
 

@@ -1,4 +1,4 @@
-"""Post-training quantisation: calibrate, equalise, correct, choose, report."""
+"""Post-training quantisation: calibrate, fit, equalise, correct, choose, report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pybuild.graph import Graph
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
 from pybuild.quantisation.draft import Choices, Draft, Made, draft, ready
-from pybuild.quantisation.equalise import equalised, pairs
+from pybuild.quantisation.equalise import equalised, groups
+from pybuild.quantisation.fit import fitted
 from pybuild.quantisation.measure import Wanted, noise, wanted
 from pybuild.quantisation.mix import cheapest_mix, loss
 from pybuild.quantisation.report import LayerNoise, Quantisation, Score, StayedFloat
@@ -32,14 +33,13 @@ def quantise(
         raise BuildError.of(found)
     first = draft(graph, samples, choices)
     want = wanted(ready(graph, samples), samples)
-    best, steps = _best(first, samples, want, kept)
+    best = _best(first, samples, want, kept)
     want = want if test is samples else wanted(ready(graph, test), test)
     if choices.max_loss is None:
         made = best.made(want, kept)
     else:
         made = cheapest_mix(best, want, kept, choices.max_loss)
-    report = _report(best, made, want, samples)
-    return made.graph, replace(report, equalised=steps, bias_corrected=best.corrects)
+    return made.graph, _report(best, made, want, samples)
 
 
 def quantisable(graph: Graph) -> Graph:
@@ -85,25 +85,48 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
 
 def _best(
     first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]
-) -> tuple[Draft, int]:
-    """With equalisation and bias correction, each where it makes the outputs better;
-    and how many pairs of layers were equalised.
+) -> Draft:
+    """With fitted weights, equalisation and bias correction, one after the other, each
+    where it makes the outputs better.
     """
-    drafts = [(first, 0)]
-    choices, graph = first.choices, first.graph
-    count = len(pairs(graph)) if choices.equalise else 0
-    if count:
-        other = equalised(graph, first.seen)
-        drafts.append((draft(other, samples, choices), count))
-    if choices.bias_correction:
-        drafts += [(replace(each, corrects=True), n) for each, n in drafts]
-    if len(drafts) == 1:
-        return drafts[0]
 
-    def error(each: tuple[Draft, int]) -> float:
-        return each[0].made(want, kept).measured.outputs.share
+    def error(each: Draft) -> float:
+        return each.made(want, kept).measured.outputs.share
 
-    return min(drafts, key=error)
+    best, choices = first, first.choices
+    least: float | None = None
+    steps = (
+        (choices.fit_weights, _fitted),
+        (choices.equalise, _equalised),
+        (choices.bias_correction, _corrected),
+    )
+    for wanted_, step in steps:
+        other = step(best, samples) if wanted_ else None
+        if other is not None:
+            least = error(best) if least is None else least
+            found = error(other)
+            if found < least:
+                best, least = other, found
+    return best
+
+
+def _fitted(before: Draft, samples: Samples) -> Draft | None:
+    steps = fitted(ready(before.graph, samples), samples)
+    return replace(before, steps=steps) if steps else None
+
+
+def _equalised(before: Draft, samples: Samples) -> Draft | None:
+    """Its weights are fitted anew."""
+    count = len(groups(before.graph))
+    if not count:
+        return None
+    other = equalised(before.graph, before.seen)
+    made = replace(draft(other, samples, before.choices), groups=count)
+    return (_fitted(made, samples) if before.steps else None) or made
+
+
+def _corrected(before: Draft, samples: Samples) -> Draft:
+    return replace(before, corrects=True)
 
 
 def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisation:
@@ -143,6 +166,7 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
         error=got.outputs.share,
         score=score,
         loss=loss(want, made),
-        equalised=0,
-        bias_corrected=False,
+        fitted=bool(best.steps),
+        equalised=best.groups,
+        bias_corrected=best.corrects,
     )

@@ -9,14 +9,14 @@ entropy     the range whose 256 steps keep most of the distribution (least
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.quantisation import METHODS
+from pybuild.quantisation import METHODS, PERCENTILE
 from pybuild.quantisation.execute import Execution
 from pybuild.quantisation.samples import Samples
 
@@ -24,6 +24,10 @@ BINS = 2048
 _STEPS = 256
 # values in a bin on average, below which entropy takes wider bins
 _FEW = 16
+# of the values that are not zero, entropy cuts off at most 1 in 10,000
+_INSIDE = 99.99
+# samples whose reach tells the headroom
+_OUTERMOST = 10
 
 Floats = npt.NDArray[np.float64]
 Range = tuple[float, float]
@@ -34,7 +38,7 @@ class Calibration:
     """How ranges are chosen; percentile: per cent of the values that lie inside."""
 
     method: str = "minmax"
-    percentile: float = 99.99
+    percentile: float = PERCENTILE
 
     def problems(self) -> list[Problem]:
         found = []
@@ -49,12 +53,48 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Observed:
-    """Of a tensor: its least and greatest value, the mean over the samples."""
+    """Of a tensor on the samples.
 
-    low: float
-    high: float
+    Shapes  lows, highs [N]: the least and greatest value of each sample; channels [C],
+            by the last axis: the root mean square of the samples' greatest magnitudes,
+            which the next samples repeat as the greatest of all does not; mean as the
+            tensor
+    """
+
+    lows: Floats
+    highs: Floats
     channels: Floats
     mean: Floats
+
+    @property
+    def whole(self) -> Range:
+        """All that was seen, and zero."""
+        return min(float(self.lows.min()), 0.0), max(float(self.highs.max()), 0.0)
+
+    @property
+    def reach(self) -> Range:
+        """All that was seen, with headroom where zero is no end."""
+        low, high = self.whole
+        return (
+            low - headroom(-self.lows) if low < 0 else low,
+            high + headroom(self.highs) if high > 0 else high,
+        )
+
+
+def headroom(peaks: Floats) -> float:
+    """How much farther samples that were not seen are taken to reach.
+
+    What is cut off of them loses more than finer steps gain. The mean excess of the
+    outermost tenth over the next: of a tail that falls exponentially, what the greatest
+    of e times as many samples has more. A value that several samples reach is a bound.
+
+    Shapes  peaks [N]: how far each sample reaches
+    """
+    count = max(1, len(peaks) // _OUTERMOST)
+    falling = np.sort(peaks)[::-1]
+    if len(peaks) <= count or falling[0] == falling[1]:
+        return 0.0
+    return float((falling[:count] - falling[count]).mean())
 
 
 def observe(
@@ -62,7 +102,6 @@ def observe(
 ) -> dict[str, Observed]:
     """One run over all samples.
 
-    Shapes  channels [C]: the greatest magnitude by the last axis; mean as the tensor
     Errors  BuildError for tensors that come out infinite
     """
     seen: dict[str, Observed] = {}
@@ -74,27 +113,33 @@ def observe(
     found = [
         Problem(execution.graph.source, f"'{name}' becomes infinite on these samples")
         for name, each in seen.items()
-        if not np.isfinite([each.low, each.high]).all()
+        if not np.isfinite(each.whole).all()
     ]
     if found:
         raise BuildError.of(found)
+    count = samples.count
     return {
-        name: Observed(o.low, o.high, o.channels, o.mean / samples.count)
+        name: replace(o, channels=np.sqrt(o.channels / count), mean=o.mean / count)
         for name, o in seen.items()
     }
 
 
 def _observed(value: Floats) -> Observed:
-    """`mean` holds the sum until all have been seen."""
-    flat = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
+    """`channels` and `mean` hold sums, of squares and of values, until all are."""
+    flat = value.reshape(len(value), -1, value.shape[-1] if value.ndim > 1 else 1)
+    peaks = np.abs(flat).max(1)
     return Observed(
-        float(value.min()), float(value.max()), np.abs(flat).max(0), value.sum(0)
+        flat.min((1, 2)), flat.max((1, 2)), np.square(peaks).sum(0), value.sum(0)
     )
 
 
 def _joined(a: Observed, b: Observed) -> Observed:
-    low, high = min(a.low, b.low), max(a.high, b.high)
-    return Observed(low, high, np.maximum(a.channels, b.channels), a.mean + b.mean)
+    return Observed(
+        np.concatenate((a.lows, b.lows)),
+        np.concatenate((a.highs, b.highs)),
+        a.channels + b.channels,
+        a.mean + b.mean,
+    )
 
 
 def ranges(
@@ -107,15 +152,16 @@ def ranges(
 
     Time    a second run over all samples but for minmax
     """
-    whole = {name: (min(o.low, 0.0), max(o.high, 0.0)) for name, o in seen.items()}
+    reach = {name: each.reach for name, each in seen.items()}
     if calibration.method == "minmax":
-        return whole
+        return reach
+    whole = {name: each.whole for name, each in seen.items()}
     found = {}
     for name, counts in _histograms(execution, samples, whole):
-        if calibration.method == "percentile":
-            found[name] = _central(counts, whole[name], calibration.percentile)
-        else:
-            found[name] = _kept(counts, whole[name])
+        inside = _central(counts, calibration.percentile)
+        if calibration.method == "entropy":
+            inside = max(_kept(counts, whole[name]), _central(counts, _INSIDE))
+        found[name] = _within(whole[name], reach[name], inside)
     return found
 
 
@@ -136,36 +182,34 @@ def _histograms(
     yield from counts.items()
 
 
-def _within(whole: Range, top: float) -> Range:
-    return max(whole[0], -top), min(whole[1], top)
+def _within(whole: Range, reach: Range, inside: float) -> Range:
+    """Cut at a share of the greatest magnitude; `reach` where that cuts nothing."""
+    top = inside * max(-whole[0], whole[1])
+    low = -top if whole[0] < -top else reach[0]
+    return low, top if whole[1] > top else reach[1]
 
 
-def _central(counts: Floats, whole: Range, percentile: float) -> Range:
+def _central(counts: Floats, percentile: float) -> float:
     """The least magnitude below which this share of all values lies."""
     total = counts.cumsum()
-    if total[-1] == 0:
-        return whole
     last = int(np.searchsorted(total, total[-1] * percentile / 100))
-    top = max(-whole[0], whole[1])
-    return _within(whole, top * (min(last, BINS - 1) + 1) / BINS)
+    return (min(last, BINS - 1) + 1) / BINS if total[-1] else 1.0
 
 
-def _kept(counts: Floats, whole: Range) -> Range:
+def _kept(counts: Floats, whole: Range) -> float:
     """The magnitude at which the distribution loses least.
 
     Source  Migacz, 8-bit inference with TensorRT (2017)
     """
-    top = max(-whole[0], whole[1])
     steps = _STEPS if min(-whole[0], whole[1]) <= 0 else _STEPS // 2
     # few values in many bins are no distribution
     while len(counts) > steps and counts.sum() < _FEW * len(counts):
         counts = counts.reshape(-1, 2).sum(1)
     if counts.sum() == 0:
-        return whole
+        return 1.0
     bins = len(counts)
     tried = range(bins, steps - 1, -max(1, bins // steps))
-    best = min(tried, key=lambda used: _divergence(counts, used, steps))
-    return _within(whole, top * best / bins)
+    return min(tried, key=lambda used: _divergence(counts, used, steps)) / bins
 
 
 def _divergence(counts: Floats, bins: int, steps: int) -> float:
@@ -182,7 +226,11 @@ def _divergence(counts: Floats, bins: int, steps: int) -> float:
         return np.inf
     p, q = clipped / clipped.sum(), spread / spread.sum()
     there = p > 0
-    return float((p[there] * np.log(p[there] / np.maximum(q[there], 1e-12))).sum())
+    lost = p[there] * np.log(p[there] / np.maximum(q[there], 1e-12))
+    # what as many values would seem to lose if each level were even: their counts
+    # vary by chance (Miller 1955)
+    chance = (filled.sum() - np.count_nonzero(places)) / (2 * counts.sum())
+    return float(lost.sum() - chance)
 
 
 def magnitudes(value: Array, axis: int) -> Floats:

@@ -47,7 +47,8 @@ class Quantisation:
     score       None without labels
     loss        what --max-loss bounds: the share of samples lost; without labels
                 `error`
-    equalised   pairs of layers; 0: none, or it made the outputs worse
+    fitted      weights are rounded to the outputs of their layers on the samples
+    equalised   groups of tensors; 0: none, or it made the outputs worse
     """
 
     method: str
@@ -59,5 +60,6 @@ class Quantisation:
     error: float
     score: Score | None
     loss: float
+    fitted: bool
     equalised: int
     bias_corrected: bool

@@ -26,6 +26,12 @@ _CURVES = ("softmax", "logistic", "tanh")
 _SUFFIX = {DType.FLOAT32: "float", DType.INT8: "int8", DType.INT16: "int16"}
 
 
+def least_scales(w: Array, axis: int) -> npt.NDArray[np.float64]:
+    """One for each output channel, by which int8 holds its greatest weight."""
+    scale = np.maximum(magnitudes(w, axis) / 127, 1e-30)
+    return scale.astype(np.float32).astype(np.float64)
+
+
 def quantised_weights(
     node: Node, graph: Graph, scheme: Scheme
 ) -> tuple[npt.NDArray[np.int8], Quant]:
@@ -35,15 +41,18 @@ def quantised_weights(
     fit int32, but for int16 activations.
     """
     w, axis = graph.constants[node.inputs[1]], CHANNEL_AXIS[node.op]
-    scale = np.maximum(magnitudes(w, axis) / 127, 1e-30)
+    scale = least = least_scales(w, axis)
     narrow = scheme.kind(node) is DType.INT8
     if len(node.inputs) > 2 and node.inputs[2] and narrow:
         x_scale = scheme.quants[node.inputs[0]].scale[0]
         bias = np.abs(graph.constants[node.inputs[2]].astype(np.float64))
         scale = np.maximum(scale, bias / (x_scale * _MOST_BIAS))
-    scale = scale.astype(np.float32).astype(np.float64)
+        scale = scale.astype(np.float32).astype(np.float64)
     shape = [-1 if i == axis else 1 for i in range(w.ndim)]
     whole = np.rint(w.astype(np.float64) / scale.reshape(shape))
+    if node.output in scheme.steps:
+        same = (scale == least).reshape(shape)
+        whole = np.where(same, scheme.steps[node.output], whole)
     quant = Quant(tuple(map(float, scale)), (0,) * len(scale), axis)
     return np.clip(whole, -127, 127).astype(np.int8), quant
 

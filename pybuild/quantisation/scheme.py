@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Quant
 from pybuild.passes.qdq import COMPUTED, MOVEMENT, WEIGHTED
 from pybuild.quantisation.ranges import Range
@@ -34,6 +34,8 @@ class Scheme:
     quants    int8 of each tensor that such a node reads or makes; wide: int16
     floats    outputs of the nodes that stay float, and why
     wides     of `integers`, those with int16 activations
+    steps     int8 weights that were fitted to the samples, by output of their layer;
+              others are rounded to the nearest step
     """
 
     integers: frozenset[str]
@@ -41,6 +43,7 @@ class Scheme:
     wide: Mapping[str, Quant]
     floats: Mapping[str, str]
     wides: frozenset[str]
+    steps: Mapping[str, Array] = field(default_factory=dict)
 
     def quant(self, name: str, dtype: DType) -> Quant:
         return (self.wide if dtype is DType.INT16 else self.quants)[name]
@@ -122,7 +125,7 @@ def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
     return {n.output: why for n in moves if not near & {*n.inputs, n.output}}
 
 
-class _Groups:
+class Groups:
     """Tensors that movement keeps in one quantisation."""
 
     def __init__(self) -> None:
@@ -141,7 +144,7 @@ def _ranges(
     graph: Graph, integers: frozenset[str], ranges: Mapping[str, Range]
 ) -> dict[str, Range]:
     """Of each tensor that an integer node reads or makes."""
-    groups, covered = _Groups(), dict(ranges)
+    groups, covered = Groups(), dict(ranges)
     touched: dict[str, None] = {}
     for node in graph.nodes:
         if node.output not in integers:

@@ -9,20 +9,24 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
-from pybuild.quantisation.equalise import equalised, pairs
+from pybuild.passes.edit import Edit
+from pybuild.quantisation.equalise import equalised, groups
 from pybuild.quantisation.execute import execution
-from pybuild.quantisation.ranges import BINS, Calibration, observe, ranges
-from pybuild.quantisation.samples import read_samples
+from pybuild.quantisation.fit import fitted
+from pybuild.quantisation.ranges import BINS, Calibration, headroom, observe, ranges
+from pybuild.quantisation.rewrite import CHANNEL_AXIS, least_scales
+from pybuild.quantisation.samples import Samples, read_samples
 from tests.quantise_graphs import normal, report_of, samples_of, small
 
 
 def test_equalisation_computes_the_same() -> None:
     graph = small(np.logspace(-1.5, 1.5, 6))
     data = samples_of(graph)
-    found = pairs(graph)
-    assert [(p.maker.name, p.reader.name) for p in found] == [("conv", "dense")]
-    seen = observe(execution(graph, data), data, ["conv"])
+    (found,) = groups(graph)
+    assert [n.name for n in (*found.makers, *found.readers)] == ["conv", "dense"]
+    seen = observe(execution(graph, data), data, ["conv", "pool", "flat"])
     other = equalised(graph, seen)
     for x in data.inputs["x"][:3]:
         before, after = (interpret(g, {"x": x})["y"] for g in (graph, other))
@@ -33,6 +37,129 @@ def test_equalisation_computes_the_same() -> None:
     plain, better = (report_of(graph, equalise=e) for e in (False, True))
     assert (plain.equalised, better.equalised) == (0, 1)
     assert better.error < plain.error / 4
+
+
+def residual(clamp: tuple[Any, Any] = (0.0, None)) -> Graph:
+    """Two layers whose sum two others read, one of them depthwise."""
+    make = pybuild.GraphBuilder("residual")
+    scale = np.logspace(-1, 1, 6, dtype=np.float32)
+    x = make.input("x", (1, 5, 5, 6))
+    w, v = (normal((6, 1, 1, 6), i) * scale[:, None, None, None] for i in (0, 1))
+    one = make.op("conv2d", x, make.constant("w", w), name="one", clamp=(0.0, None))
+    two = make.op("conv2d", one, make.constant("v", v / scale), name="two")
+    both = make.op("add", one, two, name="both", clamp=clamp)
+    d = normal((3, 3, 6), 2) / scale
+    left = make.op("depthwise_conv2d", both, make.constant("d", d), name="left")
+    u = normal((4, 1, 1, 6), 3) / scale
+    right = make.op("conv2d", both, make.constant("u", u), name="right")
+    make.output(make.op("copy", left), "y")
+    make.output(right, "z")
+    return make.build()
+
+
+def test_equalisation_over_a_residual_connection() -> None:
+    """What is added up has one factor, in all layers around."""
+    graph = residual()
+    (found,) = groups(graph)
+    assert [n.name for n in found.makers] == ["one", "two"]
+    assert [n.name for n in found.readers] == ["two", "left", "right"]
+    data = samples_of(graph)
+    names = ["one", "two", "both"]
+    seen = observe(execution(graph, data), data, names)
+    other = equalised(graph, seen)
+    for x in data.inputs["x"][:3]:
+        before, after = (interpret(g, {"x": x}) for g in (graph, other))
+        for name in ("y", "z"):
+            close = np.abs(before[name] - after[name]).max()
+            assert close < 1e-5 * np.abs(before[name]).max()
+    changed = observe(execution(other, data), data, names)["both"].channels
+    spread = seen["both"].channels.max() / seen["both"].channels.min()
+    assert changed.max() / changed.min() < spread / 4
+    plain, better = (report_of(graph, equalise=e) for e in (False, True))
+    assert better.equalised == 1 and better.error < plain.error / 2
+    assert groups(residual((0.0, 6.0))) == []
+
+
+def layers() -> Graph:
+    """Each kind of layer with weights, reading the same."""
+    make = pybuild.GraphBuilder("layers")
+    x = make.input("x", (1, 6, 6, 4))
+    weights = {
+        "plain": ("conv2d", (3, 3, 2, 4), {"strides": (2, 1)}),
+        "grouped": ("conv2d", (6, 3, 3, 2), {"groups": 2, "pads": (1, 0, 1, 0)}),
+        "depthwise": ("depthwise_conv2d", (3, 3, 8), {"dilations": (2, 1)}),
+        "dense": ("dense", (5, 144), {}),
+    }
+    for seed, (name, (op, shape, attrs)) in enumerate(weights.items()):
+        read = make.op("reshape", x, shape=(1, 144)) if op == "dense" else x
+        w = make.constant(f"{name}_w", normal(shape, seed))
+        make.output(make.op(op, read, w, name=name, **attrs), f"{name}_y")
+    return make.build()
+
+
+def test_weights_fitted_to_the_samples() -> None:
+    """Where inputs go together, errors of weights cancel, of later samples too."""
+    graph, rng = layers(), np.random.default_rng(5)
+
+    def smooth(count: int) -> Samples:
+        x = rng.standard_normal((count, 1, 1, 1, 4))
+        x = x + 0.05 * rng.standard_normal((count, 1, 6, 6, 4))
+        return read_samples(graph, {"x": x}, "data")
+
+    data, later = smooth(40), smooth(40)
+    made = fitted(execution(graph, data), data)
+    assert [name.removesuffix("_y") for name in made] == [
+        "plain", "grouped", "depthwise", "dense"
+    ]  # fmt: skip
+    for node in graph.nodes:
+        if node.output not in made:
+            continue
+        w = graph.constants[node.inputs[1]].astype(np.float64)
+        axis = CHANNEL_AXIS[node.op]
+        scale = least_scales(w, axis).reshape(
+            [-1 if i == axis else 1 for i in range(w.ndim)]
+        )
+        errors = []
+        for steps in (np.rint(w / scale), made[node.output]):
+            edit = Edit(graph)
+            edit.nodes = list(graph.nodes)
+            edit.constants[node.inputs[1]] = (steps * scale - w).astype(np.float32)
+            runs = execution(edit.done(), later).over(later)
+            errors.append(sum(np.square(v[node.output]).sum() for v in runs))
+        assert errors[1] < 0.6 * errors[0], node.name
+
+
+def test_what_is_fitted() -> None:
+    """Not weights that two layers read, nor rows beyond the limit."""
+    make = pybuild.GraphBuilder("shared")
+    x, wide = make.input("x", (1, 4)), make.input("wide", (1, 2305))
+    w, v = make.constant("w", normal((4, 4))), make.constant("v", normal((3, 2305)))
+    first = make.op("dense", x, w, name="first")
+    make.output(make.op("dense", first, w, name="second"))
+    make.output(make.op("dense", wide, v, name="long"))
+    graph = make.build()
+    data = samples_of(graph, 3)
+    assert fitted(execution(graph, data), data) == {}
+    report = report_of(graph, 3)
+    assert not report.fitted and report.error < 0.02
+
+
+def test_headroom() -> None:
+    """Of an exponential tail, about the scale by which it falls."""
+    rng = np.random.default_rng(0)
+    found = [headroom(rng.exponential(2.0, 500)) for _ in range(20)]
+    assert abs(np.mean(found) - 2) < 0.2
+    assert headroom(np.float64([5, 1, 2])) == 3
+    assert headroom(np.float64([5, 1, 5, 2])) == headroom(np.float64([7])) == 0
+    graph = small()
+    data = samples_of(graph)
+    run = execution(graph, data)
+    seen = observe(run, data, ["x", "conv"])
+    found_ranges = ranges(run, data, seen, Calibration())
+    for name, each in seen.items():
+        low, high = found_ranges[name]
+        assert high == each.highs.max() + headroom(each.highs) > each.highs.max()
+        assert low == (each.lows.min() - headroom(-each.lows) if name == "x" else 0)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +182,7 @@ def test_what_cannot_be_equalised(change: Mapping[str, Any]) -> None:
     if "output" in change:
         make.output(first, "first_out")
     make.output(last, "y")
-    assert len(pairs(make.build())) == 0
+    assert groups(make.build()) == []
 
 
 def test_biases_take_the_mean_error_back() -> None:
@@ -65,8 +192,9 @@ def test_biases_take_the_mean_error_back() -> None:
     errors = []
     for correct in (False, True):
         made = pybuild.quantise(
-            graph, data, bias_correction=correct, equalise=False, boundary="int8"
-        )
+            graph, data, bias_correction=correct, equalise=False, fit_weights=False,
+            boundary="int8",
+        )  # fmt: skip
         assert made.report.bias_corrected == correct
         errors.append(made.report.error)
     assert errors[1] < 0.9 * errors[0]
@@ -91,6 +219,10 @@ def test_ranges() -> None:
     outlier = np.append(normal((40000,)), np.float32(80))
     low, high = observed(outlier, "entropy", 50)
     assert 3 < high < 12 and low == outlier.min()
+    heavy = normal((40000,)) ** 7
+    low, high = observed(heavy, "entropy", 50)
+    top = max(-low, high)
+    assert top < 0.9 * np.abs(heavy).max() and (np.abs(heavy) > top).sum() <= 4
     even = np.linspace(0, 1, 40000, dtype=np.float32)
     assert observed(even, "entropy", 50) == (0, 1)
     assert observed(np.zeros(9, np.float32), "entropy", 50) == (0, 0)

@@ -1,0 +1,129 @@
+"""Weights rounded to a layer's outputs, not each to itself.
+
+What rounding one weight does to the outputs, the weights after it take back as far as
+inputs go together on the samples. Source: Frantar et al., OPTQ (2023).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.ops.conv import taps
+from pybuild.passes.qdq import WEIGHTED
+from pybuild.quantisation.execute import Execution
+from pybuild.quantisation.ranges import Floats
+from pybuild.quantisation.rewrite import CHANNEL_AXIS, least_scales
+from pybuild.quantisation.samples import Samples
+from pybuild.quantisation.scheme import refused
+
+# weights of an output channel, above which moments take more than they give
+_MOST = 2304
+# of the mean square of the inputs: what none of the samples has shows in later ones
+_DAMPING = 0.01
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How the inputs of a layer's windows go together.
+
+    Shapes  square [G,K,K]: sums of products, of each group of channels; rows: windows
+    """
+
+    square: Floats
+    rows: int
+
+
+def fitted(execution: Execution, samples: Samples) -> dict[str, Array]:
+    """int8 weights in steps of their least scales, by output of their layer.
+
+    Time    one run over all samples, and the cube of the inputs of each output
+    """
+    graph = execution.graph
+    no, users = refused(graph), graph.consumers()
+    layers = [
+        node
+        for node in graph.nodes
+        if node.op in WEIGHTED
+        and node.output not in no
+        and len(users[node.inputs[1]]) == 1
+        and by_output(node, graph.constants[node.inputs[1]], graph).shape[2] <= _MOST
+    ]
+    found: dict[str, Moments] = {}
+    for values in execution.over(samples):
+        for node in layers:
+            made = _moments(node, graph, values[node.inputs[0]])
+            before = found.get(node.output, Moments(np.zeros(()), 0))
+            both = before.square + made.square
+            found[node.output] = Moments(both, before.rows + made.rows)
+    return {node.output: _steps(node, graph, found[node.output]) for node in layers}
+
+
+def by_output(node: Node, w: Array, graph: Graph) -> Array:
+    """Weights as [G,O,K]: groups, output channels of each, inputs of each."""
+    if node.op == "depthwise_conv2d":
+        channels = graph.tensor(node.inputs[0]).shape[-1]
+        return w.reshape(-1, w.shape[2]).T.reshape(channels, -1, w[..., 0].size)
+    groups = int(node.attrs.get("groups", 1))
+    return w.reshape(groups, w.shape[0] // groups, -1)
+
+
+def _moments(node: Node, graph: Graph, x: Array) -> Moments:
+    """Of some samples [N,1,*shape], one after the other: windows are many."""
+    square, rows = np.zeros(()), 0
+    for one in x:
+        windows = _windows(node, graph, one).astype(np.float64)
+        square = square + windows.transpose(0, 2, 1) @ windows
+        rows += windows.shape[1]
+    return Moments(square, rows)
+
+
+def _windows(node: Node, graph: Graph, x: Array) -> Array:
+    """[G,rows,K]: what each output position reads, in the order of the weights."""
+    w = graph.tensor(node.inputs[1]).shape
+    if node.op == "dense":
+        return x.reshape(1, -1, w[-1])
+    depthwise = node.op == "depthwise_conv2d"
+    groups = x.shape[-1] if depthwise else int(node.attrs.get("groups", 1))
+    seen = taps(node, graph, x, w[:2] if depthwise else w[1:3])
+    rows, inputs = math.prod(seen.shape[:3]), math.prod(seen.shape[3:])
+    parts = seen.reshape(rows, *seen.shape[3:5], groups, -1)
+    return parts.transpose(3, 0, 1, 2, 4).reshape(groups, rows, inputs // groups)
+
+
+def _steps(node: Node, graph: Graph, moments: Moments) -> Array:
+    w = graph.constants[node.inputs[1]].astype(np.float64)
+    rest = np.array(by_output(node, w, graph), np.float64)
+    groups, outputs, size = rest.shape
+    scale = least_scales(w, CHANNEL_AXIS[node.op]).reshape(groups, outputs)
+    spread = _spread(moments)
+    steps = np.empty_like(rest)
+    for i in range(size):
+        steps[..., i] = np.clip(np.rint(rest[..., i] / scale), -127, 127)
+        off = (rest[..., i] - steps[..., i] * scale) / spread[:, i, i, None]
+        rest[..., i + 1 :] -= off[..., None] * spread[:, i, None, i + 1 :]
+    if node.op == "depthwise_conv2d":
+        steps = steps.reshape(-1, size).T
+    return np.asarray(steps.reshape(w.shape), np.int8)
+
+
+def _spread(moments: Moments) -> Floats:
+    """[G,K,K], upper: row i says how weights after i take back what i was rounded by.
+
+    Few windows say little of how many inputs go together: the less, the more those
+    count as going each by itself.
+    """
+    size = moments.square.shape[1]
+    square = moments.square / moments.rows
+    each = np.diagonal(square, axis1=1, axis2=2)
+    mean = each.mean(1, keepdims=True)
+    few = size / (size + moments.rows)
+    damped = (1 - few) * square
+    diagonal = np.arange(size)
+    damped[:, diagonal, diagonal] += few * each + _DAMPING * np.where(mean > 0, mean, 1)
+    lower = np.linalg.cholesky(np.linalg.inv(damped))
+    return np.asarray(lower.transpose(0, 2, 1))
