@@ -2,6 +2,7 @@
 
 _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
+_OVER = "tests/unit/test_vector_kernels.py::test_written_over"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
 _AVERAGES = "tests/unit/test_kernels.py::test_averages_in_sums_of_16_bits"
@@ -38,6 +39,52 @@ PAIRED = (
         "pybuild/kernels/depthwise_mve.py",
         "made[layer.lead + kx :: SIDE,",
         "made[kx :: SIDE,",
+        _LAYERS,
+    ),
+    (
+        "where the last channels of a pool on vectors are",
+        "pybuild/kernels/pool_mve.py",
+        "offset(x, channels % block - block)",
+        "offset(x, channels % block - block + 1)",
+        _LAYERS,
+    ),
+    (
+        "channels of a large window on vectors",
+        "pybuild/kernels/pool_mve.py",
+        "pixels.row(k, ky), begin + c)",
+        "pixels.row(k, ky), begin)",
+        _LAYERS,
+    ),
+    (
+        "sums at the ends of a scaling by one product",
+        "pybuild/kernels/affine_line.py",
+        "least = np.where(above, (y << shift) - total, -_INT32).max()",
+        "least = np.where(above, (y << shift) - total, -_INT32).min()",
+        _LAYERS,
+    ),
+    (
+        "the last elements of a row that is written over",
+        "pybuild/kernels/eltwise_mve.py",
+        """    if rest:
+        k.store(y, begin, last)
+""",
+        """    if rest:
+        k.store(y, begin, four(offset(a, begin), offset(b, begin)))
+""",
+        _OVER,
+    ),
+    (
+        "the zero point of a scaled operand on vectors",
+        "pybuild/kernels/eltwise_mve.py",
+        "-unit * made.b_zero",
+        "-made.b_zero",
+        _LAYERS,
+    ),
+    (
+        "elements that a layer on vectors does in a turn",
+        "pybuild/kernels/eltwise_mve.py",
+        "return TURN if self.size % TURN == 0 else LANES",
+        "return TURN if self.size % TURN == 0 else 2 * LANES",
         _LAYERS,
     ),
     (

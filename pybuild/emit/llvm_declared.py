@@ -54,7 +54,8 @@ _VECTOR_INSTRUCTIONS = (
 
 def declarations(features: frozenset[str] = frozenset()) -> str:
     """What every module with kernels declares."""
-    kinds = (("i32", "i32"), ("i64", "i64"), ("v4i32", "<4 x i32>"))
+    kinds = [("i32", "i32"), ("i64", "i64")]
+    kinds += [("v4i32", "<4 x i32>"), ("v16i8", "<16 x i8>")]
     lines = [
         f"declare {k} @llvm.{op}.{short}({k}, {k})"
         for op in ("smin", "smax")

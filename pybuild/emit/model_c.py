@@ -74,7 +74,7 @@ def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:
 def _vectors(funcs: Sequence[tuple[Func, str]]) -> list[str]:
     """The header of kernels with vectors, if some are."""
     some = any(has_vectors(func) for func, _ in funcs)
-    return ['#include "crt/vector.h"'] if some else []
+    return ['#include "crt/lanes.h"'] if some else []
 
 
 def kernels(funcs: Sequence[tuple[Func, str]], linkage: str) -> list[str]:

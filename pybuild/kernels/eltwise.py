@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
+from pybuild.kernels import eltwise_mve
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed
@@ -100,38 +102,76 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         maker, mark = _integers(node, graph)
         tables = ()
     name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
+
+    def plain(k: Builder) -> _Innermost:
+        return partial(_innermost, arithmetic=maker(k))
+
+    k = _kernel(name, axes, operands, y.dtype, plain)
+    found = [_offer(k, node, graph, operands, tables)]
+    last = eltwise_mve.Row(axes[-1].size, axes[-1].a, axes[-1].b)
+    vectors = eltwise_mve.vectors(node, graph, target, last)
+    if vectors is not None:
+
+        def on_vectors(k: Builder) -> _Innermost:
+            turn = vectors.bind(k)
+            return lambda k, _, size, pointers: turn(k, size, pointers)
+
+        name = f"{node.op}_mve_{form}_{vectors.key}"
+        k = _kernel(name, axes, operands, y.dtype, on_vectors)
+        found.append(_offer(k, node, graph, operands, (), 3))
+    return found
+
+
+_Pointers = tuple[Expr, Expr, Expr]
+_Innermost = Callable[[Builder, Axis, Expr, _Pointers], None]
+
+
+def _kernel(
+    name: str,
+    axes: Sequence[Axis],
+    operands: Operands,
+    dtype: DType,
+    bind: Callable[[Builder], _Innermost],
+) -> Builder:
+    """The loops around what `bind` makes the innermost one of."""
     k = Builder(name)
-    to = k.row("y", 0, y.dtype, writable=True)
+    to = k.row("y", 0, dtype, writable=True)
     first, second = operands.numbers
-    rows = (k.row("left", first, y.dtype), k.row("right", second, y.dtype))
+    rows = (k.row("left", first, dtype), k.row("right", second, dtype))
     sizes = [k.arg(f"size{depth}", axis.size) for depth, axis in enumerate(axes)]
-    _loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), maker(k))
-    return [_offer(k, node, graph, operands, tables)]
+    _loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), bind(k))
+    return k
 
 
 def _offer(
-    k: Builder, node: Node, graph: Graph, operands: Operands, tables: Sequence[Packed]
+    k: Builder,
+    node: Node,
+    graph: Graph,
+    operands: Operands,
+    tables: Sequence[Packed],
+    each: int = 10,
 ) -> Candidate:
+    """each: about what an element takes"""
     y = graph.tensor(node.output)
     over = tuple(
         position
         for position, name in enumerate(node.inputs)
         if name not in graph.constants and graph.tensor(name).bytes == y.bytes
     )
-    cost = y.size * (6 if y.dtype is FLOAT32 else 10)
+    cost = y.size * (6 if y.dtype is FLOAT32 else each)
     return offer(k, operands, tables=tables, in_place=over, cost=cost)
 
 
 def _loops(
     k: Builder,
     axes: Sequence[tuple[Axis, Expr]],
-    pointers: tuple[Expr, Expr, Expr],
-    arithmetic: Arithmetic,
+    pointers: _Pointers,
+    innermost: _Innermost,
 ) -> None:
     (axis, size), inner = axes[0], axes[1:]
     y, a, b = pointers
     if not inner:
-        _innermost(k, axis, size, pointers, arithmetic)
+        innermost(k, axis, size, pointers)
         return
     y_step = _product(k, "y_step", [s for _, s in inner])
     if axis.a:
@@ -142,7 +182,7 @@ def _loops(
         y = k.let("y_row", offset(y, i * y_step))
         a = k.let("a_row", offset(a, i * a_step)) if axis.a else a
         b = k.let("b_row", offset(b, i * b_step)) if axis.b else b
-        _loops(k, inner, (y, a, b), arithmetic)
+        _loops(k, inner, (y, a, b), innermost)
 
 
 def _product(k: Builder, name: str, sizes: Sequence[Expr]) -> Expr:
@@ -156,7 +196,7 @@ def _innermost(
     k: Builder,
     axis: Axis,
     size: Expr,
-    pointers: tuple[Expr, Expr, Expr],
+    pointers: _Pointers,
     arithmetic: Arithmetic,
 ) -> None:
     y, a, b = pointers

@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels import pool_dsp
+from pybuild.kernels import pool_dsp, pool_mve
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.finish import FloatClamp
@@ -74,6 +74,13 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         k = pool_dsp.kernel(layer, partial(_reduction, layer))
         cheap = y.size * (2 * kernel_h * kernel_w + 20)
         found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
+    if pool_mve.suits(layer, target):
+        end = pool_mve.scaled(layer) if layer.average else None
+        if end is not None or not layer.average:
+            k = pool_mve.kernel(layer, end)
+            fast = y.size * (kernel_h * kernel_w + 4)
+            edge = outside_pixel(window, layer.fill, layer.elem)
+            found.append(offer(k, operands, tables=edge, cost=fast))
     if takes_rows(x, y) and not window.padded and kernel_h == x.shape[1]:
         found.append(_by_rows(layer, x, y, cost))
     return found

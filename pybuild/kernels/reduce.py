@@ -6,13 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels import pool_mve
+from pybuild.kernels.affine_line import MOST, line
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.operands import offer, short, whole_operands
+from pybuild.kernels.pool_layer import Layer
 from pybuild.kernels.requant import check_reach, requant, scaler
 from pybuild.kernels.row_sums import accumulated, takes_rows
+from pybuild.kernels.window import Window
 from pybuild.loop import (
     FLOAT32,
     INT32,
@@ -24,6 +31,7 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.ops.quant import requantize
 from pybuild.ops.reduce import mean_parameters
 from pybuild.targets.target import Target
 
@@ -74,10 +82,39 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
     cost = 4 * x.size + 20 * y.size
     found = [offer(k, operands, cost=cost)]
+    vectors = _on_vectors(node, graph, target, axes)
+    if vectors is not None:
+        found.append(offer(vectors, operands, cost=x.size + 2 * y.size))
     kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
     if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
         found.append(_by_rows(name, x, y, ending, cost))
     return found
+
+
+def _on_vectors(
+    node: Node, graph: Graph, target: Target, axes: Sequence[Axis]
+) -> Builder | None:
+    """Means that lie side by side are an average over a window of one row."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    form = [axis.reduced for axis in axes[-2:]]
+    if y.dtype is not DType.INT8 or form != [True, False] or x.name in graph.constants:
+        return None
+    count, channels = axes[-2].size, axes[-1].size
+    images = y.size // channels
+    window = Window(count * images, images, channels, channels, 1, count, count)
+    layer = Layer(window, True, FloatClamp(None, None), None, None, True)
+    if len(axes) > 3 or not pool_mve.suits(layer, target):
+        return None
+    made = mean_parameters(node, graph)
+    sums = np.arange(-128 * count, 127 * count + 1)
+    if len(sums) > MOST:
+        return None
+    scaled = requantize(
+        sums - count * made.x_zero, made.multiplier, made.shift, made.rounding
+    )
+    scale = made.multiplier * 2.0 ** (made.shift - 31)
+    end = line(sums, scaled + made.y_zero, scale, (made.low, made.high))
+    return pool_mve.kernel(layer, end) if end is not None else None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Operations on vectors that kernels spell: their meaning and their names.
 
-Their C is in crt/vector.h, with Cortex-M55's instructions or as loops.
+Their C is in crt/vector.h and crt/lanes.h: Cortex-M55's instructions, or loops.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pybuild.loop import (
     Var,
     VectorType,
     binary,
+    cast,
     i32,
     load,
     wide,
@@ -35,6 +36,7 @@ _ALL = Var("all", _WIDE)
 _X, _W = Var("x", BYTES), Var("w", BYTES)
 _V, _U, _T = (Var(name, WORDS) for name in ("v", "u", "t"))
 _ACC, _N, _LOW, _HIGH = (Var(name, INT32) for name in ("acc", "n", "low", "high"))
+_A, _B = Var("a", BYTES), Var("b", BYTES)
 _ROWS = tuple(Var(f"row{i}", BYTES) for i in range(4))
 _FROM = Var("from", PointerType(INT32, writable=True))
 _FOUR = tuple(Var(name, INT32) for name in "abcd")
@@ -70,6 +72,18 @@ def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
     return Intrin(name, params, result, c=f"{name}({given})")
 
 
+# n in each lane; of n its low byte
+ALL4 = _intrin("crt_all4", (_N,), _all(_N))
+ALL16 = _intrin("crt_all16", (_N,), Lanes((cast(_N, INT8),) * 16))
+# in each lane: the greater, the less
+MAX16 = _intrin("crt_max16", (_A, _B), binary("max", _A, _B))
+MIN16 = _intrin("crt_min16", (_A, _B), binary("min", _A, _B))
+MAX4 = _intrin("crt_max4", (_V, _U), binary("max", _V, _U))
+# in each lane: v + u; v * u; v * u + n; v + u * n
+PLUS4 = _intrin("crt_plus4", (_V, _U), _V + _U)
+TIMES4 = _intrin("crt_times4", (_V, _U), _V * _U)
+LINE4 = _intrin("crt_line4", (_V, _U, _N), _V * _U + _all(_N))
+MORE4 = _intrin("crt_more4", (_V, _U, _N), _V + _U * _all(_N))
 # four words as a vector
 LANES = _intrin("crt_lanes", _FOUR, Lanes(_FOUR))
 _SUM = Intrin(

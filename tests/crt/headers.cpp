@@ -20,6 +20,7 @@
 #include "crt/timing.h"
 #include "crt/types.h"
 #include "crt/unpack.h"
+#include "crt/lanes.h"
 #include "crt/vector.h"
 #include "crt/weights.h"
 

@@ -4,6 +4,8 @@ and each of their operations."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from pybuild.kernels.vectors import bytes_at, gathered_bytes, words_at
 from pybuild.loop import INT8, INT32, Func, Intrin, load, offset
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm
-from tests.unit.vector_layers import OPERATORS, layer
+from tests.unit.vector_layers import OPERATORS, PLAIN, layer
 
 CORE = TARGETS["cortex-m55"]
 SEEDS = range(18)
@@ -28,15 +30,15 @@ SEEDS = range(18)
 def _jobs(seeds: range, optimise: str = "balanced") -> list[Job]:
     """The kernels on vectors of layers that have one."""
     jobs = []
-    for op in OPERATORS:
+    for op in (*OPERATORS, *PLAIN):
         found = 0
-        for seed in seeds:
+        for seed in seeds if op in OPERATORS else seeds[: len(seeds) // 3]:
             one = layer(op, seed)
             for offer in candidates(one.node, one.graph, CORE, optimise):
                 if offer.func is not None and "mve" in offer.func.name:
                     jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
                     found += 1
-        assert found > len(seeds) // 2, op
+        assert found > len(seeds) // (2 if op in OPERATORS else 9), op
     return jobs
 
 
@@ -67,9 +69,22 @@ def test_many_more_layers() -> None:
     _check(jobs, run_llvm(jobs))
 
 
+def test_written_over() -> None:
+    """The output may lie where an operand was."""
+    jobs = []
+    for op, seed in itertools.product(("add", "mul"), (1, 5, 7, 11)):
+        one = layer(op, seed)
+        for offer in candidates(one.node, one.graph, CORE):
+            if offer.func is not None and "mve" in offer.func.name:
+                made = {"y": one.expected()}
+                jobs += [Job(offer, one.arrays, made, n) for n in offer.in_place]
+    assert any("rest" in job.candidate.func.name for job in jobs if job.candidate.func)
+    _check(jobs, run_llvm(jobs))
+
+
 def test_the_planner_prefers_them() -> None:
-    for op in OPERATORS:
-        one = layer(op, 3)
+    for op in (*OPERATORS, *PLAIN):
+        one = layer(op, 1 if op in PLAIN else 3)
         offers = candidates(one.node, one.graph, CORE)
         best = min(offers, key=lambda offer: offer.cost)
         assert best.func is not None and "mve" in best.func.name
@@ -95,19 +110,20 @@ def _rows(one: Intrin, *given: Array) -> Made:
     k = Builder(f"test_{one.name}")
     y = k.row("y", 0, INT32, writable=True)
     rows = [k.row(f"x{i}", i + 1, INT32) for i in range(len(given))]
-    with k.loop("i", k.arg("n", len(given[0])), 0, 4) as i:
+    count = len(given[0]) if given else 4
+    with k.loop("i", k.arg("n", count), 0, 4) as i:
         values = [k.let(f"v{j}", words_at(row, i)) for j, row in enumerate(rows)]
         scalars = [k.arg(p.name, 3) for p in one.params[len(given) :]]
         k.store(y, i, one(*values, *scalars))
     arrays = {f"x{i}": a for i, a in enumerate(given)}
-    return k.finish(), arrays, np.zeros(len(given[0]), np.int32)
+    return k.finish(), arrays, np.zeros(count, np.int32)
 
 
 def _vectors() -> list[tuple[Made, Array]]:
     """Kernels of one operation each, and what they must make."""
     a, b = _WORD, _WORD[::-1].copy()
     small = (a >> 9).astype(np.int32)
-    wide = a.astype(np.int64)
+    tiny, wide = small >> 8, a.astype(np.int64)
     found: list[tuple[Made, Array]] = [
         (_rows(vectors.MULHI4, a, b), (wide * b) >> 32),
         (_rows(vectors.SCALE4, small, small[::-1].copy()),
@@ -115,6 +131,12 @@ def _vectors() -> list[tuple[Made, Array]]:
         (_rows(vectors.CORRECT4, small, small[::-1].copy(), small),
          small + small[::-1] + np.where(small < 0, small, 0)),
         (_rows(vectors.ADD4, small), small + 3),
+        (_rows(vectors.MAX4, a, b), np.maximum(a, b)),
+        (_rows(vectors.PLUS4, small, small[::-1].copy()), small + small[::-1]),
+        (_rows(vectors.TIMES4, tiny, tiny[::-1].copy()), tiny * tiny[::-1]),
+        (_rows(vectors.LINE4, tiny, tiny[::-1].copy()), tiny * tiny[::-1] + 3),
+        (_rows(vectors.MORE4, small, small[::-1].copy()), small + small[::-1] * 3),
+        (_rows(vectors.ALL4), np.full(4, 3)),
     ]  # fmt: skip
     k = Builder("test_narrow")
     y, x = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT32)
@@ -159,7 +181,18 @@ def _bytes() -> list[tuple[Made, Array]]:
     picked = all_words[4:][[0, 3, 1, 5]]
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
-    return [dots, zipped, gathered]
+    return [dots, zipped, gathered, *_ends(x)]
+
+
+def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
+    """The greater and the less of bytes."""
+    for one, meaning in ((vectors.MAX16, np.maximum), (vectors.MIN16, np.minimum)):
+        k = Builder(f"test_{one.name}")
+        y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+        pair = one(bytes_at(row, 1), vectors.ALL16(k.arg("level", 3)))
+        k.store(y, 0, one(bytes_at(row, 20), pair))
+        want = meaning(meaning(x[1:17], 3), x[20:36])
+        yield (k.finish(), {"x0": x}, np.zeros(16, np.int8)), want
 
 
 def _operation_jobs() -> tuple[list[Job], list[Array]]:
@@ -186,5 +219,7 @@ def test_every_operation_by_llvm_and_c(tmp_path: Path) -> None:
 def test_none_is_left_out() -> None:
     named = {v.name for v in vars(vectors).values() if isinstance(v, Intrin)}
     tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
-             "crt_dot16", "crt_zip4", "crt_gather4", "crt_lanes"}  # fmt: skip
+             "crt_dot16", "crt_zip4", "crt_gather4", "crt_lanes", "crt_all4",
+             "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
+             "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16"} == tried

@@ -1,4 +1,4 @@
-"""Random int8 layers with weights, as kernels on vectors may meet them."""
+"""Random int8 layers, as kernels on vectors may meet them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pybuild.graph import Quant
 from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
+# without weights
+PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
 RULES = ("double", "away", "single")
 # endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
 _ENDINGS = ((None, None), (0.0, None), (-3.0, 4.0))
@@ -15,6 +17,8 @@ _ENDINGS = ((None, None), (0.0, None), (-3.0, 4.0))
 
 def layer(op: str, seed: int) -> Case:
     """A layer of that seed; equal for equal arguments."""
+    if op in PLAIN:
+        return _plain(op, seed)
     chance = np.random.default_rng((OPERATORS.index(op), seed))
     rule, clamp = RULES[seed % 3], _ENDINGS[seed // 3 % 3]
     if op == "dense":
@@ -38,6 +42,34 @@ def layer(op: str, seed: int) -> Case:
     out = tensor((), INT8, float(chance.uniform(0.1, 0.6)), zero)
     return case(op, inputs, out, {1: weights, 2: bias}, rounding=rule,
                 clamp=clamp, **attrs)  # fmt: skip
+
+
+def _plain(op: str, seed: int) -> Case:
+    """Without weights; the rounding also to even."""
+    chance = np.random.default_rng((9, PLAIN.index(op), seed))
+    rule, clamp = (*RULES, "even")[seed % 4], _ENDINGS[seed // 4 % 3]
+    channels = int(chance.choice([4, 6, 8, 16, 19, 32]))
+    x = tensor((1, *chance.integers(4, 9, 2).tolist(), channels), INT8, 0.05,
+               int(chance.integers(-128, 100)))  # fmt: skip
+    zero = -128 if clamp == (0.0, None) else int(chance.integers(-40, 40))
+    other = tensor((), INT8, float(chance.uniform(0.03, 0.08)), zero)
+    if op == "mean":
+        return case(op, (x,), other, axes=(1, 2), keepdims=bool(seed % 2),
+                    rounding=rule)  # fmt: skip
+    if op in ("add", "mul"):
+        shapes = ((1, 1, 1, 1), (1, 1, 1, channels), (x[0][0], 1, *x[0][2:]))
+        shape = x[0] if seed % 2 else shapes[seed // 2 % 3]
+        b = tensor(shape, INT8, 0.04, int(chance.integers(-128, 100)))
+        pair = (b, x) if seed % 5 == 0 else (x, b)
+        return case(op, pair, other, rounding=rule, clamp=clamp)
+    kernel = tuple(int(n) for n in chance.integers(1, 5, 2))
+    pads = tuple(int(chance.integers(0, n)) for n in kernel) * 2
+    if op == "avg_pool2d" and seed % 3:
+        pads = (0, 0, 0, 0)
+    stride = int(chance.integers(1, 3))
+    out = x if op == "max_pool2d" or seed % 5 == 0 else other
+    return case(op, (x,), out, kernel=kernel, strides=(stride, stride), pads=pads,
+                rounding=rule, clamp=clamp, count_include_pad=True)  # fmt: skip
 
 
 def _spatial(
