@@ -34,8 +34,10 @@ def rsqrt(one: One) -> None:
         unary(0.01, 50)(one)
         return
     scale, zero = one.quant(one.kind)
-    one.x(one.shape(), quant=(scale, zero), bounds=(max(zero, -128), 127))
-    one.y(quant=one.quant(one.kind, 0.005, 0.2))
+    high = one.span(one.kind)[1]
+    one.x(one.shape(), quant=(scale, zero), bounds=(max(zero, -128), high))
+    low, most = (0.005, 0.2) if one.kind == "int8" else (0.05, 5)
+    one.y(quant=one.quant(one.kind, low, most))
 
 
 def log(one: One) -> None:
@@ -43,7 +45,7 @@ def log(one: One) -> None:
         unary(0.001, 50)(one)
         return
     scale, zero = one.quant(one.kind)
-    one.x(one.shape(), quant=(scale, zero), bounds=(zero + 1, 127))
+    one.x(one.shape(), quant=(scale, zero), bounds=(zero + 1, one.span(one.kind)[1]))
     one.y()
 
 
@@ -163,9 +165,20 @@ def leaky(one: One) -> None:
     one.with_options("LeakyReluOptions", Alpha=float(one.rng.uniform(0.01, 0.9)))
 
 
+QUANTISING = {
+    "float32": ("int8", "uint8", "int16"),
+    "int8": ("int8", "uint8", "int32"),
+    "uint8": ("int8", "uint8"),
+    "int16": ("int8", "int16", "int32"),
+    "int32": ("int8", "int16"),
+}
+
+
 def quantize(one: One) -> None:
-    one.x(one.shape(), quant=() if one.kind == "float32" else None)
-    one.y(one.pick("int8", "uint8"))
+    wide = one.quant("int16", 0.001, 0.1)
+    one.x(one.shape(), quant=wide if one.kind == "int32" else None)
+    to = one.pick(*QUANTISING[one.kind])
+    one.y(to, quant=wide if to == "int32" else None)
 
 
 def dequantize(one: One) -> None:
@@ -179,7 +192,8 @@ def fixed_output(scale: float, zero: int, table: str = "", **fields: float) -> D
     def draw(one: One) -> None:
         one.x(one.shape(2, 4))
         at = zero + 128 if one.kind == "uint8" else zero
-        one.y(quant=(scale, at) if one.kind in QUANTISED else ())
+        quant = (scale, at) if one.kind in QUANTISED else ()
+        one.y(quant=(1 / 32768, 0) if one.kind == "int16" else quant)
         if table:
             one.with_options(table, **fields)
 
@@ -220,7 +234,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "NOT_EQUAL": ((*NUMBERS, *BYTES, "bool"), compare),
     "POW": ((*FLOAT, "int32"), power),
     "PRELU": ((*FLOAT, *BYTES), prelu),
-    "QUANTIZE": ((*FLOAT, *BYTES), quantize),
+    "QUANTIZE": ((*FLOAT, *BYTES, "int32"), quantize),
     "RELU": ((*FLOAT, *BYTES), unary()),
     "RELU6": ((*FLOAT, *BYTES), unary()),
     "RELU_N1_TO_1": ((*FLOAT, *BYTES), unary()),
@@ -240,7 +254,23 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "SUB": ((*NUMBERS, *BYTES), arithmetic("SubOptions")),
     "TANH": ((*FLOAT, *BYTES), fixed_output(1 / 128, 0)),
 }  # fmt: skip
-DRAWS = {**ELEMENTS, **MOVES, **LAYERS, **PRODUCTS, **RECURRENT}
+# those that LiteRT has in int16 too
+INT16_TOO = (
+    "ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND",
+    "BROADCAST_TO", "CONV_2D", "DEPTHWISE_CONV_2D", "DEQUANTIZE",
+    "DYNAMIC_UPDATE_SLICE", "EQUAL", "EXP", "EXPAND_DIMS", "FILL", "FLOOR_DIV",
+    "FLOOR_MOD", "FULLY_CONNECTED", "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS",
+    "LESS_EQUAL", "LOG", "LOGISTIC", "MAX_POOL_2D", "MEAN", "MIRROR_PAD", "MUL",
+    "NOT_EQUAL", "PAD", "PADV2", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU",
+    "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SLICE", "SOFTMAX",
+    "SPACE_TO_BATCH_ND", "SQUEEZE", "SUB", "SUM", "TANH", "TILE", "TRANSPOSE_CONV",
+    "UNPACK",
+)  # fmt: skip
+_DRAWS = {**ELEMENTS, **MOVES, **LAYERS, **PRODUCTS, **RECURRENT}
+DRAWS = {
+    code: ((*kinds, *INT16) if code in INT16_TOO else kinds, draw)
+    for code, (kinds, draw) in _DRAWS.items()
+}
 
 
 def drawn(code: str, kind: str, number: int) -> One:

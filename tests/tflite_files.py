@@ -15,7 +15,7 @@ from pybuild.dtype import Array
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 Shape = Sequence[int]
-QUANTISED = ("int8", "uint8")
+QUANTISED = ("int8", "uint8", "int16")
 _NUMPY = {"float32": np.float32, "bool": np.bool_}
 
 
@@ -57,10 +57,14 @@ class One:
         return bool(self.rng.integers(2))
 
     def quant(self, kind: str, low: float = 0.01, high: float = 0.2) -> Any:
-        """(scale, zero point) of a quantised type, else ()."""
+        """(scale, zero point) of a quantised type, else (). int16 has 128 times the
+        steps.
+        """
         if kind not in QUANTISED:
             return ()
         scale = float(np.float32(np.exp(self.rng.uniform(np.log(low), np.log(high)))))
+        if kind == "int16":
+            return scale / 128, 0
         zero = self.size(-60, 60) + (128 if kind == "uint8" else 0)
         return scale, zero
 
@@ -90,7 +94,7 @@ class One:
     def span(self, kind: str) -> tuple[float, float]:
         return {
             "float32": (-4.0, 4.0), "bool": (0, 1), "int8": (-128, 127),
-            "uint8": (0, 255), "int16": (-3000, 3000),
+            "uint8": (0, 255), "int16": (-32768, 32767),
         }.get(kind, (-1000, 1000))  # fmt: skip
 
     def x(

@@ -24,16 +24,18 @@ def weights(one: One, shape: tuple[int, ...], axis: int, x: Any) -> None:
         if one.size(0, 3) or one.code == "CONV_2D":
             one.constant(one.rng.normal(0, 1, channels), "float32")
         return
-    count = channels if one.kind == "int8" and one.flag() else 1
+    count = channels if one.kind != "uint8" and one.flag() else 1
     scales = one.rng.uniform(0.004, 0.02, count).astype(np.float32)
     zero = one.size(100, 150) if one.kind == "uint8" else 0
     if one.code == "FULLY_CONNECTED" and count == 1 and one.kind == "int8":
         zero = one.pick(0, one.size(-20, 20))
     low, high = (0, 255) if one.kind == "uint8" else (-127, 127)
-    channel(one, one.values(shape, one.kind, low, high), one.kind, scales, zero, axis)
+    kind, wide = ("int8", "int64") if one.kind == "int16" else (one.kind, "int32")
+    channel(one, one.values(shape, kind, low, high), kind, scales, zero, axis)
     if one.size(0, 3) or one.code == "CONV_2D":
-        bias = one.rng.integers(-2000, 2000, channels).astype(np.int32)
-        channel(one, bias, "int32", scales * np.float32(x[0]), 0, 0)
+        most = 250_000 if wide == "int64" else 2000
+        bias = one.rng.integers(-most, most, channels).astype(wide)
+        channel(one, bias, wide, scales * np.float32(x[0]), 0, 0)
 
 
 def channel(one: One, value: Any, kind: str, scales: Any, zero: int, axis: int) -> None:

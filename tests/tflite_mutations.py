@@ -8,7 +8,51 @@ _MICRO = "tests/frontends/test_tflite_micro.py"
 _OWN = "tests/frontends/test_tflite_recurrent.py::test_"
 _TFLM = f"{_OWN}files_are_computed_as_by_tflm[1]"
 
+_OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
+
 LITE = (
+    (
+        "the last input under an option",
+        "pybuild/passes/reference.py",
+        "-1 if either == option else -2",
+        "-2",
+        _OTHERWISE,
+    ),
+    (
+        "ratios of float64",
+        "pybuild/passes/legalise.py",
+        "node.with_attrs(wide=True) if",
+        "node if",
+        _OTHERWISE,
+    ),
+    (
+        "one rule for sums of int16",
+        "pybuild/passes/legalise.py",
+        "node.with_attrs(exact=False)",
+        "node",
+        _OTHERWISE,
+    ),
+    (
+        "the shift of a wide sum",
+        f"{_HERE}/fixed.py",
+        "reduced, right = min((multiplier + (1 << 15)) >> 16",
+        "reduced, right = min(multiplier >> 16",
+        f"{_AT}[int16]",
+    ),
+    (
+        "points of int16 moved by the middle's error",
+        f"{_HERE}/tables.py",
+        "made = here - rounded_away(error / (one + one))",
+        "made = here",
+        f"{_AT}[int16]",
+    ),
+    (
+        "an axis that is dropped, open at its begin",
+        f"{_HERE}/shapes.py",
+        'first = 0 if masked("Begin", i) else cut[0]',
+        "first = cut[0]",
+        f"{_AT}[int16]",
+    ),
     (
         "the powers in the curve of a gate",
         "pybuild/kernels/curves16.py",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from pybuild.frontends.tflite import OPERATORS
+from tests import tflm
 from tests.conftest import ROOT
 from tests.tflite_cases import BATCH, ELSEWHERE, Outcome, outcomes
 from tests.tflite_draws import DRAWS, all_cases
@@ -32,22 +33,36 @@ the largest value. Of {_ELSEWHERE}, which have no such kernel
 or a wrong one, LiteRT's own kernels. Unknown: LiteRT has no kernel of that type. uint8
 is int8 inside, with a zero point that is 128 less.
 
-Where TensorFlow Lite Micro computes otherwise, `--rounding tflm` does as it: dense
-layers, SUM and L2_NORMALIZATION of int8 round twice; RELU6 of int8 clips the integers
-of its input, whatever the scale of its output; CUMSUM of int8, which LiteRT does not
-have, begins with the zero point, taken off once more (otherwise with 0). DIV of bytes
-gives 0 where the quotient is so small that LiteRT shifts by more than 31 bits, which
-C does not define, and for a divisor of 0. TFLite_Detection_PostProcess takes one class
-for each box unless `use_regular_nms` is set: with more, LiteRT writes beside its
-outputs.
+DIV of bytes gives 0 where the quotient is so small that LiteRT shifts by more than 31
+bits, which C does not define, and for a divisor of 0. TFLite_Detection_PostProcess
+takes one class for each box unless `use_regular_nms` is set: with more, LiteRT writes
+beside its outputs.
 
-UNIDIRECTIONAL_SEQUENCE_LSTM of int8 has other curves in TensorFlow Lite Micro than in
-LiteRT: `--rounding tflm` gives those. Only TensorFlow Lite Micro has it in int16, and
-SVDF with a state of int8; these three are compared with values that it gave
-(`tests/frontends/tflm.json`).
+TensorFlow Lite Micro ({{version}}) registers {{registered}} builtin operators: all are
+here, in every type in which it computes them (last column), and their integers are
+compared with those that it gave (`tests/frontends/tflm.json`). Where it computes
+otherwise than LiteRT, `--rounding tflm` does as it:
 
-| operator | passed C | passed LLVM | of | types | unknown to LiteRT |
-| --- | ---: | ---: | ---: | --- | --- |
+- Dense layers, SUM and L2_NORMALIZATION of int8 round twice; dense layers of int16 have
+  15 bits of the scale, as convolutions.
+- UNIDIRECTIONAL_SEQUENCE_LSTM of int8 has curves of its own. It alone has
+  UNIDIRECTIONAL_SEQUENCE_LSTM and SQUARED_DIFFERENCE of int16, ADD_N and CUMSUM of
+  int8, SVDF with a state of int8.
+- RELU6 of int8 and int16 clips the integers of its input, whatever the scale of its
+  output. RELU and LEAKY_RELU have the ratio of the scales in float64, not float32.
+- RSQRT of int16 is computed as of int8; in LiteRT by 513 points with lines between.
+- ADD and SUB of int16 have one rule for all scales; LiteRT has another for powers of 2.
+  ADD of int32 has no fused activation.
+- EMBEDDING_LOOKUP of int8 takes the scale of the first row for all.
+- SPACE_TO_BATCH_ND of int8 fills with 0, not with the zero point.
+- CUMSUM of int8 begins with the zero point, taken off once more (otherwise with 0).
+
+Two of its kernels have no meaning and are not followed: GREATER of int16 computes with
+numbers that are never set, LOGICAL_AND and LOGICAL_OR read the bytes of any type as
+bool.
+
+| operator | passed C | passed LLVM | of | types | unknown to LiteRT | Micro has |
+| --- | ---: | ---: | ---: | --- | --- | --- |
 """
 
 
@@ -63,14 +78,21 @@ def section(found: Sequence[Outcome]) -> str:
     lines = []
     for code in sorted(OPERATORS):
         if code not in DRAWS:
-            lines.append(f"| {code} | | | | in tests of its own | |")
+            micro = "yes" if code in tflm.page()["operators"] else ""
+            lines.append(f"| {code} | | | | in tests of its own | | {micro} |")
             continue
         passed = counts[code]["passed"]
         every = sum(counts[code].values()) - counts[code]["unknown"]
         bare = ", ".join(sorted(unknown[code]))
         kinds = passing.get(code, "")
-        lines.append(f"| {code} | {passed} | {passed} | {every} | {kinds} | {bare} |")
-    return OPENING.format(count=len(found)) + "\n".join(lines) + "\n"
+        micro = ", ".join(tflm.types_of(code))
+        cells = (code, passed, passed, every, kinds, bare, micro)
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    version, registered = (tflm.page()[key] for key in ("version", "operators"))
+    opening = OPENING.format(
+        count=len(found), version=version, registered=len(registered)
+    )
+    return opening + "\n".join(lines) + "\n"
 
 
 def with_section(page: str, made: str) -> str:

@@ -23,6 +23,7 @@ from pybuild.ops.operator import (
     computable,
     invalid,
     operand,
+    ratio,
     rounding,
     value,
     whole_quant,
@@ -68,20 +69,19 @@ def _table(
         numbers: Float64s = np.multiply(centred, x.scale)
         exact = float64_function(node)(numbers)
         return np.asarray(np.rint(exact / y.scale), np.float64)
-    ratio = np.float32(x.scale) / np.float32(y.scale)
     match node.op:
         case "logistic" | "tanh":
             return _looked_up(node, x, y, centred)
         case "leaky_relu":
-            alpha = np.float32(node.attrs["alpha"])
-            slope = np.float32(x.scale) * alpha / np.float32(y.scale)
-            below = _scaled(centred, abs(float(slope)), rule)
+            slope = ratio(node, x, y, float(node.attrs["alpha"]))
+            below = _scaled(centred, abs(slope), rule)
             below = below if slope >= 0 else -below
-            return np.where(centred >= 0, _scaled(centred, float(ratio), rule), below)
+            above = _scaled(centred, ratio(node, x, y), rule)
+            return np.where(centred >= 0, above, below)
         case "quantize":
             return _scaled(centred, x.scale / y.scale, rule)
         case _:
-            return _scaled(centred, float(ratio), rule)
+            return _scaled(centred, ratio(node, x, y), rule)
 
 
 def _scaled(

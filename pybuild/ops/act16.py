@@ -16,6 +16,7 @@ from pybuild.ops.operator import (
     clamp_of,
     invalid,
     operand,
+    ratio,
     rounding,
     whole_quant,
 )
@@ -126,20 +127,17 @@ def scaled_parameters(node: Node, graph: Graph) -> ScaledParameters:
     x, y = operand(node, graph, 0), graph.tensor(node.output)
     for tensor in (x, y):
         whole_quant(node, graph, tensor)
-    ratio = x.scale / y.scale
-    if node.op != "quantize":
-        ratio = float(np.float32(x.scale) / np.float32(y.scale))
-    below, negative = ratio, False
+    above = x.scale / y.scale if node.op == "quantize" else ratio(node, x, y)
+    below, negative = above, False
     if node.op == "leaky_relu":
-        slope = np.float32(x.scale) * np.float32(node.attrs["alpha"])
-        below = float(slope / np.float32(y.scale))
+        below = ratio(node, x, y, float(node.attrs["alpha"]))
         below, negative = abs(below), below < 0
-    if max(ratio, below) >= 1 << 14:
+    if max(above, below) >= 1 << 14:
         raise invalid(node, graph, "the scales of input and output are too far apart")
     low, high = quantized_clamp(clamp_of(node), y)
     rule = "double" if y.dtype is DType.INT16 else rounding(node)
     return ScaledParameters(
-        rule, x.zero_point, quantize_multiplier(ratio), quantize_multiplier(below),
+        rule, x.zero_point, quantize_multiplier(above), quantize_multiplier(below),
         negative, y.zero_point, low, high,
     )  # fmt: skip
 

@@ -128,6 +128,14 @@ def rounding(node: Node) -> str:
     return str(node.attrs.get("rounding", "double"))
 
 
+def ratio(node: Node, x: Tensor, y: Tensor, factor: float = 1.0) -> float:
+    """How much larger x's steps are than y's: in float32, or by `wide` in float64."""
+    factor = float(np.float32(factor))
+    if node.attrs.get("wide", False):
+        return x.scale * factor / y.scale
+    return float(np.float32(x.scale) * np.float32(factor) / np.float32(y.scale))
+
+
 def clamp_of(node: Node) -> tuple[float | None, float | None]:
     """The fused activation as real bounds."""
     low, high = node.attrs.get("clamp", NO_CLAMP)

@@ -23,6 +23,8 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 
 
 def _rounded(node: Node, graph: Graph, option: str) -> Node:
+    if option == "tflm":
+        node = _micro(node)
     if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE:
         return node.with_attrs(rounding=rule_of(node, graph, option))
     if node.op == "lstm":
@@ -31,6 +33,13 @@ def _rounded(node: Node, graph: Graph, option: str) -> Node:
     if option == "tflm" and once:
         return node.with_attrs(fn="requantize")
     return node
+
+
+def _micro(node: Node) -> Node:
+    """TFLM adds int16 in one way only, and has ratios of scales in float64."""
+    if node.attrs.get("exact", False):
+        return node.with_attrs(exact=False)
+    return node.with_attrs(wide=True) if node.op in ("clip", "leaky_relu") else node
 
 
 def rule_of(node: Node, graph: Graph, option: str) -> str:

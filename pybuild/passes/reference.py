@@ -1,7 +1,8 @@
 """What TensorFlow Lite Micro computes otherwise than LiteRT, beyond how it rounds.
 
 A front end marks such a node: `only` names the option under which it stays, `unscaled`
-the one under which a clip takes the integers as they are, whatever the output's scale.
+the one under which a clip takes the integers as they are, whatever the output's scale,
+`either` the one under which its last input is the result, else the one before that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pybuild.graph import Graph, Node
 from pybuild.passes.edit import Edit
 
-_MARKS = ("only", "unscaled")
+_MARKS = ("only", "unscaled", "either")
 
 
 def as_reference(graph: Graph, option: str) -> Graph:
@@ -20,11 +21,14 @@ def as_reference(graph: Graph, option: str) -> Graph:
         return graph
     edit = Edit(graph)
     for node in graph.nodes:
-        only, unscaled = (node.attrs.get(mark) for mark in _MARKS)
+        only, unscaled, either = (node.attrs.get(mark) for mark in _MARKS)
         attrs = {k: v for k, v in node.attrs.items() if k not in _MARKS}
         bare = replace(node, attrs=attrs)
         if only not in (None, option):
             edit.keep(Node("copy", node.name, node.inputs[:1], node.outputs))
+        elif either is not None:
+            chosen = node.inputs[-1 if either == option else -2]
+            edit.keep(Node("copy", node.name, (chosen,), node.outputs))
         elif unscaled == option:
             _clipped(edit, bare)
         else:

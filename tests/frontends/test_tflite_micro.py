@@ -11,10 +11,12 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.frontends.tflite import load
+from pybuild.frontends.tflite import OPERATORS, load
 from pybuild.ops.quant import quantize_multiplier
+from tests import tflm
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
-from tests.tflite_cases import Case, compiled, library_of
+from tests.tflite_cases import BATCH, Case, compiled, library_of
+from tests.tflite_draws import drawn
 
 ROUNDINGS = ("litert", "tflm")
 _X, _Y = (float(np.float32(0.03)), -7), (float(np.float32(0.11)), 12)
@@ -118,6 +120,72 @@ def test_relu6(rounding: str, found: dict[tuple[str, str], Array]) -> None:
     if rounding == "litert":
         wanted = np.clip(2 * (_BYTES.astype(int) + 20) - 100, -100, 127)
     np.testing.assert_array_equal(found["relu6", rounding], wanted)
+
+
+# files that it computes otherwise than LiteRT
+OTHERWISE = {
+    "ADD int32": 2,
+    "CUMSUM int8": 0,
+    "EMBEDDING_LOOKUP int8": 0,
+    "FULLY_CONNECTED int16": 1,
+    "RELU6 int16": 0,
+    "RSQRT int16": 0,
+    "SPACE_TO_BATCH_ND int8": 2,
+    "SUM int8": 0,
+    "add int16, powers of 2": 0,
+    "leaky int16, many": 0,
+    "relu int16, many": 0,
+    "sub int16, powers of 2": 1,
+}
+
+
+def _computed() -> list[tuple[str, int]]:
+    """Every file that it computes, but for those without a meaning."""
+    return [
+        (name, number)
+        for name, marks in tflm.page()["files"].items()
+        for number, made in enumerate(marks)
+        if name not in (*tflm.MEANINGLESS, *tflm.KINDS) and made is not None
+    ]
+
+
+def test_its_operators_are_known() -> None:
+    """All that it registers, in each type in which it computes a file."""
+    codes = tflm.page()["operators"]
+    assert len(codes) >= 100
+    assert not [code for code in codes if code not in OPERATORS]
+    refused = []
+    for name, number in _computed():
+        one = drawn(*name.split(" "), number)
+        try:
+            load("m.tflite", one.bytes(), {})
+        except BuildError as error:
+            refused.append(f"{name} {number}: {error.problems[0]}")
+    assert not refused
+
+
+def _differing(cases: list[tuple[str, int]], root: Path) -> list[str]:
+    known = tflm.page()["files"]
+    return [
+        f"{name} {number}"
+        for (name, number), found in zip(cases, tflm.ours(cases, root), strict=True)
+        if set(found.values()) != {known[name][number]}
+    ]
+
+
+def test_files_that_it_computes_otherwise(tmp_path: Path) -> None:
+    assert not _differing(list(OTHERWISE.items()), tmp_path)
+
+
+@pytest.mark.sweep
+def test_all_files_with_integers(tmp_path: Path) -> None:
+    known = tflm.page()["files"]
+    cases = [(name, n) for name, n in _computed() if known[name][n] != "float"]
+    assert len(cases) > 250
+    for at in range(0, len(cases), BATCH):
+        root = tmp_path / str(at)
+        root.mkdir()
+        assert not _differing(cases[at : at + BATCH], root)
 
 
 def _table(*scales: float) -> FileTensor:

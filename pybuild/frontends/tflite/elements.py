@@ -10,6 +10,7 @@ from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import fixed, layers, tables
 from pybuild.frontends.tflite.builder import Call
+from pybuild.frontends.tflite.curves import curve
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.frontends.tflite.layers import fused
 from pybuild.frontends.tflite.quotient import quotient
@@ -20,7 +21,7 @@ BYTES = (DType.INT8, DType.UINT8)
 _FLOAT = (DType.FLOAT32,)
 _WHOLE = (DType.INT32, DType.INT64)
 _NUMBERS = (*_FLOAT, *_WHOLE)
-_SMALL = (*BYTES, DType.INT16)
+SMALL = (*BYTES, DType.INT16)
 
 
 def unsupported(call: Call, x: Tensor, kinds: tuple[DType, ...]) -> BuildError:
@@ -45,18 +46,33 @@ def typed(
 
 
 def unary(fn: str, kinds: tuple[DType, ...] = _FLOAT) -> Handler:
-    """A function of map; of bytes a table where tables.py has one."""
-    in_bytes = fn in tables.FUNCTIONS
-    allowed = (*kinds, DType.INT8) if in_bytes else kinds
+    """A function of map; of bytes a table, and of int16, where tables.py has one."""
+    tabled = (DType.INT8,) if fn in tables.FUNCTIONS else ()
+    if fn in tables.CURVES:
+        tabled = (*tabled, DType.INT16)
 
     def handler(call: Call) -> None:
-        flow, (x,) = typed(call, allowed, 0)
-        if x.dtype in BYTES and in_bytes:
+        flow, (x,) = typed(call, (*kinds, *tabled), 0)
+        if x.dtype is DType.INT16 and x.dtype in tabled:
+            flow.give(curve(fn, flow, x))
+        elif x.dtype in tabled:
             _by_table(fn, flow, x)
         else:
             flow.give(flow.map(fn, x))
 
     return handler
+
+
+def absolute(call: Call) -> None:
+    """int16 without a scale as it is, else by the scales."""
+    kinds = (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16)
+    flow, (x,) = typed(call, kinds, 0)
+    if x.dtype is DType.INT8:
+        _by_table("abs", flow, x)
+    elif x.dtype is DType.INT16 and x.quant is not None:
+        flow.give(fixed.absolute(flow, x))
+    else:
+        flow.give(flow.map("abs", x))
 
 
 def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
@@ -70,9 +86,12 @@ def square(call: Call) -> None:
 
 
 def rsqrt(call: Call) -> None:
-    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    """TFLM's of int16 is its own of int8."""
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     if x.dtype is DType.INT8:
         _by_table("rsqrt", flow, x)
+    elif x.dtype is DType.INT16:
+        flow.give(flow.either(curve("rsqrt", flow, x), fixed.rsqrt(flow, x), "tflm"))
     else:
         flow.give(flow.map("divide", flow.const(1, x), flow.map("sqrt", x)))
 
@@ -127,9 +146,13 @@ def arithmetic(fn: str, layer: Handler) -> Handler:
 
 
 def plain_arithmetic(call: Call, fn: str, kinds: tuple[DType, ...]) -> None:
+    """TFLM adds int32 without the fused activation."""
     flow, (a, b) = typed(call, kinds, 0, 1)
     made = flow.map(fn, flow.plain(a), flow.plain(b))
-    flow.give(flow.held(made, *fused(call).get("clamp", (None, None))))
+    held = flow.held(made, *fused(call).get("clamp", (None, None)))
+    if held is not made and (fn, a.dtype) == ("add", DType.INT32):
+        held = flow.either(held, made, "tflm")
+    flow.give(held)
 
 
 def divide(call: Call) -> None:
@@ -171,15 +194,16 @@ def extreme(fn: str) -> Handler:
     """maximum or minimum, of quantised tensors by their integers."""
 
     def handler(call: Call) -> None:
-        flow, (a, b) = typed(call, (*_NUMBERS, *_SMALL), 0, 1)
+        flow, (a, b) = typed(call, (*_NUMBERS, *SMALL), 0, 1)
         flow.give(flow.map(fn, flow.plain(a), flow.plain(b)))
 
     return handler
 
 
 def squared_difference(call: Call) -> None:
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT32, DType.INT8), 0, 1)
-    if a.dtype is DType.INT8:
+    kinds = (DType.FLOAT32, DType.INT32, DType.INT8, DType.INT16)
+    flow, (a, b) = typed(call, kinds, 0, 1)
+    if a.dtype in SMALL:
         flow.give(fixed.squared_difference(flow, a, b))
         return
     left = flow.sub(a, b)
@@ -198,7 +222,7 @@ def compare(name: str) -> Handler:
     }[name]
 
     def handler(call: Call) -> None:
-        kinds = (*_NUMBERS, *_SMALL)
+        kinds = (*_NUMBERS, *SMALL)
         flow, (a, b) = typed(
             call, (*kinds, DType.BOOL) if fn == "equal" else kinds, 0, 1
         )
@@ -209,6 +233,21 @@ def compare(name: str) -> Handler:
         flow.give(flow.map("not", made) if inverted else made)
 
     return handler
+
+
+def quantize(call: Call) -> None:
+    """To and from int32 in fixed point, else the layer's own."""
+    flow = Flow(call)
+    x, y = flow.arg(0), flow.wanted()
+    if DType.INT32 not in (x.dtype, y.dtype):
+        layers.quantize(call)
+        return
+    for tensor in (x, y):
+        if tensor.dtype not in (DType.INT8, DType.INT16, DType.INT32):
+            raise unsupported(call, tensor, (DType.INT8, DType.INT16, DType.INT32))
+    fixed.whole_scale(flow, x, y)
+    made = flow.requantized(flow.centred(x), x.scale / y.scale)
+    flow.give(flow.quantised(made, y))
 
 
 def logical(fn: str) -> Handler:
@@ -222,7 +261,7 @@ def logical(fn: str) -> Handler:
 def select(call: Call) -> None:
     """The second where the first holds, else the third; the old form by rows."""
     flow, (condition,) = typed(call, (DType.BOOL,), 0)
-    kinds = (*_NUMBERS, *_SMALL, DType.BOOL, DType.UINT32)
+    kinds = (*_NUMBERS, *SMALL, DType.BOOL, DType.UINT32)
     _, (a, b) = typed(call, kinds, 1, 2)
     rank = len(a.shape)
     if call.flat.code == "SELECT" and len(condition.shape) == 1 and rank > 1:
@@ -252,7 +291,7 @@ def cast(call: Call) -> None:
 
 
 ELEMENTS: dict[str, Handler] = {
-    "ABS": unary("abs", (DType.FLOAT32, DType.INT32)),
+    "ABS": absolute,
     "ADD": arithmetic("add", layers.add),
     "ADD_N": add_n,
     "CAST": cast,
@@ -275,6 +314,7 @@ ELEMENTS: dict[str, Handler] = {
     "NEG": unary("negate", _NUMBERS),
     "POW": power,
     "PRELU": prelu,
+    "QUANTIZE": quantize,
     "ROUND": unary("round"),
     "RSQRT": rsqrt,
     "SELECT": select,

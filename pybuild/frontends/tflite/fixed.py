@@ -4,6 +4,7 @@ them: each function gives the tensor of the output's type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,20 @@ def lifted(flow: Flow, x: Tensor, bits: int) -> Tensor:
     return flow.mul(flow.centred(x), flow.const(1 << bits, DType.INT32))
 
 
+def requantized_wide(flow: Flow, x: Tensor, scale: float) -> Tensor:
+    """round(x * scale) of int64 by 15 bits of the scale, held within int32.
+
+    Source  LiteRT MultiplyByQuantizedMultiplier (int64)
+    """
+    multiplier, shift = quantize_multiplier(scale)
+    if not -31 <= shift < 8:
+        raise flow.call.error(f"a ratio of scales of {scale:g} is too far from 1")
+    reduced, right = min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), 15 - shift
+    made = flow.plus(flow.mul(x, flow.const(reduced, x)), 1 << (right - 1))
+    made = flow.map("shift_right", made, flow.const(right, made))
+    return flow.cast(made, DType.INT32)
+
+
 def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
     """Each with 20 more bits, in the scale of twice the largest.
 
@@ -42,14 +57,44 @@ def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
     return flow.quantised(made, y)
 
 
-def squared_difference(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
-    """Seven more bits before the square, so that it fits int32."""
+def absolute(flow: Flow, x: Tensor) -> Tensor:
+    """Of int16, scaled where the scales differ."""
     y = flow.wanted()
+    whole_scale(flow, x, y)
+    size = flow.map("abs", flow.centred(x))
+    if x.scale != y.scale:
+        size = flow.requantized(size, x.scale / y.scale)
+    return flow.quantised(size, y)
+
+
+def rsqrt(flow: Flow, x: Tensor) -> Tensor:
+    """1 / sqrt(x) with 20 bits, then scaled; 0 gives the greatest number.
+
+    Source  TFLM RSQRT (int16)
+    """
+    y = flow.wanted()
+    whole_scale(flow, x, y)
+    q = flow.centred(x)
+    root, bits = inverse_root(flow, q)
+    one = flow.const(np.ones(x.shape), DType.INT32)
+    made = flow.map("requantize", one, root, flow.plus(bits, 20))
+    ratio, shift = quantize_multiplier(1.0 / (math.sqrt(x.scale) * y.scale))
+    numbers = (flow.const(n, DType.INT32) for n in (ratio, shift - 20))
+    made = flow.map("requantize", made, *numbers)
+    positive = flow.map("less", flow.const(0, q), q)
+    return flow.quantised(
+        flow.map("where", positive, made, flow.const(y.dtype.high, made)), y
+    )
+
+
+def squared_difference(flow: Flow, a: Tensor, b: Tensor) -> Tensor:
+    """Seven more bits of a byte before the square, so that it fits int32."""
+    y, bits = flow.wanted(), 7 if a.dtype is DType.INT8 else 0
     whole_scale(flow, a, b, y)
     twice = 2.0 * max(a.scale, b.scale)
-    terms = [flow.requantized(lifted(flow, x, 7), x.scale / twice) for x in (a, b)]
+    terms = [flow.requantized(lifted(flow, x, bits), x.scale / twice) for x in (a, b)]
     left = flow.sub(*terms)
-    scale = twice * twice / ((1 << 14) * y.scale)
+    scale = twice * twice / ((1 << 2 * bits) * y.scale)
     return flow.quantised(flow.requantized(flow.mul(left, left), scale), y)
 
 

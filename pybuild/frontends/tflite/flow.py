@@ -20,6 +20,8 @@ from pybuild.ops.quant import quantize_multiplier, quantized_clamp
 
 # larger values are left to the passes
 MOST_FOLDED = 1 << 12
+# of passes/reference.py: what a node is depends on --rounding
+MARKS = frozenset({"only", "unscaled", "either"})
 # what they make has the scale of their first input
 _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "transpose")
 
@@ -91,10 +93,10 @@ class Flow:
     def _computed(self, node: Node, inputs: Sequence[Tensor], tensor: Tensor) -> bool:
         """Whether the node's value is small and known; it is a constant then.
 
-        Not of what has a scale: how that rounds is for a pass to say.
+        Not of what has a scale, nor a mark: how that rounds is for a pass to say.
         """
         quantised = tensor.quant is not None or any(x.quant for x in inputs)
-        if quantised or tensor.size > MOST_FOLDED:
+        if quantised or tensor.size > MOST_FOLDED or node.attrs.keys() & MARKS:
             return False
         values = [self.known(x) for x in inputs]
         if any(v is None or v.size > MOST_FOLDED for v in values):
@@ -156,6 +158,10 @@ class Flow:
 
     def map(self, fn: str, *inputs: Tensor, **attrs: Attr) -> Tensor:
         return self.node("map", inputs, {"fn": fn, **attrs})
+
+    def either(self, a: Tensor, b: Tensor, option: str) -> Tensor:
+        """a; b under `--rounding` that option."""
+        return self.map("where", self.const(True), a, b, either=option)
 
     def cast(self, x: Tensor, to: DType) -> Tensor:
         return x if x.dtype is to else self.map("cast", x, to=to.value)

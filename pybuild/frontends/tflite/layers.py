@@ -231,9 +231,9 @@ def relu(call: Call) -> None:
 
 
 def relu6(call: Call) -> None:
-    """TFLM's of int8 does not look at the output's scale."""
+    """TFLM's of integers does not look at the output's scale."""
     x, attrs = call.tensor(0), {"clamp": (0.0, 6.0)}
-    marks = {"unscaled": "tflm"} if x.dtype is DType.INT8 else {}
+    marks = {"unscaled": "tflm"} if x.dtype in (DType.INT8, DType.INT16) else {}
     call.emit("clip", (x.name,), {**attrs, **marks})
 
 

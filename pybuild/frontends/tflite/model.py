@@ -41,7 +41,6 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "MAX_POOL_2D": layers.max_pool2d,
     "PAD": shapes.pad,
     "PADV2": shapes.pad,
-    "QUANTIZE": layers.quantize,
     "RELU": layers.relu,
     "RELU6": layers.relu6,
     "RELU_N1_TO_1": layers.relu_n1_to_1,

@@ -51,7 +51,9 @@ def batch_to_space(call: Call) -> None:
 
 
 def space_to_batch(call: Call) -> None:
-    """Padded with zero points, then every block's places in the batch."""
+    """Padded with zero points, in TFLM with 0; then every block's places in the
+    batch.
+    """
     flow = Flow(call)
     x = flow.arg(0)
     sizes, pads = _blocks(call)
@@ -60,6 +62,10 @@ def space_to_batch(call: Call) -> None:
         raise call.error(f"blocks {list(sizes)} of {list(x.shape)}")
     full = ((0, 0), *pads, *((0, 0) for _ in range(rank - n - 1)))
     made = flow.pad(x, full)
+    twin = call.builder.has_twin(call.index(0))
+    if made is not x and x.dtype is DType.INT8 and x.zero_point and not twin:
+        bare = flow.pad(flow.plain(x), full)
+        made = flow.either(flow.plain(made), bare, "tflm")
     shape = made.shape
     if any(shape[i + 1] % sizes[i] for i in range(n)):
         raise call.error(f"blocks {list(sizes)} of {list(shape)}")
@@ -217,7 +223,7 @@ def gather_nd(call: Call) -> None:
 
 def embedding_lookup(call: Call) -> None:
     """Rows of a table; int8 and int4 rows become float32 where the output is, by the
-    table's scale or each by its own.
+    table's scale or each by its own, in TFLM by the first.
     """
     flow, rows = Flow(call), Flow(call).arg(0)
     table = flow.arg(1)
@@ -234,7 +240,9 @@ def embedding_lookup(call: Call) -> None:
             scale = flow.reshape(scale, ())
         else:
             last = (1,) * (len(table.shape) - 1)
-            scale = flow.reshape(flow.gather(scale, rows, 0), (*rows.shape, *last))
+            first = flow.const(np.full(rows.shape, quant.scale[0]), real)
+            scale = flow.either(flow.gather(scale, rows, 0), first, "tflm")
+            scale = flow.reshape(scale, (*rows.shape, *last))
         made = flow.mul(real, scale)
     flow.give(made)
 

@@ -12,30 +12,33 @@ from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import asymmetric, layers, logs
 from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.elements import Handler, typed, unsupported
-from pybuild.frontends.tflite.fixed import inverse_root, whole_scale
+from pybuild.frontends.tflite.fixed import inverse_root, requantized_wide, whole_scale
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.graph import Tensor
 
 
 def batch_matmul(call: Call) -> None:
     """Of the last two axes, either of them turned."""
-    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8), 0, 1)
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0, 1)
     if min(len(a.shape), len(b.shape)) < 2:
         raise call.error(f"{list(a.shape)} by {list(b.shape)}")
-    y = flow.wanted()
-    if a.dtype is DType.INT8:
-        whole_scale(flow, a, b, y)
+    y, whole = flow.wanted(), not a.dtype.is_float
     sides = []
+    if whole:
+        whole_scale(flow, a, b, y)
     for x, name in ((a, "AdjX"), (b, "AdjY")):
-        wide = x if x.dtype is DType.FLOAT32 else flow.centred(x)
+        wide = flow.centred(x) if whole else x
+        if x.dtype is DType.INT16:
+            wide = flow.cast(wide, DType.INT64)
         axes = list(range(len(x.shape)))
         if call.option(name):
             axes[-2:] = axes[-1], axes[-2]
         sides.append(flow.transpose(wide, axes))
     made = flow.matmul(*sides)
-    if a.dtype is DType.INT8:
-        made = flow.requantized(made, a.scale * b.scale / y.scale)
-        made = flow.quantised(made, y)
+    if whole:
+        ratio = float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
+        scaled = requantized_wide if a.dtype is DType.INT16 else Flow.requantized
+        made = flow.quantised(scaled(flow, made, ratio), y)
     flow.give(made)
 
 

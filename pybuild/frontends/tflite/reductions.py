@@ -7,7 +7,7 @@ import math
 from pybuild.dtype import DType
 from pybuild.frontends.tflite import layers
 from pybuild.frontends.tflite.builder import Call
-from pybuild.frontends.tflite.elements import BYTES, Handler, unsupported
+from pybuild.frontends.tflite.elements import BYTES, SMALL, Handler, unsupported
 from pybuild.frontends.tflite.fixed import cumulated, whole_scale
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.graph import Attr, Tensor
@@ -55,8 +55,8 @@ def total(call: Call) -> None:
 
     Source  LiteRT's optimised SUM; its reference kernel of int8 is far from the sum
     """
-    flow, x, axes, keep = _reducing(call, (*_NUMBERS, *BYTES))
-    if x.dtype not in BYTES:
+    flow, x, axes, keep = _reducing(call, (*_NUMBERS, *SMALL))
+    if x.dtype not in SMALL:
         flow.give(flow.reduce("sum", x, axes, keep))
         return
     y = flow.wanted()
@@ -122,8 +122,8 @@ REDUCTIONS: dict[str, Handler] = {
     "MEAN": mean,
     "REDUCE_ALL": logical("min"),
     "REDUCE_ANY": logical("max"),
-    "REDUCE_MAX": reduced("max", (*_NUMBERS, *BYTES)),
-    "REDUCE_MIN": reduced("min", (*_NUMBERS, *BYTES)),
+    "REDUCE_MAX": reduced("max", (*_NUMBERS, *SMALL)),
+    "REDUCE_MIN": reduced("min", (*_NUMBERS, *SMALL)),
     "REDUCE_PROD": reduced("product", _NUMBERS),
     "SUM": total,
 }

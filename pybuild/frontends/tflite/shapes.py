@@ -154,7 +154,8 @@ def _cuts(call: Call, x: Tensor) -> tuple[list[_Cut], list[int | None], set[int]
             dim = x.shape[len(cuts)]
             if masked("ShrinkAxis", i):
                 drop.add(len(cuts))
-                at = range(dim)[cut[0] : cut[0] + 1 or None]
+                first = 0 if masked("Begin", i) else cut[0]
+                at = range(dim)[first : first + 1 or None]
                 cuts.append((at.start, at.stop, 1))
             else:
                 opened = masked("Begin", i), masked("End", i)
