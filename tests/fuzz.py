@@ -7,6 +7,8 @@ it; in Python by hypothesis, where anything but a BuildError is a finding.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import re
 import shutil
@@ -14,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
 
 CHECKS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 LIBFUZZER = (*CHECKS, "-fsanitize=fuzzer")
-ROUND = 5000  # examples from one seed
+COVERED = (*CHECKS, "-fsanitize=fuzzer-no-link")
+ROUND = 500  # examples from one seed
 
 # ---- C ---------------------------------------------------------------------
 
@@ -78,21 +80,30 @@ def fuzz_c(target: str, inputs: Sequence[bytes], seconds: int) -> str:
 
 def _command(target: str, folder: Path, seconds: int) -> list[object]:
     program = folder / "fuzz"
-    files: list[object] = [*SOURCES, ROOT / "tests" / "crt" / f"fuzz_{target}.c"]
+    own = ROOT / "tests" / "crt" / f"fuzz_{target}.c"
     where = ["-I", INCLUDE, "-o", program]
     if shutil.which("clang") and _has_libfuzzer(folder):
-        run(["clang", *STRICT, *LIBFUZZER, *files, *where])
+        run(["clang", *STRICT, *LIBFUZZER, own, *_runtime("clang", COVERED), *where])
         limits = [f"-max_total_time={seconds}", "-seed=1", "-verbosity=0"]
         return [program, *limits, "-max_len=4096", folder / "seeds"]
     gcc = require("gcc")
     checks = CHECKS if links(gcc, CHECKS, folder) else ("-g",)
-    files.append(ROOT / "tests" / "crt" / "fuzz_driver.c")
-    run([gcc, *STRICT, *checks, *files, *where])
+    driver = ROOT / "tests" / "crt" / "fuzz_driver.c"
+    run([gcc, *STRICT, *checks, own, driver, *_runtime(gcc, checks), *where])
     return [program, seconds, *sorted((folder / "seeds").iterdir())]
 
 
+@functools.cache
+def _runtime(compiler: str, checks: tuple[str, ...]) -> list[Path]:
+    """crt as objects, for all targets."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-crt-"))
+    atexit.register(shutil.rmtree, folder)
+    run([compiler, *STRICT, *checks, "-I", INCLUDE, "-c", *SOURCES], cwd=folder)
+    return sorted(folder.glob("*.o"))
+
+
 def _has_libfuzzer(folder: Path) -> bool:
-    return links("clang", [*CHECKS, "-fsanitize=fuzzer-no-link"], folder) and bool(
+    return links("clang", COVERED, folder) and bool(
         run(["clang", "-print-file-name=libclang_rt.fuzzer-x86_64.a"]).startswith("/")
     )
 
@@ -265,9 +276,9 @@ TARGETS: Mapping[str, Callable[[int], str]] = {
     "image": lambda seconds: fuzz_c("params", seeds(), seconds),
     "lz4": lambda seconds: fuzz_c("lz4", _lz4_seeds(), seconds),
     "rpc": lambda seconds: fuzz_c("rpc", _rpc_seeds(), seconds),
-    "blob": partial(fuzz_python, lambda: _damaged(_blobs()), _read_blob),
-    "json": partial(fuzz_python, _documents, _read_json),
-    "image-python": partial(fuzz_python, _images, _read_image),
+    "blob": functools.partial(fuzz_python, lambda: _damaged(_blobs()), _read_blob),
+    "json": functools.partial(fuzz_python, _documents, _read_json),
+    "image-python": functools.partial(fuzz_python, _images, _read_image),
 }
 
 

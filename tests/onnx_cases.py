@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.backend import Refused, given, library_for, outputs_of
-from pybuild.install import crt_sources
+from pybuild.install import host_library
 from pybuild.library import Library
 from pybuild.run.cc import compile_shared, loaded
 from pybuild.run.native import Net
@@ -29,7 +29,7 @@ from pybuild.run.native import Net
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 BACKENDS = ("c", "llvm")
 BATCH = 40
-FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w")
+FLAGS = ("-std=c99", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Compiled:
         if not files:
             return {}
         whole = root / "cases.so"
-        compile_shared([*files, *map(str, crt_sources())], [root], whole, FLAGS)
+        compile_shared([*files, str(host_library())], [root], whole, FLAGS)
         return {
             library.name: Net(library.plan, loaded(library.name, whole, None))
             for library in self._libraries

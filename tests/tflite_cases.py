@@ -22,7 +22,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
-from pybuild.install import crt_sources
+from pybuild.install import host_library
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.run.cc import compile_shared, loaded
@@ -157,7 +157,7 @@ def compiled(
             files += [str(root / file)] if file.endswith(".c") else []
     if files:
         whole = root / "cases.so"
-        compile_shared([*files, *map(str, crt_sources())], [root], whole, FLAGS)
+        compile_shared([*files, str(host_library())], [root], whole, FLAGS)
         for library, nets in zip(libraries, found, strict=True):
             nets += [("c", Net(library.plan, loaded(library.name, whole, None)))]
     if "llvm" in codes:

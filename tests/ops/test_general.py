@@ -20,7 +20,7 @@ import pytest
 
 from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node, Tensor, verify
-from pybuild.install import crt_sources
+from pybuild.install import host_library
 from pybuild.kernels.expressions import EXPRESSIONS
 from pybuild.kernels.table import KERNELS
 from pybuild.library import Library
@@ -35,7 +35,7 @@ from tests.ops.cases import cases
 from tests.toolchains import STRICT, require
 
 DATA = Path(__file__).parent / "general" / "general.toml"
-TRAPS = ("-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fsanitize=undefined",
+TRAPS = ("-O0", "-ffp-contract=off", "-fPIC", "-shared", "-fsanitize=undefined",
          "-fsanitize-undefined-trap-on-error")  # fmt: skip
 # where a function is defined, or where it is not too steep to be compared
 REACH = {
@@ -177,8 +177,7 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / file).write_text(text)
             files += [str(folder / file)] if file.endswith(".c") else []
     whole = folder / "general.so"
-    flags = (*STRICT, *TRAPS)
-    compile_shared([*files, *map(str, crt_sources())], [folder], whole, flags)
+    compile_shared([*files, str(host_library())], [folder], whole, (*STRICT, *TRAPS))
     return whole
 
 
