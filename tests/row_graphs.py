@@ -190,5 +190,13 @@ def narrowing() -> Graph:
     return net.build()
 
 
+def tiny() -> Graph:
+    """Three bytes, whose rows are counted and summed up in more."""
+    net = GraphBuilder("tiny")
+    x = net.input("x", (1, 3, 1, 1), "int8", quant=(0.1, 0))
+    net.output(net.op("avg_pool2d", x, kernel=(3, 1), quant=x.quant))
+    return net.build()
+
+
 def model_of(graph: Graph) -> Model:
     return Model("rows.test", graph, "litert", "0" * 64)

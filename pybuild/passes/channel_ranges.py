@@ -114,9 +114,7 @@ def _of_table(node: Node, graph: Graph, x: Range) -> Range | None:
     table = unary_table(node, graph).astype(np.int64)
     ends = (x.low - DType.INT8.low, x.high - DType.INT8.low + 1)
     parts = [table[a:b] for a, b in zip(*(e.tolist() for e in ends), strict=True)]
-    return Range(
-        np.array([p.min() for p in parts]), np.array([p.max() for p in parts])
-    )
+    return Range(np.array([p.min() for p in parts]), np.array([p.max() for p in parts]))
 
 
 def _of_moves(

@@ -74,7 +74,10 @@ class Search:
     def most(self) -> int:
         """Bytes that are enough for any stages."""
         scratch = max((c.scratch for _, o in self.nodes for c in o), default=0)
-        return sum(g.bytes + 4 for g in self.cuts.groups.values()) + scratch
+        whole = sum(g.bytes + 4 for g in self.cuts.groups.values())
+        # of few bytes rows may take more: they are counted, and summed up
+        rows = max((size for sizes in self.cuts.bases for size in sizes), default=0)
+        return max(whole, rows) + scratch
 
     @property
     def others(self) -> Iterator[Search]:

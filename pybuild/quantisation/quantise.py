@@ -83,9 +83,7 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
     return kept, problems
 
 
-def _best(
-    first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]
-) -> Draft:
+def _best(first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]) -> Draft:
     """With fitted weights, equalisation and bias correction, one after the other, each
     where it makes the outputs better.
     """

@@ -17,7 +17,7 @@ from pybuild.kernels.candidate import RowAccess
 from pybuild.library import Library
 from pybuild.plan.plan import Stage, Step
 from pybuild.plan.storage import find_views
-from tests.row_graphs import model_of, narrowing, row_graphs
+from tests.row_graphs import model_of, narrowing, row_graphs, tiny
 from tests.unit.test_rows import quick
 
 WAYS: tuple[dict[str, Any], ...] = (
@@ -165,6 +165,7 @@ def is_kept(graph: Graph) -> None:
 
 @given(row_graphs())
 @example(narrowing())
+@example(tiny())
 @quick(25)
 def test_rows_are_there_until_they_are_read(graph: Graph) -> None:
     is_kept(graph)
@@ -172,6 +173,6 @@ def test_rows_are_there_until_they_are_read(graph: Graph) -> None:
 
 @pytest.mark.sweep
 @given(row_graphs())
-@quick(3000)
+@quick(1000)
 def test_many_rows_are_there_until_they_are_read(graph: Graph) -> None:
     is_kept(graph)
