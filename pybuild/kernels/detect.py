@@ -1,7 +1,10 @@
-"""suppress: the best of boxes that overlap, a pass over all for each that is taken."""
+"""suppress: the best of boxes that overlap, a pass over all for each that is taken.
+roi_align: what is in boxes, sample by sample.
+"""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +21,7 @@ from pybuild.loop import (
     Expr,
     Intrin,
     Var,
+    cast,
     const,
     i32,
     load,
@@ -108,3 +112,108 @@ def _drop(
         share = SHARE(*sides, *(load(other, n) for n in range(4)))
         with k.when(most < share):
             k.store(free, j, const(0, UINT8))
+
+
+def roi_align(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    mode, centred = str(node.attrs["mode"]), bool(node.attrs["centred"])
+    operands = whole_operands(node, graph)
+    k = Builder(f"roi_align_{mode}{'_centred' if centred else ''}")
+    to = k.row("y", 0, FLOAT32, writable=True)
+    kinds = (("x", FLOAT32), ("boxes", FLOAT32), ("image", INT32))
+    planes, boxes, image = (
+        k.row(name, i, kind)
+        for (name, kind), i in zip(kinds, operands.numbers, strict=True)
+    )
+    scale = k.let("scale", load(k.row("factor", operands.after, FLOAT32)))
+    count, channels, *cells = (
+        k.arg(name, size)
+        for name, size in zip(("boxes", "channels", "rows", "columns"), y.shape,
+                              strict=True)
+    )  # fmt: skip
+    images = k.arg("images", x.shape[0])
+    sizes = [k.arg(n, s) for n, s in zip(("height", "width"), x.shape[2:], strict=True)]
+    samples = k.arg("samples", int(node.attrs["samples"]))
+    with k.loop("r", count) as r:
+        box = k.let("box", offset(boxes, r * 4))
+        axes = [
+            _Axis(k, box, scale, (1 - n, centred), (cells[n], sizes[n]), samples)
+            for n in (0, 1)
+        ]
+        held = maximum(minimum(load(image, r), images - 1), 0)
+        first = k.let("first", held * channels)
+        with k.loop("c", channels) as c:
+            plane = k.let("plane", offset(planes, (first + c) * sizes[0] * sizes[1]))
+            made = k.let("made", offset(to, (r * channels + c) * cells[0] * cells[1]))
+            with k.loop("i", cells[0]) as i, k.loop("j", cells[1]) as j:
+                value = _cell(k, plane, axes, (i, j), mode)
+                k.store(made, i * cells[1] + j, value)
+    factor = np.asarray([node.attrs["scale"]], np.float32)
+    cost = _COST * y.size * max(int(node.attrs["samples"]), 2) ** 2
+    return [offer(k, operands, tables=(Packed("factor", factor),), cost=cost)]
+
+
+class _Axis:
+    """Where the samples of a box lie on one axis, and how many a cell has."""
+
+    def __init__(
+        self, k: Builder, box: Expr, scale: Expr, side: tuple[int, bool],
+        sizes: tuple[Expr, Expr], samples: Expr,
+    ) -> None:  # fmt: skip
+        number, centred = side
+        ends = [load(box, number + n) * scale for n in (0, 2)]
+        if centred:
+            ends = [end - const(0.5, FLOAT32) for end in ends]
+        self.k, (self.cells, self.size) = k, sizes
+        self.begin = k.let("begin", ends[0])
+        span = ends[1] - self.begin
+        span = span if centred else maximum(span, const(1.0, FLOAT32))
+        self.step = k.let("step", span / cast(self.cells, FLOAT32))
+        high = minimum(maximum(self.step, const(0.0, FLOAT32)), const(32767.0, FLOAT32))
+        whole = k.let("whole", cast(high, INT32))
+        more = select(cast(whole, FLOAT32) < high, whole + 1, whole)
+        self.count = k.let("count", select(samples < 1, more, samples))
+
+    def at(self, cell: Expr, sample: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
+        """Whether it is in the image; two pixels, and the weight of each."""
+        k, zero = self.k, const(0.0, FLOAT32)
+        part = (cast(sample, FLOAT32) + const(0.5, FLOAT32)) * self.step
+        begin = self.begin + cast(cell, FLOAT32) * self.step
+        at = k.let("at", begin + part / cast(self.count, FLOAT32))
+        below = cast(self.size, FLOAT32) < at
+        outside = select(at < const(-1.0, FLOAT32), const(1, BOOL), below)
+        last = self.size - 1
+        held = k.let("held", minimum(maximum(at, zero), cast(last, FLOAT32)))
+        low = k.let("low", cast(held, INT32))
+        rest = k.let("rest", held - cast(low, FLOAT32))
+        high = k.let("high", minimum(low + 1, last))
+        return outside, [(low, const(1.0, FLOAT32) - rest), (high, rest)]
+
+
+def _cell(
+    k: Builder, plane: Expr, axes: list[_Axis], cell: tuple[Expr, Expr], mode: str
+) -> Expr:
+    """The mean of its samples, or the most that a pixel adds to one."""
+    zero = const(0.0, FLOAT32)
+    rows, columns = axes
+    total = k.let("total", zero)
+    seen = k.let("seen", const(0))
+    with k.loop("u", rows.count) as u:
+        over, pair = rows.at(cell[0], u)
+        above = k.let("above", select(over, const(1), const(0)))
+        with k.loop("v", columns.count) as v:
+            aside, others = columns.at(cell[1], v)
+            outside = select(aside, const(1, BOOL), above > 0)
+            taps = [
+                load(plane, a * columns.size + b) * (p * q)
+                for a, p in pair
+                for b, q in others
+            ]
+            join = (lambda a, b: a + b) if mode == "avg" else maximum
+            value = select(outside, zero, functools.reduce(join, taps))
+            first = value if mode == "avg" else select(seen < 1, value, total)
+            k.assign(total, total + value if mode == "avg" else maximum(first, value))
+            k.assign(seen, seen + 1)
+    if mode == "max":
+        return total
+    return total / cast(maximum(seen, 1), FLOAT32)

@@ -23,7 +23,9 @@ from pybuild.loop import (
     BOOL,
     INT32,
     Expr,
+    Var,
     const,
+    equal,
     i32,
     i64,
     load,
@@ -180,6 +182,54 @@ def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     with k.loop("j", wanted + 1 - first) as j:
         k.store(to, first + j, const(-1))
     return [offer(k, operands, cost=5 * x.size + y.size)]
+
+
+def distinct(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """Each row is compared with all before; a new one moves those that sort after."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    ordered = bool(node.attrs["sorted"])
+    operands = whole_operands(node, graph)
+    k = Builder(f"distinct_{'sorted' if ordered else 'first'}_{short(x.dtype)}")
+    to = k.row("y", 0, INT32, writable=True)
+    source = k.row("x", operands.numbers[0], memory(x.dtype))
+    count, width = k.arg("count", x.shape[0]), k.arg("width", x.shape[1])
+    total = k.let("total", const(0))
+    with k.loop("i", count) as i:
+        mine = k.let("mine", offset(source, i * width))
+        number = k.let("number", const(0) if ordered else total)
+        new = k.let("new", const(1))
+        with k.loop("j", i) as j:
+            other = k.let("other", offset(source, j * width))
+            order = _order(k, x, (other, mine), width)
+            with k.when(equal(order, const(0))):
+                k.assign(number, load(to, j))
+                k.assign(new, const(0))
+            if ordered:
+                with k.when(order < 0):
+                    k.assign(number, maximum(number, load(to, j) + 1))
+        with k.when(new > 0):
+            k.assign(total, total + 1)
+            if ordered:
+                with k.loop("m", i) as m, k.when(number <= load(to, m)):
+                    k.store(to, m, load(to, m) + 1)
+        k.store(to, i, number)
+    return [offer(k, operands, cost=_COST * x.size * y.size // 2)]
+
+
+def _order(k: Builder, x: Tensor, rows: tuple[Expr, Expr], width: Expr) -> Var:
+    """-1 where the first row comes before the other, 0 where they are equal."""
+
+    def less(a: Expr, b: Expr) -> Expr:
+        if not x.dtype.is_float:
+            return a < b
+        return select(equal(b, b), a < b, equal(a, a))
+
+    order = k.let("order", const(0))
+    with k.loop("c", width) as c, k.when(equal(order, const(0))):
+        a, b = (k.let("part", read(row, c, x.dtype)) for row in rows)
+        after = select(less(b, a), const(1), const(0))
+        k.assign(order, select(less(a, b), const(-1), after))
+    return order
 
 
 def _after(

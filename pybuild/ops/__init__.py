@@ -64,6 +64,8 @@ OPERATORS: dict[str, Operator] = {
     "scatter": Operator(index.infer_scatter, index.scatter, nothing),
     "svdf": Operator(svdf.infer_svdf, svdf.svdf, svdf.macs),
     "top_k": Operator(index.infer_top_k, index.top_k, nothing),
+    "distinct": Operator(index.infer_distinct, index.distinct, nothing),
+    "roi_align": Operator(detect.infer_roi_align, detect.roi_align, nothing),
     "places": Operator(index.infer_places, index.places, nothing),
     "lstm": Operator(recurrent.infer_lstm, recurrent.lstm, recurrent.macs),
     "suppress": Operator(detect.infer_suppress, detect.suppress, nothing),

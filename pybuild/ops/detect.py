@@ -1,6 +1,7 @@
-"""suppress: of boxes that overlap, the ones with the best score.
+"""suppress: of boxes that overlap, the ones with the best score; roi_align: what is in
+boxes.
 
-A box is its two corners: y, x, y, x, the first ones less.
+A box of suppress is its two corners: y, x, y, x, the first ones less.
 """
 
 from __future__ import annotations
@@ -56,3 +57,76 @@ def _overlaps(boxes: Any, one: Any) -> Any:
     with np.errstate(all="ignore"):
         share = both / (sizes + size - both)
     return np.where((sizes <= 0) | (size <= 0), np.float32(0), share)
+
+
+def infer_roi_align(node: Node, graph: Graph) -> Types:
+    """attrs mode "avg" or "max"; size of y; samples each way in a cell (0: one for each
+    pixel); scale of the boxes; centred: pixels are where their middle is.
+    Shapes  x float32[N,C,H,W]  boxes float32[R,4] (x, y, x, y)  image int32[R]
+            y float32[R,C,*size]
+    """
+    x, boxes, image = (operand(node, graph, n) for n in range(3))
+    floats = {x.dtype, boxes.dtype} == {DType.FLOAT32} and image.dtype is DType.INT32
+    fits = len(x.shape) == 4 and boxes.shape == (*image.shape, 4)
+    if not (floats and fits) or node.attrs["mode"] not in ("avg", "max"):
+        what = f"{node.attrs['mode']} of {x.dtype.value}{list(x.shape)} in boxes "
+        raise invalid(node, graph, what + str(list(boxes.shape)), "float32, avg or max")
+    return (((boxes.shape[0], x.shape[1], *node.attrs["size"]), DType.FLOAT32),)
+
+
+def roi_align(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Each cell of a box is the mean of samples between pixels, or the most that one
+    pixel adds to one of them; 0 more than a pixel outside.
+    """
+    x, boxes, image = (value(values, n) for n in range(3))
+    size, single = tuple(node.attrs["size"]), np.float32
+    y = np.zeros((len(boxes), x.shape[1], *size), single)
+    shift = single(0.5 if node.attrs["centred"] else 0)
+    for made, box, number in zip(y, boxes, image.tolist(), strict=True):
+        plane = x[min(max(number, 0), len(x) - 1)]
+        ends = box * single(node.attrs["scale"]) - shift
+        axes = [
+            _samples(node, (ends[1 - n], ends[3 - n]), size[n], plane.shape[1 + n])
+            for n in (0, 1)
+        ]
+        for i, rows in enumerate(axes[0]):
+            for j, columns in enumerate(axes[1]):
+                parts = [
+                    [plane[:, a, b] * (u * v) for a, u in row for b, v in column]
+                    for row in rows
+                    for column in columns
+                ]
+                if not parts:
+                    continue
+                taps = np.asarray(parts)
+                mean = node.attrs["mode"] == "avg"
+                made[:, i, j] = (
+                    taps.sum(1).sum(0) / single(len(parts))
+                    if mean
+                    else taps.max(1).max(0)
+                )
+    return (y,)
+
+
+def _samples(node: Node, ends: Any, cells: int, size: int) -> list[Any]:
+    """For each cell the samples along an axis, each two pixels with their weights."""
+    single = np.float32
+    span = ends[1] - ends[0]
+    span = span if node.attrs["centred"] else max(span, single(1))
+    step = span / single(cells)
+    count = node.attrs["samples"] or int(np.clip(np.ceil(step), 0, 32767))
+    found = []
+    for cell in range(cells):
+        row = []
+        for n in range(count):
+            part = (single(n) + single(0.5)) * step / single(count)
+            at = ends[0] + single(cell) * step + part
+            inside = single(-1 <= at <= size)
+            held = min(max(at, single(0)), single(size - 1))
+            low = int(held)
+            rest = held - single(low)
+            row.append(
+                ((low, (1 - rest) * inside), (min(low + 1, size - 1), rest * inside))
+            )
+        found.append(row)
+    return found

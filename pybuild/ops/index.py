@@ -139,6 +139,28 @@ def places(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     return (made,)
 
 
+def infer_distinct(node: Node, graph: Graph) -> Types:
+    """attrs sorted. Shapes  x[n, w]  y int32[n]"""
+    x = operand(node, graph, 0)
+    if len(x.shape) != 2 or x.dtype is DType.BOOL or not x.size:
+        raise invalid(node, graph, f"rows of {x.dtype.value}{list(x.shape)}")
+    return (((x.shape[0],), DType.INT32),)
+
+
+def distinct(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """The number of each row among those that differ: in order of their elements, or in
+    that in which they come. What is no number is the largest, and equal to others.
+    """
+    rows = [
+        tuple((v != v, 0 if v != v else v) for v in row)
+        for row in widened(value(values, 0)).tolist()
+    ]
+    each = dict.fromkeys(rows)
+    order = sorted(each) if node.attrs["sorted"] else list(each)
+    numbers = {row: number for number, row in enumerate(order)}
+    return (np.asarray([numbers[row] for row in rows], np.int32),)
+
+
 def outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """Elements before, along and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

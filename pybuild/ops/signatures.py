@@ -124,6 +124,13 @@ SIGNATURES: dict[str, Signature] = {
     "lookup": Signature(2, 2),
     "scatter": Signature(3, 3, {"join": _TEXT}),
     "top_k": Signature(1, 1, {"k": _COUNT, "largest": _FLAG}),
+    "distinct": Signature(1, 1, {"sorted": _FLAG}),
+    "roi_align": Signature(
+        3,
+        3,
+        {"mode": _TEXT, "size": _ints(2, 1), "samples": _INT, "scale": _NUMBER}
+        | {"centred": _FLAG},
+    ),
     "places": Signature(1, 1, {"count": _COUNT}),
     "lstm": Signature(
         15,

@@ -23,7 +23,8 @@ from pybuild.ops.interpret import interpret
 from pybuild.run.board.check import check_on_board
 from pybuild.run.compare import Judge, Limits
 from tests.boards.devices import CORES, device
-from tests.frontends.onnx_models import session
+from tests.frontends.onnx_models import expected, session
+from tests.frontends.onnx_models import model as onnx_model
 
 Nodes = Sequence[onnx.NodeProto]
 I64 = TensorProto.INT64
@@ -108,9 +109,9 @@ def test_what_holds_is_as_onnxruntime_has_it(name: str, room: int) -> None:
     graph = load("m.onnx", data, {}, bounds=bounds)
     found = interpret(graph, {"x": x})
     net = session(data)
-    expected = dict(zip(outputs, net.run(None, {"x": x}), strict=True))
+    wanted = dict(zip(outputs, net.run(None, {"x": x}), strict=True))
     for output, axis in outputs.items():
-        bound, want, have = graph.bounded[output], expected[output], found[output]
+        bound, want, have = graph.bounded[output], wanted[output], found[output]
         assert (bound.axis, bound.count) == (axis, f"{output}_count")
         count = int(found[bound.count][0])
         assert count == want.shape[axis] > 3
@@ -134,8 +135,8 @@ def test_its_shape_is_computed() -> None:
     nodes += [node("Cast", ["n"], ["f"], to=1), node("Shape", ["nz"], ["t"], end=1)]
     data, x = _model(nodes, (4, 5), ["s", "n", "t"]), _x((4, 5))
     found = interpret(load("m.onnx", data, {}, bounds={"nz": 20}), {"x": x})
-    expected = session(data).run(None, {"x": x})
-    for name, want in zip(("s", "n", "t"), expected, strict=True):
+    wanted = session(data).run(None, {"x": x})
+    for name, want in zip(("s", "n", "t"), wanted, strict=True):
         assert found[name].tolist() == want.tolist()
 
 
@@ -155,6 +156,84 @@ def test_places_of_what_is_known_are_known() -> None:
     found = interpret(graph, {"x": np.zeros(5, np.float32)})
     assert found["y"].tolist() == [[0, 1, 2, 3, 4]] and found["s0"].tolist() == [0, 0]
     assert not graph.bounded
+
+
+BOXES = {
+    "most": np.int64([4]), "share": np.float32([0.3]), "least": np.float32([0.3]),
+    "column": np.int64([2]), "image": np.int64([0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", [5, 99])
+@pytest.mark.parametrize("centre", [0, 1])
+def test_boxes_taken_are_those_of_onnxruntime(room: int, centre: int) -> None:
+    """And the scores of them, as detectors end."""
+    rng = np.random.default_rng(4)
+    inputs = {
+        "boxes": rng.uniform(0.2, 2, (2, 24, 4)).astype(np.float32),
+        "scores": rng.uniform(0, 1, (2, 3, 24)).astype(np.float32).round(1),
+    }
+    nodes = [
+        ("NonMaxSuppression", ["boxes", "scores", "most", "share", "least"], ["taken"],
+         {"center_point_box": centre}),
+        ("Gather", ["taken", "column"], ["box"], {"axis": 1}),
+        ("Squeeze", ["box", "one"], ["which"], {}),
+        ("Gather", ["boxes", "which"], ["found"], {"axis": 1}),
+    ]  # fmt: skip
+    known = {**BOXES, "one": np.int64([1])}
+    data = onnx_model(nodes, inputs, ["taken", "found"], known)
+    graph = load("m.onnx", data, {}, bounds={"taken": room})
+    found = interpret(graph, inputs)
+    want = expected(data, inputs)
+    count = int(found["taken_count"][0])
+    assert count == len(want["taken"]) > 5
+    holds = min(count, room)
+    np.testing.assert_array_equal(found["taken"][:holds], want["taken"][:holds])
+    assert (found["taken"][holds:] == -1).all()
+    np.testing.assert_array_equal(found["found"][:, :holds], want["found"][:, :holds])
+
+
+@pytest.mark.parametrize("kept", [1, 0])
+def test_each_value_once(kept: int) -> None:
+    """What is no number is one value, the largest; with room for fewer and more."""
+    x = np.float32([3, np.nan, 1, 3, -2, np.nan, 1, 1])
+    outputs = ["y", "first", "number", "often"]
+    nodes = [("Unique", ["x"], outputs, {"sorted": kept})]
+    data = onnx_model(nodes, {"x": x}, outputs)
+    graph = load("m.onnx", data, {}, bounds={"first": 3})
+    net = pybuild.model.Model("u.onnx", graph, "onnx", "").build(name="u").host()
+    net.run(x=x)
+    order = [-2, 1, 3, np.nan] if kept else [3, np.nan, 1, -2]
+    first = [4, 2, 0, 1] if kept else [0, 1, 2, 4]
+    number = [2, 3, 1, 2, 0, 3, 1, 1] if kept else [0, 1, 2, 0, 3, 1, 2, 2]
+    often = [1, 3, 2, 2] if kept else [2, 2, 3, 1]
+    np.testing.assert_array_equal(net.get_output("y"), np.float32(order[:3]))
+    assert net.get_output("first").tolist() == first[:3]
+    assert net.get_output("number").tolist() == number
+    assert net.get_output("often").tolist() == often[:3]
+    assert net.get_output("y_count").tolist() == [4]
+    whole = interpret(load("m.onnx", data, {}, roomy=True), {"x": x})
+    assert whole["first"].tolist() == [*first, -1, -1, -1, -1]
+    assert whole["often"].tolist() == [*often, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("length", [6, 7])
+def test_half_a_spectrum_back(length: int) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(2, 4, 2)).astype(np.float32)
+    known = {"length": np.asarray(length, np.int64)}
+    attrs = {"axis": 1, "inverse": 1, "onesided": 1}
+    wave = np.fft.irfft(x[..., 0] + 1j * x[..., 1], length, 1)[..., None]
+    graph = helper.make_graph(
+        [node("DFT", ["x", "length"], ["y"], **attrs)],
+        "half",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, wave.shape)],
+        [numpy_helper.from_array(v, n) for n, v in known.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    found = interpret(load("m.onnx", model.SerializeToString(), {}), {"x": x})
+    np.testing.assert_allclose(found["y"], wave, atol=1e-6)
 
 
 def _inside(name: str) -> onnx.GraphProto:

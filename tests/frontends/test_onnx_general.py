@@ -207,6 +207,33 @@ def test_places_that_are_not_in_a_list() -> None:
         load("bad.onnx", model.SerializeToString(), {})
 
 
+def _branch(nodes: list[onnx.NodeProto], name: str) -> onnx.GraphProto:
+    value = helper.make_tensor_value_info(name, FLOAT, [3])
+    return helper.make_graph(nodes, name, [], [value])
+
+
+def test_a_branch_in_a_branch_reads_what_is_around_it() -> None:
+    node = helper.make_node
+    inner = {
+        "then_branch": _branch([node("Neg", ["near"], ["a"])], "a"),
+        "else_branch": _branch([node("Mul", ["near", "x"], ["b"])], "b"),
+    }
+    outer = [node("Abs", ["x"], ["near"]), node("If", ["small"], ["y1"], **inner)]
+    nodes = [
+        node("ReduceMax", ["x"], ["most"], keepdims=0),
+        node("Less", ["most", "one"], ["small"]),
+        node("Less", ["zero", "most"], ["some"]),
+        node("If", ["some"], ["y"], then_branch=_branch(outer, "y1"),
+             else_branch=_branch([node("Identity", ["x"], ["c"])], "c")),
+    ]  # fmt: skip
+    known = {"one": np.float32(1), "zero": np.float32(0)}
+    model = _model(nodes, {"x": (FLOAT, [3])}, (FLOAT, 1), known)
+    graph = load("nested.onnx", model.SerializeToString(), {})
+    for x in np.float32([[-2, -1, -3], [0.5, -2, 0.25], [3, -2, 1]]):
+        (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_array_equal(interpret(graph, {"x": x})["y"], want)
+
+
 def test_values_that_decide_a_shape() -> None:
     """run() builds for the values it is given, anew when they change."""
     inputs = {"x": (FLOAT, [6]), "shape": (TensorProto.INT64, [2])}

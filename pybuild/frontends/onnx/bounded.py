@@ -1,4 +1,4 @@
-"""Results as large as the data says: NonZero, Compress.
+"""Results as large as the data says: NonZero, Compress, Unique.
 
 They have room for a bound that the user gives. What is not there is -1 where it would
 be a place and 0 where it would be a value; a count says how much there is.
@@ -7,6 +7,7 @@ be a place and 0 where it would be a value; a count says how much there is.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from pybuild.frontends.onnx.flow import Flow
 from pybuild.graph import Bound
 
 
-def _room(flow: Flow, most: int, also: str = "") -> int:
+def room_for(flow: Flow, most: int, also: str = "") -> int:
     """How many there is room for, of at most so many; `also`: another way out.
 
     Errors  BuildError where the user must say it
@@ -36,7 +37,7 @@ def _room(flow: Flow, most: int, also: str = "") -> int:
     raise flow.op.invalid(what, hint)
 
 
-def _places(flow: Flow, mask: str, room: int) -> tuple[str, str]:
+def places_of(flow: Flow, mask: str, room: int) -> tuple[str, str]:
     """Of what is true in a row: places int32[room], -1 after the last; int64[1], how
     many there are.
     """
@@ -45,11 +46,11 @@ def _places(flow: Flow, mask: str, room: int) -> tuple[str, str]:
     return flow.slice(made, 0, 1, 1 + room), count
 
 
-def _absent(flow: Flow, places: str) -> str:
+def absent_at(flow: Flow, places: str) -> str:
     return flow.map("less", places, flow.const(0, places))
 
 
-def _give(flow: Flow, name: str, axis: int, count: str, index: int = 0) -> None:
+def give_bounded(flow: Flow, name: str, axis: int, count: str, index: int = 0) -> None:
     """An output that holds only so much along an axis."""
     outputs = flow.op.outputs
     if index < len(outputs) and outputs[index]:
@@ -64,9 +65,9 @@ def nonzero(flow: Flow) -> None:
     shape = flow.shape(x)
     if not shape:
         raise flow.op.invalid("a scalar has no places")
-    room = _room(flow, math.prod(shape))
+    room = room_for(flow, math.prod(shape))
     mask = flow.reshape(flow.cast(x, DType.BOOL), (math.prod(shape),))
-    places, count = _places(flow, mask, room)
+    places, count = places_of(flow, mask, room)
     rows = []
     for axis, size in enumerate(shape):
         step, row = math.prod(shape[axis + 1 :]), places
@@ -76,8 +77,8 @@ def nonzero(flow: Flow) -> None:
             row = flow.map("modulo", row, flow.const(size, row))
         rows.append(flow.reshape(row, (1, room)))
     whole = flow.concat(rows, 0)
-    whole = flow.map("where", _absent(flow, places), flow.const(-1, whole), whole)
-    _give(flow, flow.cast(whole, DType.INT64), 1, count)
+    whole = flow.map("where", absent_at(flow, places), flow.const(-1, whole), whole)
+    give_bounded(flow, flow.cast(whole, DType.INT64), 1, count)
 
 
 @flowing
@@ -97,13 +98,59 @@ def compress(flow: Flow) -> None:
     mask = flow.slice(mask, 0, 0, size)
     roots = sorted(flow.draft.roots(name))
     also = f"; or --input-value {roots[0]}=..." if roots else ""
-    room = _room(flow, flow.shape(mask)[0], also)
-    places, count = _places(flow, mask, room)
+    room = room_for(flow, flow.shape(mask)[0], also)
+    places, count = places_of(flow, mask, room)
     row = [1] * flow.rank(x)
     row[axis] = room
     held = flow.gather(x, flow.map("maximum", places, flow.const(0, places)), axis)
-    absent = flow.reshape(_absent(flow, places), row)
-    _give(flow, flow.map("where", absent, flow.const(0, held), held), axis, count)
+    absent = flow.reshape(absent_at(flow, places), row)
+    give_bounded(
+        flow, flow.map("where", absent, flow.const(0, held), held), axis, count
+    )
 
 
-BOUNDED: dict[str, Handler] = {"Compress": compress, "NonZero": nonzero}
+@flowing
+def unique(flow: Flow) -> None:
+    """Values, or slices of an axis, each once: where each is first, how often it is."""
+    x, op = flow.arg(0), flow.op
+    shape, axis = flow.shape(x), -1
+    if "axis" in op.attrs:
+        axis = flow.axis(op.integer("axis", 0), len(shape))
+    others = [i for i in range(len(shape)) if i != axis] if axis >= 0 else []
+    count = shape[axis] if axis >= 0 else math.prod(shape)
+    room = room_for(flow, count)
+    rows = flow.transpose(x, [axis, *others]) if axis >= 0 else x
+    rows = flow.reshape(rows, (count, math.prod(shape[i] for i in others)))
+    plain = flow.cast(rows, DType.UINT8) if flow.dtype(x) is DType.BOOL else rows
+    number = flow.emit("distinct", [plain], {"sorted": bool(op.integer("sorted", 1))})
+    total = flow.plus(flow.reduce("max", number, [0]), 1)
+    slots = np.arange(count, dtype=np.int32)
+    absent = flow.map("less_or_equal", total, flow.const(slots[:room]))
+    first = _joined(flow, "min", number, np.full(count, count), slots, room)
+    first = flow.map("where", absent, flow.const(-1, first), first)
+    held = flow.gather(rows, flow.map("maximum", first, flow.const(0, first)), 0)
+    gone = flow.reshape(absent, (room, 1))
+    held = flow.map("where", gone, flow.const(0, held), held)
+    made = flow.reshape(held, (room, *(shape[i] for i in others)))
+    if axis >= 0:
+        made = flow.transpose(made, np.argsort([axis, *others]).tolist())
+    often = _joined(flow, "add", number, np.zeros(count), np.ones(count), room)
+    total = flow.cast(total, DType.INT64)
+    give_bounded(flow, made, max(axis, 0), total)
+    give_bounded(flow, flow.cast(first, DType.INT64), 0, total, 1)
+    flow.give(flow.cast(number, DType.INT64), 2)
+    give_bounded(flow, flow.cast(often, DType.INT64), 0, total, 3)
+
+
+def _joined(flow: Flow, join: str, number: str, old: Any, given: Any, room: int) -> str:
+    """int32[room]: what is given to each number, joined to the old."""
+    both = [flow.const(np.asarray(v, np.int32).reshape(-1, 1)) for v in (old, given)]
+    made = flow.emit("scatter", [both[0], number, both[1]], {"join": join})
+    return flow.reshape(flow.slice(made, 0, 0, room), (room,))
+
+
+BOUNDED: dict[str, Handler] = {
+    "Compress": compress,
+    "NonZero": nonzero,
+    "Unique": unique,
+}

@@ -31,6 +31,7 @@ class Draft:
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
     lists     lists of tensors: what is in each
+    scope     names inside the graph that is being written out -> those they have here
     turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin
     outer     int8 tensor that is uint8 in the file -> its uint8 twin
@@ -58,6 +59,7 @@ class Draft:
         self.bounds: Mapping[str, int] | None = {}
         self.boundless: set[str] = set()
         self.ragged: dict[str, Bound] = {}
+        self.scope: dict[str, str] = {}
         self.turns = 0
         self.makers: dict[str, tuple[str, ...]] = {}
         self.inputs: frozenset[str] = frozenset()

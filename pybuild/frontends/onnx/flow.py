@@ -221,6 +221,9 @@ class Flow:
         shape = self.shape(x)
         cut = [(0, d, 1) for d in shape]
         cut[axis] = slice(begin, end, step).indices(shape[axis])
+        if not len(range(*cut[axis])):
+            empty = tuple(0 if n == axis else d for n, d in enumerate(shape))
+            return self.const(np.zeros(empty), x)
         if all(c == (0, d, 1) for c, d in zip(cut, shape, strict=True)):
             return x
         names = ("begin", "end", "strides")

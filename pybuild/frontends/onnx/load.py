@@ -16,6 +16,7 @@ from pybuild.frontends.onnx import (
     bounded,
     control,
     dense,
+    detect,
     elements,
     eltwise,
     index,
@@ -98,26 +99,38 @@ _MICROSOFT: dict[str, Handler] = {
 }
 
 
-def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
-    """The nodes of a graph inside a node, its inputs being these tensors."""
-    draft, op = flow.draft, flow.op
-    draft.turns += 1
-    names = {v.name: n for v, n in zip(graph.input, given, strict=True)}
-    for tensor in graph.initializer:
-        names[tensor.name] = flow.const(array_of(tensor))
-    for node in graph.node:
+def _import_inside(draft: Draft, op: Op, nodes: Sequence[Any]) -> None:
+    """Nodes of a graph inside `op`, each output under a name of its own."""
+    names = draft.scope
+    for node in nodes:
         inner = node_of(draft.source, node, op.opset)
+        inputs = tuple(names.get(name, name) for name in inner.inputs)
         outputs = []
         for name in inner.outputs:
             if name:
                 names[name] = draft.fresh(f"{name}.{draft.turns}")
                 draft.reserved.add(names[name])
             outputs.append(names.get(name, ""))
-        inputs = tuple(names.get(name, name) for name in inner.inputs)
+        draft.makers |= dict.fromkeys(outputs, inputs)
         found = len(draft.problems)
         _import(draft, replace(inner, inputs=inputs, outputs=tuple(outputs)))
         if len(draft.problems) > found:
             raise BuildError.of(draft.problems[found:])
+
+
+def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
+    """The nodes of a graph inside a node, its inputs being these tensors."""
+    draft, op = flow.draft, flow.op
+    draft.turns += 1
+    outer = draft.scope
+    names = outer | {v.name: n for v, n in zip(graph.input, given, strict=True)}
+    for tensor in graph.initializer:
+        names[tensor.name] = flow.const(array_of(tensor))
+    draft.scope = names
+    try:
+        _import_inside(draft, op, graph.node)
+    finally:
+        draft.scope = outer
     results = [names.get(value.name, value.name) for value in graph.output]
     for name in results:
         if name in draft.ragged:
@@ -130,6 +143,7 @@ _STANDARD: dict[str, Handler] = {
     **_LAYERS, **elements.ELEMENTS, **joins.JOINS, **index.INDEX, **moves.MOVES,
     **products.PRODUCTS, **windows.WINDOWS, **integer.INTEGER, **resize.RESIZE,
     **recurrent.RECURRENT, **sequences.SEQUENCES, **signal.SIGNAL, **bounded.BOUNDED,
+    **detect.DETECT,
     **control.handlers(_imported),
 }  # fmt: skip
 OPERATORS: dict[tuple[str, str], Handler] = {
@@ -138,10 +152,6 @@ OPERATORS: dict[tuple[str, str], Handler] = {
     **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
 }
 
-_HINTS = {
-    kind: "the shape of its result depends on data"
-    for kind in ("NonMaxSuppression", "Unique")
-}
 _OTHERWISE = "simplify with onnxsim, or export without it; `crt inspect` lists all"
 _SHAPES = ("Shape", "Size")
 # for dimensions left open, beside 1, when the rest of a model is examined
@@ -221,7 +231,7 @@ def _drafted(
     draft.told, draft.bounds = model.told, bounds
     draft.values.update(model.constants)
     draft.inputs = frozenset(value.name for value in model.inputs)
-    draft.makers = {o: op.inputs for op in model.ops for o in op.outputs}
+    draft.makers = {o: _read_by(op) for op in model.ops for o in op.outputs}
     quant.declared_quants(draft, model.ops)
     for op in model.ops if _add_inputs(draft, model) else ():
         _import(draft, op)
@@ -232,6 +242,17 @@ def _drafted(
     blamed = {problem.where for problem in draft.problems}
     draft.problems += [p for p in model.misfit if p.where not in blamed]
     return draft, model
+
+
+def _read_by(op: Op) -> tuple[str, ...]:
+    """The inputs of a node, and the names that graphs inside it read."""
+    inside = [
+        name
+        for value in op.attrs.values()
+        for node in getattr(value, "node", ())
+        for name in node.input
+    ]
+    return (*op.inputs, *inside)
 
 
 def _names(model: OnnxModel) -> set[str]:
@@ -276,8 +297,7 @@ def _import(draft: Draft, op: Op) -> None:
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
         kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
         what = f"the operator {kind} is not supported"
-        hint = _HINTS.get(op.kind, _OTHERWISE)
-        draft.problems.append(Problem(op.where, what, hint))
+        draft.problems.append(Problem(op.where, what, _OTHERWISE))
         draft.stand_in(op.outputs)
         return
     if any(name and not draft.has(name) for name in op.inputs):

@@ -1,4 +1,4 @@
-"""Resize, Upsample, GridSample, RoiAlign: interpolation.
+"""Resize, Upsample, GridSample, DeformConv: interpolation.
 
 Where the places are known, each axis is a product with a matrix of a few diagonals;
 the nearest is a gather.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -283,7 +284,82 @@ def _at_places(
     return value
 
 
+@flowing
+def deform_conv(flow: Flow) -> None:
+    """A convolution each of whose taps lies where an offset says, times a mask."""
+    op, x, w, offset = flow.op, flow.arg(0), flow.arg(1), flow.arg(2)
+    n, channels, *sizes = flow.shape(x)
+    made, depth, *kernel = flow.shape(w)
+    *_, height, width = flow.shape(offset)
+    if len(sizes) != 2:
+        raise op.invalid(f"it has {len(sizes)} axes, only 2 are supported")
+    groups, parts = op.integer("group", 1), op.integer("offset_group", 1)
+    taps, each = math.prod(kernel), channels // parts
+    moved = flow.reshape(offset, (n, parts, taps, 2, height, width))
+    plane = height * width
+    mask = flow.reshape(flow.arg(4), (n, parts, taps, plane)) if flow.has(4) else ""
+    columns = []
+    for part in range(parts):
+        own = flow.slice(moved, 1, part, part + 1)
+        places = [
+            flow.add(
+                flow.reshape(flow.slice(own, 3, axis, axis + 1), (n, taps, plane)),
+                flow.const(_usual_places(flow, kernel, (height, width), axis), x),
+            )
+            for axis in (0, 1)
+        ]
+        image = flow.slice(x, 1, part * each, (part + 1) * each)
+        value = _between(
+            flow, image, [flow.reshape(p, (n, taps * plane)) for p in places]
+        )
+        value = flow.reshape(value, (n, each, taps, plane))
+        if mask:
+            value = flow.mul(value, flow.slice(mask, 1, part, part + 1))
+        columns.append(value)
+    whole = flow.concat(columns, 1)
+    rows = []
+    for group in range(groups):
+        own = flow.slice(whole, 1, group * depth, (group + 1) * depth)
+        own = flow.reshape(own, (n, depth * taps, plane))
+        of = made // groups
+        weights = flow.slice(w, 0, group * of, (group + 1) * of)
+        rows.append(flow.matmul(flow.reshape(weights, (of, depth * taps)), own))
+    y = flow.reshape(flow.concat(rows, 1), (n, made, height, width))
+    if flow.has(3):
+        y = flow.add(y, flow.reshape(flow.arg(3), (made, 1, 1)))
+    flow.give(y)
+
+
+def _usual_places(
+    flow: Flow, kernel: Sequence[int], outputs: tuple[int, int], axis: int
+) -> Floats:
+    """[taps, outputs]: the row or column of each tap without an offset."""
+    ones = (1, 1)
+    step, wide = (flow.op.integers(k, ones)[axis] for k in ("strides", "dilations"))
+    begin = flow.op.integers("pads", (0, 0, 0, 0))[axis]
+    tap = np.indices(tuple(kernel))[axis].reshape(-1, 1)
+    output = np.indices(outputs)[axis].reshape(1, -1)
+    return np.asarray(output * step - begin + tap * wide, np.float64)
+
+
+def _between(flow: Flow, x: str, places: list[str]) -> str:
+    """[N, C, count]: each image between its pixels, 0 outside."""
+    shape = flow.shape(x)
+    n, count = flow.shape(places[0])
+    planes = flow.reshape(x, (shape[0] * shape[1], math.prod(shape[2:])))
+    total = ""
+    both = (_axis_taps(flow, at, "linear", 0.0) for at in places)
+    for chosen in itertools.product(*both):
+        found = [p for p, _ in chosen]
+        value = _at_places(flow, planes, shape, found, "zeros", False)
+        for _, weight in chosen:
+            value = flow.mul(value, flow.reshape(weight, (n, 1, count)))
+        total = flow.add(total, value) if total else value
+    return total
+
+
 RESIZE: dict[str, Handler] = {
+    "DeformConv": deform_conv,
     "GridSample": grid_sample,
     "Resize": resize,
     "Upsample": resize,

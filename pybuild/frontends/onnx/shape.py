@@ -171,6 +171,8 @@ def slice_(draft: Draft, op: Op) -> None:
 
 def split(draft: Draft, op: Op) -> None:
     """A slice for each output."""
+    if draft.known(op.input(0)) is not None:
+        raise op.invalid("what it splits is known: so are its pieces")
     shape = draft.tensor(op.input(0)).shape
     axis = axis_of(op, op.integer("axis", 0), len(shape))
     sizes = _ints(draft, op, 1, "split")
