@@ -159,7 +159,7 @@ def test_places_of_what_is_known_are_known() -> None:
 
 
 BOXES = {
-    "most": np.int64([4]), "share": np.float32([0.3]), "least": np.float32([0.3]),
+    "most": np.int64([20]), "share": np.float32([0.6]), "least": np.float32([0.3]),
     "column": np.int64([2]), "image": np.int64([0]),
 }  # fmt: skip
 
