@@ -124,7 +124,7 @@ class Intrin:
     c        expression with {0}, {1}, ...; None: an inline function is printed
     feature  of the target that has an instruction for it; "": all have
     llvm     LLVM intrinsic of that instruction: its parameters are `lead`, these,
-             `trail`; rotate: the first is first rotated right by so many bits;
+             `trail`; rotate: the last is first rotated right by so many bits;
              stages: it stores the result, by so many calls: address, these, a number
     """
 

@@ -59,9 +59,23 @@ def _layers() -> Iterator[tuple[str, Case]]:
         yield f"16x8: depthwise 3x3, {channels} to {outs}", made
 
 
+def _elements() -> Iterator[tuple[str, Case]]:
+    shape = (1, 12, 12, 32)
+    sides = tensor(shape, INT8, 0.0213, 3), tensor(shape, INT8, 0.0471, -128)
+    for op, clamp in (("add", None), ("add", 0.0), ("mul", None)):
+        name = f"{op}, 4,608 elements" + (", ReLU" if clamp is not None else "")
+        yield name, case(op, sides, tensor((), INT8, 0.0633, -5), rounding="double",
+                         clamp=(clamp, None))  # fmt: skip
+    wide = (sides[0], tensor((32,), INT8, 0.0471, -128))
+    yield "mul by 32 constants, 4,608 elements", case(
+        "mul", wide, tensor((), INT8, 0.0633, -5), {1: None}, rounding="double",
+        clamp=(None, None),
+    )  # fmt: skip
+
+
 def single_layers() -> Table:
     device = open_device(CORES[CORE], "gcc", "qemu", CORE)
-    rows = [_figures(name, one, device) for name, one in _layers()]
+    rows = [_figures(name, one, device) for name, one in (*_layers(), *_elements())]
     says = (
         f"One layer on a {CORE}, C by gcc: instructions of its kernel, without the "
         "runtime's. Plain: of the kernels for any core (`--target generic`); a ratio "

@@ -10,6 +10,7 @@ _TILES = "tests/unit/test_winograd.py"
 _SMALL = "tests/unit/test_small_kernels.py::{}"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 _OPERATOR = "tests/ops/test_backends.py::test_llvm[{}]"
+_FOURS = "tests/unit/test_kernels.py::test_sums_and_products_four_at_a_time[all]"
 _GROUPS = "tests/unit/test_grouped_kernels.py::test_llvm_equals_numpy[all]"
 
 PAIRED = (
@@ -380,5 +381,33 @@ PAIRED = (
         "_ORDER = (0, 2, 1, 3)",
         "_ORDER = (0, 1, 2, 3)",
         _GROUPS,
+    ),
+    (
+        "the zero point of a factor",
+        "pybuild/kernels/eltwise_dsp.py",
+        'k.arg("b_zeros", _twice(-made.b_zero))',
+        'k.arg("b_zeros", _twice(-made.b_zero + 1))',
+        _FOURS,
+    ),
+    (
+        "the lower end of a sum's clamp",
+        "pybuild/kernels/eltwise_dsp.py",
+        "clamp = _Clamp(made.low + 128,",
+        "clamp = _Clamp(made.low + 127,",
+        _FOURS,
+    ),
+    (
+        "the products of one that stays",
+        "pybuild/kernels/eltwise_dsp.py",
+        "return MLA_HIGH_LOW(b, a, const(0))",
+        "return MLA_HIGH_LOW(a, b, const(0))",
+        _FOURS,
+    ),
+    (
+        "elements behind the last four",
+        "pybuild/kernels/eltwise_loops.py",
+        'with k.loop("j", size, start) as j:',
+        'with k.loop("j", size - 1, start) as j:',
+        _FOURS,
     ),
 )

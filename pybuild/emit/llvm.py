@@ -333,9 +333,9 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
 
 def _instruction(printer: _Printer, intrin: Intrin, values: list[str]) -> str:
     if intrin.rotate:
-        first = f"i32 {values[0]}"
-        turned = f"call i32 @llvm.fshr.i32({first}, {first}, i32 {intrin.rotate})"
-        values = [printer.emit(turned), *values[1:]]
+        last = f"i32 {values[-1]}"
+        turned = f"call i32 @llvm.fshr.i32({last}, {last}, i32 {intrin.rotate})"
+        values = [*values[:-1], printer.emit(turned)]
     types = [llvm_type(param.type) for param in intrin.params]
     args = [f"{kind} {value}" for kind, value in zip(types, values, strict=True)]
     args = [*(f"i32 {n}" for n in intrin.lead), *args]

@@ -1,4 +1,4 @@
-"""add, sub, mul with broadcasting: int8, int16, float32; one loop per joined axis."""
+"""add, sub, mul with broadcasting: int8, int16, float32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels import eltwise_mve
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed
+from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.eltwise_dsp import add4, mul4
+from pybuild.kernels.eltwise_loops import (
+    FOUR,
+    Arithmetic,
+    Axis,
+    Innermost,
+    innermost,
+    join,
+    loops,
+)
 from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.intrin import SATURATE8
 from pybuild.kernels.operands import (
@@ -31,10 +41,8 @@ from pybuild.loop import (
     cast,
     const,
     i32,
-    load,
     maximum,
     minimum,
-    offset,
 )
 from pybuild.ops.eltwise import (
     AddParameters,
@@ -46,41 +54,6 @@ from pybuild.targets.target import Target
 
 _SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
 _HALF = 1 << 30  # 0.5 as a Q31 multiplier
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One loop: turns, and whether each operand moves along it."""
-
-    size: int
-    a: bool
-    b: bool
-
-    @property
-    def key(self) -> str:
-        return "e" if self.a and self.b else "a" if self.a else "b"
-
-
-@dataclass(frozen=True)
-class Arithmetic:
-    """What the loops do: the terms of a and b, each hoisted if it can be, and y."""
-
-    a: Callable[[Expr], Expr]
-    b: Callable[[Expr], Expr]
-    y: Callable[[Expr, Expr], Expr]
-
-
-def join(y: Sequence[int], a: Sequence[int], b: Sequence[int]) -> tuple[Axis, ...]:
-    """Fewest axes for shapes of one rank."""
-    joined: list[Axis] = []
-    for size, of_a, of_b in zip(y, a, b, strict=True):
-        if size == 1:
-            continue
-        axis = Axis(size, of_a == size, of_b == size)
-        if joined and joined[-1].key == axis.key:
-            axis = Axis(joined.pop().size * size, axis.a, axis.b)
-        joined.append(axis)
-    return tuple(joined) or (Axis(1, True, True),)
 
 
 def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -95,35 +68,30 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     shapes = [inner_shape(t, operands, rank) for t in (y, a, b)]
     axes = join(*shapes)
     form = "".join(axis.key for axis in axes)
-    if y.dtype is FLOAT32:
-        maker, mark = _float(node, operands)
-        tables = _limits(node).tables()
-    else:
-        maker, mark = _integers(node, graph)
-        tables = ()
-    name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
+    is_float = y.dtype is FLOAT32
+    made = [_float(node, operands)] if is_float else _integers(node, graph, target)
+    found = []
+    for maker, mark in made:
+        tail = "_tail" if mark.startswith("dsp") and axes[-1].size % FOUR else ""
+        name = f"{node.op}_{short(y.dtype)}_{form}_{mark}{tail}".rstrip("_")
 
-    def plain(k: Builder) -> _Innermost:
-        return partial(_innermost, arithmetic=maker(k))
+        def plain(k: Builder, maker: _Maker = maker) -> Innermost:
+            return partial(innermost, arithmetic=maker(k))
 
-    k = _kernel(name, axes, operands, y.dtype, plain)
-    found = [_offer(k, node, graph, operands, tables)]
+        k = _kernel(name, axes, operands, y.dtype, plain)
+        found.append(_offer(k, node, graph, operands))
     last = eltwise_mve.Row(axes[-1].size, axes[-1].a, axes[-1].b)
     vectors = eltwise_mve.vectors(node, graph, target, last)
     if vectors is not None:
 
-        def on_vectors(k: Builder) -> _Innermost:
+        def on_vectors(k: Builder) -> Innermost:
             turn = vectors.bind(k)
             return lambda k, _, size, pointers: turn(k, size, pointers)
 
         name = f"{node.op}_mve_{form}_{vectors.key}"
         k = _kernel(name, axes, operands, y.dtype, on_vectors)
-        found.append(_offer(k, node, graph, operands, (), 3))
+        found.append(_offer(k, node, graph, operands, 3))
     return found
-
-
-_Pointers = tuple[Expr, Expr, Expr]
-_Innermost = Callable[[Builder, Axis, Expr, _Pointers], None]
 
 
 def _kernel(
@@ -131,7 +99,7 @@ def _kernel(
     axes: Sequence[Axis],
     operands: Operands,
     dtype: DType,
-    bind: Callable[[Builder], _Innermost],
+    bind: Callable[[Builder], Innermost],
 ) -> Builder:
     """The loops around what `bind` makes the innermost one of."""
     k = Builder(name)
@@ -139,20 +107,16 @@ def _kernel(
     first, second = operands.numbers
     rows = (k.row("left", first, dtype), k.row("right", second, dtype))
     sizes = [k.arg(f"size{depth}", axis.size) for depth, axis in enumerate(axes)]
-    _loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), bind(k))
+    loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), bind(k))
     return k
 
 
 def _offer(
-    k: Builder,
-    node: Node,
-    graph: Graph,
-    operands: Operands,
-    tables: Sequence[Packed],
-    each: int = 10,
+    k: Builder, node: Node, graph: Graph, operands: Operands, each: int = 10
 ) -> Candidate:
     """each: about what an element takes"""
     y = graph.tensor(node.output)
+    tables = _limits(node).tables() if y.dtype is FLOAT32 else ()
     over = tuple(
         position
         for position, name in enumerate(node.inputs)
@@ -160,52 +124,6 @@ def _offer(
     )
     cost = y.size * (6 if y.dtype is FLOAT32 else each)
     return offer(k, operands, tables=tables, in_place=over, cost=cost)
-
-
-def _loops(
-    k: Builder,
-    axes: Sequence[tuple[Axis, Expr]],
-    pointers: _Pointers,
-    innermost: _Innermost,
-) -> None:
-    (axis, size), inner = axes[0], axes[1:]
-    y, a, b = pointers
-    if not inner:
-        innermost(k, axis, size, pointers)
-        return
-    y_step = _product(k, "y_step", [s for _, s in inner])
-    if axis.a:
-        a_step = _product(k, "a_step", [s for x, s in inner if x.a])
-    if axis.b:
-        b_step = _product(k, "b_step", [s for x, s in inner if x.b])
-    with k.loop("i", size) as i:
-        y = k.let("y_row", offset(y, i * y_step))
-        a = k.let("a_row", offset(a, i * a_step)) if axis.a else a
-        b = k.let("b_row", offset(b, i * b_step)) if axis.b else b
-        _loops(k, inner, (y, a, b), innermost)
-
-
-def _product(k: Builder, name: str, sizes: Sequence[Expr]) -> Expr:
-    total: Expr = const(1)
-    for size in sizes:
-        total = total * size
-    return k.let(name, total) if len(sizes) > 1 else total
-
-
-def _innermost(
-    k: Builder,
-    axis: Axis,
-    size: Expr,
-    pointers: _Pointers,
-    arithmetic: Arithmetic,
-) -> None:
-    y, a, b = pointers
-    fixed_a = None if axis.a else k.let("a_term", arithmetic.a(load(a)))
-    fixed_b = None if axis.b else k.let("b_term", arithmetic.b(load(b)))
-    with k.loop("j", size) as j:
-        term_a = arithmetic.a(load(a, j)) if fixed_a is None else fixed_a
-        term_b = arithmetic.b(load(b, j)) if fixed_b is None else fixed_b
-        k.store(y, j, arithmetic.y(term_a, term_b))
 
 
 _Maker = Callable[[Builder], Arithmetic]
@@ -228,11 +146,19 @@ def _float(node: Node, operands: Operands) -> tuple[_Maker, str]:
     return make, limits.key
 
 
-def _integers(node: Node, graph: Graph) -> tuple[_Maker, str]:
-    dtype = graph.tensor(node.output).dtype
+def _integers(node: Node, graph: Graph, target: Target) -> list[tuple[_Maker, str]]:
+    """The plain way, and four at a time where there is one."""
+    dtype, where = graph.tensor(node.output).dtype, graph.where(node)
+    pairs = dtype is INT8 and "dsp" in target.features
     if node.op == "mul":
-        return _mul(mul_parameters(node, graph), dtype, graph.where(node))
-    return _add(add_parameters(node, graph), dtype, graph.where(node))
+        product = mul_parameters(node, graph)
+        fast = mul4(product) if pairs else None
+        plain = _mul(product, dtype, where)
+    else:
+        made = add_parameters(node, graph)
+        fast = add4(made) if pairs else None
+        plain = _add(made, dtype, where)
+    return [plain] if fast is None else [plain, fast]
 
 
 # greatest value less its zero point

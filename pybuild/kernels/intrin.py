@@ -132,6 +132,24 @@ ODD_BYTES = Intrin(
     llvm="llvm.arm.sxtb16",
     rotate=8,
 )
+# the same added to the halves of x, which must fit int16
+ADD_EVEN = Intrin(
+    "crt_add_even_bytes",
+    (_X, _W),
+    _lanes((_X >> 16) + _byte(_W, 16), _low(_X) + _byte(_W, 0)),
+    c="crt_add_even_bytes({0}, {1})",
+    feature="dsp",
+    llvm="llvm.arm.sxtab16",
+)
+ADD_ODD = Intrin(
+    "crt_add_odd_bytes",
+    (_X, _W),
+    _lanes((_X >> 16) + _byte(_W, 24), _low(_X) + _byte(_W, 8)),
+    c="crt_add_odd_bytes({0}, {1})",
+    feature="dsp",
+    llvm="llvm.arm.sxtab16",
+    rotate=8,
+)
 # the high half of the product
 MULHI = Intrin(
     "crt_mulhi",

@@ -44,11 +44,16 @@ def _floats() -> tuple[Case, ...]:
     return tuple(float_cases())
 
 
-def _jobs(cases: Sequence[Case], optimise: str) -> list[tuple[Case, Job]]:
-    """Every candidate of every case, also in place of each input it may take."""
+def _jobs(
+    cases: Sequence[Case], optimise: str, core: str = "generic", word: str = ""
+) -> list[tuple[Case, Job]]:
+    """Every candidate of every case, also in place of each input it may take; of
+    those with a word in their name."""
     jobs = []
     for one in cases:
-        for offer in candidates(one.node, one.graph, optimise=optimise):
+        for offer in candidates(one.node, one.graph, TARGETS[core], optimise):
+            if offer.func is None or word not in offer.func.name:
+                continue
             if offer.finish is not None:  # a step of two: test_rows
                 continue
             made = {"y": one.expected()}
@@ -236,6 +241,36 @@ def test_averages_in_sums_of_16_bits() -> None:
             pairs = [c for c in found if c.func and "dsp" in c.func.name]
             assert len(pairs) == fits
             jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in pairs]
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
+@pytest.mark.parametrize(
+    "step", [9, pytest.param(1, marks=pytest.mark.sweep)], ids=["some", "all"]
+)
+def test_sums_and_products_four_at_a_time(step: int) -> None:
+    """In every form, in place, and of all pairs of values."""
+    jobs = _jobs([c for c in _exact() if c.node.op in ("add", "sub", "mul")],
+                 "shared", "cortex-m4", "_dsp")  # fmt: skip
+    names = {job.candidate.func.name for _, job in jobs if job.candidate.func}
+    for word in ("add_s8_", "sub_s8_", "mul_s8_e_", "signed", "_tail", "clamped",
+                 "held"):  # fmt: skip
+        assert any(word in name for name in names), word
+    jobs = jobs[::step]
+    x = np.arange(-128, 128, dtype=np.int8)
+    for op, rule, (a, b) in (
+        ("mul", "double", (-128, 3)), ("mul", "single", (7, 127)),
+        ("mul", "double", (-128, -128)), ("add", "double", (-128, 5)),
+        ("sub", "single", (9, 20)),
+    ):  # fmt: skip
+        sides = (tensor((65536,), scale=0.0213, zero=a),
+                 tensor((65536,), scale=0.0471, zero=b))  # fmt: skip
+        low = None if op == "mul" else 0.0
+        made = case(op, sides, tensor((), scale=0.0633, zero=-99),
+                    rounding=rule, clamp=(low, None))  # fmt: skip
+        every = {"x0": np.repeat(x, 256), "x1": np.tile(x, 256)}
+        found = _jobs([replace(made, arrays=every)], "shared", "cortex-m4", "_dsp")
+        assert found, (op, rule)
+        jobs += found
     _check(jobs, run_llvm([job for _, job in jobs]))
 
 

@@ -168,30 +168,30 @@ CRT_HALVES(crt_low_halves, "pkhbt %0, %1, %2, lsl #16", (int16_t)w, x)
 CRT_HALVES(crt_high_halves, "pkhtb %0, %2, %1, asr #16", w >> 16, x >> 16)
 CRT_HALVES(crt_add2, "sadd16 %0, %1, %2", (x >> 16) + (w >> 16), x + w)
 CRT_HALVES(crt_sub2, "ssub16 %0, %1, %2", (x >> 16) - (w >> 16), x - w)
+/* Bytes 0 and 2, or 1 and 3, of w, added to the two int16 of x. */
+CRT_HALVES(crt_add_even_bytes, "sxtab16 %0, %1, %2",
+           (x >> 16) + (int8_t)(w >> 16), x + (int8_t)w)
+CRT_HALVES(crt_add_odd_bytes, "sxtab16 %0, %1, %2, ror #8",
+           (x >> 16) + (w >> 24), x + (int8_t)(w >> 8))
 
-/* Bytes 0 and 2 as two int16. */
-CRT_INLINE int32_t crt_even_bytes(int32_t x)
-{
+/* Bytes 0 and 2, or 1 and 3, as two int16. */
 #if defined(CRT_DSP)
-    int32_t pair;
-    __asm__ volatile("sxtb16 %0, %1" : "=r"(pair) : "r"(x));
-    return pair;
+#define CRT_BYTES(name, code, high, low)                                       \
+    CRT_INLINE int32_t name(int32_t x)                                         \
+    {                                                                          \
+        int32_t pair;                                                          \
+        __asm__ volatile(code : "=r"(pair) : "r"(x));                          \
+        return pair;                                                           \
+    }
 #else
-    return (int8_t)(x >> 16) * 65536 + ((int8_t)x & 0xFFFF);
+#define CRT_BYTES(name, code, high, low)                                       \
+    CRT_INLINE int32_t name(int32_t x)                                         \
+    {                                                                          \
+        return (high) * 65536 + ((low) & 0xFFFF);                              \
+    }
 #endif
-}
-
-/* Bytes 1 and 3 as two int16. */
-CRT_INLINE int32_t crt_odd_bytes(int32_t x)
-{
-#if defined(CRT_DSP)
-    int32_t pair;
-    __asm__ volatile("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(x));
-    return pair;
-#else
-    return (x >> 24) * 65536 + ((int8_t)(x >> 8) & 0xFFFF);
-#endif
-}
+CRT_BYTES(crt_even_bytes, "sxtb16 %0, %1", (int8_t)(x >> 16), (int8_t)x)
+CRT_BYTES(crt_odd_bytes, "sxtb16 %0, %1, ror #8", x >> 24, (int8_t)(x >> 8))
 
 /* x; nothing after it is read before it. */
 CRT_INLINE int32_t crt_in_order(int32_t x)
