@@ -1,5 +1,7 @@
 """Mutations of kernels on pairs of int16 and on vectors, for mutate.py: its fields."""
 
+from grouped_mutations import GROUPED
+
 _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _OVER = "tests/unit/test_vector_kernels.py::test_written_over"
@@ -9,11 +11,9 @@ _AVERAGES = "tests/unit/test_kernels.py::test_averages_in_sums_of_16_bits"
 _TILES = "tests/unit/test_winograd.py"
 _SMALL = "tests/unit/test_small_kernels.py::{}"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
-_OPERATOR = "tests/ops/test_backends.py::test_llvm[{}]"
-_FOURS = "tests/unit/test_kernels.py::test_sums_and_products_four_at_a_time[all]"
-_GROUPS = "tests/unit/test_grouped_kernels.py::test_llvm_equals_numpy[all]"
 
 PAIRED = (
+    *GROUPED,
     (
         "the bytes that a last vector has twice",
         "pybuild/kernels/conv_mve_code.py",
@@ -339,75 +339,5 @@ PAIRED = (
         'self._runs.add([replace(o, comment="") for o in run])',
         "self._runs.add(run)",
         _SMALL.format("test_steps_share_operands_whatever_lies_there"),
-    ),
-    (
-        "groups that are computed in place",
-        "pybuild/kernels/conv.py",
-        "if window.groups == 1:  # all",
-        "if window.groups:  # all",
-        _OPERATOR.format("conv-groups_pointwise-int8-litert-generic"),
-    ),
-    (
-        "groups computed as one, beside zeros",
-        "pybuild/kernels/conv_dsp.py",
-        "wider[at, :, at // outputs % times] = taps",
-        "wider[at, :, at % times] = taps",
-        _GROUPS,
-    ),
-    (
-        "the first channel of the next group",
-        "pybuild/kernels/conv_dsp_code.py",
-        "k.assign(first, first + self.inputs)",
-        "k.assign(first, first + self.outputs)",
-        _GROUPS,
-    ),
-    (
-        "the ends of a group's pairs",
-        "pybuild/kernels/conv_dsp.py",
-        "return [start + c for start in groups for c in of_group]",
-        "return [c for start in groups for c in of_group]",
-        _GROUPS,
-    ),
-    (
-        "the bias of a group of int16",
-        "pybuild/kernels/conv16.py",
-        "channel = self.base + channel",
-        "channel = channel + 0",
-        _GROUPS,
-    ),
-    (
-        "the taps of a word of a depthwise layer of int16",
-        "pybuild/kernels/depthwise16.py",
-        "_ORDER = (0, 2, 1, 3)",
-        "_ORDER = (0, 1, 2, 3)",
-        _GROUPS,
-    ),
-    (
-        "the zero point of a factor",
-        "pybuild/kernels/eltwise_dsp.py",
-        'k.arg("b_zeros", _twice(-made.b_zero))',
-        'k.arg("b_zeros", _twice(-made.b_zero + 1))',
-        _FOURS,
-    ),
-    (
-        "the lower end of a sum's clamp",
-        "pybuild/kernels/eltwise_dsp.py",
-        "clamp = _Clamp(made.low + 128,",
-        "clamp = _Clamp(made.low + 127,",
-        _FOURS,
-    ),
-    (
-        "the products of one that stays",
-        "pybuild/kernels/eltwise_dsp.py",
-        "return MLA_HIGH_LOW(b, a, const(0))",
-        "return MLA_HIGH_LOW(a, b, const(0))",
-        _FOURS,
-    ),
-    (
-        "elements behind the last four",
-        "pybuild/kernels/eltwise_loops.py",
-        'with k.loop("j", size, start) as j:',
-        'with k.loop("j", size - 1, start) as j:',
-        _FOURS,
     ),
 )

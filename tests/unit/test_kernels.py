@@ -247,7 +247,7 @@ def test_averages_in_sums_of_16_bits() -> None:
 @pytest.mark.parametrize(
     "step", [9, pytest.param(1, marks=pytest.mark.sweep)], ids=["some", "all"]
 )
-def test_sums_and_products_four_at_a_time(step: int) -> None:
+def test_sums_and_products_four_at_a_time(step: int, tmp_path: Path) -> None:
     """In every form, in place, and of all pairs of values."""
     jobs = _jobs([c for c in _exact() if c.node.op in ("add", "sub", "mul")],
                  "shared", "cortex-m4", "_dsp")  # fmt: skip
@@ -272,6 +272,8 @@ def test_sums_and_products_four_at_a_time(step: int) -> None:
         assert found, (op, rule)
         jobs += found
     _check(jobs, run_llvm([job for _, job in jobs]))
+    if step == 1:
+        _check(jobs, run_c([job for _, job in jobs], tmp_path))
 
 
 def test_pieces_of_one_name_are_one_function() -> None:
