@@ -18,11 +18,20 @@ from pybuild.kernels.weights import constant, takes_vectors
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
+MOST = 8  # vectors of a window
+
 
 def pack(layer: Layer, weights: Array) -> Packed:
     """Weights [KH, KW, C] as vectors of four columns, each of four rows, and before
-    each channel's the columns that are 0 for all windows but the first."""
+    each channel's the columns that are 0 for all windows but the first; wide windows
+    as words in the order of `Layer.words`, channel after channel."""
     w = layer.window
+    if layer.wide:
+        words = np.zeros((w.channels, len(layer.words), SIDE), np.int8)
+        for i, (plane, column) in enumerate(layer.words[: layer.planes * w.kernel_w]):
+            rows = weights[SIDE * plane : SIDE * (plane + 1), column]
+            words[:, i, : len(rows)] = rows.T
+        return Packed("weights", words)
     made = np.zeros((w.channels * SIDE + layer.lead, SIDE), np.int8)
     for kx in range(w.kernel_w):
         made[layer.lead + kx :: SIDE, : w.kernel_h][: w.channels] = weights[:, kx].T
@@ -41,9 +50,9 @@ def candidates(
     w = window
     if not takes_vectors(node, graph, target):
         return []
-    if w.out_channels != w.channels or w.channels < 4 or w.dilation_w > 1:
+    if w.out_channels != w.channels or w.channels < 4:
         return []
-    if max(w.kernel_h, w.kernel_w) > SIDE or w.width * w.channels < 16:
+    if w.width * w.channels < 16:
         return []
     weights = constant(node, graph, 1)
     known = affine_sums(node, graph, weights.reshape(-1, w.channels).T)
@@ -51,10 +60,12 @@ def candidates(
         return []
     sums, ending = known
     layer = Layer(window, ending, sums.made.x_zero)
+    if layer.steps > MOST:
+        return []
     k = kernel(layer)
     images, bands = calls
-    woven = layer.columns * w.channels // 2
-    summed = w.out_width * w.channels * 7
+    woven = layer.planes * layer.plane // 2
+    summed = w.out_width * w.channels * (3 * layer.steps + 4)
     return [
         Candidate(
             func=k.finish(),

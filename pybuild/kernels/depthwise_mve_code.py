@@ -28,9 +28,41 @@ class Layer:
     x_zero: int
 
     @property
+    def wide(self) -> bool:
+        """A window is more than one vector."""
+        w = self.window
+        return max(w.kernel_h, w.kernel_w) > SIDE or w.dilation_w > 1
+
+    @property
+    def planes(self) -> int:
+        """Woven rows, each of four rows or what is left."""
+        return -(-self.window.kernel_h // SIDE)
+
+    @property
+    def words(self) -> tuple[tuple[int, int], ...]:
+        """(plane, column) of each word of a window; the last vector is filled up."""
+        if not self.wide:
+            return tuple((0, column) for column in range(SIDE))
+        columns = range(self.window.kernel_w)
+        words = [(plane, x) for plane in range(self.planes) for x in columns]
+        return (*words, *[(0, 0)] * (-len(words) % SIDE))
+
+    @property
+    def steps(self) -> int:
+        """Vectors of a window."""
+        return len(self.words) // SIDE
+
+    @property
+    def span(self) -> int:
+        """Columns from the first tap to the last."""
+        return (self.window.kernel_w - 1) * self.window.dilation_w + 1
+
+    @property
     def together(self) -> int:
         """Windows that lie in one vector."""
         w = self.window
+        if self.wide:
+            return 1
         return min((SIDE - w.kernel_w) // w.stride_w + 1, w.out_width)
 
     @property
@@ -43,7 +75,7 @@ class Layer:
         """Of the woven row, padding included, and what a vector reads behind."""
         w = self.window
         last = (w.out_width - 1) * w.stride_w
-        return max(w.left + w.width, last + SIDE)
+        return max(w.left + w.width, last + (self.span if self.wide else SIDE))
 
     @property
     def channels_outside(self) -> bool:
@@ -55,13 +87,18 @@ class Layer:
     def right(self) -> int:
         """Columns of padding that some window reads."""
         w = self.window
-        last = (w.out_width - 1) * w.stride_w + w.kernel_w
+        last = (w.out_width - 1) * w.stride_w + self.span
         return max(last - w.left - w.width, 0)
 
     @property
     def scratch(self) -> int:
         """Bytes: a word for each column and channel; fills may end a vector later."""
-        return 4 * self.columns * self.window.channels + 16
+        return 4 * self.planes * self.plane + 16
+
+    @property
+    def plane(self) -> int:
+        """Words of a woven row."""
+        return self.columns * self.window.channels
 
     @property
     def name(self) -> str:
@@ -83,6 +120,8 @@ class Layer:
         w = self.window
         parts = (
             "columns" if self.channels_outside else "",
+            f"{w.kernel_h}x{w.kernel_w}" if self.wide else "",
+            "apart" if w.dilation_w > 1 else "",
             f"{self.together}by{w.stride_w}",
             "rest" if w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
@@ -116,6 +155,12 @@ class _Writer:
         self.words = k.row("words", rows + 3, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.out_width = k.arg("out_width", w.out_width)
+        self.plane: Expr = const(0)
+        if layer.planes > 1:
+            self.plane = k.arg("plane", layer.plane)
+        self.gap: Expr = self.channels
+        if w.dilation_w > 1:
+            self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
         self.finish = VectorFinish(k, layer.ending)
 
     def write(self) -> Builder:
@@ -124,12 +169,18 @@ class _Writer:
         if w.left:
             begin = k.let("begin", k.arg("left", w.left) * self.channels)
         size = k.let("size", k.arg("width", w.width) * self.channels)
-        if w.left:
-            self._fill(const(0), begin)
+        end = right = begin + size
         if self.layer.right:
-            end = begin + size
-            self._fill(end, end + k.arg("right", self.layer.right) * self.channels)
-        self._weave(k.let("to", offset(self.woven, begin * 4)), size)
+            right = end + k.arg("right", self.layer.right) * self.channels
+        # in order: what a fill writes behind its plane is written again
+        for plane in range(self.layer.planes):
+            first = self.plane * plane
+            if w.left:
+                self._fill(first, first + begin)
+            if self.layer.right:
+                self._fill(first + end, first + right)
+            to = k.let("to", offset(self.woven, (first + begin) * 4))
+            self._weave(plane, to, size)
         self._sums()
         return k
 
@@ -144,12 +195,12 @@ class _Writer:
         with k.loop("at", last, first, 4, rolled=True) as at:
             k.store(self.words, at, self.zeros)
 
-    def _weave(self, to: Expr, size: Expr) -> None:
-        """The bytes of the rows side by side: a word for each pixel and channel."""
+    def _weave(self, plane: int, to: Expr, size: Expr) -> None:
+        """The bytes of four rows side by side: a word for each pixel and channel."""
         k, w = self.k, self.layer.window
         rows = [
             k.row(f"row{ky}", self.dilation_h * ky + 1, INT8)
-            for ky in range(w.kernel_h)
+            for ky in range(SIDE * plane, min(SIDE * (plane + 1), w.kernel_h))
         ]
 
         def zip_at(at: Expr) -> None:
@@ -172,6 +223,8 @@ class _Writer:
             "y": self.y,
             "channels": self.channels,
             "out_width": self.out_width,
+            **({"plane": self.plane} if self.layer.planes > 1 else {}),
+            **({"gap": self.gap} if self.layer.wide else {}),
             **self.finish.values,
         }
         with k.part(name, **given) as params:
@@ -181,8 +234,8 @@ class _Writer:
 
     def _row(self, given: dict[str, Var]) -> None:
         k, channels = self.k, given["channels"]
-        step = k.let("step", channels * 4)
-        offsets = k.let("offsets", LANES(0, step, step * 2, step * 3))
+        step = k.let("step", given.get("gap", channels) * 4)
+        offsets = self._offsets(given.get("plane", const(0)), step)
         if self.layer.channels_outside:
             with self._channels(given) as (c, w, ends):
                 for n, x, y in self._columns(given, c):
@@ -193,15 +246,23 @@ class _Writer:
                 here = offset(y, c)
                 self._four(n, (offset(x, c), w, offsets), ends, (here, channels))
 
+    def _offsets(self, plane: Expr, step: Expr) -> list[Var]:
+        """Bytes from a window's first word to all others."""
+        if self.layer.planes > 1:
+            plane = self.k.let("plane_bytes", plane * 4)
+        words = [plane * p + step * column for p, column in self.layer.words]
+        fours = [words[i : i + SIDE] for i in range(0, len(words), SIDE)]
+        return [self.k.let("offsets", LANES(*four)) for four in fours]
+
     @contextmanager
     def _channels(self, given: dict[str, Var]) -> Iterator[tuple[Expr, Var, Var]]:
         """Four channels at a time: the first, their weights, their ends."""
-        k, channels = self.k, given["channels"]
+        k, channels, size = self.k, given["channels"], 16 * self.layer.steps
         ends = k.let("end", given["ends"])
         with k.loop("channel", channels, 0, SIDE, rolled=True) as c:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))
-            yield c, k.let("w", offset(given["weights"], c * 16)), ends
+            yield c, k.let("w", offset(given["weights"], c * size)), ends
             k.assign(ends, offset(ends, self.finish.words))
 
     def _columns(
@@ -228,7 +289,7 @@ class _Writer:
     def _four(
         self,
         n: int,
-        where: tuple[Expr, Var, Var],
+        where: tuple[Expr, Var, list[Var]],
         ends: Var,
         to: tuple[Expr, Expr],
     ) -> None:
@@ -238,14 +299,19 @@ class _Writer:
             value = self.finish.narrow(LANES(*four), ends)
             self.k.store(offset(y, channels * i), 0, value)
 
-    def _dots(self, n: int, x: Expr, w: Var, offsets: Var) -> list[list[Expr]]:
+    def _dots(self, n: int, x: Expr, w: Var, offsets: list[Var]) -> list[list[Expr]]:
         """The sums of four channels, of each of n pixels."""
         k, layer = self.k, self.layer
         sums: list[list[Expr]] = [[] for _ in range(n)]
         for c in range(SIDE):
-            values = k.let("values", gathered_bytes(offset(x, c), offsets))
-            for i in range(n):
-                at = 16 * c + 4 * (layer.lead - i * layer.window.stride_w)
-                dot = DOT16(0, values, bytes_at(w, at))
-                sums[i].append(k.let(f"acc{i}", dot))
+            totals: list[Expr] = [const(0)] * n
+            for step, four in enumerate(offsets):
+                values = k.let("values", gathered_bytes(offset(x, c), four))
+                for i in range(n):
+                    at = 16 * (layer.steps * c + step)
+                    at += 4 * (layer.lead - i * layer.window.stride_w)
+                    dot = DOT16(totals[i], values, bytes_at(w, at))
+                    totals[i] = k.let(f"acc{i}", dot)
+            for four_sums, total in zip(sums, totals, strict=True):
+                four_sums.append(total)
         return sums

@@ -16,7 +16,7 @@ from pybuild.model import Model
 from pybuild.run.board.device import run_recorded
 from tests.boards.devices import device
 from tests.unit.kernel_cases import Case
-from tests.unit.vector_layers import OPERATORS, PLAIN, layer
+from tests.unit.vector_layers import OPERATORS, OTHERS, layer
 
 WAYS = [
     ("gcc", "c"),
@@ -30,7 +30,7 @@ SEEDS = range(9)
 
 
 def _cases() -> list[tuple[str, Case]]:
-    seeds = dict.fromkeys(OPERATORS, SEEDS) | dict.fromkeys(PLAIN, SEEDS[:5])
+    seeds = dict.fromkeys(OPERATORS, SEEDS) | dict.fromkeys(OTHERS, SEEDS[:5])
     return [(f"{op}{n}_", layer(op, n)) for op in seeds for n in seeds[op]]
 
 

@@ -21,7 +21,7 @@ from pybuild.kernels.vectors import bytes_at, gathered_bytes, words_at
 from pybuild.loop import INT8, INT32, Func, Intrin, load, offset
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm
-from tests.unit.vector_layers import OPERATORS, PLAIN, layer
+from tests.unit.vector_layers import OPERATORS, OTHERS, layer
 
 CORE = TARGETS["cortex-m55"]
 SEEDS = range(18)
@@ -30,7 +30,7 @@ SEEDS = range(18)
 def _jobs(seeds: range, optimise: str = "balanced") -> list[Job]:
     """The kernels on vectors of layers that have one."""
     jobs = []
-    for op in (*OPERATORS, *PLAIN):
+    for op in (*OPERATORS, *OTHERS):
         found = 0
         for seed in seeds if op in OPERATORS else seeds[: len(seeds) // 3]:
             one = layer(op, seed)
@@ -83,8 +83,8 @@ def test_written_over() -> None:
 
 
 def test_the_planner_prefers_them() -> None:
-    for op in (*OPERATORS, *PLAIN):
-        one = layer(op, 1 if op in PLAIN else 3)
+    for op in (*OPERATORS, *OTHERS):
+        one = layer(op, 1 if op in OTHERS else 3)
         offers = candidates(one.node, one.graph, CORE)
         best = min(offers, key=lambda offer: offer.cost)
         assert best.func is not None and "mve" in best.func.name

@@ -10,6 +10,9 @@ from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 # without weights
 PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
+# of the first ones, where a window is more than a vector
+FORMS = {"wide": "depthwise_conv2d"}
+OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
 # endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
 _ENDINGS = ((None, None), (0.0, None), (-3.0, 4.0))
@@ -19,7 +22,9 @@ def layer(op: str, seed: int) -> Case:
     """A layer of that seed; equal for equal arguments."""
     if op in PLAIN:
         return _plain(op, seed)
-    chance = np.random.default_rng((OPERATORS.index(op), seed))
+    form, op = op, FORMS.get(op, op)
+    known = OPERATORS.index(op) if form == op else 5 + list(FORMS).index(form)
+    chance = np.random.default_rng((known, seed))
     rule, clamp = RULES[seed % 3], _ENDINGS[seed // 3 % 3]
     if op == "dense":
         batch, taps = int(chance.integers(1, 4)), int(chance.integers(3, 70))
@@ -27,7 +32,7 @@ def layer(op: str, seed: int) -> Case:
         shapes = (batch, taps), (outs, taps)
         attrs: dict[str, object] = {}
     else:
-        shapes, attrs = _spatial(op, chance)
+        shapes, attrs = _spatial(form, chance)
         outs = shapes[1][0 if op == "conv2d" else 3 - 1]
     axis = 2 if op == "depthwise_conv2d" else 0
     scales = tuple(float(s) for s in chance.uniform(0.002, 0.02, outs))
@@ -82,7 +87,19 @@ def _spatial(
         kernel = (1, 1)
     stride = int(chance.integers(1, 3))
     dilation = 1 + int(chance.integers(4) == 0)
-    if op == "depthwise_conv2d":
+    groups = 1
+    depthwise = op in ("depthwise_conv2d", "wide")
+    if op == "wide":
+        channels, outs = int(chance.integers(4, 24)), 0
+        kernel = [(5, 5), (7, 3), (1, 9), (9, 1), (6, 7), (2, 3), (3, 5)][
+            int(chance.integers(7))
+        ]
+        dilations = (1, 2) if kernel == (2, 3) else (dilation, 1)
+    elif op == "grouped":
+        groups, inside = int(chance.integers(2, 5)), int(chance.choice([2, 4, 9, 16]))
+        channels, outs = groups * inside, groups * int(chance.integers(4, 10))
+        dilations = (dilation, 1 + int(chance.integers(5) == 0))
+    elif depthwise:
         channels, outs = int(chance.integers(4, 40)), 0
         dilations = (dilation, 1)
     else:
@@ -93,10 +110,12 @@ def _spatial(
     pads = [int(chance.integers(0, r + 1)) for r in reach] * 2
     sides = [int(chance.integers(r + 2, r + 9)) for r in reach]
     x = (images, *sides, channels)
-    w = (*kernel, channels) if op == "depthwise_conv2d" else (outs, *kernel, channels)
+    w = (*kernel, channels) if depthwise else (outs, *kernel, channels // groups)
     attrs: dict[str, object] = {
         "strides": (stride, stride),
         "dilations": dilations,
         "pads": tuple(pads),
     }
+    if groups > 1:
+        attrs["groups"] = groups
     return (x, w), attrs
