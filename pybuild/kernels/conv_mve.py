@@ -28,14 +28,21 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: four channels, then steps, then channels."""
     order = np.asarray(layer.order)
     taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
-    taps = taps[in_blocks(len(kernels), 4)]
+    taps = taps[_fours(len(kernels), layer.window.groups)]
     vectors = taps.reshape(-1, 4, layer.steps, 16).transpose(0, 2, 1, 3)
     return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8))
 
 
-def table(made: Affine, bias: Array) -> Packed:
+def _fours(channels: int, groups: int) -> Array:
+    """Output channels as they are computed, four of a group at a time."""
+    each = channels // groups
+    blocks = in_blocks(each, 4)
+    return np.concatenate([blocks + each * group for group in range(groups)])
+
+
+def table(made: Affine, bias: Array, groups: int = 1) -> Packed:
     """What each four output channels end with, in reading order."""
-    rows = made.columns(bias)[in_blocks(len(bias), 4)]
+    rows = made.columns(bias)[_fours(len(bias), groups)]
     fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
     return Packed("ends", fours.astype(np.int32))
 
@@ -51,7 +58,7 @@ def candidates(
     """The kernels of this file that suit a layer: none, or one."""
     if not takes_vectors(node, graph, target):
         return []
-    if window.groups > 1 or window.out_channels < 4:
+    if window.out_channels // window.groups < 4:
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
@@ -63,15 +70,16 @@ def candidates(
     k = kernel(layer)
     images, bands = calls
     pixels = images * bands * window.out_width
-    blocks = (window.out_channels + 3) // 4
+    blocks = window.groups * -(-layer.group_outputs // 4)
     gathered = 0 if layer.direct else 3 * layer.steps + 10 * window.kernel_h
+    gathered *= window.groups
     return [
         Candidate(
             func=k.finish(),
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, kernels), table(ending, sums.bias)),
+            constants=(pack(layer, kernels), table(ending, sums.bias, window.groups)),
             images=images,
             bands=bands,
             scratch=layer.scratch,

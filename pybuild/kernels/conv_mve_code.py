@@ -46,7 +46,12 @@ class Layer:
 
     @property
     def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+        w = self.window
+        return w.kernel_h * w.kernel_w * w.group_channels
+
+    @property
+    def group_outputs(self) -> int:
+        return self.window.out_channels // self.window.groups
 
     @property
     def pixels(self) -> int:
@@ -65,7 +70,8 @@ class Layer:
     @property
     def direct(self) -> bool:
         """Vectors are loaded from the row itself."""
-        return self.window.pointwise and self.taps >= STEP
+        w = self.window
+        return w.pointwise and w.groups == 1 and self.taps >= STEP
 
     @property
     def steps(self) -> int:
@@ -97,8 +103,8 @@ class Layer:
             "rest" if w.out_width % self.pixels else "",
             w.key,
             "" if self.direct else _form(self.run),
-            _form(w.channels) if w.padded else "",
-            "columns" if not self.direct and w.dilation_w > 1 else "",
+            _form(w.group_channels) if w.padded else "",
+            "columns" if not self.direct and w.by_taps else "",
             self.dot_key,
         )
         return "_".join(p for p in parts if p)
@@ -106,11 +112,12 @@ class Layer:
     @property
     def dot_key(self) -> str:
         """What distinguishes the code of the sums of two layers."""
-        odd = self.window.out_channels % 4
+        odd = self.group_outputs % 4
         parts = (
             f"by{self.steps}" if self.written_out else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
+            "grouped" if self.window.groups > 1 else "",
             self.ending.key,
         )
         return "_".join(p for p in parts if p)
@@ -151,10 +158,19 @@ class _Writer:
             self.pitch = self.steps * STEP
         if layer.window.padded:
             self.x_zero = k.arg("x_zero", layer.x_zero)
+        self.inputs: Expr = g.channels
+        self.start: Expr = const(0)
+        if layer.window.groups > 1:
+            self.inputs = k.arg("group_inputs", layer.window.group_channels)
+            self.outputs = k.arg("group_outputs", layer.group_outputs)
+            self.groups = k.arg("groups", layer.window.groups)
+            fours = -(-layer.group_outputs // 4)
+            self.group_weights = k.arg("group_weights", fours * 4 * layer.steps * STEP)
+            self.group_ends = k.arg("group_ends", fours * self.finish.words)
         self.run: Expr = const(layer.run)
         if layer.run >= STEP:
-            self.run = g.channels
-            if layer.window.dilation_w == 1:
+            self.run = self.inputs
+            if not layer.window.by_taps:
                 self.run = g.channels * g.kernel_w
 
     def write(self) -> Builder:
@@ -178,10 +194,28 @@ class _Writer:
 
     def _patches(self, pixels: int, ox: Expr) -> None:
         """The bytes of some windows, each in a patch, and then their sums."""
+        if self.layer.window.groups > 1:
+            self._groups(pixels, ox)
+            return
         self._gather(pixels, ox)
         y = offset(self.y, ox * self.out_channels)
         with self._part(pixels, self.patch, y) as given:
             self._blocks(pixels, given)
+
+    def _groups(self, pixels: int, ox: Expr) -> None:
+        """The same for each group of channels."""
+        k, weights, ends = self.k, self.weights, self.ends
+        with k.loop("group", self.groups) as group:
+            self.start = k.let("start", group * self.inputs)
+            self._gather(pixels, ox)
+            self.weights = k.let(
+                "its_weights", offset(weights, group * self.group_weights)
+            )
+            self.ends = k.let("its_ends", offset(ends, group * self.group_ends))
+            at = ox * self.out_channels + group * self.outputs
+            with self._part(pixels, self.patch, offset(self.y, at)) as given:
+                self._blocks(pixels, given)
+        self.weights, self.ends = weights, ends
 
     def _row(self, given: dict[str, Var]) -> None:
         """The pixels of a row, which are read where they lie."""
@@ -215,7 +249,7 @@ class _Writer:
     def _inside(self, pixels: int, x0: Expr) -> None:
         """Windows that lie in the row."""
         k, g = self.k, self.g
-        begin = k.let("begin", x0 * g.channels)
+        begin = k.let("begin", x0 * g.channels + self.start)
         patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
         to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
         step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
@@ -229,12 +263,12 @@ class _Writer:
         k, g = self.k, self.g
         with g.columns(k, x0, INT8) as (inside, source):
             with k.when(inside):
-                x = k.let("x", source)
-                self._copy(x, to, g.channels, self.layer.window.channels)
+                x = k.let("x", offset(source, self.start))
+                self._copy(x, to, self.inputs, self.layer.window.group_channels)
             with k.otherwise():
-                with k.loop("c", g.channels, rolled=True) as c:
+                with k.loop("c", self.inputs, rolled=True) as c:
                     k.store(to, c, cast(self.x_zero, INT8))
-                k.assign(to, offset(to, g.channels))
+                k.assign(to, offset(to, self.inputs))
 
     def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
         """`count` bytes; `known`: as many, of which the code may depend on the form.
@@ -271,6 +305,7 @@ class _Writer:
             "pitch": self.pitch,
             **({"out_width": self.g.out_width} if whole_row else {}),
             **({} if layer.written_out else {"steps": self.steps}),
+            **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
             **({"last": self.g.channels - STEP} if layer.tail else {}),
             **finish.values,
         }
@@ -285,6 +320,7 @@ class _Writer:
     def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
         """Four output channels at a time."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
+        channels = given.get("group_outputs", out_channels)
         w, ends = k.let("w", given["weights"]), k.let("end", given["ends"])
         sources = [given["x"]]
         if pixels > 1:
@@ -292,10 +328,10 @@ class _Writer:
         known: dict[int, list[Var]] = {}
         if layer.steps * pixels <= HELD:
             known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
-        with k.loop("channel", out_channels, 0, 4) as channel:
+        with k.loop("channel", channels, 0, 4) as channel:
             at = channel
-            if layer.window.out_channels % 4:
-                at = k.let("first", minimum(channel, out_channels - 4))
+            if layer.group_outputs % 4:
+                at = k.let("first", minimum(channel, channels - 4))
             sums = [[k.let(f"acc{p}{c}", 0) for c in range(4)] for p in range(pixels)]
             if layer.written_out:
                 for s in range(layer.steps):

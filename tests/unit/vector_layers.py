@@ -10,8 +10,8 @@ from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 # without weights
 PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
-# of the first ones, where a window is more than a vector
-FORMS = {"wide": "depthwise_conv2d"}
+# of the first ones, where a window is more than a vector; in groups
+FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d"}
 OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
 # endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
