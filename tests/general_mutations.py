@@ -6,6 +6,7 @@ from tflite_mutations import LITE
 _GENERAL = "tests/ops/test_general.py"
 _MIXED = "tests/frontends/test_onnx_general.py"
 
+_SUITE = "tests/frontends/test_onnx_suite.py"
 _BOUNDED = "tests/frontends/test_onnx_bounded.py"
 _EXPORTED = "tests/frontends/test_exported.py"
 
@@ -240,6 +241,27 @@ GENERAL = (
         "names = outer | {v.name",
         "names = {v.name",
         _MIXED,
+    ),
+    (
+        "the rate of the first steps",
+        "pybuild/frontends/onnx/training.py",
+        'flow.map("sqrt", second)',
+        'flow.map("sqrt", first)',
+        _SUITE,
+    ),
+    (
+        "a step ahead",
+        "pybuild/frontends/onnx/training.py",
+        "flow.scaled(made, kept)) if ahead",
+        "flow.scaled(old, kept)) if ahead",
+        _SUITE,
+    ),
+    (
+        "the column of a tap that moves",
+        "pybuild/frontends/onnx/resize.py",
+        'begin = flow.op.integers("pads", (0, 0, 0, 0))[axis]',
+        'begin = flow.op.integers("pads", (0, 0, 0, 0))[0] - axis',
+        _SUITE,
     ),
     (
         "a sample outside of an image",

@@ -161,6 +161,14 @@ def is_infinite(flow: Flow) -> None:
 
 
 @flowing
+def binarize(flow: Flow) -> None:
+    """ai.onnx.ml Binarizer: 1 above a threshold, else 0."""
+    x = flow.arg(0)
+    least = flow.const(float(flow.op.attrs.get("threshold", 0.0)), x)
+    flow.give(flow.cast(flow.map("less", least, x), flow.dtype(x)))
+
+
+@flowing
 def reciprocal(flow: Flow) -> None:
     x = flow.arg(0)
     flow.give(flow.div(flow.const(1, x), x))

@@ -32,6 +32,7 @@ from pybuild.frontends.onnx import (
     shape,
     signal,
     spatial,
+    training,
     windows,
 )
 from pybuild.frontends.onnx.beside import Beside
@@ -149,6 +150,11 @@ _STANDARD: dict[str, Handler] = {
 OPERATORS: dict[tuple[str, str], Handler] = {
     **{("", kind): handler for kind, handler in _STANDARD.items()},
     ("ai.onnx.ml", "ArrayFeatureExtractor"): index.array_feature,
+    ("ai.onnx.ml", "Binarizer"): elements.binarize,
+    **{
+        ("ai.onnx.preview.training", kind): handler
+        for kind, handler in training.TRAINING.items()
+    },
     **{(MICROSOFT, kind): handler for kind, handler in _MICROSOFT.items()},
 }
 
