@@ -247,14 +247,14 @@ GENERAL = (
         "pybuild/frontends/onnx/training.py",
         'flow.map("sqrt", second)',
         'flow.map("sqrt", first)',
-        _SUITE,
+        _MIXED,
     ),
     (
         "a step ahead",
         "pybuild/frontends/onnx/training.py",
         "flow.scaled(made, kept)) if ahead",
         "flow.scaled(old, kept)) if ahead",
-        _SUITE,
+        _MIXED,
     ),
     (
         "the column of a tap that moves",

@@ -207,6 +207,40 @@ def test_places_that_are_not_in_a_list() -> None:
         load("bad.onnx", model.SerializeToString(), {})
 
 
+@pytest.mark.parametrize("kind", ["Adagrad", "Adam", "Momentum"])
+@pytest.mark.parametrize("turn", [0, 3])
+def test_steps_of_training(kind: str, turn: int) -> None:
+    """Also after the first, which ONNX's own cases are of."""
+    kept = {"Adagrad": ["h"], "Adam": ["v", "h"], "Momentum": ["v"]}[kind]
+    attrs = {
+        "Adagrad": {"decay_factor": 0.25, "epsilon": 1e-3},
+        "Adam": {"alpha": 0.5, "beta": 0.75, "norm_coefficient_post": 0.125},
+        "Momentum": {"alpha": 0.5, "beta": 0.75, "mode": "nesterov"},
+    }[kind] | {"norm_coefficient": 0.25}
+    names = ["r", "t", "x", "g", *kept]
+    made = ["y", *(f"{name}_new" for name in kept)]
+    rng = np.random.default_rng(7)
+    given: dict[str, Any] = {
+        n: rng.uniform(0.1, 2, 5).astype(np.float32) for n in names
+    }
+    given |= {"r": np.float32(0.5), "t": np.asarray(turn, np.int64)}
+    domain = "ai.onnx.preview.training"
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(kind, names, made, domain=domain, **attrs)],
+        "training",
+        [value(n, TensorProto.INT64 if n == "t" else FLOAT, given[n].shape)
+         for n in names],
+        [value(n, FLOAT, [5]) for n in made],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    found = interpret(load("t.onnx", model.SerializeToString(), {}), given)
+    wanted = ReferenceEvaluator(model).run(None, given)
+    for name, want in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(found[name], want, rtol=1e-5)
+
+
 def _branch(nodes: list[onnx.NodeProto], name: str) -> onnx.GraphProto:
     value = helper.make_tensor_value_info(name, FLOAT, [3])
     return helper.make_graph(nodes, name, [], [value])
