@@ -135,9 +135,10 @@ def select(one: One) -> None:
 
 
 def add_n(one: One) -> None:
-    shape = one.shape()
+    """Micro wants all in one scale."""
+    shape, quant = one.shape(), one.quant(one.kind)
     for _ in range(one.size(2, 4)):
-        one.x(shape)
+        one.x(shape, quant=quant)
     one.y()
 
 
@@ -174,6 +175,11 @@ QUANTISING = {
 }
 
 
+def gelu(one: One) -> None:
+    unary()(one)
+    one.with_options("GeluOptions", Approximate=one.flag())
+
+
 def quantize(one: One) -> None:
     wide = one.quant("int16", 0.001, 0.1)
     one.x(one.shape(), quant=wide if one.kind == "int32" else None)
@@ -204,7 +210,7 @@ _EXTREME = "MaximumMinimumOptions"
 ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "ABS": ((*FLOAT, "int32", *INT8), unary()),
     "ADD": ((*NUMBERS, *BYTES), arithmetic("AddOptions")),
-    "ADD_N": ((*FLOAT, "int32"), add_n),
+    "ADD_N": ((*FLOAT, "int32", *INT8), add_n),
     "CAST": (("float32", "int8", "uint8", "int16", "int32", "int64", "bool"), cast),
     "CEIL": (FLOAT, unary()),
     "COS": (FLOAT, unary(-20, 20)),
@@ -216,6 +222,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "FLOOR": (FLOAT, unary()),
     "FLOOR_DIV": ((*FLOAT, "int32", *INT8), binary("FloorDivOptions", True)),
     "FLOOR_MOD": ((*NUMBERS, *INT8), binary("FloorModOptions", True)),
+    "GELU": ((*FLOAT, *INT8), gelu),
     "GREATER": ((*NUMBERS, *BYTES), compare),
     "GREATER_EQUAL": ((*NUMBERS, *BYTES), compare),
     "HARD_SWISH": ((*FLOAT, *BYTES), unary()),

@@ -19,6 +19,13 @@ LITE = (
         _OTHERWISE,
     ),
     (
+        "a gelu by a tanh near it",
+        f"{_HERE}/tables.py",
+        "(x + 0.044715 * x**3)",
+        "x",
+        _ELEMENTS,
+    ),
+    (
         "ratios of float64",
         "pybuild/passes/legalise.py",
         "node.with_attrs(wide=True) if",

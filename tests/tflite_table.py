@@ -86,6 +86,7 @@ def section(found: Sequence[Outcome]) -> str:
         bare = ", ".join(sorted(unknown[code]))
         kinds = passing.get(code, "")
         micro = ", ".join(tflm.types_of(code))
+        micro = micro or ("yes" if code in tflm.page()["operators"] else "")
         cells = (code, passed, passed, every, kinds, bare, micro)
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     version, registered = (tflm.page()[key] for key in ("version", "operators"))

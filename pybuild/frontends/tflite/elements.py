@@ -4,6 +4,7 @@ they are, bool. Quantised ones are written in fixed.py and tables.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from pybuild.dtype import DType
@@ -108,6 +109,22 @@ def elu(call: Call) -> None:
     half = flow.map("tanh", flow.mul(x, flow.const(0.5, x)))
     below = flow.mul(half, flow.plus(below, 2))
     flow.give(flow.map("where", flow.map("less", x, zero), below, x))
+
+
+def gelu(call: Call) -> None:
+    """x times how much of a normal distribution is below x; or by a tanh near that."""
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    near = bool(call.option("Approximate"))
+    if x.dtype is DType.INT8:
+        _by_table("gelu_tanh" if near else "gelu", flow, x)
+        return
+    if near:
+        cube = flow.mul(flow.mul(flow.mul(x, x), x), flow.const(0.044715, x))
+        inner = flow.mul(flow.add(x, cube), flow.const(math.sqrt(2 / math.pi), x))
+        part = flow.map("tanh", inner)
+    else:
+        part = flow.map("erf", flow.mul(x, flow.const(math.sqrt(0.5), x)))
+    flow.give(flow.mul(flow.mul(x, flow.const(0.5, x)), flow.plus(part, 1)))
 
 
 def hard_swish(call: Call) -> None:
@@ -303,6 +320,7 @@ ELEMENTS: dict[str, Handler] = {
     "FLOOR": unary("floor"),
     "FLOOR_DIV": floor_divide,
     "FLOOR_MOD": floor_mod,
+    "GELU": gelu,
     "HARD_SWISH": hard_swish,
     "LOG": unary("log"),
     "LOGICAL_AND": logical("and"),

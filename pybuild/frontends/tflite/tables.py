@@ -170,6 +170,15 @@ def points(fn: str, x: Tensor, y: Tensor) -> Ints:
     return np.asarray(held, np.int64)
 
 
+def _gelu(x: Any) -> Any:
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def _elu(x: Any) -> Any:
     return np.where(x < 0, np.expm1(x), x)
 
@@ -192,6 +201,8 @@ FUNCTIONS: dict[str, Callable[[Ints, Tensor, Tensor], Any]] = {
     "abs": _absolute,
     "elu": _by_float(_elu),
     "exp": _by_float(np.exp),
+    "gelu": _by_float(_gelu),
+    "gelu_tanh": _by_float(_gelu_tanh),
     "hard_swish": _hard_swish,
     "log": _by_float(np.log),
     "rsqrt": _inverse_root,
