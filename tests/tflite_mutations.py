@@ -119,8 +119,8 @@ LITE = (
     (
         "bits before a square",
         f"{_HERE}/fixed.py",
-        "lifted(flow, x, 7)",
-        "lifted(flow, x, 6)",
+        "lifted(flow, x, bits)",
+        "lifted(flow, x, bits - 1)",
         _ELEMENTS,
     ),
     (
