@@ -210,8 +210,8 @@ PAIRED = (
     (
         "flash that only speed spends",
         "pybuild/kernels/conv.py",
-        'large = (winograd,) if optimise == "speed" else ()',
-        'large = (winograd,) if optimise != "size" else ()',
+        'large = (winograd, conv_paired) if optimise == "speed" else ()',
+        'large = (winograd, conv_paired) if optimise != "size" else ()',
         _TILES,
     ),
     (

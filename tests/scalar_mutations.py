@@ -3,6 +3,8 @@
 _SPLIT = "tests/unit/test_affine_split.py"
 _DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
 _KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
+_PAIRS = "tests/unit/test_block_kernels.py::test_two_sums_in_a_word_are_two_sums"
+_FITS = "tests/unit/test_block_kernels.py::test_what_fits_half_a_word"
 _FLOATS = "tests/unit/test_float_kernels.py::test_llvm_equals_plain_kernels"
 
 SCALAR = (
@@ -33,6 +35,20 @@ SCALAR = (
         "wide = wide - HALF * kernels",
         "wide = wide - (HALF - 1) * kernels",
         _KERNELS,
+    ),
+    (
+        "the sign of the lower of two sums in a word",
+        "pybuild/kernels/conv_block_code.py",
+        "upper = [(a - b) >> 16 for",
+        "upper = [a >> 16 for",
+        _PAIRS,
+    ),
+    (
+        "sums that fit half a word",
+        "pybuild/kernels/conv_block.py",
+        "(255 * up, 255 * down, 128 * (up + down))",
+        "(128 * (up + down),)",
+        _FITS,
     ),
     (
         "channels that are computed twice",

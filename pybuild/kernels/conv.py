@@ -19,6 +19,7 @@ from pybuild.kernels import (
     conv_dsp,
     conv_float,
     conv_mve,
+    conv_paired,
     conv_small,
     dense4,
     winograd,
@@ -248,7 +249,7 @@ class _Writer:
 def families(optimise: str) -> tuple[ModuleType, ...]:
     """Whose kernels a layer may have besides this file's; dense layers, too."""
     small = (conv_small, dense4) if optimise == "size" else ()
-    large = (winograd,) if optimise == "speed" else ()
+    large = (winograd, conv_paired) if optimise == "speed" else ()
     return (conv16, conv_dsp, *small, conv_mve, conv_block, conv_float, *large)
 
 

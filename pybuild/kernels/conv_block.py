@@ -32,10 +32,12 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as blocks of output channels, in each: taps, then channels."""
     lanes = np.zeros((len(kernels), layer.lanes), np.int64)
     lanes[:, : layer.taps] = kernels
-    dtype = DType.INT8
-    if layer.unsigned:
-        lanes, dtype = lanes + HALF, DType.UINT8
-    blocks = lanes[_order(layer)].reshape(-1, layer.channels, layer.lanes)
+    dtype, lanes = DType.INT8, lanes[_order(layer)]
+    if layer.paired:
+        dtype, lanes = DType.INT32, lanes[::2] + (lanes[1::2] << 16)
+    elif layer.unsigned:
+        dtype, lanes = DType.UINT8, lanes + HALF
+    blocks = lanes.reshape(-1, layer.words, layer.lanes)
     return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy))
 
 
@@ -51,10 +53,11 @@ def cost(layer: Layer) -> int:
     """Estimated instructions of a row: loads, products, loops, ends, the patch."""
     w = layer.window
     blocks = -(-w.out_width // layer.pixels) * -(-w.out_channels // layer.channels)
-    sums = layer.channels * layer.pixels
-    tap = layer.channels + layer.pixels + 2 * sums
+    sums = layer.words * layer.pixels
+    tap = layer.words + layer.pixels + 2 * sums
     turns = layer.lanes // layer.unrolled * 4
-    block = layer.lanes * tap + turns + 16 * sums + 8 * layer.channels
+    ends = (16 + 2 * layer.paired) * layer.channels * layer.pixels
+    block = layer.lanes * tap + turns + ends + 8 * layer.channels
     copied = 0 if layer.direct else -(-w.out_width // layer.pixels) * layer.pixels
     return blocks * block + copied * (_ROOM * layer.taps + 20)
 
@@ -81,13 +84,15 @@ def offer(
     )
 
 
-def _best(window: Window, ending: Ending, x_zero: int, target: Target) -> Layer | None:
+def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool
+          ) -> Layer | None:  # fmt: skip
     """The block that fits the layer best."""
     layers = [
-        Layer(window, ending, x_zero, channels, pixels,
-              "signed_bytes" not in target.features)
+        Layer(window, ending, x_zero, channels * (1 + paired), pixels,
+              "signed_bytes" not in target.features, paired)
         for channels, pixels in target.sums
-        if pixels <= window.out_width and channels <= window.out_channels
+        if pixels <= window.out_width
+        and channels * (1 + paired) <= window.out_channels
     ]  # fmt: skip
     return min(layers, key=cost, default=None)
 
@@ -99,6 +104,7 @@ def candidates(
     window: Window,
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
+    paired: bool = False,
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
@@ -106,14 +112,30 @@ def candidates(
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
+    if paired and not fits_pairs(kernels):
+        return []
     sums = known_sums(node, graph, kernels)
     if sums is None:
         return []
     ending = scalar_ending(sums.made, sums.low, sums.high, target)
     if ending is None:
         return []
-    layer = _best(window, ending, sums.made.x_zero, target)
+    layer = _best(window, ending, sums.made.x_zero, target, paired)
     if layer is None or not 4 <= layer.taps < _MOST_TAPS:
         return []
     ends = table(ending, start(layer, kernels, sums.bias), _order(layer))
     return [offer(layer, rows, (pack(layer, kernels), ends), calls)]
+
+
+def fits_pairs(kernels: Array) -> bool:
+    """Whether any sum of products with int8, or with uint8, stays within int16.
+
+    Both halves of a word then are sums of their own: below 2^15 * (2^16 + 1), and
+    a product of 255 and two weights is below 2^31.
+    Shapes  [O, taps]
+    """
+    wide = kernels.astype(np.int64)
+    up, down = np.maximum(wide, 0).sum(1), np.maximum(-wide, 0).sum(1)
+    # uint8: as stored; int8: -128 times the one and 127 times the other sign
+    reach = (255 * up, 255 * down, 128 * (up + down))
+    return max(int(r.max(initial=0)) for r in reach) < 1 << 15

@@ -5,6 +5,7 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
@@ -14,6 +15,7 @@ from pybuild.kernels.scalar_finish import Ending, ScalarFinish, columns
 from pybuild.kernels.window import Bound, Window
 from pybuild.loop import (
     INT8,
+    INT16,
     INT32,
     Expr,
     Var,
@@ -36,6 +38,8 @@ class Layer:
 
     channels, pixels  of the output whose sums are computed together
     unsigned          pixels and weights are stored with HALF added
+    paired            a word holds the weights of two channels, a sum both sums, of
+                      int16 each; these weights are what they are
     """
 
     window: Window
@@ -44,6 +48,17 @@ class Layer:
     channels: int
     pixels: int
     unsigned: bool = False
+    paired: bool = False
+
+    @property
+    def words(self) -> int:
+        """Weights that are loaded for a tap, and sums of a pixel."""
+        return self.channels // 2 if self.paired else self.channels
+
+    @property
+    def halved(self) -> bool:
+        """Weights have HALF added."""
+        return self.unsigned and not self.paired
 
     @property
     def taps(self) -> int:
@@ -52,7 +67,7 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Taps in one turn."""
-        block = self.channels * self.pixels
+        block = self.words * self.pixels
         if self.taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
             return 8
         return 2 if 4 * block > MOST_PRODUCTS else 4
@@ -74,7 +89,7 @@ class Layer:
         if self.direct:
             return 0
         size = -(-self.lanes * self.pixels // 4) * 4
-        return size + (4 * self.pixels if self.unsigned else 0)
+        return size + (4 * self.pixels if self.halved else 0)
 
     @property
     def run(self) -> int:
@@ -85,6 +100,7 @@ class Layer:
     def name(self) -> str:
         parts = (
             f"conv2d_block{self.channels}x{self.pixels}",
+            "paired" if self.paired else "",
             "unsigned" if self.unsigned else "",
             self.window.key,
             "direct" if self.direct else "",
@@ -120,7 +136,8 @@ class _Writer:
         self.k = k = Builder(layer.name)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
-        self.weights = k.row("weights", g.rows + 1, self.elem)
+        weight = INT32 if layer.paired else self.elem
+        self.weights = k.row("weights", g.rows + 1, weight)
         self.ends = k.row("ends", g.rows + 2, INT32)
         self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
@@ -130,7 +147,7 @@ class _Writer:
         if layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
             self.x_zero = k.arg("x_zero", zero)
-        if layer.unsigned:
+        if layer.halved:
             at = k.arg("sums_at", layer.scratch // 4 - layer.pixels)
             words = k.row("words", g.rows + 3, INT32, writable=True)
             self.sums = k.let("half_sums", offset(words, at))
@@ -157,7 +174,7 @@ class _Writer:
         """Copies the window of one pixel into every so many bytes of the patch."""
         k, g, w = self.k, self.g, self.layer.window
         to = k.let("to", offset(self.patch, pixel))
-        total = k.let("total", 0) if self.layer.unsigned else None
+        total = k.let("total", 0) if self.layer.halved else None
         x0 = k.let("x0", ox * g.stride - g.left)
         if not w.padded:
             self._inside(x0, to, total)
@@ -218,7 +235,7 @@ class _Writer:
             "out_channels": self.out_channels,
             "turns": self.turns,
         }
-        if layer.unsigned:
+        if layer.halved:
             given["half_sums"] = self.sums
         with k.part(self._part_name(), **given, **self.finish.values) as params:
             known = {p.name: p for p in params}
@@ -229,6 +246,7 @@ class _Writer:
         layer = self.layer
         parts = (
             f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",
+            "paired" if layer.paired else "",
             "unsigned" if layer.unsigned else "",
             "direct" if layer.direct else "",
             "over" if layer.window.out_channels % layer.channels else "",
@@ -259,30 +277,48 @@ class _Sums:
 
     def _block(self, w: Var, ends: Var, y: Var) -> None:
         k, layer = self.k, self.layer
-        size = columns(layer.ending)
-        sums = []
-        for j in range(layer.channels):
-            start = self.finish.start(ends, j * size)
-            if layer.unsigned and layer.pixels > 1:
-                start = k.let(f"start{j}", start)
-            row = []
-            for p in range(layer.pixels):
-                first = start
-                if layer.unsigned:
-                    first = start + load(self.known["half_sums"], p)
-                row.append(k.let(f"sum{j}_{p}", first))
-            sums.append(row)
+        sums = [self._starts(ends, j) for j in range(layer.words)]
         x = k.let("at", self.known["x"])
         with k.loop("turn", self.known["turns"], rolled=True):
             for tap in range(layer.unrolled):
                 self._tap(sums, w, x, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.channels))
+            k.assign(w, offset(w, layer.unrolled * layer.words))
             k.assign(x, offset(x, layer.unrolled * layer.pixels))
         for j, accs in enumerate(sums):
-            words = self.finish.row(k, ends, j * size)
-            for p, acc in enumerate(accs):
-                value = self.finish.narrow(k, acc, words)
-                k.store(y, self.known["out_channels"] * p + j, value)
+            if layer.paired:
+                lower = [k.let("lower", cast(cast(acc, INT16), INT32)) for acc in accs]
+                upper = [(a - b) >> 16 for a, b in zip(accs, lower, strict=True)]
+                self._end(ends, y, 2 * j, lower)
+                self._end(ends, y, 2 * j + 1, upper)
+            else:
+                self._end(ends, y, j, accs)
+
+    def _starts(self, ends: Var, j: int) -> list[Var]:
+        """The sums of a channel, or of a pair, before anything is added."""
+        k, layer = self.k, self.layer
+        start: Expr = const(0)
+        if not layer.paired:
+            start = self.finish.start(ends, j * columns(layer.ending))
+        if layer.halved and layer.pixels > 1:
+            start = k.let(f"start{j}", start)
+        row = []
+        for p in range(layer.pixels):
+            first = start
+            if layer.halved:
+                first = start + load(self.known["half_sums"], p)
+            row.append(k.let(f"sum{j}_{p}", first))
+        return row
+
+    def _end(self, ends: Var, y: Var, j: int, accs: Sequence[Expr]) -> None:
+        """A channel's values of all pixels."""
+        k, layer = self.k, self.layer
+        at = j * columns(layer.ending)
+        words = self.finish.row(k, ends, at)
+        for p, acc in enumerate(accs):
+            if layer.paired:
+                acc = k.let("acc", acc + self.finish.start(ends, at))
+            value = self.finish.narrow(k, acc, words)
+            k.store(y, self.known["out_channels"] * p + j, value)
 
     def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
         k, layer = self.k, self.layer
@@ -290,6 +326,7 @@ class _Sums:
                   for p in range(layer.pixels)]  # fmt: skip
         values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
         for j, accs in enumerate(sums):
-            weight = k.let("weight", cast(load(w, tap * layer.channels + j), INT32))
+            read = load(w, tap * layer.words + j)
+            weight = k.let("weight", cast(read, INT32))
             for acc, value in zip(accs, values, strict=True):
                 k.assign(acc, acc + value * weight)

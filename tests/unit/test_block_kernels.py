@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pybuild.dtype import Array, DType
+from pybuild.kernels.conv_block import fits_pairs
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.ops.cases import cases
@@ -51,6 +54,46 @@ def _jobs() -> list[tuple[str, Job]]:
     return list(jobs.values())
 
 
+def _small(w: Array) -> Array:
+    """Weights whose sums of products just fit int16; of some channels by one sign."""
+    flat = w.reshape(len(w), -1).astype(np.int64)
+    flat[::3] = np.abs(flat[::3])
+    most = np.maximum(np.abs(flat).sum(1, keepdims=True), 1)
+    made = np.trunc(flat * (127 / most)).astype(np.int8)
+    return made.reshape(w.shape)
+
+
+@cache
+def _paired(every: int) -> list[tuple[str, Job]]:
+    """Kernels whose sums are two in a word; inputs at both ends, and any."""
+    jobs: dict[str, tuple[str, Job]] = {}
+    tables = (one for family in ("conv", "dense") for one in cases(family))
+    for one in [one for one in tables if one.dtype is DType.INT8][::every]:
+        graph = one.graph("litert")
+        (node,) = graph.nodes
+        w = node.inputs[1]
+        constants = {n: v // 40 for n, v in graph.constants.items() if n != w}
+        constants[w] = _small(graph.constants[w])
+        # a sum that is one off must show
+        quant = graph.tensor(w).quant
+        assert quant is not None
+        quant = replace(quant, scale=tuple(40 * s for s in quant.scale))
+        tensors = {**graph.tensors, w: replace(graph.tensor(w), quant=quant)}
+        graph = replace(graph, constants=constants, tensors=tensors)
+        for target in SCALAR:
+            seed = (LOWEST, LOWEST + 1, RANDOM)[len(jobs) % 3]
+            arrays = {**constants, **one.inputs(seed)}
+            for offer in candidates(node, graph, TARGETS[target], "speed"):
+                name = offer.func.name if offer.func is not None else ""
+                if "paired" in name and name not in jobs and offer.finish is None:
+                    (y,) = graph.outputs
+                    made = Case(node, graph, arrays).expected()
+                    jobs[name] = (y, Job(offer, arrays, {y: made}))
+    # M0 stores pixels as uint8
+    assert {"unsigned" in name for name in jobs} == {True, False}
+    return list(jobs.values())
+
+
 def _check(jobs: list[tuple[str, Job]], results: list[dict[str, np.ndarray]]) -> None:
     wrong = [
         job.candidate.func.name
@@ -58,6 +101,31 @@ def _check(jobs: list[tuple[str, Job]], results: list[dict[str, np.ndarray]]) ->
         if not np.array_equal(result[name], job.outputs[name])
     ]
     assert not wrong, f"{len(wrong)} of {len(jobs)} differ: {sorted(set(wrong))}"
+
+
+def test_two_sums_in_a_word_are_two_sums() -> None:
+    jobs = _paired(4)
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_two_sums_in_c(compiler: str, tmp_path: Path) -> None:
+    jobs = _paired(1)
+    _check(jobs, run_c([job for _, job in jobs], tmp_path, compiler))
+
+
+@pytest.mark.parametrize(
+    ("row", "fits"),
+    [
+        ([127, 1], True), ([127, 2], False), ([-127, -1], True), ([-128, -1], False),
+        ([127, -127, 1], True), ([127, -127, 2], False), ([64, 64, -127], True),
+        ([64, 64, -128], False),
+    ],
+)  # fmt: skip
+def test_what_fits_half_a_word(row: list[int], fits: bool) -> None:
+    """255 * 128 and 128 * 255 are below 2^15, the next are not."""
+    assert fits_pairs(np.array([[0] * len(row), row])) == fits
 
 
 def test_llvm_equals_numpy() -> None:
