@@ -3,6 +3,7 @@ time, for mutate.py: its fields."""
 
 _OPERATOR = "tests/ops/test_backends.py::test_llvm[{}]"
 _FOURS = "tests/unit/test_kernels.py::test_sums_and_products_four_at_a_time[all]"
+_MEANS = "tests/unit/test_kernels.py::test_means_in_sums_of_16_bits"
 _GROUPS = "tests/unit/test_grouped_kernels.py::test_llvm_equals_numpy[all]"
 
 GROUPED = (
@@ -75,5 +76,19 @@ GROUPED = (
         'with k.loop("j", size, start) as j:',
         'with k.loop("j", size - 1, start) as j:',
         _FOURS,
+    ),
+    (
+        "where the next mean begins",
+        "pybuild/kernels/reduce.py",
+        "channels, channels, 1, count, count)",
+        "channels, channels, 1, count, 1)",
+        _MEANS,
+    ),
+    (
+        "the start of a mean on pairs",
+        "pybuild/kernels/reduce.py",
+        "start=lambda _: start,",
+        "start=lambda _: const(0),",
+        _MEANS,
     ),
 )

@@ -71,6 +71,11 @@ def _elements() -> Iterator[tuple[str, Case]]:
         "mul", wide, tensor((), INT8, 0.0633, -5), {1: None}, rounding="double",
         clamp=(None, None),
     )  # fmt: skip
+    image = (tensor((1, 8, 8, 64), INT8, 0.05, -20),)
+    yield "mean of 64 pixels, 64 channels", case(
+        "mean", image, tensor((), INT8, 0.02, 5), axes=(1, 2), keepdims=True,
+        rounding="double",
+    )  # fmt: skip
 
 
 def single_layers() -> Table:

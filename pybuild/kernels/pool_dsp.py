@@ -1,4 +1,4 @@
-"""int8 averages with pairs of int16 (SADD16): four channels at a time, in sums of 16
+"""int8 averages with pairs of int16 (SXTAB16): four channels at a time, in sums of 16
 bits, where no window has too many cells for them. Knows no node.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pybuild.dtype import DType
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.intrin import ADD2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.intrin import ADD_EVEN, ADD_ODD
 from pybuild.kernels.pool_layer import Layer, Reduction
 from pybuild.kernels.taps import bind
 from pybuild.loop import INT8, INT32, Expr, cast, offset, wide
@@ -26,13 +26,15 @@ def suits(layer: Layer, target: Target) -> bool:
     return "dsp" in target.features and plain and words
 
 
-def kernel(layer: Layer, bound: Callable[[Builder, Expr], Reduction]) -> Builder:
+def kernel(
+    layer: Layer, bound: Callable[[Builder, Expr], Reduction], name: str = ""
+) -> Builder:
     """y[ox,c] = end(sum over cells x[c]), four channels at a time.
 
     Shapes  rows x [W,C], y [OW,C]
     """
     ending = layer.rule.key if layer.rule is not None else "divide"
-    k = Builder(f"avg_pool_dsp_{ending}")
+    k = Builder(name or f"avg_pool_dsp_{ending}")
     y = k.row("y", 0, INT8, writable=True)
     kernel_h = k.arg("kernel_h", layer.window.kernel_h)
     kernel_w = k.arg("kernel_w", layer.window.kernel_w)
@@ -46,10 +48,11 @@ def kernel(layer: Layer, bound: Callable[[Builder, Expr], Reduction]) -> Builder
         sums = [k.let("even", 0), k.let("odd", 0)]
         with k.loop("ky", kernel_h) as ky:
             x = k.let("x", offset(pixels.row(k, ky), begin))
-            with k.loop("kx", kernel_w):
+            # rolled: LLVM's vectoriser loses high halves where the turns are constant
+            with k.loop("kx", kernel_w, rolled=True):
                 word = k.let("word", wide(x, 0))
-                for total, widen in zip(sums, (EVEN_BYTES, ODD_BYTES), strict=True):
-                    k.assign(total, ADD2(total, widen(word)))
+                for total, add in zip(sums, (ADD_EVEN, ADD_ODD), strict=True):
+                    k.assign(total, add(total, word))
                 k.assign(x, offset(x, pixels.channels))
         to = k.let("to", ox * pixels.channels + c)
         for i in range(4):

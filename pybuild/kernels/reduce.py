@@ -10,13 +10,13 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels import pool_mve
+from pybuild.kernels import pool_dsp, pool_mve
 from pybuild.kernels.affine_line import MOST, line
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.finish import FloatClamp
 from pybuild.kernels.operands import offer, short, whole_operands
-from pybuild.kernels.pool_layer import Layer
+from pybuild.kernels.pool_layer import Layer, Reduction
 from pybuild.kernels.requant import check_reach, requant, scaler
 from pybuild.kernels.row_sums import accumulated, takes_rows
 from pybuild.kernels.window import Window
@@ -82,18 +82,20 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
     cost = 4 * x.size + 20 * y.size
     found = [offer(k, operands, cost=cost)]
-    vectors = _on_vectors(node, graph, target, axes)
+    layer = _as_average(node, graph, axes)
+    vectors = None if layer is None else _on_vectors(node, graph, target, layer)
     if vectors is not None:
         found.append(offer(vectors, operands, cost=x.size + 2 * y.size))
+    if layer is not None and pool_dsp.suits(layer, target):
+        pairs = pool_dsp.kernel(layer, ending.reduction, f"mean_dsp{ending.key}")
+        found.append(offer(pairs, operands, cost=2 * x.size + 20 * y.size))
     kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
     if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
         found.append(_by_rows(name, x, y, ending, cost))
     return found
 
 
-def _on_vectors(
-    node: Node, graph: Graph, target: Target, axes: Sequence[Axis]
-) -> Builder | None:
+def _as_average(node: Node, graph: Graph, axes: Sequence[Axis]) -> Layer | None:
     """Means that lie side by side are an average over a window of one row."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     form = [axis.reduced for axis in axes[-2:]]
@@ -103,9 +105,15 @@ def _on_vectors(
     images = y.size // channels
     window = Window(count * images, images, channels, channels, 1, count, count)
     layer = Layer(window, True, FloatClamp(None, None), None, None, True)
-    if len(axes) > 3 or not pool_mve.suits(layer, target):
+    return layer if len(axes) <= 3 else None
+
+
+def _on_vectors(
+    node: Node, graph: Graph, target: Target, layer: Layer
+) -> Builder | None:
+    if not pool_mve.suits(layer, target):
         return None
-    made = mean_parameters(node, graph)
+    made, count = mean_parameters(node, graph), layer.window.kernel_w
     sums = np.arange(-128 * count, 127 * count + 1)
     if len(sums) > MOST:
         return None
@@ -124,6 +132,15 @@ class _Ending:
     key: str
     start: float
     bind: Callable[[Builder], tuple[Expr, Callable[[Expr], Expr]]]
+
+    def reduction(self, k: Builder, pointer: Expr) -> Reduction:
+        """The same of an average; there are no tables at the pointer."""
+        start, finish = self.bind(k)
+        return Reduction(
+            start=lambda _: start,
+            add=lambda total, cell: total + cell,
+            end=lambda total, _: finish(total),
+        )
 
 
 def _float(x: Tensor, node: Node) -> _Ending:

@@ -22,6 +22,7 @@ from tests.ops.cases import cases
 from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
 from tests.unit.kernel_cases import (
     FLOAT32,
+    INT8,
     ROUNDINGS,
     Case,
     case,
@@ -241,6 +242,26 @@ def test_averages_in_sums_of_16_bits() -> None:
             pairs = [c for c in found if c.func and "dsp" in c.func.name]
             assert len(pairs) == fits
             jobs += [(one, Job(c, one.arrays, {"y": one.expected()})) for c in pairs]
+    _check(jobs, run_llvm([job for _, job in jobs]))
+
+
+def test_means_in_sums_of_16_bits() -> None:
+    """As many values as fit; not one more. Of images, and of columns of each."""
+    jobs = []
+    for sides, axes, fits in (
+        ((1, 15, 17, 8), (1, 2), True), ((1, 16, 16, 8), (1, 2), False),
+        ((2, 3, 5, 12), (1, 2), True), ((1, 3, 5, 4), (2,), True),
+        ((1, 6, 9, 10), (1, 2), False),
+    ):  # fmt: skip
+        for rule in ROUNDINGS:
+            one = case("mean", (tensor(sides, INT8, 0.05, -20),),
+                       tensor((), INT8, 0.04, 5), axes=axes, keepdims=True,
+                       rounding=rule)  # fmt: skip
+            if sides[1] == 15:
+                one = replace(one, arrays={"x0": np.full(sides, -128, np.int8)})
+            found = _jobs([one], "shared", "cortex-m4", "_dsp")
+            assert len(found) == fits, (sides, rule)
+            jobs += found
     _check(jobs, run_llvm([job for _, job in jobs]))
 
 
