@@ -51,7 +51,7 @@ def digits() -> Network:
     return Network(folder / "digits_f32.onnx", calibration, test)
 
 
-def scenes() -> Network:
+def scenes(seed: int = 5, count: int = 2000) -> Network:
     """Made from digits that neither training nor calibration has seen."""
     folder = EXAMPLES / "scenes"
     spec = importlib.util.spec_from_file_location("scenes", folder / "scenes.py")
@@ -60,10 +60,19 @@ def scenes() -> Network:
     spec.loader.exec_module(module)
     held = np.load(EXAMPLES / "digits" / "digits_test.npz")
     small = held["images"].astype(np.float32) / 16
-    made, labels = module.scenes(np.random.default_rng(5), small, held["labels"], 2000)
+    made, labels = module.scenes(
+        np.random.default_rng(seed), small, held["labels"], count
+    )
     calibration = dict(np.load(folder / "scenes_calibration.npz"))
     test = {"image": made[:, None, None], "labels": labels}
     return Network(folder / "scenes_f32.onnx", calibration, test)
+
+
+def many_scenes() -> Network:
+    """So many that chance is small: of 2,000, a network a little off the float one gets
+    a few right that the float one does not.
+    """
+    return scenes(6, 20_000)
 
 
 def ours(network: Network, method: str) -> tuple[Outcome, int]:
@@ -140,20 +149,24 @@ def _scores(path: Path, images: np.ndarray) -> np.ndarray:
 
 def quantised() -> Table:
     rows: list[Row] = []
-    for name, network in (("digits", digits()), ("scenes", scenes())):
+    networks = ("digits", digits()), ("scenes", scenes()), ("scenes", many_scenes())
+    for name, network in networks:
         for method in METHODS:
             (mine, whole), other = ours(network, method), theirs(network, method)
+            held = mine.right >= other.right and mine.error < other.error
             rows.append((
                 name, method, len(network.test["labels"]), whole, mine.right,
                 other.right, f"{mine.error:.2%}", f"{other.error:.2%}",
-                mine.right >= other.right,
+                held,
             ))  # fmt: skip
     says = """The float networks of `examples/digits` and `examples/scenes` quantised
     after training: by `pybuild.quantise` and by onnxruntime.quantization (static, QDQ,
     int8, weights by channel, its defaults else) from the same calibration samples,
     measured on the same held-out ones. Right: greatest score is the label. Error: root
     mean square of the scores' difference from the float network's, of the scores.
-    Promised: not less right; of scenes with the better calibration of each."""
+    Promised: not less right, and a smaller error. Of the 2,000 scenes chance moves
+    either side by some (theirs can be more right than the float network), hence the
+    20,000 others."""
     columns = (
         "network", "calibration", "samples", "float right", "right", "theirs", "error",
         "theirs ", "held",
