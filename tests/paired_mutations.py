@@ -99,14 +99,14 @@ PAIRED = (
         "the rows in a second plane on vectors",
         "pybuild/kernels/depthwise_mve.py",
         "rows = weights[SIDE * plane : SIDE * (plane + 1), column]",
-        "rows = weights[SIDE * plane : SIDE * (plane + 1) - (plane > 0), column]",
+        "rows = weights[3 * plane : SIDE * (plane + 1) - 1, column]",
         _LAYERS,
     ),
     (
         "the output channels of a group on vectors",
         "pybuild/kernels/conv_mve.py",
         "blocks + each * group for group",
-        "blocks + min(each * group, channels - 4) for group",
+        "blocks + 4 * group for group",
         _LAYERS,
     ),
     (
@@ -139,7 +139,7 @@ PAIRED = (
     ),
     (
         "the shift of a Cortex-M55",
-        "crt/include/crt/vector.h",
+        "crt/include/crt/lanes.h",
         "vshlq_r_s32(v, -shift)",
         "vrshlq_n_s32(v, -shift)",
         f"{_BOARD}[gcc-c]",
