@@ -40,10 +40,10 @@ LITE = (
         _OTHERWISE,
     ),
     (
-        "the shift of a wide sum",
+        "half a step of a wide sum",
         f"{_HERE}/fixed.py",
-        "reduced, right = min((multiplier + (1 << 15)) >> 16",
-        "reduced, right = min(multiplier >> 16",
+        "1 << (right - 1))",
+        "0)",
         f"{_AT}[int16]",
     ),
     (
