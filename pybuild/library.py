@@ -164,7 +164,9 @@ class Library(Factory):
         search = self._search()
         if self.plan.pushed:
             search = fed_search(search, self.plan.pushed)
-        least = least_ram(search.graph, search.nodes, search.views, search.lazy)
+        least = least_ram(
+            search.graph, search.nodes, search.views, search.lazy, search.spent
+        )
         return least + self.tables.instance_bytes
 
     def ram_curve(self) -> tuple[Point, ...]:
@@ -193,7 +195,8 @@ class Library(Factory):
             if node.output not in views.dropped
         ]
         keep = chosen["input"] == "keep"
-        return Search(graph, nodes, views, keep, self.plan.lazy)
+        spent = graph.inputs if chosen["input"] == "consumable" else ()
+        return Search(graph, nodes, views, keep, self.plan.lazy, spent)
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
         """The user's parameters, and the constants that are packed."""

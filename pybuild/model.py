@@ -35,7 +35,7 @@ from pybuild.targets.target import Target
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 # options of build() that are one of a few words
 _WORDS = {
-    "--input": ("reuse", "keep"),
+    "--input": ("reuse", "keep", "consumable"),
     "--compress": ("none", "lz4", "lz4-layer"),
     "--names": ("full", "ids"),
     "storage": ("planned", "given"),
@@ -172,7 +172,7 @@ class Model:
         table = table_of(target)
         graph = streamed(graph, _streams(stream, graph))
         graph = assigned(closed(on_devices(opened(graph), table, place or {}), graph))
-        rows = plan == "rows" or bool(push)
+        rows, spent = plan == "rows" or bool(push), _spent(input, graph)
         kernels, weighed = _kernels(graph, table, optimise, rows)
         lazy = graph.lazy if lazy is None else lazy
         all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
@@ -180,7 +180,7 @@ class Model:
         made = make_plan(
             graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
             lazy, compress, plan == "rows", specs, push,
-            Weighed(weighed, optimise) if rows else None,
+            Weighed(weighed, optimise) if rows else None, spent,
         )  # fmt: skip
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,
@@ -210,6 +210,11 @@ def _kernels(
     targets = {node.output: table[node.device] for node in graph.nodes}
     options = options_of(found, targets)
     return found if rows else narrowed(found, options, optimise), options
+
+
+def _spent(word: str, graph: Graph) -> tuple[str, ...]:
+    """Inputs that may be written over while they are still being read."""
+    return graph.inputs if word == "consumable" else ()
 
 
 def _own(plan: Plan) -> Plan:

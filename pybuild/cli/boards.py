@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HOST = "host"
 OK, MISMATCH = 0, 1
 TOOLCHAINS = ("auto", "gcc", "zig", "clang")
+INPUTS = ("reuse", "keep", "consumable")
 SIMULATORS = ("auto", "qemu", "unicorn")
 SHOWN = 12  # values of an output that are printed
 
@@ -42,7 +43,7 @@ class _InputOrFile(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        word = values in ("reuse", "keep")
+        word = values in INPUTS
         setattr(namespace, "input" if word else "input_file", values)
 
 

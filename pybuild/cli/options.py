@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 from pybuild import __version__
 from pybuild.cli import boards, params
+from pybuild.cli.boards import INPUTS
 from pybuild.cli.quantise import quantise_options
 
 USAGE = 64
 
-INPUTS = ("reuse", "keep")
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
 COMPRESSIONS = ("none", "lz4", "lz4-layer")

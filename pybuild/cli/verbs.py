@@ -14,8 +14,8 @@ from typing import Any
 
 import pybuild
 from pybuild.cli import boards, tables
+from pybuild.cli.boards import INPUTS
 from pybuild.cli.names import chosen_names
-from pybuild.cli.options import INPUTS
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import quantised, reference_of, show_quantisation

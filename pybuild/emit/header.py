@@ -10,7 +10,7 @@ from pybuild.emit.push import push_declarations, row_facts
 from pybuild.emit.regions import macros, memory, set_devices_declaration
 from pybuild.emit.state import state_declarations, state_macro
 from pybuild.emit.stateless import declarations
-from pybuild.emit.tables import LAZY, Tables, TensorRow
+from pybuild.emit.tables import CONSUMED, LAZY, Tables, TensorRow
 from pybuild.loop import const
 
 
@@ -160,6 +160,8 @@ int {name}_release_params(struct {name} *m);
 def _input(row: TensorRow, name: str) -> list[str]:
     kind, symbol = row.tensor.dtype.c, row.symbol
     what = f"Input '{row.tensor.name}': the memory to fill before a run."
+    if row.flags & CONSUMED:
+        what = what[:-1] + ", which uses it up: other things lie there while it runs."
     if row.flags & LAZY:
         what = f"Input '{row.tensor.name}': lazy, it has no memory of its own. Bind it;"
         what += f" till then this is NULL and {name}_set_{symbol} fails: CRT_ERR_LAZY."

@@ -41,12 +41,17 @@ class _Layer:
 
 
 def least_ram(
-    graph: Graph, nodes: Nodes, views: Views, bound: Collection[str] = ()
+    graph: Graph,
+    nodes: Nodes,
+    views: Views,
+    bound: Collection[str] = (),
+    spent: Collection[str] = (),
 ) -> int:
     """Bytes of arena.
 
     nodes  in an order of theirs; feeds are among them where inputs come in rows
     bound  inputs and outputs without memory
+    spent  inputs whose rows are written over when they are done with
     """
     held = [n for n in graph.inputs if n not in bound]
     made = [n for n in graph.outputs if n not in bound]
@@ -62,8 +67,11 @@ def least_ram(
     if not layers or any(layer.bands > _MOST_ROWS for layer in layers):
         return max(sums)
     first = nodes[path[0]]
-    given = [a.tensor for c in first[1] for a in c.inputs if a.tensor in held]
-    resident = graph.tensor(given[0]).bytes if given else 0
+    given = [a for a in _by_rows(first[1]).inputs if a.tensor in held]
+    resident: Array = np.zeros(layers[0].bands + 1)
+    if given:
+        size, freed = graph.tensor(given[0].tensor).bytes, given[0].tensor in spent
+        resident = _resident(given[0], size, layers[0], freed)
     last = nodes[path[-1]][0].output
     return max(*sums, _worst(layers, resident, last in made))
 
@@ -139,17 +147,27 @@ def _between(maker: _Layer, reader: _Layer) -> tuple[Array, Array]:
     return np.where(rows >= need[None, :], live, _FAR), need
 
 
-def _worst(layers: Sequence[_Layer], resident: int, kept: bool) -> int:
+def _resident(read: RowAccess, size: int, layer: _Layer, freed: bool) -> Array:
+    """Bytes of an input that are not free after so many bands of its first layer;
+    freed: rows that have been read are."""
+    count = np.arange(layer.bands + 1)
+    left = np.where(count < layer.bands, float(size), 0.0)
+    if layer.over:
+        return size * (1 - count / layer.bands)
+    if freed and read.stride:
+        done = np.clip(count * read.stride - read.pad, 0, read.rows)
+        left = np.minimum(left, size - done * (size / read.rows))
+    return left
+
+
+def _worst(layers: Sequence[_Layer], resident: Array, kept: bool) -> int:
     """The most that some band of some layer needs in its best state.
 
-    resident  bytes of an input that is whole until the first layer is done
+    resident  bytes of an input, after so many bands of the first layer
     kept      whether the last tensor is an output
     """
     pairs = [_between(a, b) for a, b in pairwise(layers)]
-    count, bands = np.arange(layers[0].bands + 1), layers[0].bands
-    before: list[Any] = [np.where(count < bands, float(resident), 0.0)]
-    if layers[0].over:
-        before = [resident * (1 - count / bands)]
+    before: list[Any] = [resident]
     for live, _ in pairs:
         before.append((live + before[-1][:, None]).min(axis=0))
     end = layers[-1]

@@ -4,13 +4,15 @@ that fits, or all that no other beats. Knows plans by their bytes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybuild.graph import Graph
 from pybuild.plan.memory import alive
+from pybuild.plan.pieces import in_pieces
 from pybuild.plan.regions import BLOCK_ALIGN, Limits
-from pybuild.plan.stages import Arrangement, Search
+from pybuild.plan.stages import Arrangement, Search, arranged
 
 if TYPE_CHECKING:
     from pybuild.plan.plan import Plan
@@ -21,6 +23,9 @@ _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 _NARROW = 8
 # what trying orders may take, in steps times bands
 _ORDERS_WORK = 200_000
+# of graphs with more nodes fewer stages are tried; and how far apart in bytes they are
+_MOST_NODES, _STEP = 100, 0.95
+_ANY = float("inf")
 
 
 def chosen_rows(
@@ -38,20 +43,69 @@ def chosen_rows(
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
         cost = _fair_cost(search.graph)
-        fair = ordered(search, cost).least(cost)
-        return made(min(whole, fair, key=least_bytes), ram_limit)
+        search = ordered(search, cost)
+        fair = search.least(cost)
+        plan = made(min(whole, fair, key=least_bytes), ram_limit)
+        return _smallest(search, cost, plan, made) if search.spent else plan
     if least_bytes(whole) <= limit:
         plan = made(whole, None)
         if plan.arena_bytes <= limit:
             return plan
-    search = ordered(search, float("inf"))
-    room = min(limit, search.most)
-    while (found := search.fastest(room)) is not None:
-        plan = made(found[1], None)
-        if plan.arena_bytes <= limit:
-            return plan
-        room -= max(plan.arena_bytes - limit, 4)
-    return made(min(whole, search.least(float("inf")), key=least_bytes), ram_limit)
+    search = ordered(search, _ANY)
+    start = search.most if len(search.nodes) <= _MOST_NODES else limit
+    for _, found in _smaller(search, start, _STEP):
+        if _most_alive(search, found) <= limit:
+            plan = made(found, None)
+            if plan.arena_bytes <= limit:
+                return plan
+    return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+
+
+def _smallest(
+    search: Search,
+    most_cost: float,
+    best: Plan,
+    made: Callable[[Arrangement, Limits], Plan],
+) -> Plan:
+    """Of all stages at a fair price, counted row by row, or the plan that there is."""
+    tries: list[tuple[int, int, Arrangement]] = []
+    fastest = 0.0
+    for cost, found in _smaller(search, search.most, _STEP):
+        fastest = fastest or cost
+        if cost > fastest * most_cost:
+            break
+        tries.append((_most_alive(search, found), len(tries), found))
+    for least, _, found in sorted(tries, key=lambda one: one[:2]):
+        if least >= best.arena_bytes:
+            break
+        best = min(best, made(found, None), key=lambda plan: plan.arena_bytes)
+    return best
+
+
+def _smaller(
+    search: Search, room: int, step: float
+) -> Iterator[tuple[float, Arrangement]]:
+    """The fastest stages, then ones in which fewer bytes are alive at once, with their
+    instructions. Rows that are written over do not count: all else may lie there.
+
+    step  how much smaller the next ones are at least
+    """
+    lazy = (*search.lazy, *search.spent)
+    counted = replace(search, lazy=lazy, known={}) if search.spent else search
+    room = min(room, search.most)
+    while True:
+        cost, cuts = counted.cuts.best(room)
+        if not cuts:
+            return
+        yield cost, arranged(search, cuts)
+        least = least_bytes(arranged(counted, cuts))
+        room = min(room - 4, least - 4, int(room * step))
+
+
+def _most_alive(search: Search, found: Arrangement) -> int:
+    """Bytes alive at one time, row by row where that can be told."""
+    pieces = in_pieces(search.graph, search.views, found, (), search.spent)
+    return pieces.most if pieces else least_bytes(found)
 
 
 def ordered(search: Search, most_cost: float) -> Search:
@@ -86,15 +140,12 @@ def ram_curve(
 ) -> list[tuple[int, float]]:
     """(bytes of arena, instructions as estimated) of plans that no other beats in both,
     the smallest first."""
-    search = ordered(search, float("inf"))
+    search = ordered(search, _ANY)
     points: list[tuple[int, float]] = []
-    room = search.most
-    while (found := search.fastest(room)) is not None:
-        cost, stages = found
+    for cost, stages in _smaller(search, search.most, 1.0):
         plan = made(search, stages)
         while points and points[-1][0] >= plan.arena_bytes and points[-1][1] >= cost:
             points.pop()
         if not points or plan.arena_bytes < points[-1][0]:
             points.append((plan.arena_bytes, cost))
-        room = min(room, plan.lower_bound) - 4
     return points[::-1]

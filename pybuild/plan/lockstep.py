@@ -79,7 +79,7 @@ def join(works: Sequence[Work], views: Views, held: Container[str]) -> Lockstep:
     """
     tensors = _tensors(works, views)
     links = _links(works, tensors)
-    times = _times([c.bands for _, c in works], links)
+    times = band_times([c.bands for _, c in works], links)
     lives = {
         root: life
         for root, tensor in tensors.items()
@@ -145,7 +145,7 @@ def _needs(
     return access.stride, access.window - access.pad, access.rows, made.stride
 
 
-def _times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
+def band_times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
     """When each band of each step is computed."""
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
@@ -192,16 +192,20 @@ def _life(
     made = np.asarray(times[maker])[rows // access.stride]
     last = made.copy()
     for reader, read in tensor.readers:
-        if read.ring:
-            continue
-        when = np.asarray(times[reader])
-        if read.stride == 0:
-            last = np.maximum(last, when[-1])
-            continue
-        band = np.minimum((rows + read.pad) // read.stride, len(when) - 1)
-        inside = (band >= 0) & (band * read.stride - read.pad + read.window > rows)
-        last = np.where(inside, np.maximum(last, when[np.maximum(band, 0)]), last)
+        if not read.ring:
+            last = last_reads(read, np.asarray(times[reader]), last)
     return _Life(made, last, access.row_bytes)
+
+
+def last_reads(read: RowAccess, when: Array, last: Array) -> Array:
+    """When each row is needed last, also by a reader of bands computed `when`."""
+    if read.stride == 0:
+        return np.maximum(last, when[-1])
+    rows = np.arange(read.rows)
+    band = np.minimum((rows + read.pad) // read.stride, len(when) - 1)
+    inside = (band >= 0) & (band * read.stride - read.pad + read.window > rows)
+    later: Array = np.where(inside, np.maximum(last, when[np.maximum(band, 0)]), last)
+    return later
 
 
 def _slots(life: _Life) -> int:

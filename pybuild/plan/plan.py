@@ -16,6 +16,7 @@ from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.kept import Kept, kept_memory
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
+from pybuild.plan.pieces import in_pieces
 from pybuild.plan.places import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.push import arrange_fed
 from pybuild.plan.regions import (
@@ -134,6 +135,7 @@ def make_plan(
     specs: Sequence[RegionSpec] = (),
     pushed: Collection[str] = (),
     weighed: Weighed | None = None,
+    spent: Collection[str] = (),
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
@@ -143,6 +145,7 @@ def make_plan(
     pushed  inputs that come in rows; there are then rings, whatever `rows` says
     specs   regions that users give devices; one without gets what it needs
     weighed prices of all candidates, where memory is not all that chooses among them
+    spent   inputs whose rows are written over while others are still to be read
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -156,7 +159,9 @@ def make_plan(
     ]
 
     def made(found: Arrangement, limit: Limits) -> Plan:
-        given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed))
+        fine = bool(rows or pushed or spent) and not (graph.storage or specs)
+        given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
+                       frozenset(spent), fine and not graph.is_placed)  # fmt: skip
         if weighed is not None:
             found = exchanged(found, options, weighed)
         return _placed(graph, views, *_unpacked(found, compress, specs), given)
@@ -173,25 +178,29 @@ def make_plan(
         scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
     )
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
-        search = Search(graph, options, views, keep_inputs, lazy)
+        search = Search(graph, options, views, keep_inputs, lazy, spent)
         return chosen_rows(search, found, ram_limit, made)
     return made(found, ram_limit)
 
 
 def placed(search: Search, found: Arrangement) -> Plan:
     """The plan of some stages, without wishes."""
-    given = _Given(None, tuple(search.lazy), (), frozenset())
+    lazy, spent = tuple(search.lazy), frozenset(search.spent)
+    given = _Given(None, lazy, (), frozenset(), spent, True)
     return _placed(search.graph, search.views, found, (), given)
 
 
 @dataclass(frozen=True)
 class _Given:
-    """What the user says of memory, as make_plan has it."""
+    """What the user says of memory, as make_plan has it; by_rows: whether rows that are
+    done with make room."""
 
     ram_limit: Limits
     lazy: tuple[str, ...]
     specs: tuple[RegionSpec, ...]
     pushed: frozenset[str]
+    spent: frozenset[str]
+    by_rows: bool
 
 
 def _unpacked(
@@ -221,18 +230,15 @@ def _placed(
     stages = found.stages or tuple(Stage(i, i + 1) for i in range(len(found.steps)))
     when = [k for k, stage in enumerate(stages) for _ in range(stage.first, stage.end)]
     copies = (Block(u.place, u.size, when[u.step], when[u.step]) for u in unpacks)
-    regions, spots = place_regions(
-        (*found.storage.blocks, *copies, *homes.values()),
-        _devices(graph, slots.values()),
-        Wishes(
-            given.specs,
-            moved_in(found, views, slots),
-            frozenset(unpack.place for unpack in unpacks if unpack.plain),
-            graph.source,
-            COUNTERS,
-            max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
-        ),
+    wishes = Wishes(
+        given.specs,
+        hot=frozenset(unpack.place for unpack in unpacks if unpack.plain),
+        source=graph.source,
+        leading=COUNTERS,
+        align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
     )
+    beside = (*copies, *homes.values())
+    found, regions, spots = _spots(graph, views, found, beside, slots, wishes, given)
     check_limits(graph, regions, given.ram_limit)
     chosen, unpacks = keep_placed(found.steps, unpacks, spots)
     found = replace(found, steps=tuple(chosen))
@@ -261,6 +267,31 @@ def _placed(
         owners=found.storage.block_of,
         kept=kept_memory(graph, spots),
     )
+
+
+def _spots(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    beside: Sequence[Block],
+    slots: Mapping[Key, Slot],
+    wishes: Wishes,
+    given: _Given,
+) -> tuple[Arrangement, tuple[Region, ...], dict[str, Spot]]:
+    """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
+    devices = _devices(graph, slots.values())
+    wishes = replace(wishes, moved=moved_in(found, views, slots))
+    whole = place_regions((*found.storage.blocks, *beside), devices, wishes)
+    if given.by_rows:
+        finer = in_pieces(graph, views, found, beside, given.spent)
+        if finer is not None:
+            blocks = (*finer.found.storage.blocks, *beside)
+            moved = moved_in(finer.found, views, slots)
+            wishes = replace(wishes, moved=moved, pieces=finer.of)
+            less = place_regions(blocks, devices, wishes)
+            if less[0][0].bytes < whole[0][0].bytes:
+                return finer.found, *less
+    return found, *whole
 
 
 def _steps(

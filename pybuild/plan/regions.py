@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pybuild.errors import LimitError, Problem
 from pybuild.graph import Graph
+from pybuild.plan.interlace import interlaced
 from pybuild.plan.memory import Layout, alive, place, round_up
+from pybuild.plan.pieces import Piece, most_alive
 from pybuild.plan.specs import OPTION, RegionSpec
 from pybuild.plan.spread import spread
 from pybuild.plan.storage import Block, Storage, Views
@@ -69,6 +71,7 @@ class Wishes:
     source  of the graph, for messages
     leading  the block whose region comes first of its device's
     align   of every block; 8 where some have elements of 8 bytes
+    pieces  of every block; (): each is alive as a whole
     """
 
     specs: tuple[RegionSpec, ...] = ()
@@ -77,6 +80,7 @@ class Wishes:
     source: str = ""
     leading: str = ""
     align: int = BLOCK_ALIGN
+    pieces: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
 
 
 def region_name(device: int) -> str:
@@ -101,7 +105,7 @@ def place_regions(
         if specs:
             found += _spread(mine, specs, wishes)
         else:
-            layout = place(mine, wishes.align)
+            layout = _layout(mine, wishes)
             found.append((_region(device, mine, layout, wishes), mine, layout))
     kept = [
         i == 0 or r.bytes > 0 or r.spec is None for i, (r, _, _) in enumerate(found)
@@ -118,6 +122,12 @@ def place_regions(
     )
 
 
+def _layout(blocks: Sequence[Block], wishes: Wishes) -> Layout:
+    if not wishes.pieces:
+        return place(blocks, wishes.align)
+    return interlaced([wishes.pieces[block.name] for block in blocks], wishes.align)
+
+
 def _region(
     device: int,
     blocks: Sequence[Block],
@@ -129,7 +139,7 @@ def _region(
         device,
         round_up(layout.bytes, wishes.align),
         layout.lower_bound,
-        _peak(blocks, wishes.align),
+        _peak(blocks, wishes),
         spec.name if spec else region_name(device),
         spec,
         sum(wishes.moved[block.name] for block in blocks),
@@ -185,8 +195,14 @@ def _too_large(
     return error
 
 
-def _peak(blocks: Sequence[Block], align: int) -> tuple[Block, ...]:
-    sums = alive(blocks, align)
+def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
+    """What is alive when most bytes are; of blocks in pieces those that are."""
+    if wishes.pieces:
+        sizes = most_alive([wishes.pieces[block.name] for block in blocks])
+        pairs = zip(blocks, sizes, strict=True)
+        found = [replace(block, bytes=size) for block, size in pairs if size]
+        return tuple(sorted(found, key=lambda b: (-b.bytes, b.name)))
+    sums = alive(blocks, wishes.align)
     if not sums:
         return ()
     step = max(sums, key=lambda pair: pair[1])[0]

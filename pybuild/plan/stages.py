@@ -52,6 +52,7 @@ class Search:
     """All that the stages of a graph are chosen from.
 
     lazy   inputs and outputs that get no memory
+    spent  inputs whose rows are written over while others are still to be read
     known  what was found of stages, in this and other orders of the nodes
     """
 
@@ -60,6 +61,7 @@ class Search:
     views: Views
     keep_inputs: bool
     lazy: Collection[str]
+    spent: Collection[str] = ()
     known: Saved = field(default_factory=dict, repr=False, compare=False)
 
     @functools.cached_property
@@ -116,12 +118,6 @@ class Search:
         """
         fastest = self.cuts.best(self.most)[0]
         return arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
-
-    def fastest(self, limit: int) -> tuple[float, Arrangement] | None:
-        """The fastest stages in which at most `limit` bytes are alive, and their
-        instructions, as estimated; None: there are none."""
-        cost, found = self.cuts.best(limit)
-        return (cost, arranged(self, found)) if cost < float("inf") else None
 
 
 def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:

@@ -79,7 +79,8 @@ int conv_int8_run(struct conv_int8 *m);
 int conv_int8_selftest(struct conv_int8 *m);
 #endif
 
-/* Input 'image': the memory to fill before a run. */
+/* Input 'image': the memory to fill before a run, which uses it up: other
+ * things lie there while it runs. */
 int8_t *conv_int8_image(struct conv_int8 *m);
 /* ... copied from data; or read where it is, without a copy, until bound
  * again (NULL: back to its own memory). */

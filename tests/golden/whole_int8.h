@@ -77,7 +77,8 @@ int whole_int8_run(struct whole_int8 *m);
 int whole_int8_selftest(struct whole_int8 *m);
 #endif
 
-/* Input 'image': the memory to fill before a run. */
+/* Input 'image': the memory to fill before a run, which uses it up: other
+ * things lie there while it runs. */
 int8_t *whole_int8_image(struct whole_int8 *m);
 /* ... copied from data; or read where it is, without a copy, until bound
  * again (NULL: back to its own memory). */

@@ -1,0 +1,176 @@
+"""Rows written over rows that are done with: the same bits, and no row is written over
+before it has been read for the last time."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pybuild.graph import Graph
+from pybuild.kernels.candidate import RowAccess
+from pybuild.plan.interlace import interlaced
+from pybuild.plan.lockstep import band_times
+from pybuild.plan.pieces import Piece
+from pybuild.plan.plan import Plan, Step
+from tests.row_graphs import model_of, row_graphs
+from tests.unit.test_rows import cut_anyhow, must_equal, outputs_of, quick
+
+_HOW = st.sampled_from(["rows", "whole", "anyhow"])
+
+
+class _Memory:
+    """The arena by what each of its bytes holds: a row of a tensor, or nothing."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.holds = np.zeros(plan.arena_bytes, np.int64)
+        self.numbers: dict[tuple[str, int], int] = {}
+
+    def number(self, name: str, row: int) -> int:
+        return self.numbers.setdefault((name, row), len(self.numbers) + 1)
+
+    def span(self, access: RowAccess, row: int) -> slice:
+        place = self.plan.places[access.tensor]
+        ring = self.plan.rings.get(access.tensor)
+        slot, pitch = row, access.row_bytes
+        if ring is not None:
+            slot, pitch = row % ring.rows, ring.pitch
+        at = place.home + slot * pitch
+        return slice(at, at + access.row_bytes)
+
+    def rows(self, access: RowAccess, band: int) -> range:
+        first = band * access.stride - access.pad
+        last = min(first + access.window, access.rows)
+        return range(max(first, 0), last)
+
+    def give(self) -> None:
+        """Every input, as its first reader sees it."""
+        for step in self.plan.steps:
+            for access in step.candidate.inputs:
+                if access.tensor in self.plan.graph.inputs:
+                    for row in range(access.rows):
+                        self.write(access, row)
+
+    def write(self, access: RowAccess, row: int) -> None:
+        self.holds[self.span(access, row)] = self.number(access.tensor, row)
+
+    def compute(self, step: Step, band: int) -> None:
+        """All that a band reads must be there; then what it writes is."""
+        candidate = step.candidate
+        for access in candidate.inputs:
+            for row in self.rows(access, band):
+                found = self.holds[self.span(access, row)]
+                wanted = self.number(access.tensor, row)
+                assert (found == wanted).all(), (step.node.name, band, row)
+        if candidate.scratch:
+            self.holds[step.scratch_at : step.scratch_at + candidate.scratch] = -1
+        for access in candidate.outputs:
+            for row in self.rows(access, band):
+                self.write(access, row)
+
+
+def must_be_there(plan: Plan) -> None:
+    """All rows that are read, for plans of tensors that all readers see alike."""
+    memory = _Memory(plan)
+    memory.give()
+    for stage in plan.stages:
+        steps = plan.steps[stage.first : stage.end]
+        bands = [step.candidate.bands for step in steps]
+        order = sorted(
+            (time, number, band)
+            for number, times in enumerate(band_times(bands, stage.links))
+            for band, time in enumerate(times)
+        )
+        for _, number, band in order:
+            memory.compute(steps[number], band)
+
+
+def is_alike(plan: Plan) -> bool:
+    """Whether rows mean the same to all, so that they can be told apart by number."""
+    made = {a.tensor for step in plan.steps for a in step.candidate.outputs}
+    made |= {*plan.graph.inputs}
+    forms: dict[str, set[tuple[int, int]]] = {}
+    for step in plan.steps:
+        for access in (*step.candidate.outputs, *step.candidate.inputs):
+            view = access.tensor not in made
+            if view or access.ring or step.candidate.images > 1:
+                return False
+            forms.setdefault(access.tensor, set()).add((access.rows, access.row_bytes))
+    return all(len(each) == 1 for each in forms.values())
+
+
+def must_be_alike(graph: Graph, how: str, backend: str = "llvm") -> None:
+    model = model_of(graph)
+    wanted = outputs_of(model.build(plan="whole"))
+    if how == "anyhow":
+        with cut_anyhow(len(graph.nodes)):
+            made = model.build(input="consumable")
+    else:
+        made = model.build(input="consumable", plan=how)
+    for poison in (0x80, 0x7F):
+        must_equal(outputs_of(made, backend, poison), wanted)
+    if is_alike(made.plan):
+        must_be_there(made.plan)
+
+
+@quick(4)
+@given(row_graphs("int8"), _HOW)
+def test_inputs_written_over_give_the_same_bits(graph: Graph, how: str) -> None:
+    must_be_alike(graph, how)
+
+
+@pytest.mark.sweep
+@quick(300)
+@given(row_graphs("int8"), _HOW)
+def test_many_such_integers_are_equal_bits(graph: Graph, how: str) -> None:
+    must_be_alike(graph, how)
+
+
+@pytest.mark.sweep
+@quick(100)
+@given(row_graphs("float32"), _HOW)
+def test_many_such_floats_are_equal_bits(graph: Graph, how: str) -> None:
+    must_be_alike(graph, how)
+
+
+@quick(1)
+@given(row_graphs("int8"))
+def test_printed_c_writes_over_inputs_too(graph: Graph) -> None:
+    must_be_alike(graph, "rows", "c")
+
+
+def test_blocks_in_pieces_never_meet() -> None:
+    """Of random ones: what is alive together lies apart, and some lie over others."""
+    chance, whole, found = random.Random(3), 0, 0
+    for _ in range(20):
+        blocks = [_block(chance) for _ in range(chance.randint(1, 9))]
+        layout = interlaced(blocks, 4)
+        must_lie_apart(blocks, layout.offsets)
+        assert all(at % 4 == 0 for at in layout.offsets)
+        ends = [at + b[-1].end for at, b in zip(layout.offsets, blocks, strict=True)]
+        assert layout.lower_bound <= layout.bytes and max(ends) <= layout.bytes
+        whole += sum(-(-block[-1].end // 4) * 4 for block in blocks)
+        found += layout.bytes
+    assert found < 0.8 * whole
+
+
+def _block(chance: random.Random) -> list[Piece]:
+    ends = sorted(chance.sample(range(1, 60), chance.randint(1, 6)))
+    return [
+        Piece(at, end, chance.getrandbits(12) | 1 << chance.randrange(12))
+        for at, end in zip([0, *ends], ends, strict=False)
+    ]
+
+
+def must_lie_apart(blocks: list[list[Piece]], offsets: tuple[int, ...]) -> None:
+    for time in range(12):
+        taken = np.zeros(1000, np.int64)
+        for at, block in zip(offsets, blocks, strict=True):
+            for piece in block:
+                if piece.when >> time & 1:
+                    taken[at + piece.at : at + piece.end] += 1
+        assert taken.max() <= 1
