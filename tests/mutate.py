@@ -353,6 +353,7 @@ MUTATIONS = (
             *QUANTISE,
             *REGIONS,
             *REMOTE,
+            *WRITTEN_OVER,
             *SCALAR,
             *WIDE,
             *KEPT,

@@ -199,12 +199,13 @@ def _life(
 
 def last_reads(read: RowAccess, when: Array, last: Array) -> Array:
     """When each row is needed last, also by a reader of bands computed `when`."""
-    if read.stride == 0:
-        return np.maximum(last, when[-1])
-    rows = np.arange(read.rows)
-    band = np.minimum((rows + read.pad) // read.stride, len(when) - 1)
-    inside = (band >= 0) & (band * read.stride - read.pad + read.window > rows)
-    later: Array = np.where(inside, np.maximum(last, when[np.maximum(band, 0)]), last)
+    later: Array = np.maximum(last, when[-1])
+    if read.stride:
+        rows = np.arange(read.rows)
+        band = np.minimum((rows + read.pad) // read.stride, len(when) - 1)
+        inside = (band >= 0) & (band * read.stride - read.pad + read.window > rows)
+        last_band = when[np.maximum(band, 0)]
+        later = np.where(inside, np.maximum(last, last_band), last)
     return later
 
 

@@ -244,6 +244,8 @@ def test_ram_curve_is_printed_and_drawn(tmp_path: Path, capsys: Capture) -> None
 def test_keep_costs_at_least_as_much(capsys: Capture) -> None:
     _, reuse, _ = crt(capsys, "inspect", INT8)
     _, keep, _ = crt(capsys, "inspect", INT8, "--input", "keep")
+    _, least, _ = crt(capsys, "inspect", INT8, "--input", "consumable")
+    assert least["ram"]["arena"] <= reuse["ram"]["arena"]
     assert keep["ram"]["arena"] >= reuse["ram"]["arena"]
 
 

@@ -14,7 +14,7 @@ from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.plan import plan as planner
 from pybuild.plan.cuts import Cut, Cuts
-from pybuild.plan.regions import Region, Spot
+from pybuild.plan.regions import Region, Spot, Wishes
 from pybuild.plan.storage import Block
 from pybuild.run.native import Net
 from pybuild.run.record import recorded
@@ -60,8 +60,10 @@ def apart() -> Iterator[list[tuple[int, int]]]:
     gaps: list[tuple[int, int]] = []
 
     def place(
-        blocks: Sequence[Block], devices: Mapping[str, int], wishes: object = None
+        blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes
     ) -> tuple[tuple[Region, ...], dict[str, Spot]]:
+        if wishes.pieces:  # they would lie over each other
+            return (Region(0, 1 << 40, 0, ()),), {}
         gaps.clear()
         at, spots = 0, {}
         for block in blocks:

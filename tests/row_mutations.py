@@ -1,0 +1,44 @@
+"""Mutations of rows that lie over rows that are done with, for mutate.py: its five
+fields."""
+
+_LIVES = "tests/unit/test_row_lives.py"
+_HAND = f"{_LIVES}::test_a_convolution_follows_its_input_by_two_rows"
+_RANDOM = f"{_LIVES}::test_inputs_written_over_give_the_same_bits"
+
+WRITTEN_OVER = (
+    (
+        "a row that is free one row too early",
+        "pybuild/plan/pieces.py",
+        "return _marks(last, size, np.maximum)",
+        "return _marks(np.roll(last, 1), size, np.maximum)",
+        _HAND,
+    ),
+    (
+        "slots of rings that are free while a row is read",
+        "pybuild/plan/pieces.py",
+        "when |= _between(int(made[row]), int(last_read[row]))",
+        "when |= _between(int(made[row]), int(last_read[row]) - 1)",
+        _RANDOM,
+    ),
+    (
+        "scratch of other bands",
+        "pybuild/plan/pieces.py",
+        "when = _at(clock.times[step])",
+        "when = _at(clock.times[step][:1])",
+        _RANDOM,
+    ),
+    (
+        "a distance that is one byte too short",
+        "pybuild/plan/interlace.py",
+        "pairs = ((q.at - p.end, q.end - p.at)",
+        "pairs = ((q.at - p.end, q.end - p.at - 1)",
+        f"{_LIVES}::test_blocks_in_pieces_never_meet",
+    ),
+    (
+        "inputs that the caller did not give up",
+        "pybuild/plan/pieces.py",
+        "spent = root not in self.given or root in self.spent",
+        "spent = True",
+        _HAND,
+    ),
+)
