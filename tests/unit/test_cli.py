@@ -220,7 +220,7 @@ def test_a_limit_gets_the_fastest_plan_that_fits(capsys: Capture) -> None:
     assert max(stage["steps"] for stage in least["stages"]) > 1
     limit = str(whole["ram"]["arena"])
     _, fits, _ = crt(capsys, *rows, "--ram-limit", limit)
-    assert fits["ram"]["arena"] == whole["ram"]["arena"]
+    assert fits["ram"]["arena"] <= whole["ram"]["arena"]
     assert all(stage["steps"] == 1 for stage in fits["stages"])
     code, facts, _ = crt(capsys, *rows, "--ram-limit", "300")
     assert code == 3 and "alive at the peak" in facts["error"][0]["what"]
