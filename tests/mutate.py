@@ -20,7 +20,6 @@ from push_mutations import PUSHED
 from quantise_mutations import QUANTISE
 from region_mutations import REGIONS
 from remote_mutations import REMOTE
-from row_mutations import WRITTEN_OVER
 from scalar_mutations import SCALAR
 from state_mutations import KEPT
 from wide_mutations import WIDE
@@ -354,7 +353,6 @@ MUTATIONS = (
             *QUANTISE,
             *REGIONS,
             *REMOTE,
-            *WRITTEN_OVER,
             *SCALAR,
             *WIDE,
             *KEPT,
