@@ -18,6 +18,7 @@ from pybuild.kernels.eltwise_loops import (
     Arithmetic,
     Axis,
     Innermost,
+    in_a_turn,
     innermost,
     join,
     loops,
@@ -72,8 +73,10 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     made = [_float(node, operands)] if is_float else _integers(node, graph, target)
     found = []
     for maker, mark in made:
-        tail = "_tail" if mark.startswith("dsp") and axes[-1].size % FOUR else ""
-        name = f"{node.op}_{short(y.dtype)}_{form}_{mark}{tail}".rstrip("_")
+        size = axes[-1].size
+        if mark.startswith("dsp"):
+            mark += f"_by{in_a_turn(size)}" + "_tail" * (size % FOUR > 0)
+        name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
 
         def plain(k: Builder, maker: _Maker = maker) -> Innermost:
             return partial(innermost, arithmetic=maker(k))

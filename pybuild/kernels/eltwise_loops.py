@@ -14,6 +14,11 @@ from pybuild.loop import INT8, Expr, Var, cast, const, load, offset
 FOUR = 4  # elements that are done together, where there is code for that
 
 
+def in_a_turn(size: int) -> int:
+    """Elements of a row that one turn of its loop does, four together."""
+    return 2 * FOUR if size % (2 * FOUR) == 0 else FOUR
+
+
 @dataclass(frozen=True)
 class Axis:
     """One loop: turns, and whether each operand moves along it."""
@@ -103,21 +108,27 @@ def _fours(
     pointers: Pointers,
     fixed: tuple[Var | None, Var | None],
     values: Callable[[Given, Given], list[Expr]],
+    turn: int,
 ) -> None:
-    """So many elements, four at a time."""
+    """So many elements, four at a time; `turn` of them in each turn of the loop."""
     to = k.let("to", pointers[0])
     moving = [
         None if term is not None else k.let("at", pointer)
         for pointer, term in zip(pointers[1:], fixed, strict=True)
     ]
-    with k.loop("j", size, 0, FOUR, rolled=True):
-        given = [Given(at, term) for at, term in zip(moving, fixed, strict=True)]
-        found = [k.let(f"y{i}", y) for i, y in enumerate(values(given[0], given[1]))]
-        for i, value in enumerate(found):
-            k.store(to, i, cast(value, INT8))
+    with k.loop("j", size, 0, turn, rolled=True):
+        for first in range(0, turn, FOUR):
+            given = [
+                Given(None if at is None else offset(at, first), term)
+                for at, term in zip(moving, fixed, strict=True)
+            ]
+            made = values(given[0], given[1])
+            found = [k.let(f"y{first + i}", y) for i, y in enumerate(made)]
+            for i, value in enumerate(found):
+                k.store(to, first + i, cast(value, INT8))
         for at in (*moving, to):
             if at is not None:
-                k.assign(at, offset(at, FOUR))
+                k.assign(at, offset(at, turn))
 
 
 def innermost(
@@ -137,7 +148,7 @@ def innermost(
         if axis.size % FOUR:
             start = k.let("whole", size / FOUR * FOUR)
         fixed = (fixed_a, fixed_b)
-        _fours(k, start, pointers, fixed, arithmetic.four)
+        _fours(k, start, pointers, fixed, arithmetic.four, in_a_turn(axis.size))
         if start is size:
             return
     with k.loop("j", size, start) as j:
