@@ -3,7 +3,6 @@ fields."""
 
 _LIVES = "tests/unit/test_row_lives.py"
 _HAND = f"{_LIVES}::test_a_convolution_follows_its_input_by_two_rows"
-_RANDOM = f"{_LIVES}::test_inputs_written_over_give_the_same_bits"
 
 WRITTEN_OVER = (
     (
@@ -12,20 +11,6 @@ WRITTEN_OVER = (
         "return _marks(last, size, np.maximum)",
         "return _marks(np.roll(last, 1), size, np.maximum)",
         _HAND,
-    ),
-    (
-        "slots of rings that are free while a row is read",
-        "pybuild/plan/pieces.py",
-        "when |= _between(int(made[row]), int(last_read[row]))",
-        "when |= _between(int(made[row]), int(last_read[row]) - 1)",
-        _RANDOM,
-    ),
-    (
-        "scratch of other bands",
-        "pybuild/plan/pieces.py",
-        "when = _at(clock.times[step])",
-        "when = _at(clock.times[step][:1])",
-        _RANDOM,
     ),
     (
         "a distance that is one byte too short",
