@@ -2,6 +2,7 @@
 fields."""
 
 _LIVES = "tests/unit/test_row_lives.py"
+_BYTES = "tests/unit/test_plan_bytes.py::test_rows_are_there_until_they_are_read"
 _HAND = f"{_LIVES}::test_a_convolution_follows_its_input_by_two_rows"
 
 WRITTEN_OVER = (
@@ -11,6 +12,13 @@ WRITTEN_OVER = (
         "return _marks(last, size, np.maximum)",
         "return _marks(np.roll(last, 1), size, np.maximum)",
         _HAND,
+    ),
+    (
+        "scratch of other bands",
+        "pybuild/plan/pieces.py",
+        "when = _at(clock.times[step])",
+        "when = _at(clock.times[step][:1])",
+        _BYTES,
     ),
     (
         "a distance that is one byte too short",

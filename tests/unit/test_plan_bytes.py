@@ -23,6 +23,7 @@ from tests.unit.test_rows import quick
 WAYS: tuple[dict[str, Any], ...] = (
     {},
     {"input": "keep"},
+    {"input": "consumable"},
     {"plan": "whole"},
     {"push": ["x"]},
 )
