@@ -181,6 +181,14 @@ class Library(Factory):
         rest = self.tables.instance_bytes
         return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
 
+    def can_do_with(self, arena_bytes: int) -> bool:
+        """Whether another plan by rows, in one arena, has no more bytes."""
+        plan = self.plan
+        if self.options["plan"] != "rows" or plan.pushed or len(plan.regions) != 1:
+            return False
+        most = arena_bytes + self.tables.instance_bytes
+        return any(point.ram <= most for point in self.ram_curve())
+
     def _search(self) -> Search:
         """What rows leave to choose from, of inputs that are held."""
         chosen, graph, views = (

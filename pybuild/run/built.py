@@ -43,6 +43,10 @@ class Library(Protocol):
         """The final graph of the same build of a whole window, of a stream."""
         ...
 
+    def can_do_with(self, arena_bytes: int) -> bool:
+        """Whether another plan of the same build has an arena of no more bytes."""
+        ...
+
     def files(self) -> Mapping[str, Content]:
         """The whole tree that a build writes: path -> content."""
         ...

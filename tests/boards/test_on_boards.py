@@ -126,7 +126,7 @@ def test_counts_and_sizes(name: str, chain: str) -> None:
         "conv", "depthwise", "pointwise", "pool", "scores",
     ]  # fmt: skip
     for row in layers:
-        assert row.instructions > max(row.macs // 8, 300)
+        assert row.instructions > max(row.macs // 8, 100)
         known = result.device.core.name in TIMINGS
         assert (row.cycles is not None) == known
         assert not known or row.instructions < row.cycles < 2 * row.instructions
@@ -175,15 +175,13 @@ def test_digits_fit_the_microbit() -> None:
 
 def test_too_little_ram_is_an_error_of_the_build() -> None:
     board = device("microbit")
-    small = dataclasses.replace(board.board, ram=Memory(0x20000000, 1800))
+    small = dataclasses.replace(board.board, ram=Memory(0x20000000, 1400))
     tight = dataclasses.replace(board, board=small)
     with pytest.raises(LimitError) as caught:
         firmware_of(tight, library(DIGITS, board))
     text = str(caught.value)
     assert text.startswith("digits_int8.tflite: needs ")
-    assert (
-        "more RAM than microbit has, 1800; alive at the peak: 'pointwise' 102" in text
-    )
+    assert "more RAM than microbit has, 1400; alive at the peak: 'conv' 512" in text
 
 
 def test_too_little_flash_is_an_error_of_the_build() -> None:

@@ -131,7 +131,7 @@ MISTAKES: list[tuple[Make, str]] = [
     (lambda b, x: b.op("dense", x, b.constant("w", np.ones((2, 3), F)), name="fc"),
      "node 'fc' (dense): needs x[...,K] and w[O,K], has (1, 4) and (2, 3)"),
     (lambda b, x: b.op("clip", x, high=1), "node 'clip' (clip): has an attribute "
-     "'high'; known are clamp, rounding"),
+     "'high'; known are clamp, rounding, wide"),
     (lambda b, x: b.op("softmax", x, axis=1, beta="x"), "node 'softmax' (softmax): "
      "'beta' is 'x', it must be a number"),
     (lambda b, x: b.op("softmax", None, axis=1, beta=1.0),

@@ -372,6 +372,7 @@ class _Builder:
                 names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
                 what += f" alive at the peak: {names} bytes"
                 hint = "a smaller input, or fewer channels there"
+                hint = f"{self._other_plan(bytes_)}{hint}" if region == "RAM" else hint
             else:
                 what += f" largest weights: {self._heaviest()} bytes"
                 hint = "fewer or smaller layers, or another board"
@@ -379,6 +380,11 @@ class _Builder:
         error = LimitError.of(problems)
         assert isinstance(error, LimitError)
         return error
+
+    def _other_plan(self, missing: int) -> str:
+        """The option whose plan needs so many bytes less, where there is one."""
+        room = self.library.plan.arena_bytes - missing
+        return f"--ram-limit {room}, " if self.library.can_do_with(room) else ""
 
     def _heaviest(self) -> str:
         graph = self.library.plan.graph
