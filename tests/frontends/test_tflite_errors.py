@@ -31,11 +31,13 @@ def test_every_problem_at_once() -> None:
     middle = FileTensor("middle", (1, 4, 4, 2))
     found = _problems(
         [_X, _Y, middle],
-        FileOperator("GELU", (0,), (2,)),
+        FileOperator("SKIP_GRAM", (0,), (2,)),
         FileOperator("MyThing", (2,), (1,)),
     )
     assert len(found) == 2
-    start = "m.tflite: node 'middle' (GELU): this operator is not supported. Hint: "
+    start = (
+        "m.tflite: node 'middle' (SKIP_GRAM): this operator is not supported. Hint: "
+    )
     assert found[0].startswith(start)
     assert "m.tflite: node 'y' (CUSTOM MyThing): this operator" in found[1]
 
@@ -45,7 +47,7 @@ def test_what_follows_a_problem_is_still_examined() -> None:
     perm = FileTensor("perm", (3,), "INT32", np.asarray([0, 1, 2], np.int32))
     found = _problems(
         [_X, _Y, middle, perm],
-        FileOperator("GELU", (0,), (2,)),
+        FileOperator("SKIP_GRAM", (0,), (2,)),
         FileOperator("TRANSPOSE", (2, 3), (1,)),
     )
     expected = "m.tflite: node 'y' (TRANSPOSE): perm (0, 1, 2) of a tensor of rank 4"
