@@ -11,7 +11,7 @@ from pybuild.plan.memory import Layout, round_up
 from pybuild.plan.pieces import Piece, alive_in, most_alive
 
 # work limit of the search, in visits of (block, spans that are taken beside it)
-_SEARCH_VISITS = 60_000
+_SEARCH_VISITS = 20_000
 _FAR = 1 << 60
 
 # offsets from another block's that are not free: between both ends of each pair

@@ -274,7 +274,7 @@ def run_c(
     source = folder / f"kernels_{compiler}.c"
     source.write_text(c_source(funcs))
     program, data, made = (folder / f"{compiler}.{end}" for end in ("exe", "in", "out"))
-    flags = [*toolchains.STRICT, "-O1", "-ffp-contract=off"]
+    flags = [*toolchains.STRICT, "-O0", "-ffp-contract=off"]
     if toolchains.links(toolchains.require(compiler), SANITIZE, folder):
         flags += SANITIZE
     command = [compiler, *flags, f"-I{toolchains.INCLUDE}"]

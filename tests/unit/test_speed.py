@@ -16,11 +16,12 @@ import pytest
 
 from tests.conftest import ROOT, model_path
 
-TRIES = 3
+TRIES = 5
 # seconds of the yardstick where the promised seconds were first measured
-NOMINAL = 0.5
+NOMINAL = 0.8
+# modules to find and to load, and much to look at, as a command has
 YARDSTICK = """
-import argparse, ast, inspect
+import argparse, ast, email.message, inspect, json, logging, numpy.random
 text = inspect.getsource(argparse)
 for _ in range(8):
     compile(ast.parse(text), "argparse.py", "exec")
