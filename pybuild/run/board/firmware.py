@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import re
 import string
 import subprocess
 import tempfile
@@ -17,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybuild.emit.text import Content
-from pybuild.errors import BuildError, LimitError
+from pybuild.errors import BuildError
 from pybuild.install import boards, crt_include, crt_sources
 from pybuild.run.board.elf import Elf, read_elf
 from pybuild.run.board.model_header import model_header
 from pybuild.run.board.stack import stack_bound
+from pybuild.run.board.too_large import overflows, too_large
 from pybuild.targets.board import Board, Memory
 from pybuild.targets.core import LEVELS, Core, linkable_with
 from pybuild.targets.toolchain import Toolchain
@@ -351,56 +351,8 @@ class _Builder:
             command, cwd=self.root, capture_output=True, text=True, errors="replace"
         )
         if done.returncode != 0:
-            over = _overflows(done.stderr)
+            over = overflows(done.stderr)
             if over:
-                raise self._too_large(over)
+                raise too_large(self.library, self.board, over)
             what = f"cannot build for {self.board.name}: {done.stderr.strip()}"
             raise BuildError(str(self.toolchain), what)
-
-    def _too_large(self, over: Mapping[str, int]) -> LimitError:
-        """Names what is large: tensors alive at the peak, or weights."""
-        plan, where = self.library.plan, self.library.plan.graph.source
-        problems = []
-        for region, bytes_ in over.items():
-            own = {"FLASH": self.board.flash, "RAM": self.board.ram}
-            memory = own.get(region) or self.board.memories[region.lower()]
-            what = f"needs {bytes_} bytes more {region} than {self.board.name}"
-            what += f" has, {memory.size};"
-            if region != "FLASH":
-                mine = (r.peak for r in plan.regions if r.name == region.lower())
-                peak = next(mine, plan.peak)
-                names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
-                what += f" alive at the peak: {names} bytes"
-                hint = "a smaller input, or fewer channels there"
-                hint = f"{self._other_plan(bytes_)}{hint}" if region == "RAM" else hint
-            else:
-                what += f" largest weights: {self._heaviest()} bytes"
-                hint = "fewer or smaller layers, or another board"
-            problems.append(LimitError(where, what, hint).problems[0])
-        error = LimitError.of(problems)
-        assert isinstance(error, LimitError)
-        return error
-
-    def _other_plan(self, missing: int) -> str:
-        """The option whose plan needs so many bytes less, where there is one."""
-        room = self.library.plan.arena_bytes - missing
-        return f"--ram-limit {room}, " if self.library.can_do_with(room) else ""
-
-    def _heaviest(self) -> str:
-        graph = self.library.plan.graph
-        sizes = sorted(
-            ((graph.tensor(n).bytes, n) for n in graph.constants), reverse=True
-        )
-        return ", ".join(f"'{name}' {size}" for size, name in sizes[:3])
-
-
-# of GNU ld and of lld
-_OVER = re.compile(r"region [`'](\w+)':? overflowed by (\d+) bytes")
-
-
-def _overflows(text: str) -> dict[str, int]:
-    """Region -> bytes that are missing, from the linker's messages."""
-    found: dict[str, int] = {}
-    for region, bytes_ in _OVER.findall(text):
-        found[region] = max(found.get(region, 0), int(bytes_))
-    return found

@@ -1,0 +1,63 @@
+"""What is said of a program that does not fit its board: the bytes that are missing,
+what is large, and what could help.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pybuild.errors import LimitError
+from pybuild.targets.board import Board
+
+if TYPE_CHECKING:
+    from pybuild.run.built import Library
+
+# of GNU ld and of lld
+_OVER = re.compile(r"region [`'](\w+)':? overflowed by (\d+) bytes")
+
+
+def overflows(text: str) -> dict[str, int]:
+    """Region -> bytes that are missing, from the linker's messages."""
+    found: dict[str, int] = {}
+    for region, bytes_ in _OVER.findall(text):
+        found[region] = max(found.get(region, 0), int(bytes_))
+    return found
+
+
+def too_large(library: Library, board: Board, over: Mapping[str, int]) -> LimitError:
+    """Names what is large: tensors alive at the peak, or weights."""
+    plan, where = library.plan, library.plan.graph.source
+    problems = []
+    for region, bytes_ in over.items():
+        own = {"FLASH": board.flash, "RAM": board.ram}
+        memory = own.get(region) or board.memories[region.lower()]
+        what = f"needs {bytes_} bytes more {region} than {board.name}"
+        what += f" has, {memory.size};"
+        if region != "FLASH":
+            mine = (r.peak for r in plan.regions if r.name == region.lower())
+            peak = next(mine, plan.peak)
+            names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
+            what += f" alive at the peak: {names} bytes"
+            hint = "a smaller input, or fewer channels there"
+            hint = f"{_other_plan(library, bytes_)}{hint}" if region == "RAM" else hint
+        else:
+            what += f" largest weights: {_heaviest(library)} bytes"
+            hint = "fewer or smaller layers, or another board"
+        problems.append(LimitError(where, what, hint).problems[0])
+    error = LimitError.of(problems)
+    assert isinstance(error, LimitError)
+    return error
+
+
+def _other_plan(library: Library, missing: int) -> str:
+    """The option whose plan needs so many bytes less, where there is one."""
+    room = library.plan.arena_bytes - missing
+    return f"--ram-limit {room}, " if library.can_do_with(room) else ""
+
+
+def _heaviest(library: Library) -> str:
+    graph = library.plan.graph
+    sizes = sorted(((graph.tensor(n).bytes, n) for n in graph.constants), reverse=True)
+    return ", ".join(f"'{name}' {size}" for size, name in sizes[:3])
