@@ -23,7 +23,7 @@ from pybuild.plan.storage import Block, Views
 _BAND, _LOOK, _LINK = 60, 40, 9
 # nodes of a stage, at most; what trying stages may take, in steps times bands
 _LONGEST = 60
-_MOST_WORK = 4_000_000
+_MOST_WORK = 2_000_000
 _NEVER = float("inf")
 _COUNTER = 2
 
