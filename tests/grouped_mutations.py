@@ -44,9 +44,9 @@ GROUPED = (
     ),
     (
         "the taps of a word of a depthwise layer of int16",
-        "pybuild/kernels/depthwise16.py",
-        "_ORDER = (0, 2, 1, 3)",
-        "_ORDER = (0, 1, 2, 3)",
+        "pybuild/kernels/weights.py",
+        "taps[:, :, (0, 2, 1, 3)]",
+        "taps[:, :, (0, 1, 2, 3)]",
         _GROUPS,
     ),
     (

@@ -35,9 +35,9 @@ WIDE = (
     ),
     (
         "the bytes of a weight word",
-        "pybuild/kernels/conv16.py",
-        "_ORDER = (0, 2, 1, 3)",
-        "_ORDER = (0, 1, 2, 3)",
+        "pybuild/kernels/weights.py",
+        "taps[:, :, (0, 2, 1, 3)]",
+        "taps[:, :, (0, 1, 2, 3)]",
         _CODE,
     ),
     (

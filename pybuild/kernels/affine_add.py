@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.kernels.affine_line import SHIFTS, offset_of
 from pybuild.kernels.requant import Ints
 from pybuild.ops.eltwise import AddParameters
 from pybuild.ops.quant import requantize
 
-# tried in this order: layers with the same shift share their kernels
-SHIFTS = (21, 20, 19, 18, 17, 16, 14, 12)
 _NEAR = (0, 1, -1)  # factors next to the nearest
 _INT32 = 1 << 31
 
@@ -77,9 +76,6 @@ def _form(
     """The form with these factors, if an offset keeps every pair where it is."""
     x = np.arange(-128, 128)
     total = x[:, None] * factors[0] + x * factors[1]
-    y = np.clip(wanted, made.low, made.high)
-    least = np.where(y > made.low, (y << shift) - total, -_INT32).max()
-    most = np.where(y < made.high, ((y + 1) << shift) - 1 - total, _INT32).min()
-    offset = int(least + most) >> 1
-    fits = int(np.abs(total).max()) + abs(offset) < _INT32
-    return AffineAdd(*factors, offset, shift) if least <= most and fits else None
+    limits = made.low, made.high
+    offset = offset_of(total, np.clip(wanted, *limits), shift, limits)
+    return None if offset is None else AffineAdd(*factors, offset, shift)

@@ -41,15 +41,22 @@ def line(
     """
     low, high = limits
     y = np.clip(wanted, low, high)
-    above, below = y > low, y < high
     for shift in SHIFTS:
         for near in _NEAR:
             factor = round(scale * 2.0**shift) + near
-            total = sums * factor
-            least = np.where(above, (y << shift) - total, -_INT32).max()
-            most = np.where(below, ((y + 1) << shift) - 1 - total, _INT32).min()
-            offset = int(least + most) >> 1
-            fits = int(np.abs(total).max()) + abs(offset) < _INT32
-            if least <= most and fits:
+            offset = offset_of(sums * factor, y, shift, limits)
+            if offset is not None:
                 return Line(factor, offset, shift, low, high)
     return None
+
+
+def offset_of(total: Ints, y: Ints, shift: int, limits: tuple[int, int]) -> int | None:
+    """What makes (total + offset) >> shift, clamped to `limits`, each of y, all in
+    int32; None: nothing does.
+    """
+    above, below = y > limits[0], y < limits[1]
+    least = np.where(above, (y << shift) - total, -_INT32).max()
+    most = np.where(below, ((y + 1) << shift) - 1 - total, _INT32).min()
+    offset = int(least + most) >> 1
+    fits = int(np.abs(total).max()) + abs(offset) < _INT32
+    return offset if least <= most and fits else None

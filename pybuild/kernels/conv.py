@@ -79,7 +79,7 @@ class Layer:
 
     @property
     def group_outputs(self) -> int:
-        return self.window.out_channels // self.window.groups
+        return self.window.group_outputs
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:

@@ -11,19 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.weights import block_starts, ending, fixed, kernels_of
+from pybuild.kernels.weights import block_starts, on_pairs16, quads
 from pybuild.kernels.window import Bound, Window
 from pybuild.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
 
-# taps of a weight word, in the order in which bytes are widened
-_ORDER = (0, 2, 1, 3)
 _FEWEST_TAPS = 4
 _UNROLLED = 2  # words in one turn of the innermost loop
 
@@ -44,7 +42,7 @@ class Layer:
     @property
     def outputs(self) -> int:
         """Output channels of a group."""
-        return self.window.out_channels // self.window.groups
+        return self.window.group_outputs
 
     @property
     def pairs(self) -> int:
@@ -83,13 +81,11 @@ class Layer:
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps, two channels side by side."""
-    taps = np.zeros((len(kernels), 4 * layer.words), np.int8)
-    taps[:, : layer.taps] = kernels
-    quads = taps.reshape(len(kernels), layer.words, 4)[:, :, _ORDER]
+    words = quads(kernels, layer.words)
     of_group = np.asarray(block_starts(layer.outputs, 2))
     groups = np.arange(0, len(kernels), layer.outputs)
     first = (groups[:, None] + of_group).reshape(-1)
-    pairs = np.stack([quads[first], quads[first + 1]], 2)
+    pairs = np.stack([words[first], words[first + 1]], 2)
     return Packed("weights", np.ascontiguousarray(pairs).view("<i4").reshape(-1))
 
 
@@ -243,15 +239,12 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if graph.tensor(node.output).dtype is not INT16 or "dsp" not in target.features:
+    known = on_pairs16(node, graph, target)
+    if known is None:
         return []
-    if not fixed(node, graph):
-        return []
-    kernels = kernels_of(node, graph)
-    finish, bias, _ = ending(node, graph, kernels)
+    kernels, finish, bias = known
     layer = Layer(window, finish, 2 if window.out_width > 1 else 1)
-    few = layer.taps < _FEWEST_TAPS or layer.outputs < 2
-    if DType.of(bias) is not INT32 or few:
+    if layer.taps < _FEWEST_TAPS or layer.outputs < 2:
         return []
     k = kernel(layer)
     pixels = calls[0] * calls[1] * window.out_width

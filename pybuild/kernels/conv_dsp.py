@@ -148,7 +148,7 @@ def candidates(
 def _fewer_groups(window: Window) -> int:
     """Groups, so many computed as one that it has a word of inputs and a pair of
     outputs; one of all where there is no such number."""
-    groups, outputs = window.groups, window.out_channels // window.groups
+    groups, outputs = window.groups, window.group_outputs
     for times in range(1, groups):
         whole = times * window.group_channels >= WORD and times * outputs >= 2
         if whole and groups % times == 0:
@@ -159,7 +159,7 @@ def _fewer_groups(window: Window) -> int:
 def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
     """Weights [O, taps] as those of groups that are so many times as large: what comes
     from its neighbours counts nothing."""
-    inputs, outputs = window.group_channels, window.out_channels // window.groups
+    inputs, outputs = window.group_channels, window.group_outputs
     taps = kernels.reshape(len(kernels), -1, inputs)
     wider = np.zeros((*taps.shape[:2], times, inputs), kernels.dtype)
     at = np.arange(len(kernels))

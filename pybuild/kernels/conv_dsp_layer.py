@@ -47,7 +47,7 @@ class Layer:
     @property
     def outputs(self) -> int:
         """Output channels of a group."""
-        return self.window.out_channels // self.window.groups
+        return self.window.group_outputs
 
     @property
     def pairs(self) -> int:

@@ -58,7 +58,7 @@ def candidates(
     """The kernels of this file that suit a layer: none, or one."""
     if not takes_vectors(node, graph, target):
         return []
-    if window.out_channels // window.groups < 4:
+    if window.group_outputs < 4:
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)

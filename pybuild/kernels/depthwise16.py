@@ -10,20 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, LOW_HALVES, ODD_BYTES
 from pybuild.kernels.taps import bind, outside_pixel
-from pybuild.kernels.weights import ending, fixed, kernels_of
+from pybuild.kernels.weights import on_pairs16, quads
 from pybuild.kernels.window import Window
 from pybuild.loop import INT16, INT32, Expr, Var, const, i32, load, offset
 from pybuild.targets.target import Target
 
-# taps of a weight word, in the order in which bytes are widened
-_ORDER = (0, 2, 1, 3)
 _MOST_TAPS = 12  # whose pairs registers hold
 
 
@@ -56,10 +54,8 @@ class Layer:
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps."""
-    taps = np.zeros((len(kernels), 4 * layer.words), np.int8)
-    taps[:, : layer.taps] = kernels
-    quads = taps.reshape(-1, 4)[:, _ORDER]
-    return Packed("weights", np.ascontiguousarray(quads).view("<i4").reshape(-1))
+    words = np.ascontiguousarray(quads(kernels, layer.words)).view("<i4")
+    return Packed("weights", words.reshape(-1))
 
 
 def kernel(layer: Layer) -> Builder:
@@ -122,16 +118,12 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernel of this file where it suits a layer."""
-    if graph.tensor(node.output).dtype is not INT16 or "dsp" not in target.features:
-        return []
     taps = window.kernel_h * window.kernel_w
     suits = window.out_channels > window.channels and 1 < taps <= _MOST_TAPS
-    if not (suits and fixed(node, graph)):
+    known = on_pairs16(node, graph, target) if suits else None
+    if known is None:
         return []
-    kernels = kernels_of(node, graph)
-    finish, bias, _ = ending(node, graph, kernels)
-    if DType.of(bias) is not INT32:
-        return []
+    kernels, finish, bias = known
     layer = Layer(window, finish)
     k = kernel(layer)
     tables = (pack(layer, kernels), Packed("bias", bias), *finish.tables())

@@ -90,6 +90,28 @@ def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
     return "dsp" in target.features and _known_int8(node, graph)
 
 
+def on_pairs16(
+    node: Node, graph: Graph, target: Target
+) -> tuple[Array, Finish, Array] | None:
+    """(kernels [O, taps], finish, bias) of a layer of int16 that may have kernels on
+    pairs: weights known, sums in int32. None: it may not."""
+    if graph.tensor(node.output).dtype is not DType.INT16:
+        return None
+    if "dsp" not in target.features or not fixed(node, graph):
+        return None
+    kernels = kernels_of(node, graph)
+    finish, bias, _ = ending(node, graph, kernels)
+    return (kernels, finish, bias) if DType.of(bias) is DType.INT32 else None
+
+
+def quads(kernels: Array, words: int) -> Array:
+    """int8 weights [O, taps] as [O, words, 4], zeros behind them: four taps of a word
+    in the order in which its bytes are widened, two and two."""
+    taps = np.zeros((len(kernels), words, 4), np.int8)
+    taps.reshape(len(kernels), -1)[:, : kernels.shape[1]] = kernels
+    return taps[:, :, (0, 2, 1, 3)]
+
+
 def takes_vectors(node: Node, graph: Graph, target: Target) -> bool:
     """Whether a layer may have kernels on vectors of bytes: int8, weights known."""
     return "mve" in target.features and _known_int8(node, graph)

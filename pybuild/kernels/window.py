@@ -45,6 +45,11 @@ class Window:
         return self.channels // self.groups
 
     @property
+    def group_outputs(self) -> int:
+        """Output channels of a group."""
+        return self.out_channels // self.groups
+
+    @property
     def by_taps(self) -> bool:
         """Neighbouring taps are not neighbours in the row."""
         return self.dilation_w > 1 or self.groups > 1
