@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.kernels.affine import FRACTION, Affine, affine
+from pybuild.kernels.affine import FRACTION, Affine, of_products
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.affine_finish import AffineFinish, corrected, is_usual, kind
 from pybuild.kernels.builder import Builder
@@ -25,7 +25,6 @@ from pybuild.kernels.intrin import (
     SATURATE8,
 )
 from pybuild.loop import INT8, Expr, Intrin, cast, const, i32, load, wide
-from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import AddParameters, MulParameters
 
 _Maker = Callable[[Builder], Arithmetic]
@@ -110,23 +109,12 @@ def _each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
 
 def mul4(made: MulParameters) -> tuple[_Maker, str] | None:
     """mul by one high multiplication, where that is proven."""
-    ending = _ending(made)
+    ending = of_products(made)
     if ending is None:
         return None
     usual = is_usual(ending)
     key = kind(ending, usual)
     return _product(made, ending, usual), f"dsp_{key}".rstrip("_")
-
-
-def _ending(made: MulParameters) -> Affine | None:
-    """Of all products of two int8 less their zero points."""
-    ends = [[b - zero for b in _INT8] for zero in (made.a_zero, made.b_zero)]
-    corners = [a * b for a in ends[0] for b in ends[1]]
-    rule = ConvParameters(
-        made.rounding, (made.multiplier,), (made.shift,), (0.0,), 0, made.y_zero,
-        made.low, made.high,
-    )  # fmt: skip
-    return affine(rule, np.asarray([min(corners)]), np.asarray([max(corners)]))
 
 
 def _product(made: MulParameters, ending: Affine, usual: bool) -> _Maker:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from pybuild.graph import Graph, Node
-from pybuild.kernels.affine import FRACTION, REACH, Affine, affine
+from pybuild.kernels.affine import FRACTION, Affine, of_products
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.vectors import (
@@ -26,7 +24,6 @@ from pybuild.kernels.vectors import (
     words_at,
 )
 from pybuild.loop import INT8, Const, Expr, Var, const, i32, load, offset
-from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters, add_parameters, mul_parameters
 from pybuild.targets.target import Target
 
@@ -71,7 +68,7 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
         return None
     if node.op == "mul":
         made = mul_parameters(node, graph)
-        end = product_end(made)
+        end = of_products(made)
         if end is None:
             return None
         product = partial(Product, made=made, end=end)
@@ -120,19 +117,6 @@ class Sum:
         if b is not None:
             total = MORE4(total, b, self.b_factor)
         return NARROW4(total, self.shift, self.low, self.high)
-
-
-def product_end(made: MulParameters) -> Affine | None:
-    """The cheap end of a product, where there is one."""
-    a, b = (np.asarray([-128, 127]) - zero for zero in (made.a_zero, made.b_zero))
-    ends = np.outer(a, b)
-    low, high = ends.min(keepdims=True)[0], ends.max(keepdims=True)[0]
-    assert max(-int(low[0]), int(high[0])) < REACH
-    layer = ConvParameters(
-        made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
-        made.high,
-    )  # fmt: skip
-    return affine(layer, low, high)
 
 
 class Product:

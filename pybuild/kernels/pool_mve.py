@@ -27,8 +27,7 @@ from pybuild.kernels.vectors import (
     words_at,
 )
 from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
-from pybuild.ops.pool import PoolParameters
-from pybuild.ops.quant import requantize
+from pybuild.ops.pool import averages
 from pybuild.targets.target import Target
 
 
@@ -48,18 +47,9 @@ def scaled(layer: Layer) -> Line | None:
     sums = np.arange(-128 * cells, 127 * cells + 1)
     scale = made.multipliers[cells] * 2.0 ** (made.shifts[cells] - 31)
     scale = 1 / cells if made.divide else scale
-    return line(sums, _averages(made, sums, cells), scale, (made.low, made.high))
-
-
-def _averages(
-    made: PoolParameters, sums: np.typing.NDArray[np.int64], cells: int
-) -> np.typing.NDArray[np.int64]:
-    """Of plain sums, before the clamp."""
-    if made.divide:
-        return (np.abs(sums) + cells // 2) // cells * np.sign(sums)
-    mult, shift = made.multipliers[cells], made.shifts[cells]
-    sums = sums - cells * made.x_zero
-    return requantize(sums, mult, shift, made.rounding) + made.y_zero
+    above = sums if made.divide else sums - cells * made.x_zero
+    wanted = averages(made, above, np.full_like(sums, cells))
+    return line(sums, wanted, scale, (made.low, made.high))
 
 
 def kernel(layer: Layer, end: Line | None) -> Builder:

@@ -114,15 +114,23 @@ def avg_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     zero = 0 if made.divide else made.x_zero
     total = taps(node, graph, x.astype(np.int64) - zero, (kernel_h, kernel_w))
     sums = total.sum((3, 4))
-    if made.divide:
-        whole = (np.abs(sums) + counts // 2) // counts * np.sign(sums)
-    else:
-        if made.include_pad:
-            counts = np.full_like(counts, kernel_h * kernel_w)
-        mult, shift = np.asarray(made.multipliers), np.asarray(made.shifts)
-        whole = requantize(sums, mult[counts], shift[counts], made.rounding)
-        whole = whole + made.y_zero
+    if made.include_pad:
+        counts = np.full_like(counts, kernel_h * kernel_w)
+    whole = averages(made, sums, counts)
     return (saturated(whole, y.dtype, made.low, made.high),)
+
+
+def averages(made: PoolParameters, sums: Numbers, counts: Numbers) -> Numbers:
+    """Before the clamp.
+
+    sums  of so many cells, unless it divides of what they are above the zero point
+    """
+    if made.divide:
+        divided: Numbers = (np.abs(sums) + counts // 2) // counts * np.sign(sums)
+        return divided
+    mult, shift = np.asarray(made.multipliers), np.asarray(made.shifts)
+    whole = requantize(sums, mult[counts], shift[counts], made.rounding)
+    return whole + made.y_zero
 
 
 def _counts(node: Node, graph: Graph, x: Numbers) -> Numbers:
