@@ -249,4 +249,25 @@ LITE = (
         "np.arange(whole[0]) % each",
         "tests/frontends/test_tflite_detection.py",
     ),
+    (
+        "pieces without elements",
+        f"{_HERE}/shapes.py",
+        "[t for t in every if t.size]",
+        "every",
+        "tests/frontends/test_exported_keras.py",
+    ),
+    (
+        "shapes that a file computes",
+        f"{_HERE}/builder.py",
+        "None if dtype.is_float else value_of(node, builder.graph)",
+        "None",
+        "tests/frontends/test_exported_keras.py",
+    ),
+    (
+        "readers of what has no elements",
+        f"{_HERE}/builder.py",
+        "if not made.size and not empty:",
+        "if not made.size and empty:",
+        "tests/frontends/test_exported_keras.py",
+    ),
 )

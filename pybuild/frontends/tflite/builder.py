@@ -13,8 +13,10 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
-from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor, guarded
+from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, guarded
+from pybuild.frontends.tflite.known import value_of
 from pybuild.frontends.tflite.nibbles import unpacked
+from pybuild.frontends.tflite.scales import quant_of
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 
@@ -106,7 +108,7 @@ class Builder:
         if flat.sparse or (flat.variable and index not in self.kept):
             kind = "sparse" if flat.sparse else "a variable"
             raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
-        tensor = Tensor(name, shape, dtype, _quant(self.source, name, flat, dtype))
+        tensor = Tensor(name, shape, dtype, quant_of(self.source, name, flat, dtype))
         if any(dim < 1 for dim in shape) or tensor.bytes >= MOST_BYTES:
             what = f"'{name}' has shape {list(shape)}"
             hint = "every dimension must be at least 1, and the whole below 2 GB"
@@ -193,27 +195,6 @@ def _unique(names: list[str]) -> list[str]:
     return made
 
 
-def _quant(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | None:
-    """The quantisation of an integer tensor, checked."""
-    if not flat.scale or dtype.is_float or dtype is DType.BOOL:
-        return None
-    zeros = flat.zero_point or (0,)
-    count, axis = len(flat.scale), flat.axis
-    whole = count == 1
-    if not whole and not (0 <= axis < len(flat.shape) and flat.shape[axis] == count):
-        what = f"'{name}' has {count} scales on axis {axis} of {list(flat.shape)}"
-        raise BuildError(source, what, "the file is damaged")
-    if any(not 1e-30 < scale < 1e30 for scale in flat.scale):
-        what = f"'{name}' has a scale that is not a positive number"
-        raise BuildError(source, what, "quantise the model again")
-    fits = dtype.low <= min(zeros) and max(zeros) <= dtype.high
-    if not fits or len(zeros) not in (1, count):
-        raise BuildError(source, f"'{name}' has zero points outside of {dtype.value}")
-    if len(set(zeros)) == 1:
-        zeros = zeros[:1]
-    return Quant(flat.scale, zeros, None if whole else axis)
-
-
 @dataclass(frozen=True)
 class Call:
     """One operator of the file, seen from the function that translates it."""
@@ -250,9 +231,17 @@ class Call:
             raise self.error(f"input {position} is missing")
         return self.flat.inputs[position]
 
-    def tensor(self, position: int) -> Tensor:
-        """An input as a tensor of the graph, constant or computed."""
-        index = self.index(position)
+    def tensor(self, position: int, empty: bool = False) -> Tensor:
+        """An input as a tensor of the graph, constant or computed.
+
+        empty  whether it may have no elements
+        """
+        made = self._tensor(self.index(position), position)
+        if not made.size and not empty:
+            raise self.error(f"reads '{made.name}', which has no elements")
+        return made
+
+    def _tensor(self, index: int, position: int) -> Tensor:
         builder = self.builder
         if index in builder.known:
             return builder.known[index]
@@ -263,6 +252,13 @@ class Call:
         tensor = builder.typed(index, builder.model.tensors[index].shape)
         builder.known[index] = builder.add(tensor, value)
         return builder.known[index]
+
+    def settled(self, position: int) -> bool:
+        """Whether the value of an input is known."""
+        index, builder = self.index(position), self.builder
+        made = builder.known.get(index)
+        known = made is not None and made.name in builder.constants
+        return known or builder.is_constant(index)
 
     def constant(self, position: int) -> Array:
         """The value of an input that the file must hold."""
@@ -382,5 +378,10 @@ class Call:
             del builder.tensors[wanted.name]
             raise self.error(f"'{wanted.name}' of shape {list(shape)} is above 2 GB")
         builder.tensors[wanted.name] = made
-        builder.nodes.append(node)
+        # shapes are arithmetic of whole numbers; weights are left to the passes
+        value = None if dtype.is_float else value_of(node, builder.graph)
+        if value is None:
+            builder.nodes.append(node)
+        else:
+            builder.constants[wanted.name] = value
         return made

@@ -14,14 +14,10 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.builder import MOST_BYTES, Call
+from pybuild.frontends.tflite.known import value_of
 from pybuild.graph import Attr, Node, Tensor
-from pybuild.ops.interpret import operator_of
 from pybuild.ops.quant import quantize_multiplier, quantized_clamp
 
-# larger values are left to the passes
-MOST_FOLDED = 1 << 12
-# of passes/reference.py: what a node is depends on --rounding
-MARKS = frozenset({"only", "unscaled", "either"})
 # what they make has the scale of their first input
 _MOVE = ("concat", "copy", "gather", "pad", "reshape", "scatter", "slice", "transpose")
 
@@ -86,26 +82,12 @@ class Flow:
             del builder.tensors[name]
             raise self.call.error(f"a tensor would have {tensor.bytes} bytes")
         builder.tensors[name] = tensor
-        if not self._computed(node, inputs, tensor):
+        value = value_of(node, builder.graph)
+        if value is None:
             builder.nodes.append(node)
+        else:
+            builder.constants[name] = value
         return tensor
-
-    def _computed(self, node: Node, inputs: Sequence[Tensor], tensor: Tensor) -> bool:
-        """Whether the node's value is small and known; it is a constant then.
-
-        Not of what has a scale, nor a mark: how that rounds is for a pass to say.
-        """
-        quantised = tensor.quant is not None or any(x.quant for x in inputs)
-        if quantised or tensor.size > MOST_FOLDED or node.attrs.keys() & MARKS:
-            return False
-        values = [self.known(x) for x in inputs]
-        if any(v is None or v.size > MOST_FOLDED for v in values):
-            return False
-        graph = self.builder.graph
-        with np.errstate(all="ignore"):
-            (made,) = operator_of(node, graph).reference(node, graph, values)
-        self.builder.constants[tensor.name] = made
-        return True
 
     def give(self, x: Tensor, index: int = 0) -> None:
         """Makes a tensor the output of that number: its type, the file's scale."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.frontends.tflite.builder import Call
@@ -15,9 +17,9 @@ def _reshape(call: Call, x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def reshape(call: Call) -> None:
-    """The new shape is a constant input, an option, or what the file declares."""
+    """The new shape is a known input, an option, or what the file declares."""
     x = call.tensor(0)
-    if call.has(1) and call.builder.is_constant(call.index(1)):
+    if call.has(1) and call.settled(1):
         target = call.integers(1)
     else:
         option = call.any_option("NewShapeAsNumpy")
@@ -69,7 +71,8 @@ def transpose(call: Call) -> None:
 def concatenation(call: Call) -> None:
     if fused(call):
         raise call.error("a fused activation is not supported here")
-    tensors = [call.tensor(i) for i in range(len(call.flat.inputs))]
+    every = [call.tensor(i, True) for i in range(len(call.flat.inputs))]
+    tensors = [t for t in every if t.size]
     if not tensors:
         raise call.error("has no inputs")
     axis = call.option("Axis")
@@ -101,8 +104,26 @@ def slice_(call: Call) -> None:
         dim if s == -1 else b + s
         for dim, b, s in zip(x.shape, begin, size, strict=True)
     )
+    counts = tuple(max(0, e - b) for b, e in zip(begin, end, strict=True))
+    if 0 in counts and all(
+        0 <= b <= e <= dim for b, e, dim in zip(begin, end, x.shape, strict=True)
+    ):
+        _nothing(call, counts)
+        return
     attrs = {"begin": begin, "end": end, "strides": (1,) * len(begin)}
     call.emit("slice", (x.name,), attrs)
+
+
+def _nothing(call: Call, shape: tuple[int, ...]) -> None:
+    """The output has no elements: loops join such pieces to others.
+
+    Errors  BuildError where it is an output of the model
+    """
+    builder, index = call.builder, call.flat.outputs[0]
+    if index in builder.model.outputs and not builder.inside:
+        raise call.error(f"its output {list(shape)} has no elements")
+    made = replace(call.output((1,) * len(shape)), shape=shape)
+    builder.known[index] = builder.add(made, np.zeros(shape, made.dtype.numpy))
 
 
 def strided_slice(call: Call) -> None:
@@ -114,6 +135,9 @@ def strided_slice(call: Call) -> None:
     begin, end, strides = (tuple(c) for c in zip(*cuts, strict=True))
     counts = tuple(len(range(b, e, s)) for b, e, s in cuts)
     kept = tuple(1 if dim is None else counts[dim] for dim in shape if dim not in drop)
+    if 0 in counts:
+        _nothing(call, kept)
+        return
     attrs = {"begin": begin, "end": end, "strides": strides}
     if kept == counts:
         call.emit("slice", (x.name,), attrs)

@@ -1,0 +1,32 @@
+"""Small values that are known while a file is read, such as shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.ops.interpret import operator_of
+
+# larger values are left to the passes
+MOST_FOLDED = 1 << 12
+# of passes/reference.py: what a node is depends on --rounding
+MARKS = frozenset({"only", "unscaled", "either"})
+
+
+def value_of(node: Node, graph: Graph) -> Array | None:
+    """What a node makes, where that is small and known.
+
+    Not of what has a scale, nor a mark: how that rounds is for a pass to say.
+    """
+    names = [name for name in (*node.inputs, *node.outputs) if name]
+    tensors = [graph.tensors[name] for name in names]
+    large = any(t.quant is not None or t.size > MOST_FOLDED for t in tensors)
+    if large or len(node.outputs) > 1 or node.attrs.keys() & MARKS:
+        return None
+    values = [graph.constants.get(name) for name in node.inputs]
+    if any(value is None for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        (made,) = operator_of(node, graph).reference(node, graph, values)
+    return made
