@@ -1,8 +1,10 @@
-"""What all tests share: where the real models are."""
+"""What all tests share: where the real models are, and what is made once for all."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,19 @@ def models() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder {folder} of real models (set CRT_MODELS)")
     return folder
+
+
+def made_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]
+) -> Path:
+    """The folder `name` that `make` filled, in one of the processes of this run."""
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of the run: each of its processes has a folder below
+    with open(base / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (base / name).exists():
+            unfinished = base / f"{name}.new"
+            make(unfinished)
+            unfinished.rename(base / name)
+    return base / name

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pybuild.plan.memory import Layout, round_up
 from pybuild.plan.pieces import Piece, alive_in, most_alive
@@ -36,10 +37,21 @@ def _taken(a: Sequence[Piece], b: Sequence[Piece]) -> Taken:
     return tuple(merged)
 
 
+def _rounded(blocks: Sequence[Sequence[Piece]], align: int) -> list[list[Piece]]:
+    """What no layout can do without at times when all pieces begin aligned: none begins
+    in what another lacks to the next such place."""
+    odd = alive_in([p for block in blocks for p in block if p.at % align])
+    return [
+        [replace(p, end=round_up(p.end, align), when=p.when & ~odd) for p in block]
+        for block in blocks
+    ]
+
+
 class _Search:
     def __init__(self, blocks: Sequence[Sequence[Piece]], align: int) -> None:
         self.align = align
         self.bound = round_up(sum(most_alive(blocks)), align)
+        self.least = max(self.bound, sum(most_alive(_rounded(blocks, align))))
         self.sizes = [round_up(max(p.end for p in b), align) for b in blocks]
         self.alive = [alive_in(block) for block in blocks]
         self.taken: list[dict[int, Taken]] = [{} for _ in blocks]
@@ -58,11 +70,11 @@ class _Search:
                 _, found = self._fill(order, _FAR, random.Random(0), late)
                 if found is not None and found.bytes < best.bytes:
                     best = found
-                if best.bytes <= self.bound:
+                if best.bytes <= self.least:
                     return best
         chance, visits = random.Random(0), _SEARCH_VISITS
         order = [*orders[0]]
-        while visits > 0 and best.bytes > self.bound:
+        while visits > 0 and best.bytes > self.least:
             over = (best.bytes - self.bound) * chance.random() ** 4
             room = best.bytes - max(round_up(int(over), self.align), self.align)
             placed, found = self._fill(order, room, chance, chance.choice((0, 0.5, 1)))

@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from pybuild.emit.text import whole
 from pybuild.model import Model
 from pybuild.package.tree import write_tree
-from tests.ops.cases import Case, cases
+from tests.ops.cases import ROUNDINGS, Case, cases
+
+Files = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -16,11 +19,14 @@ class Suite:
     """Folder of sources; `units` holds all that a case has, for one compiler run."""
 
     folder: Path
-    names: tuple[str, ...]
+
+    @property
+    def units(self) -> list[Path]:
+        return sorted((self.folder / "units").glob("*.c"))
 
     @property
     def sources(self) -> list[Path]:
-        return [self.folder / "main.c", *sorted((self.folder / "units").glob("*.c"))]
+        return [self.folder / "main.c", *self.units]
 
 
 def c_name(case: Case, rounding: str) -> str:
@@ -31,40 +37,34 @@ def model(case: Case, rounding: str) -> Model:
     return Model(f"{case.name}.toml", case.graph(rounding), rounding, "0" * 64)
 
 
-def write_suite(
-    folder: Path, roundings: tuple[str, ...], target: str = "generic"
-) -> Suite:
-    """Every case with each rounding that changes it, and a main that runs them.
-
-    For another target than "generic" those whose code is another one there, by
-    kernels that take as arguments what they hold in the generic suite.
-    """
-    alone = target == "generic"
-    files: dict[str, str] = {}
-    names = []
+def write_suites(folder: Path) -> None:
+    """Every case with each rounding that changes it, and a main that runs them: in
+    `generic`, with kernels that are the case's own, and in `dsp`, for a Cortex-M4 with
+    kernels that models may share, what is other code there."""
+    sources: dict[str, Files] = {"generic": {}, "dsp": {}}
+    names: dict[str, list[str]] = {"generic": [], "dsp": []}
     for case in cases():
-        for rounding in roundings:
+        for rounding in ROUNDINGS:
             if not case.is_changed_by(rounding):
                 continue
-            name = c_name(case, rounding)
-            own = _code(case, rounding, target, alone)
-            if not alone and own == _code(case, rounding, "generic", alone):
-                continue
-            unit = "".join(f'#include "../{f}"\n' for f in own if f.endswith(".c"))
-            files |= {**own, f"units/{name}.c": unit}
-            names.append(name)
-    files["main.c"] = _main(names)
-    write_tree(folder, files)
-    return Suite(folder, tuple(names))
+            own = _code(case, rounding, "generic", alone=True)
+            dsp = _code(case, rounding, "cortex-m4", alone=False)
+            for which, files in (("generic", own), ("dsp", dsp)):
+                if which == "generic" or files != own:
+                    names[which].append(name := c_name(case, rounding))
+                    unit = (f'#include "../{f}"\n' for f in files if f.endswith(".c"))
+                    sources[which] |= {**files, f"units/{name}.c": "".join(unit)}
+    for which, files in sources.items():
+        write_tree(folder / which, {**files, "main.c": _main(names[which])})
 
 
-def _code(case: Case, rounding: str, target: str, alone: bool) -> dict[str, str]:
+def _code(case: Case, rounding: str, target: str, alone: bool) -> Files:
     name = c_name(case, rounding)
     library = model(case, rounding).build(
         name=name, rounding=rounding, target=target, alone=alone, **case.options
     )
     files, parts = library.files(), (".h", ".c", "_weights.c", "_selftest.c")
-    return {name + part: files[name + part] for part in parts}
+    return whole({name + part: files[name + part] for part in parts})
 
 
 def _main(names: list[str]) -> str:
