@@ -9,6 +9,7 @@ _MIXED = "tests/frontends/test_onnx_general.py"
 _SUITE = "tests/frontends/test_onnx_suite.py"
 _BOUNDED = "tests/frontends/test_onnx_bounded.py"
 _EXPORTED = "tests/frontends/test_exported.py"
+_LISTS = "tests/frontends/test_onnx_lists.py"
 
 GENERAL = (
     (
@@ -276,6 +277,55 @@ GENERAL = (
         "np.take(value, np.arange(count), bounded[name].axis)",
         "np.take(value, np.arange(count), 0) if count < 1 else value",
         _BOUNDED,
+    ),
+    (
+        "an optional value that there is not",
+        "pybuild/frontends/onnx/sequences.py",
+        "flow.has(0) and flow.op.input(0) not in flow.draft.nothing",
+        "flow.has(0)",
+        _LISTS,
+    ),
+    (
+        "lists of branches, one by one",
+        "pybuild/frontends/onnx/control.py",
+        "_either(flow, condition, x, y) for",
+        "_either(flow, condition, x, x) for",
+        _LISTS,
+    ),
+    (
+        "the end of a cell of a box",
+        "pybuild/frontends/onnx/detect.py",
+        '("ceil", np.arange(count) + 1)',
+        '("floor", np.arange(count) + 1)',
+        _LISTS,
+    ),
+    (
+        "cells outside of an image",
+        "pybuild/frontends/onnx/detect.py",
+        "flow.reshape(empty, across), flow.const(0, y), y)",
+        "flow.reshape(empty, across), y, y)",
+        _LISTS,
+    ),
+    (
+        "the inverse of a spectrum",
+        "pybuild/frontends/onnx/signal.py",
+        "-sine / length",
+        "sine / length",
+        _LISTS,
+    ),
+    (
+        "attributes that onnx forgets",
+        "pybuild/frontends/onnx/infer.py",
+        "if name not in given:",
+        "if name in given:",
+        _LISTS,
+    ),
+    (
+        "slopes of the channels of old files",
+        "pybuild/frontends/onnx/read.py",
+        "tensor.dims.extend([1] * (slopes[tensor.name] - 2))",
+        "tensor.dims.extend([])",
+        _LISTS,
     ),
     *CHANNELS,
     *LITE,

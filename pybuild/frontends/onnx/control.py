@@ -27,11 +27,25 @@ def _if(flow: Flow, imported: Import) -> None:
     yes, no = (imported(flow, attrs[f"{s}_branch"], ()) for s in ("then", "else"))
     once = flow.reshape(condition, ())
     for index, (a, b) in enumerate(zip(yes, no, strict=True)):
-        if flow.shape(a) != flow.shape(b):
-            what = f"its branches give {list(flow.shape(a))} and {list(flow.shape(b))}"
-            flow.draft.needed(flow.op, flow.op.input(0), "condition")
-            raise flow.op.invalid(what)
-        flow.give(flow.map("where", once, a, b), index)
+        flow.give(_either(flow, once, a, b), index)
+
+
+def _either(flow: Flow, condition: str, a: str, b: str) -> str:
+    """The first where the condition holds, else the second; of lists one by one."""
+    draft = flow.draft
+    if draft.no_tensor(a) or draft.no_tensor(b):
+        pair = draft.lists.get(a), draft.lists.get(b)
+        if None in pair or len(pair[0] or ()) != len(pair[1] or ()):
+            draft.needed(flow.op, flow.op.input(0), "condition")
+        made = zip(pair[0] or (), pair[1] or (), strict=True)
+        name = draft.fresh(f"{flow.op.output}.list")
+        draft.lists[name] = tuple(_either(flow, condition, x, y) for x, y in made)
+        return name
+    if flow.shape(a) != flow.shape(b):
+        what = f"its branches give {list(flow.shape(a))} and {list(flow.shape(b))}"
+        draft.needed(flow.op, flow.op.input(0), "condition")
+        raise flow.op.invalid(what)
+    return flow.map("where", condition, a, b)
 
 
 def _loop(flow: Flow, imported: Import) -> None:

@@ -1,4 +1,4 @@
-"""Boxes in images: NonMaxSuppression, RoiAlign."""
+"""Boxes in images: NonMaxSuppression, RoiAlign, MaxRoiPool."""
 
 from __future__ import annotations
 
@@ -82,7 +82,71 @@ def roi_align(flow: Flow) -> None:
     flow.give(flow.emit("roi_align", [flow.arg(0), flow.arg(1), image], attrs))
 
 
+def _rounded(flow: Flow, x: str) -> str:
+    """To whole numbers, halves away from zero."""
+    size = flow.map("abs", x)
+    whole = flow.map("floor", size)
+    up = flow.map("less_or_equal", flow.const(0.5, x), flow.sub(size, whole))
+    made = flow.map("where", up, flow.plus(whole, 1), whole)
+    below = flow.map("less", x, flow.const(0, x))
+    return flow.map("where", below, flow.map("negate", made), made)
+
+
+def _cells(flow: Flow, low: str, high: str, count: int, size: int) -> tuple[str, str]:
+    """Of boxes from low to high, cut into so many cells: which of the places of an
+    axis lie in each, [boxes, cells, places]; which cells hold none, [boxes, cells].
+    """
+    start, end = (_rounded(flow, side) for side in (low, high))
+    length = flow.plus(flow.sub(end, start), 1)
+    length = flow.map("maximum", length, flow.const(1, length))
+    step = flow.div(length, flow.const(count, length))
+    ends = [
+        flow.add(flow.map(fn, flow.mul(step, flow.const(at, step))), start)
+        for fn, at in (("floor", np.arange(count)), ("ceil", np.arange(count) + 1))
+    ]
+    zero, last = flow.const(0, step), flow.const(size, step)
+    first, past = (
+        flow.map("minimum", flow.map("maximum", side, zero), last) for side in ends
+    )
+    empty = flow.map("less_or_equal", past, first)
+    places = flow.const(np.arange(size), step)
+    wide = [flow.reshape(side, (*flow.shape(side), 1)) for side in (first, past)]
+    after = flow.map("less_or_equal", wide[0], places)
+    return flow.map("and", after, flow.map("less", places, wide[1])), empty
+
+
+@flowing
+def max_roi_pool(flow: Flow) -> None:
+    """The greatest value of each cell of each box, 0 of a cell that is outside.
+
+    Shapes  x [N,C,H,W]  boxes [R,5]: image, left, top, right, bottom  y [R,C,PH,PW]
+    Source  ONNX Runtime, as ONNX says nothing of cells
+    """
+    x, boxes = flow.arg(0), flow.arg(1)
+    count, _ = flow.shape(boxes)
+    image = flow.cast(flow.slice(boxes, 1, 0, 1), DType.INT32)
+    y = flow.gather(x, flow.reshape(image, (count,)), 0)
+    corners = flow.scaled(boxes, float(flow.op.attrs.get("spatial_scale", 1.0)))
+    least = flow.const(np.finfo(flow.dtype(x).value).min, x)
+    for axis, pooled in zip((2, 3), flow.op.integers("pooled_shape", ()), strict=True):
+        low, high = (flow.slice(corners, 1, n, n + 1) for n in (4 - axis, 6 - axis))
+        size = flow.shape(x)[axis]
+        within, empty = _cells(flow, low, high, pooled, size)
+        along, across = [1] * 4, [count, 1, 1, 1]
+        along[0], along[axis] = count, size
+        across[axis] = pooled
+        cells = []
+        for n in range(pooled):
+            mask = flow.reshape(flow.slice(within, 1, n, n + 1), along)
+            held = flow.map("where", mask, y, least)
+            cells.append(flow.reduce("max", held, (axis,)))
+        y = flow.concat(cells, axis)
+        y = flow.map("where", flow.reshape(empty, across), flow.const(0, y), y)
+    flow.give(y)
+
+
 DETECT: dict[str, Handler] = {
+    "MaxRoiPool": max_roi_pool,
     "NonMaxSuppression": non_max_suppression,
     "RoiAlign": roi_align,
 }

@@ -31,6 +31,7 @@ class Draft:
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
     lists     lists of tensors: what is in each
+    nothing   optional values that there are not
     scope     names inside the graph that is being written out -> those they have here
     turns     graphs inside nodes that were written out, to name what is in them
     inner     uint8 input -> its int8 twin
@@ -56,6 +57,7 @@ class Draft:
         self.outer: dict[str, str] = {}
         self.wanted: set[str] = set()
         self.lists: dict[str, tuple[str, ...]] = {}
+        self.nothing: set[str] = set()
         self.bounds: Mapping[str, int] | None = {}
         self.boundless: set[str] = set()
         self.ragged: dict[str, Bound] = {}
@@ -81,7 +83,19 @@ class Draft:
         return self.values.get(name)
 
     def has(self, name: str) -> bool:
-        return name in self.tensors or name in self.values or name in self.lists
+        return name in self.tensors or name in self.values or self.no_tensor(name)
+
+    def no_tensor(self, name: str) -> bool:
+        """Whether it is a list of tensors or an optional value that there is not."""
+        return name in self.lists or name in self.nothing
+
+    def passed(self, name: str, output: str) -> bool:
+        """Whether it is no tensor; it has one more name then."""
+        if name in self.lists:
+            self.lists[output] = self.lists[name]
+        elif name in self.nothing:
+            self.nothing.add(output)
+        return self.no_tensor(name)
 
     def tensor(self, name: str) -> Tensor:
         """The type of a tensor; a known value becomes a constant of the graph.

@@ -255,7 +255,9 @@ def cast_like(flow: Flow) -> None:
 def bit_cast(flow: Flow) -> None:
     """The same bits as another type of the same size."""
     to = onnx_type(flow.op, flow.op.integer("to", 1))
-    flow.give(flow.map("bits", flow.arg(0), to=to.value))
+    x = flow.arg(0)
+    x = flow.cast(x, DType.UINT8) if flow.dtype(x) is DType.BOOL else x
+    flow.give(flow.map("bits", x, to=to.value))
 
 
 @flowing

@@ -147,11 +147,13 @@ class Flow:
         return OPERATORS[node.op].reference(node, graph, values)[0]
 
     def give(self, name: str, index: int = 0) -> None:
-        """Makes a tensor the output of that number."""
+        """Makes a tensor, or a list of them, the output of that number."""
         draft, outputs = self.draft, self.op.outputs
         if index >= len(outputs) or not outputs[index]:
             return
         output = outputs[index]
+        if draft.passed(name, output):
+            return
         value = self.known(name)
         if value is not None:
             draft.values[output] = value

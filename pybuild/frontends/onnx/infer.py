@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import Problem
 from pybuild.frontends.onnx.given import dtype_name
@@ -11,6 +12,12 @@ from pybuild.frontends.onnx.op import Boundary
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
+
+# operator -> attributes with their values where they are left out
+_FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
+    "MeanVarianceNormalization": {"axes": (0, 2, 3)},
+    "STFT": {"onesided": 1},
+}
 
 
 def infer(
@@ -24,6 +31,7 @@ def infer(
 
     claimed = {value.name: value for value in model.graph.value_info}
     del model.graph.value_info[:]
+    _write_defaults(model)
     misfit: tuple[Problem, ...] = ()
     found = model
     try:
@@ -35,6 +43,17 @@ def infer(
         misfit = (Problem(*_blamed(source, str(error)), hint),)
     claimed |= {value.name: value for value in found.graph.value_info}
     return {n: boundary(v) for n, v in claimed.items() if _is_whole(v)}, misfit
+
+
+def _write_defaults(model: ModelProto) -> None:
+    """Attributes that are left out, where the inference of onnx forgets them."""
+    from onnx import helper
+
+    for node in model.graph.node:
+        given = {attribute.name for attribute in node.attribute}
+        for name, value in _FORGOTTEN.get(node.op_type, {}).items():
+            if name not in given:
+                node.attribute.append(helper.make_attribute(name, value))
 
 
 def _is_whole(value: ValueInfoProto) -> bool:

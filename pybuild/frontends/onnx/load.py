@@ -310,6 +310,8 @@ def _import(draft: Draft, op: Op) -> None:
         draft.stand_in(op.outputs)
         return
     try:
+        if refused := sequences.no_reader(draft, op):
+            raise refused
         holds = ragged.passed_on(draft, op) if op.kind not in _SHAPES else None
         if op.kind in _SHAPES and op.input(0) in draft.ragged:
             ragged.shape_of(draft, op)

@@ -163,6 +163,8 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
     version = _opset(model, "")
     if version >= COMMON_OPSET or not version:
         return model
+    if version < OLDEST_OPSET:
+        _slopes_of_channels(model)
     try:
         made = version_converter.convert_version(model, COMMON_OPSET)
         # the converter may drop the batch of an old Scan
@@ -173,6 +175,32 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
         what = f"opset {version} cannot be converted: {first_line(error)}"
         hint = f"export with opset {COMMON_OPSET} or later"
         raise BuildError(source, what, hint) from error
+
+
+def _slopes_of_channels(model: ModelProto) -> None:
+    """Slopes of an old PRelu, one for each channel, in the shape that new ones need;
+    the converter forgets them.
+    """
+    from onnx import shape_inference
+
+    graph = shape_inference.infer_shapes(model).graph
+    ranks = {
+        v.name: len(v.type.tensor_type.shape.dim)
+        for v in (*graph.input, *graph.value_info, *graph.output)
+    }
+    slopes = {
+        node.input[1]: ranks.get(node.input[0], 0)
+        for node in model.graph.node
+        if node.op_type == "PRelu" and len(node.input) == 2
+    }
+    for tensor in model.graph.initializer:
+        if tensor.name in slopes and len(tensor.dims) == 1:
+            tensor.dims.extend([1] * (slopes[tensor.name] - 2))
+    for value in model.graph.input:
+        shape = value.type.tensor_type.shape
+        if value.name in slopes and len(shape.dim) == 1:
+            for _ in range(slopes[value.name] - 2):
+                shape.dim.add().dim_value = 1
 
 
 def _dims(model: ModelProto) -> list[int]:

@@ -1,5 +1,5 @@
-"""Lists of tensors, as exporters write them: of known length, so that they are only
-names, and nothing of them is left in the graph.
+"""Lists of tensors and optional values, as exporters write them: what is in them is
+known, so that they are only names, and nothing of them is left in the graph.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pybuild.errors import BuildError
+from pybuild.frontends.onnx.draft import Draft
 from pybuild.frontends.onnx.elements import Handler, flowing
 from pybuild.frontends.onnx.flow import Flow
+from pybuild.frontends.onnx.op import Op
 
 
 def _given(flow: Flow) -> list[str]:
@@ -108,8 +111,42 @@ def concat(flow: Flow) -> None:
     flow.give(flow.concat(given, axis))
 
 
+@flowing
+def optional(flow: Flow) -> None:
+    """A tensor or a list; without one there is nothing."""
+    if flow.has(0):
+        flow.give(flow.arg(0))
+    else:
+        flow.draft.nothing.add(flow.op.output)
+
+
+@flowing
+def has_element(flow: Flow) -> None:
+    there = flow.has(0) and flow.op.input(0) not in flow.draft.nothing
+    flow.give(flow.const(np.asarray(there)))
+
+
+@flowing
+def get_element(flow: Flow) -> None:
+    if flow.op.input(0) in flow.draft.nothing:
+        raise flow.op.invalid(f"there is no value in '{flow.op.input(0)}'")
+    flow.give(flow.arg(0))
+
+
+def no_reader(draft: Draft, op: Op) -> BuildError | None:
+    """Why a node cannot read what it is given; None: it can, or it reads tensors."""
+    given = [name for name in op.inputs if name and draft.no_tensor(name)]
+    if not given or op.kind in {*SEQUENCES, "Identity", "If", "Loop"}:
+        return None
+    kind = "a list of tensors" if given[0] in draft.lists else "an empty optional"
+    return op.invalid(f"input '{given[0]}' is {kind}")
+
+
 SEQUENCES: dict[str, Handler] = {
     "ConcatFromSequence": concat,
+    "Optional": optional,
+    "OptionalGetElement": get_element,
+    "OptionalHasElement": has_element,
     "SequenceAt": at,
     "SequenceConstruct": construct,
     "SequenceEmpty": construct,

@@ -99,7 +99,8 @@ def identity(draft: Draft, op: Op) -> None:
         training = draft.known(op.input(2))
         if training is None or bool(training.any()):
             raise op.invalid("training mode is not supported")
-    draft.emit("copy", op.name, [op.input(0)], op.output)
+    if not draft.passed(op.input(0), op.output):
+        draft.emit("copy", op.name, [op.input(0)], op.output)
 
 
 def pad(draft: Draft, op: Op) -> None:
