@@ -94,8 +94,8 @@ REMOTE = (
     (
         "rows of a watch",
         "crt/src/calls.c",
-        "if (bytes <= o->bytes && from <= o->bytes - bytes)",
-        "if (from + bytes < o->bytes)",
+        " && bytes <= o->bytes && from <= o->bytes - bytes)",
+        " && from + bytes < o->bytes)",
         _CALLS,
     ),
 )

@@ -376,6 +376,7 @@ static int record(void *context, uint32_t step, uint32_t first_row,
     const struct crt_rpc_object *o = find(g->server, g->watch, CRT_RPC_BUFFER);
     const uint8_t *entry;
     uint8_t *memory;
+    uint32_t left;
     uint64_t from;
     uint64_t bytes;
 
@@ -385,7 +386,9 @@ static int record(void *context, uint32_t step, uint32_t first_row,
     entry = memory + WATCHED * step;
     bytes = (uint64_t)crt_get32(entry + 4) * count;
     from = (uint64_t)crt_get32(entry + 4) * first_row + crt_get32(entry);
-    if (bytes <= o->bytes && from <= o->bytes - bytes)
+    left = g->server->config->memory_bytes -
+           (uint32_t)((const uint8_t *)rows - g->server->config->memory);
+    if (bytes <= left && bytes <= o->bytes && from <= o->bytes - bytes)
         crt_copy(memory + from, rows, (uint32_t)bytes);
     return 0;
 }

@@ -111,16 +111,21 @@ def _most_alive(search: Search, found: Arrangement) -> int:
 def ordered(search: Search, most_cost: float) -> Search:
     """With the nodes in the order whose stages need the fewest bytes, of those that
     can be tried; where none gains, as they are."""
-    best, least = search, least_bytes(search.least(most_cost))
+    best, least = search, _bytes(search.least(most_cost))
     work = _ORDERS_WORK
     for other in search.others:
         work -= search.cuts.work
         if work < 0:
             break
-        found = least_bytes(other.least(most_cost))
+        found = _bytes(other.least(most_cost))
         if found < least:
             best, least = other, found
     return best
+
+
+def _bytes(found: Arrangement) -> float:
+    """As least_bytes; more than any where there are no stages."""
+    return least_bytes(found) if found.steps else _ANY
 
 
 def least_bytes(found: Arrangement) -> int:

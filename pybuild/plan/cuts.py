@@ -52,10 +52,9 @@ class Held:
 
     def __contains__(self, name: object) -> bool:
         group = self.groups.get(str(name))
-        if group is None:
-            return False
-        outside = group.first < self.first or group.last >= self.end
-        return outside or name in self.fixed
+        if group is None:  # those of `fixed` take no memory: they are no groups
+            return name in self.fixed
+        return group.first < self.first or group.last >= self.end
 
 
 def expand(node: Node, candidate: Candidate) -> list[Work]:

@@ -126,6 +126,13 @@ def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:
                     numbers = _needs(access, made, bands, tensor.alike)
                     link = Link(reader + 1, maker + 1, *numbers)
                     found.setdefault(reader, []).append(link)
+    waited = {link.maker for links in found.values() for link in links}
+    for step, (node, candidate) in enumerate(works[:-1]):
+        if node.op == PUSH and step + 1 not in waited:
+            # a later stage reads what the caller brings: the last step waits for it
+            numbers = (0, candidate.bands, candidate.bands, 1)
+            link = Link(len(works), step + 1, *numbers)
+            found.setdefault(len(works) - 1, []).append(link)
     return [
         link
         for reader in sorted(found, reverse=True)

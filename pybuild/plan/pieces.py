@@ -128,7 +128,7 @@ def _clock(works: Sequence[Work], stage: Stage, now: int) -> _Clock:
     bands = [candidate.bands for _, candidate in works]
     if stage.links:
         each = band_times(bands, stage.links)
-    elif works[0][1].images == 1 and 1 < bands[0] <= _MOST_BANDS:
+    elif len(works) == 1 and works[0][1].images == 1 and 1 < bands[0] <= _MOST_BANDS:
         each = [[*range(bands[0])]]
     else:
         return _Clock(now, now + 1, works, None)

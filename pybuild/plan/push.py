@@ -6,7 +6,7 @@ Knows rows, no addresses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem
@@ -34,8 +34,17 @@ def arrange_fed(
     pushed: Collection[str],
 ) -> Arrangement:
     """Stages whose first steps bring the rows of inputs, which are no inputs then."""
+    both = [f"'{name}'" for name in graph.inputs if name in pushed and name in lazy]
+    if both:
+        what = f"{', '.join(both)} cannot be lazy, too: rows are copied as they come"
+        raise BuildError(OPTION, what, "leave out --lazy")
     search = fed_search(Search(graph, nodes, views, keep_inputs, lazy), pushed)
-    return ordered(search, _MOST_COST).least(_MOST_COST)
+    found = ordered(search, _MOST_COST).least(_MOST_COST)
+    if not found.steps:
+        names = ", ".join(f"'{name}'" for name in graph.inputs if name in pushed)
+        what = f"no order of the layers takes the rows of {names} as they come"
+        raise BuildError(OPTION, what, _HINT)
+    return found
 
 
 def fed_search(search: Search, pushed: Collection[str]) -> Search:
@@ -55,20 +64,23 @@ def _feeds(
 ) -> list[tuple[Node, list[Candidate]]]:
     """The steps that make the rows of pushed inputs.
 
-    Errors  BuildError for one that is not read row by row
+    Errors  BuildError for one that is not read row by row, or that is a batch
     """
     found, problems = [], []
     for index, name in enumerate(graph.inputs):
         if name not in pushed:
             continue
-        forms = {(a.rows, a.row_bytes) for a in _reads(nodes, views, name)}
-        strides = {a.stride for a in _reads(nodes, views, name)}
-        if len(forms) != 1 or 0 in strides:
-            first = next((n.name for n, _ in nodes if name in n.inputs), "none")
+        first = next((n.name for n, _ in nodes if name in n.inputs), "none")
+        forms = _forms(nodes, views, name)
+        images, rows, size = forms.pop() if len(forms) == 1 else (0, 0, 0)
+        if images * rows * size != graph.tensor(name).bytes:
             what = f"input '{name}' is not read row by row: its first layer is "
             problems.append(Problem(OPTION, f"{what}'{first}'", _HINT))
             continue
-        ((rows, size),) = forms
+        if images > 1:
+            what = f"input '{name}' is {images} images, which '{first}' reads in turn"
+            problems.append(Problem(OPTION, what, "push a single one: a batch of 1"))
+            continue
         made = Candidate(
             func=None,
             args=(TASK_INPUT, index),
@@ -82,12 +94,16 @@ def _feeds(
     return found
 
 
-def _reads(nodes: Nodes, views: Views, name: str) -> Iterator[RowAccess]:
-    """How kernels that can advance with others read an input."""
+def _forms(nodes: Nodes, views: Views, name: str) -> set[tuple[int, int, int]]:
+    """(images, rows, bytes of a row; 0: all rows at once) of an input, as kernels that
+    can advance with others read it."""
+    found = set()
     root = views.of(name).root
     for _, candidates in nodes:
         bands = max(c.bands for c in candidates)
         for candidate in candidates:
             for access in candidate.inputs:
                 if views.of(access.tensor).root == root and candidate.bands == bands:
-                    yield access
+                    size = access.row_bytes if access.stride else 0
+                    found.add((candidate.images, access.rows, size))
+    return found

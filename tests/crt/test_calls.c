@@ -120,6 +120,39 @@ static void test_watch(void)
 #endif
 }
 
+#ifndef CRT_NO_HOOK
+/* The other side says how long rows are: never so that memory ends before. */
+static void test_watch_of_too_long_rows(void)
+{
+    const uint8_t before = 0x77;
+    uint32_t entries_[2] = {32, 2000};
+    uint8_t table[8];
+    uint32_t b;
+    uint32_t g;
+
+    start(&model);
+    b = (uint32_t)call(CRT_RPC_ALLOCATE, 2600, 0, 0, 0);
+    g = (uint32_t)call(CRT_RPC_CREATE, 0, 0, 0, 0);
+    EXPECT(g < CRT_RPC_OBJECTS);
+    line_data(table, entries_, 2, NULL, 0);
+    EXPECT(write(b, 0, table, 8) == CRT_OK);
+    EXPECT(write(b, 32, &before, 1) == CRT_OK);
+    EXPECT(set(g, 0, 0, 1, filled, 24) == CRT_OK);
+    EXPECT(set(g, 1, 0, 1, filled, 3) == CRT_OK);
+    EXPECT(call(CRT_RPC_WATCH, g, b, 1, 0) == CRT_OK);
+    EXPECT(call(CRT_RPC_RUN, g, 1, 0, 0) == CRT_OK);
+    EXPECT(call(CRT_RPC_READ, b, 32, 1, 0) == CRT_OK);
+    EXPECT(answered[0] == before);
+    b = (uint32_t)call(CRT_RPC_ALLOCATE, 16, 0, 0, 0);
+    entries_[1] = 24; /* than the buffer, no more */
+    line_data(table, entries_, 2, NULL, 0);
+    EXPECT(write(b, 0, table, 8) == CRT_OK);
+    EXPECT(set(g, 0, 0, 1, filled, 24) == CRT_OK);
+    EXPECT(call(CRT_RPC_WATCH, g, b, 1, 0) == CRT_OK);
+    EXPECT(call(CRT_RPC_RUN, g, 1, 0, 0) == CRT_OK);
+}
+#endif
+
 static uint32_t image(uint32_t count)
 {
     static uint8_t bytes[IMAGE_BYTES];
@@ -217,6 +250,9 @@ int main(void)
     test_run();
     test_stages();
     test_watch();
+#ifndef CRT_NO_HOOK
+    test_watch_of_too_long_rows();
+#endif
     test_weights();
     test_bind();
     test_create();

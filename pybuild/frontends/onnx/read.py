@@ -79,6 +79,10 @@ def _parse(source: str, data: bytes) -> ModelProto:
     if not model.HasField("graph") or not model.opset_import:
         hint = "give a .onnx file, whole and unchanged"
         raise BuildError(source, "is not a valid ONNX file: it has no graph", hint)
+    newest = max(one.version for one in model.opset_import)
+    if newest >= 1 << 31:
+        hint = "give a .onnx file, whole and unchanged"
+        raise BuildError(source, f"there is no operator set {newest}", hint)
     if not model.graph.node:
         raise BuildError(source, "the model has no operators", "there is nothing to do")
     if not model.graph.output:

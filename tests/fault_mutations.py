@@ -1,0 +1,42 @@
+"""Mutations that bring back faults once found by random graphs and damaged files, for
+mutate.py: its five fields."""
+
+_PUSH = "tests/regression/test_push_faults.py"
+
+FAULTS = (
+    (
+        "rows pushed to a stage that reads none of them",
+        "pybuild/plan/lockstep.py",
+        "if node.op == PUSH and step + 1 not in waited:",
+        "if node.op == 'none':",
+        _PUSH,
+    ),
+    (
+        "a part of an input, pushed",
+        "pybuild/plan/push.py",
+        "if images * rows * size != graph.tensor(name).bytes:",
+        "if not size:",
+        _PUSH,
+    ),
+    (
+        "no stages as the fewest bytes",
+        "pybuild/plan/push.py",
+        "if not found.steps:",
+        "if found.steps is None:",
+        _PUSH,
+    ),
+    (
+        "a lazy output as a ring",
+        "pybuild/plan/cuts.py",
+        "return name in self.fixed",
+        "return False",
+        "tests/regression/test_lazy_rows.py",
+    ),
+    (
+        "rows on a board that are longer than its memory",
+        "crt/src/calls.c",
+        "if (bytes <= left && bytes",
+        "if (bytes",
+        "tests/crt/test_crt.py::test_calls[test_calls.c-gcc-]",
+    ),
+)
