@@ -79,6 +79,12 @@ def _elements() -> Iterator[tuple[str, Case]]:
         "mean", image, tensor((), INT8, 0.02, 5), axes=(1, 2), keepdims=True,
         rounding="double",
     )  # fmt: skip
+    shares = tensor((), INT8, 1 / 256, -128)
+    for shape in ((1, 12), (1, 1000), (64, 10)):
+        yield f"softmax, {shape[0]} of {shape[1]:,}", case(
+            "softmax", (tensor(shape, INT8, 0.1, 9),), shares, axis=1, beta=1.0,
+            rounding="double",
+        )  # fmt: skip
 
 
 def single_layers() -> Table:

@@ -7,7 +7,30 @@ _PAIRS = "tests/unit/test_block_kernels.py::test_two_sums_in_a_word_are_two_sums
 _FITS = "tests/unit/test_block_kernels.py::test_what_fits_half_a_word"
 _FLOATS = "tests/unit/test_float_kernels.py::test_llvm_equals_plain_kernels"
 
+_SOFTMAX = "tests/unit/test_kernels.py::test_llvm_equals_numpy"
+
 SCALAR = (
+    (
+        "shares of softmax of which nothing is left",
+        "pybuild/kernels/softmax.py",
+        "minimum(const(33) - spare, 31)",
+        "minimum(const(33) - spare, 30)",
+        _SOFTMAX,
+    ),
+    (
+        "half a step of a share",
+        "pybuild/kernels/softmax.py",
+        "(1 - 256)) >> 1",
+        "(0 - 256)) >> 1",
+        _SOFTMAX,
+    ),
+    (
+        "half a step of a share in quantised ONNX",
+        "pybuild/kernels/softmax.py",
+        "const(1) << (shift - 33)",
+        "const(1) << (shift - 34)",
+        _SOFTMAX,
+    ),
     (
         "where accumulators are held",
         "pybuild/kernels/affine_split.py",

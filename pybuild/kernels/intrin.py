@@ -164,6 +164,13 @@ MULHI_ADD = Intrin(
     _ACC + i32((i64(_X) * i64(_W)) >> const(32, DType.INT64)),
     c="crt_mulhi_add({0}, {1}, {2})",
 )
+# the same, rounded to nearest
+MULHI_ADD_ROUND = Intrin(
+    "crt_mulhi_add_round",
+    (_X, _W, _ACC),
+    _ACC + i32((i64(_X) * i64(_W) + (1 << 31)) >> const(32, DType.INT64)),
+    c="crt_mulhi_add_round({0}, {1}, {2})",
+)
 # held within int8
 SATURATE8 = Intrin(
     "crt_saturate8",

@@ -12,9 +12,10 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed
+from pybuild.kernels.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
 from pybuild.kernels.math import EXP
 from pybuild.kernels.operands import Operands, offer, whole_operands
-from pybuild.kernels.requant import CLAMP, MULHI_ROUND
+from pybuild.kernels.requant import MULHI_ROUND
 from pybuild.kernels.softmax16 import shares16, tables16
 from pybuild.loop import (
     FLOAT32,
@@ -180,33 +181,35 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
 
 
 def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
-    """By the integer steps of ops/softmax.py."""
+    """By the integer steps of ops/softmax.py.
+
+    The table lies from the least element to the greatest, so that an element is an
+    index of it.
+    """
     made = softmax_parameters(node, graph)
     even = made.rounding == "even"
     k = Builder(_name(node, graph, f"s8_{'even' if even else 'double'}"))
     table = k.row("table", operands.after, INT32)
-    low, high = k.arg("low", made.low), k.arg("high", made.high)
-    zero = k.arg("y_zero", made.y_zero)
-    finish = _even(k, made) if even else _twice(k)
+    steps = _even(k, made) if even else _twice(k)
 
     def body(line: _Line) -> None:
         most = _most(k, line, INT8)
+        powers = k.let("powers", offset(table, 255 - most))
 
         def power(c: Expr) -> Expr:
-            return load(table, most - i32(load(line.x, c * line.step)))
+            return load(powers, i32(load(line.x, c * line.step)))
 
-        total = k.let("total", 0)
+        total = k.let("total", steps.start(line.depth))
         with k.loop("c", line.depth) as c:
-            value = k.let("value", power(c))
-            k.assign(total, total + finish.term(value))
-        share = finish.share(total)
+            k.assign(total, total + steps.term(power(c)))
+        share = steps.share(total)
         with k.loop("c", line.depth) as c:
-            whole = share(power(c)) + zero
-            k.store(line.y, c * line.step, cast(CLAMP(whole, low, high), INT8))
+            k.store(line.y, c * line.step, cast(share(power(c)), INT8))
 
     _lines(k, node, graph, operands, body)
-    tables = (Packed("exponentials", np.asarray(made.table, np.int32)),)
-    cost = 40 * graph.tensor(node.output).size
+    powers = np.asarray(made.table, np.int64)[::-1] + steps.more
+    tables = (Packed("exponentials", powers.astype(np.int32)),)
+    cost = 20 * graph.tensor(node.output).size
     return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
 
 
@@ -267,39 +270,69 @@ def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
 
 @dataclass(frozen=True)
 class _Steps:
-    """The two ways: what is summed, and a share of the total as an integer."""
+    """The two ways.
 
+    start, term  of `depth` elements, and what is added for each: their sum
+    share        of that sum, as a function of a power: the stored value
+    more         what the table holds more than the power
+    """
+
+    start: Callable[[Expr], Expr]
     term: Callable[[Expr], Expr]
     share: Callable[[Expr], Callable[[Expr], Expr]]
+    more: int
 
 
 def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
     # numerator = inverse << bits: an argument holds 32 bits
-    trailing = made.shift - 16
-    inverse = k.arg("inverse", made.numerator >> trailing)
-    bits = k.arg("bits", trailing)
-    numerator = k.let("numerator", i64(inverse) << i64(bits))
-    shift = k.let("shift", i64(bits + 16))
-    half = k.let("half", const(1, INT64) << (shift - 1))
+    power_bits = made.table[0].bit_length() - 1
+    inverse = k.arg("inverse", made.numerator >> power_bits)
+    numerator = i64(inverse) << i64(k.arg("bits", power_bits))
+    zero, shift = k.arg("y_zero", made.y_zero), k.arg("shift", made.shift)
 
     def share(total: Expr) -> Callable[[Expr], Expr]:
         wide = k.let("wide", i64(total))
-        ratio = k.let("ratio", (numerator + wide / 2) / wide)
-        return lambda power: i32((i64(power) * ratio + half) >> shift)
+        # at most `inverse`: the greatest power alone is 1 << bits
+        ratio = k.let("ratio", i32((numerator + wide / 2) / wide))
 
-    return _Steps(lambda power: power, share)
+        def stored(power: Expr) -> Expr:
+            if made.shift < 33:
+                half = const(1, INT64) << i64(shift - 1)
+                whole = i32((i64(power) * i64(ratio) + half) >> i64(shift))
+            else:
+                # half a step is nothing in the low half of the product
+                half = const(1) << (shift - 33)
+                whole = (MULHI(power, ratio) + half) >> (shift - 32)
+            return SATURATE8(whole + zero)
+
+        return stored
+
+    return _Steps(lambda depth: const(0), lambda power: power, share, 0)
+
+
+# 2048 for rounding, and what makes all that an int32
+_MORE = 2048 - (1 << 31)
 
 
 def _twice(k: Builder) -> _Steps:
-    def term(power: Expr) -> Expr:
-        # (power + 2048) >> 12 without overflow
-        return (power >> const(12)) + ((power >> const(11)) & 1)
+    """With `r` and `e` of SoftmaxParameters, 2^30 <= r:
+
+    mulhi_round(r, power) = power + the high half of (2 * r - 2^32) * power, rounded.
+    Of an r below that e is above 32, and nothing is left of any power.
+    """
 
     def share(total: Expr) -> Callable[[Expr], Expr]:
         spare = k.let("spare", SPARE_BITS(total))
-        inverse = k.let("inverse", RECIPROCAL(total << spare))
-        shift = k.let("shift", i64(const(34) - spare))
-        half = k.let("half", const(1, INT64) << (shift - 1))
-        return lambda power: i32((i64(MULHI_ROUND(inverse, power)) + half) >> shift)
+        inverse = maximum(RECIPROCAL(total << spare), 1 << 30)
+        factor = k.let("factor", (inverse + -(1 << 31)) * 2)
+        shift = k.let("shift", minimum(const(33) - spare, 31))
 
-    return _Steps(term, share)
+        def stored(more: Expr) -> Expr:
+            power = k.let("power", more + -_MORE)
+            scaled = MULHI_ADD_ROUND(power, factor, power)
+            # half a step and the zero point, both twice
+            return SATURATE8(((scaled >> shift) + (1 - 256)) >> 1)
+
+        return stored
+
+    return _Steps(lambda depth: depth << 19, lambda more: more >> 12, share, _MORE)

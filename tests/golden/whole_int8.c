@@ -320,20 +320,19 @@ static void softmax_s8_double(void *const *p, const int32_t *a)
         for (int32_t c = 1; c < 5; c++) {
             most = crt_max_int32(most, (int32_t)x_line[c]);
         }
-        int32_t total = 0;
+        const int32_t *powers = table + (255 - most);
+        int32_t total = 2621440;
         for (int32_t c = 0; c < 5; c++) {
-            int32_t value = table[most - (int32_t)x_line[c]];
-            total += (value >> 12) + ((value >> 11) & 1);
+            total += powers[(int32_t)x_line[c]] >> 12;
         }
         int32_t spare = crt_spare_bits(total);
-        int32_t inverse = crt_reciprocal(total << spare);
-        int64_t shift = (int64_t)(34 - spare);
-        int64_t half = INT64_C(1) << (shift - INT64_C(1));
+        int32_t factor = (crt_max_int32(crt_reciprocal(total << spare),
+            1073741824) + INT32_MIN) * 2;
+        int32_t shift = crt_min_int32(33 - spare, 31);
         for (int32_t c = 0; c < 5; c++) {
-            y_line[c] =
-                (int8_t)crt_clamp((int32_t)(((int64_t)crt_mulhi_round(inverse,
-                table[most - (int32_t)x_line[c]]) + half) >> shift) + -128,
-                -128, 127);
+            int32_t power = powers[(int32_t)x_line[c]] + 2147481600;
+            y_line[c] = (int8_t)crt_saturate8(((crt_mulhi_add_round(power,
+                factor, power) >> shift) + -255) >> 1);
         }
     }
 }

@@ -182,6 +182,8 @@ def _softmax_cases() -> Iterator[Case]:
     for rule in ("double", "even"):
         yield case("softmax", (tensor((1, 4000)),), out, {0: flat}, axis=1, beta=1.0,
                    rounding=rule)  # fmt: skip
+    yield case("softmax", (tensor((1, 4000)),), tensor((), INT8, 2.0**-17, 3),
+               {0: flat}, axis=1, beta=1.0, rounding="even")  # fmt: skip
 
 
 def _table_cases() -> Iterator[Case]:

@@ -31,8 +31,8 @@ FLOORS = {
     "cli": 11,
 }  # fmt: skip
 C_FLOORS = {
-    "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "intrin": 0,
-    "vector": 0, "lanes": 0, "copy": 0, "crc": 0, "lz4": 0, "device": 1,
+    "config": 0, "error": 0, "types": 0, "abi": 0, "port": 0, "inline": 0,
+    "intrin": 0, "vector": 0, "lanes": 0, "copy": 0, "crc": 0, "lz4": 0, "device": 1,
     "graph": 1, "params": 1, "slots": 1, "lockstep": 1, "push": 1, "run": 1, "array": 1,
     "state": 1,
     "unpack": 2, "weights": 2, "timing": 2,

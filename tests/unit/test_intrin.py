@@ -61,6 +61,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
+    "crt_mulhi_add_round": lambda x, w, a: a + ((x * w + (1 << 31)) >> 32),
     "crt_in_order": lambda x: x,
     "crt_float_in_order": lambda x: x,  # the bits
 }
@@ -186,6 +187,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "sxtab16",
         "ror #8",
         "smmul",
+        "smmlar",
         "ssat",
     ):
         assert word in listing.read_text()
@@ -206,7 +208,8 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels.o"
     kernels.write_bytes(machine.emit_object(module))
     assembly = machine.emit_assembly(module)
-    for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "ssat"):
+    for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "smmlar",
+                 "ssat"):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
 

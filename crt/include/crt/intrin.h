@@ -4,37 +4,8 @@
 #define CRT_INTRIN_H
 
 #include <stdint.h>
-#include <string.h>
 
-/* Functions that must vanish into their caller, also at -Os. */
-#ifndef CRT_INLINE
-#if defined(__GNUC__)
-#define CRT_INLINE static inline __attribute__((always_inline, unused))
-#else
-#define CRT_INLINE static inline
-#endif
-#endif
-
-/* A piece of a kernel that must keep registers of its own. */
-#if defined(__GNUC__)
-#define CRT_PART static __attribute__((noinline))
-#else
-#define CRT_PART static
-#endif
-
-/* Before a loop that is unrolled as far as the registers go. */
-#if defined(__clang__)
-#define CRT_ROLLED _Pragma("clang loop unroll(disable)")
-#else
-#define CRT_ROLLED
-#endif
-
-/* A copy of a few bytes that must become a load, also without a C library. */
-#if defined(__GNUC__)
-#define CRT_COPY __builtin_memcpy
-#else
-#define CRT_COPY memcpy
-#endif
+#include "crt/inline.h"
 
 CRT_INLINE int32_t crt_min_int32(int32_t a, int32_t b)
 {
@@ -232,6 +203,18 @@ CRT_INLINE int32_t crt_mulhi_add(int32_t x, int32_t w, int32_t acc)
     return sum;
 #else
     return acc + (int32_t)(((int64_t)x * w) >> 32);
+#endif
+}
+
+/* The same, rounded to nearest. */
+CRT_INLINE int32_t crt_mulhi_add_round(int32_t x, int32_t w, int32_t acc)
+{
+#if defined(CRT_DSP)
+    int32_t sum;
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(sum) : "r"(x), "r"(w), "r"(acc));
+    return sum;
+#else
+    return acc + (int32_t)(((int64_t)x * w + INT64_C(0x80000000)) >> 32);
 #endif
 }
 
