@@ -133,15 +133,29 @@ QUANTISE = (
     (
         "the most that entropy cuts off",
         "pybuild/quantisation/ranges.py",
-        "max(_kept(counts, whole[name]), _central(counts, _INSIDE))",
+        "max(_kept(counts, whole[name]), _central(counts, PERCENTILE))",
         "_kept(counts, whole[name])",
         _UNIT,
     ),
     (
         "what rounding one weight does, taken back",
         "pybuild/quantisation/fit.py",
-        "rest[..., i + 1 :] -= off",
-        "rest[..., i + 1 :] += off",
+        "due[..., i + 1 :] += off",
+        "due[..., i + 1 :] -= off",
+        _UNIT,
+    ),
+    (
+        "sums that are exact in any order",
+        "pybuild/quantisation/products.py",
+        "bits = (_BITS - terms.bit_length()) // 2",
+        "bits = _BITS // 2",
+        _UNIT,
+    ),
+    (
+        "what is left of numbers after their first part",
+        "pybuild/quantisation/products.py",
+        "(high @ rest + low @ other)",
+        "high @ rest",
         _UNIT,
     ),
     (

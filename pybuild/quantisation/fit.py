@@ -1,7 +1,8 @@
 """Weights rounded to a layer's outputs, not each to itself.
 
 What rounding one weight does to the outputs, the weights after it take back as far as
-inputs go together on the samples. Source: Frantar et al., OPTQ (2023).
+inputs go together on the samples. Source: Frantar et al., OPTQ (2023). Every machine
+rounds alike: sums over samples are exact.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pybuild.graph import Graph, Node
 from pybuild.ops.conv import taps
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.execute import Execution
+from pybuild.quantisation.products import gram, triangle
 from pybuild.quantisation.ranges import Floats
 from pybuild.quantisation.rewrite import CHANNEL_AXIS, least_scales
 from pybuild.quantisation.samples import Samples
@@ -77,7 +79,7 @@ def _moments(node: Node, graph: Graph, x: Array) -> Moments:
     square, rows = np.zeros(()), 0
     for one in x:
         windows = _windows(node, graph, one).astype(np.float64)
-        square = square + windows.transpose(0, 2, 1) @ windows
+        square = square + gram(windows)
         rows += windows.shape[1]
     return Moments(square, rows)
 
@@ -97,25 +99,27 @@ def _windows(node: Node, graph: Graph, x: Array) -> Array:
 
 def _steps(node: Node, graph: Graph, moments: Moments) -> Array:
     w = graph.constants[node.inputs[1]].astype(np.float64)
-    rest = np.array(by_output(node, w, graph), np.float64)
-    groups, outputs, size = rest.shape
+    whole = np.array(by_output(node, w, graph), np.float64)
+    groups, outputs, size = whole.shape
     scale = least_scales(w, CHANNEL_AXIS[node.op]).reshape(groups, outputs)
-    spread = _spread(moments)
-    steps = np.empty_like(rest)
+    spread = triangle(_damped(moments))
+    steps, due = np.empty_like(whole), np.zeros_like(whole)
     for i in range(size):
-        steps[..., i] = np.clip(np.rint(rest[..., i] / scale), -127, 127)
-        off = (rest[..., i] - steps[..., i] * scale) / spread[:, i, i, None]
-        rest[..., i + 1 :] -= off[..., None] * spread[:, i, None, i + 1 :]
+        want = whole[..., i] + due[..., i] / spread[:, i, i, None]
+        steps[..., i] = np.clip(np.rint(want / scale), -127, 127)
+        off = whole[..., i] - steps[..., i] * scale
+        due[..., i + 1 :] += off[..., None] * spread[:, i, None, i + 1 :]
     if node.op == "depthwise_conv2d":
         steps = steps.reshape(-1, size).T
     return np.asarray(steps.reshape(w.shape), np.int8)
 
 
-def _spread(moments: Moments) -> Floats:
-    """[G,K,K], upper: row i says how weights after i take back what i was rounded by.
+def _damped(moments: Moments) -> Floats:
+    """[G,K,K]: how inputs go together in windows that were not seen, too.
 
-    Few windows say little of how many inputs go together: the less, the more those
-    count as going each by itself.
+    Few windows say little of it: the less, the more those count as going each by
+    itself. With U of `triangle` the error of an output is the sum of the squares of
+    errors @ U: weight i takes back, over U[i, i], what those before put into column i.
     """
     size = moments.square.shape[1]
     square = moments.square / moments.rows
@@ -125,5 +129,4 @@ def _spread(moments: Moments) -> Floats:
     damped = (1 - few) * square
     diagonal = np.arange(size)
     damped[:, diagonal, diagonal] += few * each + _DAMPING * np.where(mean > 0, mean, 1)
-    lower = np.linalg.cholesky(np.linalg.inv(damped))
-    return np.asarray(lower.transpose(0, 2, 1))
+    return np.asarray(damped)

@@ -24,8 +24,6 @@ BINS = 2048
 _STEPS = 256
 # values in a bin on average, below which entropy takes wider bins
 _FEW = 16
-# of the values that are not zero, entropy cuts off at most 1 in 10,000
-_INSIDE = 99.99
 # samples whose reach tells the headroom
 _OUTERMOST = 10
 
@@ -160,7 +158,7 @@ def ranges(
     for name, counts in _histograms(execution, samples, whole):
         inside = _central(counts, calibration.percentile)
         if calibration.method == "entropy":
-            inside = max(_kept(counts, whole[name]), _central(counts, _INSIDE))
+            inside = max(_kept(counts, whole[name]), _central(counts, PERCENTILE))
         found[name] = _within(whole[name], reach[name], inside)
     return found
 
