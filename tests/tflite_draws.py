@@ -143,12 +143,11 @@ def add_n(one: One) -> None:
 
 
 def prelu(one: One) -> None:
-    shape = one.shape(2, 4)
+    """Of int16 the slopes are int8."""
+    shape, kind = one.shape(2, 4), "int8" if one.kind == "int16" else one.kind
     one.x(shape)
-    one.constant(
-        one.values(shape[-1:], one.kind, *one.span(one.kind)), one.kind,
-        one.quant(one.kind),
-    )  # fmt: skip
+    slopes = one.values(shape[-1:], kind, *one.span(kind))
+    one.constant(slopes, kind, one.quant(kind))
     one.y()
 
 
@@ -237,10 +236,10 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "MAXIMUM": ((*NUMBERS, *BYTES, "int16"), binary(_EXTREME, False, True)),
     "MINIMUM": ((*NUMBERS, *BYTES, "int16"), binary(_EXTREME, False, True)),
     "MUL": ((*NUMBERS, *BYTES), arithmetic("MulOptions")),
-    "NEG": (NUMBERS, unary()),
+    "NEG": ((*NUMBERS, *INT8, *INT16), unary()),
     "NOT_EQUAL": ((*NUMBERS, *BYTES, "bool"), compare),
     "POW": ((*FLOAT, "int32"), power),
-    "PRELU": ((*FLOAT, *BYTES), prelu),
+    "PRELU": ((*FLOAT, *BYTES, *INT16), prelu),
     "QUANTIZE": ((*FLOAT, *BYTES, "int32"), quantize),
     "RELU": ((*FLOAT, *BYTES), unary()),
     "RELU6": ((*FLOAT, *BYTES), unary()),

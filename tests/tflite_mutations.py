@@ -270,4 +270,18 @@ LITE = (
         "if not made.size and empty:",
         "tests/frontends/test_exported_keras.py",
     ),
+    (
+        "sums of int16 between four pixels",
+        f"{_HERE}/products.py",
+        "made = flow.cast(made, DType.INT64)",
+        "pass",
+        "tests/frontends/test_tflite_operators.py",
+    ),
+    (
+        "integers that are negated as they are",
+        f"{_HERE}/elements.py",
+        'flow.map("negate", flow.plain(x))',
+        'flow.map("copy", flow.plain(x))',
+        "tests/frontends/test_tflite_operators.py",
+    ),
 )

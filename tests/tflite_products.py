@@ -68,7 +68,7 @@ PRODUCTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "BATCH_MATMUL": (("float32", "int8"), batch_matmul),
     "L2_NORMALIZATION": (("float32", "int8"), l2_norm),
     "LOG_SOFTMAX": (KINDS, log_softmax),
-    "RESIZE_BILINEAR": (KINDS, resize),
+    "RESIZE_BILINEAR": ((*KINDS, "int16"), resize),
     "RESIZE_NEAREST_NEIGHBOR": (KINDS, resize),
     "TRANSPOSE_CONV": (KINDS, transpose_conv),
 }

@@ -36,7 +36,8 @@ is int8 inside, with a zero point that is 128 less.
 DIV of bytes gives 0 where the quotient is so small that LiteRT shifts by more than 31
 bits, which C does not define, and for a divisor of 0. TFLite_Detection_PostProcess
 takes one class for each box unless `use_regular_nms` is set: with more, LiteRT writes
-beside its outputs.
+beside its outputs. NEG of bytes and int16 negates the integers as they are, whatever
+their scales; PRELU of int16 has slopes of int8.
 
 TensorFlow Lite Micro ({{version}}) registers {{registered}} builtin operators: all are
 here, in every type in which it computes them (last column), and their integers are

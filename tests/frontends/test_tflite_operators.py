@@ -23,7 +23,7 @@ FAMILIES = {
     "elements": (ELEMENTS, 130),
     "moves": (MOVES, 150),
     "layers": ({**LAYERS, **PRODUCTS, **RECURRENT}, 34),
-    "int16": (("BATCH_MATMUL", "LOG", "STRIDED_SLICE"), 3),
+    "int16": (("BATCH_MATMUL", "LOG", "PRELU", "RESIZE_BILINEAR", "STRIDED_SLICE"), 5),
 }
 # of the types of an operator, those in the default run
 QUICK = ("float32", "int8", "uint8", "int32", "bool")
@@ -78,6 +78,8 @@ def test_every_operator_of_the_table_is_tested() -> None:
                                    "LiteRT has it for bool"),
         ("SUM", "bool", "'t0' is bool, which is not supported. Hint: LiteRT has it "
                         "for float32, int32, int64, int8, uint8, int16"),
+        ("NEG", "uint8", "'t0' is uint8, which is not supported. Hint: LiteRT has it "
+                         "for float32, int32, int64, int8, int16"),
         ("CUMSUM", "bool", "'t0' is bool, which is not supported. Hint: LiteRT has it "
                            "for float32, int32, int64, int8"),
     ],

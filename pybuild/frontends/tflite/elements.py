@@ -81,6 +81,20 @@ def _by_table(fn: str, flow: Flow, x: Tensor) -> None:
     flow.give(flow.lookup(x, table))
 
 
+def negate(call: Call) -> None:
+    """Of bytes and int16 the integers of the file, whatever their scale; they wrap.
+
+    Source  LiteRT NEG
+    """
+    kinds = (*_NUMBERS, DType.INT8, DType.INT16)
+    flow, (x,) = typed(call, kinds, 0)
+    if call.builder.has_twin(call.index(0)):
+        name = call.builder.names[call.index(0)]
+        what = f"'{name}' is uint8, which is not supported"
+        raise call.error(what, f"LiteRT has it for {', '.join(k.value for k in kinds)}")
+    flow.give(flow.map("negate", flow.plain(x)))
+
+
 def square(call: Call) -> None:
     flow, (x,) = typed(call, _FLOAT, 0)
     flow.give(flow.mul(x, x))
@@ -287,9 +301,13 @@ def select(call: Call) -> None:
 
 
 def prelu(call: Call) -> None:
-    """x, or alpha * x below 0."""
-    flow, (x, alpha) = typed(call, (DType.FLOAT32, *BYTES), 0, 1)
-    if x.dtype in BYTES:
+    """x, or alpha * x below 0; alpha of int16 is int8."""
+    flow, (x,) = typed(call, (DType.FLOAT32, *SMALL), 0)
+    alpha = flow.arg(1)
+    wanted = DType.INT8 if x.dtype is DType.INT16 else x.dtype
+    if alpha.dtype is not wanted:
+        raise call.error(f"'{alpha.name}' is {alpha.dtype.value}, not {wanted.value}")
+    if x.dtype in SMALL:
         flow.give(fixed.prelu(flow, x, alpha))
         return
     below = flow.map("less", x, flow.const(0, x))
@@ -329,7 +347,7 @@ ELEMENTS: dict[str, Handler] = {
     "MAXIMUM": extreme("maximum"),
     "MINIMUM": extreme("minimum"),
     "MUL": arithmetic("multiply", layers.mul),
-    "NEG": unary("negate", _NUMBERS),
+    "NEG": negate,
     "POW": power,
     "PRELU": prelu,
     "QUANTIZE": quantize,

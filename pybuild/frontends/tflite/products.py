@@ -136,10 +136,11 @@ def resize_bilinear(call: Call) -> None:
     flow, x, sizes, corners, half = _sizes(call)
     if x.dtype is DType.FLOAT32 or call.builder.has_twin(call.index(0)):
         flow.give(_real_bilinear(flow, x, sizes, corners, half))
-    elif x.dtype is DType.INT8:
+    elif x.dtype in (DType.INT8, DType.INT16):
         flow.give(_whole_bilinear(flow, x, sizes, corners, half))
     else:
-        raise unsupported(call, x, (DType.FLOAT32, DType.INT8, DType.UINT8))
+        kinds = (DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16)
+        raise unsupported(call, x, kinds)
 
 
 def _whole_bilinear(
@@ -150,6 +151,8 @@ def _whole_bilinear(
     Source  LiteRT ResizeBilinearInteger
     """
     made = flow.cast(flow.plain(x), DType.INT32)
+    if x.dtype is DType.INT16:  # 15 bits and twice ten
+        made = flow.cast(made, DType.INT64)
     for axis, size in enumerate(sizes, 1):
         old = x.shape[axis]
         scale = (1024 * old + size // 2) // size
@@ -166,7 +169,7 @@ def _whole_bilinear(
     near = [flow.const(n, made) for n in (1 << 19, -(1 << 19))]
     made = flow.add(made, flow.map("where", positive, *near))
     made = flow.map("divide", made, flow.const(1 << 20, made))
-    return flow.cast(made, DType.INT8)
+    return flow.cast(made, x.dtype)
 
 
 def _real_bilinear(
