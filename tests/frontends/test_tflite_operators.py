@@ -23,7 +23,10 @@ FAMILIES = {
     "elements": (ELEMENTS, 130),
     "moves": (MOVES, 150),
     "layers": ({**LAYERS, **PRODUCTS, **RECURRENT}, 34),
-    "int16": (("BATCH_MATMUL", "LOG", "PRELU", "RESIZE_BILINEAR", "STRIDED_SLICE"), 5),
+    "int16": (
+        ("BATCH_MATMUL", "LOG", "NEG", "PRELU", "RESIZE_BILINEAR", "STRIDED_SLICE"),
+        6,
+    ),
 }
 # of the types of an operator, those in the default run
 QUICK = ("float32", "int8", "uint8", "int32", "bool")
