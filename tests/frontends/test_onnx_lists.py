@@ -199,6 +199,27 @@ def test_what_is_refused(said: str) -> None:
     assert said in [str(p) for p in caught.value.problems]
 
 
+def test_lists_and_optionals_are_not_at_the_boundary() -> None:
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, [2]))
+    graph = helper.make_graph(
+        [node("SequenceConstruct", ["x"], ["l"]), node("Identity", ["o"], ["p"])],
+        "g",
+        [helper.make_tensor_value_info("x", FLOAT, [2]),
+         helper.make_value_info("o", kind)],
+        [_list("l"), helper.make_tensor_value_info("x", FLOAT, [2])],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    with pytest.raises(BuildError) as caught:
+        load("m.onnx", model.SerializeToString(), {})
+    assert [str(problem) for problem in caught.value.problems] == [
+        "m.onnx: input 'o' is an optional value, which is not supported. Hint: export "
+        "the model with it, or without",
+        "m.onnx: output 'l' is a list of tensors, which is not supported. Hint: give "
+        "each of them an output of its own",
+    ]
+
+
 @pytest.mark.parametrize("length", [6, 4, 9])
 def test_the_inverse_of_a_spectrum(length: int) -> None:
     """Of the product with float32 sums: 1e-6 of the greatest value."""

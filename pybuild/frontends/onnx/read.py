@@ -30,6 +30,12 @@ OLDEST_OPSET = 7
 # older files are converted to this one; newer ones are read as they are
 COMMON_OPSET = 13
 
+_PLAIN_TYPES = "export with float, integer or bool inputs and outputs"
+# what an input or output is that is no tensor, and what to do
+_FORMS = {
+    "optional_type": ("an optional value", "export the model with it, or without"),
+    "sequence_type": ("a list of tensors", "give each of them an {role} of its own"),
+}
 TYPES = frozenset(kind.value for kind in DType)
 
 
@@ -229,9 +235,10 @@ def _boundary_types(source: str, model: ModelProto) -> list[Problem]:
             name = dtype_name(value)
             fine = name in TYPES or value.name in constants
             if not fine:
-                what = f"{role} '{value.name}' is {name or 'not a tensor'}, which is "
-                hint = "export with float, integer or bool inputs and outputs"
-                problems.append(Problem(source, what + "not supported", hint))
+                form = str(value.type.WhichOneof("value") or "")
+                kind, hint = _FORMS.get(form, (name or "not a tensor", _PLAIN_TYPES))
+                what = f"{role} '{value.name}' is {kind}, which is not supported"
+                problems.append(Problem(source, what, hint.format(role=role)))
     return problems
 
 
