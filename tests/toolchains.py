@@ -26,6 +26,10 @@ STRICT = tuple(
     ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"]
 )
 
+# what is undefined ends in a trap: calls that tell what it was take as long to compile
+# as all else
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
+
 
 def absent(reason: str) -> NoReturn:
     """Skips the test, or fails it where everything must be there."""

@@ -172,11 +172,11 @@ class Cuts:
 
     def _joined(self, works: Sequence[Work], held: Held) -> int:
         """Bytes that rings save where these steps advance together."""
-        roots = {
-            self.views.of(access.tensor).root
-            for _, candidate in works
-            for access in (*candidate.outputs, *candidate.inputs)
-        }
+        root_of = self.views.of
+        made = {root_of(a.tensor).root for _, c in works for a in c.outputs}
+        if all(root in held for root in made):
+            return 0  # nothing that could be a ring
+        roots = made | {root_of(a.tensor).root for _, c in works for a in c.inputs}
         names = tuple(node.output for node, _ in works)
         key = names, frozenset(root for root in roots if root in held)
         if key not in self._known:

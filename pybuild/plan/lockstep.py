@@ -97,6 +97,7 @@ class _Tensor:
 
     makers: list[tuple[int, RowAccess]] = field(default_factory=list)
     readers: list[tuple[int, RowAccess]] = field(default_factory=list)
+    at: set[int] = field(default_factory=set)  # offsets of the views
     alike: bool = True  # all see the same rows
 
 
@@ -104,16 +105,22 @@ def _tensors(works: Sequence[Work], views: Views) -> dict[str, _Tensor]:
     found: dict[str, _Tensor] = {}
     for step, (_, candidate) in enumerate(works):
         for access in candidate.outputs:
-            tensor = found.setdefault(views.of(access.tensor).root, _Tensor())
-            tensor.makers.append((step, access))
+            _of(access, views, found).makers.append((step, access))
         for access in candidate.inputs:
-            tensor = found.setdefault(views.of(access.tensor).root, _Tensor())
-            tensor.readers.append((step, access))
+            _of(access, views, found).readers.append((step, access))
     for tensor in found.values():
         forms = {(a.rows, a.row_bytes) for _, a in tensor.makers + tensor.readers}
-        at = {views.of(a.tensor).at for _, a in tensor.makers + tensor.readers}
-        tensor.alike = len(forms) == 1 and at == {0} and len(tensor.makers) < 2
+        whole = tensor.at == {0} and len(tensor.makers) < 2
+        tensor.alike = len(forms) == 1 and whole
     return found
+
+
+def _of(access: RowAccess, views: Views, found: dict[str, _Tensor]) -> _Tensor:
+    view = views.of(access.tensor)
+    if view.root not in found:
+        found[view.root] = _Tensor()
+    found[view.root].at.add(view.at)
+    return found[view.root]
 
 
 def _links(works: Sequence[Work], tensors: Mapping[str, _Tensor]) -> list[Link]:

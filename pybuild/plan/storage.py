@@ -32,7 +32,7 @@ class Views:
     dropped: frozenset[str]  # outputs of nodes that move no bytes
 
     def of(self, tensor: str) -> View:
-        return self.views.get(tensor, View(tensor, 0))
+        return self.views.get(tensor) or View(tensor, 0)
 
 
 def find_views(graph: Graph) -> Views:

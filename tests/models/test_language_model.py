@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import pybuild
-from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, require, run
+from tests.toolchains import INCLUDE, ROOT, SANITIZE, SOURCES, STRICT, require, run
 
 HERE = ROOT / "examples" / "language_model"
 PROMPTS = (("the", "arena", "is"), ("bytes", "of"), ("zzz", "tensor"))
-SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @pytest.fixture(scope="module")

@@ -35,12 +35,11 @@ from tests.real_models import (
     twice_rounded,
     worst_distance,
 )
-from tests.toolchains import STRICT, links, require, require_module, run
+from tests.toolchains import SANITIZE, STRICT, links, require, require_module, run
 
 SAMPLES = {"kws": 20, "vww": 5, "ic": 5, "ad": 20}
 FLOAT_TOLERANCE = 1e-5
 HYBRID_TOLERANCE = 0.03
-SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 REPORT_KEYS = {"name", "ram", "flash", "macs", "inputs", "outputs", "layers"}
 PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
 
@@ -246,14 +245,14 @@ def strict(root: Path) -> list[str]:
     return [*STRICT, "-ffp-contract=off", "-DCRT_WITH_SELFTEST", *includes]
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("name", FILES)
-def test_generated_c_is_clean(name: str, compiler: str, folder: Path) -> None:
-    require(compiler)
+def test_clang_finds_generated_c_clean(name: str, folder: Path) -> None:
+    """gcc is asked with as many warnings where its sanitizers are."""
+    clang = require("clang")
     root = tree(model_path(name), folder)
     sources = sorted(root.rglob("*.c"))
     assert len(sources) >= 5
-    run([compiler, *strict(root), "-O0", "-fsyntax-only", *sources])
+    run([clang, *strict(root), "-O0", "-fsyntax-only", *sources])
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -281,7 +280,7 @@ def test_self_test_is_clean_under_sanitizers(
     root = tree(model_path(name), folder)
     program = tmp_path / "program"
     sources = sorted(root.rglob("*.c"))
-    run([gcc, *strict(root), *SANITIZE, "-O1", *sources, "-o", program])
+    run([gcc, *strict(root), *SANITIZE, "-O0", *sources, "-o", program])
     assert "self-test: no error" in run([program])
 
 

@@ -15,7 +15,7 @@ from tests.boards.programs import compiler, emulated, link_flags
 from tests.conftest import made_once
 from tests.ops.cases import Case, cases
 from tests.ops.suite import Suite, model, write_suites
-from tests.toolchains import STRICT, require, run
+from tests.toolchains import SANITIZE, STRICT, require, run
 
 SEEDS = (0, 1, 2, 3, 4)
 
@@ -67,9 +67,8 @@ def test_c_with_sanitizers(
 ) -> None:
     require(compiler)
     suite = Suite(suites / which)
-    # calls that tell what was undefined take as long to compile as all else
     flags = {
-        "gcc": ["-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error"],
+        "gcc": SANITIZE,
         "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
     }[compiler]
     common = [*STRICT, "-O0", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]

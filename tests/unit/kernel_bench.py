@@ -26,7 +26,6 @@ from pybuild.loop_verify import intrins
 from pybuild.run.jit import host_features
 from tests import toolchains
 
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 Pointer = tuple[int, int]  # buffer, byte offset
 
 DRIVER = r"""
@@ -275,8 +274,8 @@ def run_c(
     source.write_text(c_source(funcs))
     program, data, made = (folder / f"{compiler}.{end}" for end in ("exe", "in", "out"))
     flags = [*toolchains.STRICT, "-O0", "-ffp-contract=off"]
-    if toolchains.links(toolchains.require(compiler), SANITIZE, folder):
-        flags += SANITIZE
+    if toolchains.links(toolchains.require(compiler), toolchains.SANITIZE, folder):
+        flags += toolchains.SANITIZE
     command = [compiler, *flags, f"-I{toolchains.INCLUDE}"]
     toolchains.run([*command, source, "-o", program])
     numbers = [np.asarray([len(jobs)], np.int32).tobytes()]

@@ -13,13 +13,14 @@ import pytest
 
 from pybuild.install import crt_include, crt_sources
 from pybuild.library import Library
+from tests import toolchains
 from tests.networks import classifier
 from tests.toolchains import require, runtime
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic"]
 CLEAN = [*WARNINGS, "-Werror", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
 SANITIZE = {
-    "gcc": ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "gcc": toolchains.SANITIZE,
     # traps need no run-time library, which Debian packs apart
     "clang": ["-fsanitize=undefined,integer-divide-by-zero", "-fsanitize-trap=all"],
 }

@@ -86,23 +86,31 @@ def _check(
     assert not wrong, f"{len(wrong)} of {len(jobs)} differ, the first:\n{wrong[0]}"
 
 
+@cache
+def _all_jobs(kind: str, optimise: str) -> list[tuple[Case, Job]]:
+    jobs = _jobs(_exact() if kind == "int8" else _floats(), optimise)
+    return jobs[::7] if optimise == "speed" else jobs
+
+
+@cache
+def _by_llvm(kind: str, optimise: str) -> list[dict[str, Array]]:
+    return run_llvm([job for _, job in _all_jobs(kind, optimise)])
+
+
 @pytest.mark.parametrize("kind", ["int8", "float"])
 @pytest.mark.parametrize("optimise", ["balanced", "speed"])
 def test_llvm_equals_numpy(kind: str, optimise: str) -> None:
-    jobs = _jobs(_exact() if kind == "int8" else _floats(), optimise)
-    if optimise == "speed":
-        jobs = jobs[::7]
-    _check(jobs, run_llvm([job for _, job in jobs]))
+    _check(_all_jobs(kind, optimise), _by_llvm(kind, optimise))
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("kind", ["int8", "float"])
 def test_c_equals_numpy(kind: str, compiler: str, tmp_path: Path) -> None:
-    jobs = _jobs(_exact() if kind == "int8" else _floats(), "balanced")
+    jobs = _all_jobs(kind, "balanced")
     results = run_c([job for _, job in jobs], tmp_path, compiler)
     _check(jobs, results)
     if kind == "float":
-        twins = run_llvm([job for _, job in jobs])
+        twins = _by_llvm(kind, "balanced")
         for (_, job), c, llvm in zip(jobs, results, twins, strict=True):
             assert c["y"].tobytes() == llvm["y"].tobytes(), job.candidate.func.name
 
