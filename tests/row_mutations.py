@@ -21,6 +21,13 @@ WRITTEN_OVER = (
         _BYTES,
     ),
     (
+        "a bound of pieces that begin anywhere",
+        "pybuild/plan/interlace.py",
+        "when=p.when & ~odd)",
+        "when=p.when)",
+        f"{_LIVES}::test_the_search_ends_where_nothing_shorter_can_be",
+    ),
+    (
         "a distance that is one byte too short",
         "pybuild/plan/interlace.py",
         "pairs = ((q.at - p.end, q.end - p.at)",

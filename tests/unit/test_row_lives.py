@@ -178,6 +178,18 @@ def test_blocks_in_pieces_never_meet() -> None:
     assert found < 0.8 * whole
 
 
+def test_the_search_ends_where_nothing_shorter_can_be() -> None:
+    """And no earlier: pieces may begin where others end, not only every four bytes."""
+    drawn = (
+        [(0, 7, 2), (7, 15, 4)],
+        [(0, 17, 1), (17, 22, 4), (22, 25, 4)],
+        [(0, 25, 4)],
+    )
+    blocks = [[Piece(*piece) for piece in block] for block in drawn]
+    layout = interlaced(blocks, 4)
+    assert (layout.bytes, layout.lower_bound) == (44, 44)
+
+
 def _block(chance: random.Random) -> list[Piece]:
     ends = sorted(chance.sample(range(1, 60), chance.randint(1, 6)))
     return [
