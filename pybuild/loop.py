@@ -126,6 +126,8 @@ class Intrin:
     llvm     LLVM intrinsic of that instruction: its parameters are `lead`, these,
              `trail`; rotate: the last is first rotated right by so many bits;
              stages: it stores the result, by so many calls: address, these, a number
+    ordered  calls stay in the order in which they are written, on targets with
+             `feature`; in C the function of crt/intrin.h sees to it
     """
 
     name: str
@@ -139,6 +141,7 @@ class Intrin:
     lead: tuple[int, ...] = ()
     trail: tuple[int, ...] = ()
     stages: int = 0
+    ordered: bool = False
 
     def __call__(self, *args: Operand) -> Call:
         given = zip(args, self.params, strict=True)

@@ -126,7 +126,7 @@ GENERAL = (
     ),
     (
         "comparisons without a sign",
-        "pybuild/emit/llvm.py",
+        "pybuild/emit/llvm_values.py",
         "integers = BELOW if unsigned else SIGNED",
         "integers = SIGNED",
         _GENERAL,

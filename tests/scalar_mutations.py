@@ -1,5 +1,6 @@
 """Mutations of kernels without vectors, for mutate.py."""
 
+_ORDER = "tests/unit/test_llvm_order.py"
 _SPLIT = "tests/unit/test_affine_split.py"
 _DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
 _KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
@@ -143,5 +144,26 @@ SCALAR = (
         'k.arg("turns", layer.taps // layer.unrolled)',
         'k.arg("turns", layer.taps // layer.unrolled - 1)',
         _FLOATS,
+    ),
+    (
+        "sums that stay in their registers",
+        "pybuild/emit/llvm_order.py",
+        'sums[name] = ""',
+        "del last",
+        _ORDER,
+    ),
+    (
+        "loops whose sums LLVM places",
+        "pybuild/emit/llvm_order.py",
+        "if any(isinstance(stmt, For) for stmt in statements(loop.body)):",
+        "if not loop.body:",
+        _ORDER,
+    ),
+    (
+        "the order of loads on RISC-V",
+        "pybuild/targets/llvm.py",
+        '("order",)',
+        "()",
+        _ORDER,
     ),
 )

@@ -7,21 +7,22 @@ Knows nothing of models, tables or targets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.emit.llvm_declared import (
-    BELOW,
-    FLOAT,
-    INTEGER,
-    ORDERED,
-    SIGNED,
-    UNSIGNED,
-    literal,
-    width,
+from pybuild.emit.llvm_declared import literal
+from pybuild.emit.llvm_order import in_order, is_ordered, placed, places
+from pybuild.emit.llvm_values import (
+    Printer,
+    converted,
+    instruction,
+    lanes,
+    llvm_type,
+    memory_type,
+    operation,
+    resized,
 )
 from pybuild.loop import (
-    COMPARISONS,
     Assign,
     Binary,
     Bitcast,
@@ -39,12 +40,10 @@ from pybuild.loop import (
     Load,
     Offset,
     Part,
-    PointerType,
     Row,
     Select,
     Stmt,
     Store,
-    Type,
     Var,
     VectorType,
     WideLoad,
@@ -53,56 +52,6 @@ from pybuild.loop import (
     scalar_type,
 )
 from pybuild.loop_verify import statements
-
-_BITS = {
-    DType.INT8: "i8", DType.UINT8: "i8", DType.INT16: "i16", DType.INT32: "i32",
-    DType.INT64: "i64", DType.FLOAT32: "float", DType.BOOL: "i1",
-    DType.UINT16: "i16", DType.UINT32: "i32", DType.UINT64: "i64",
-    DType.FLOAT64: "double",
-}  # fmt: skip
-
-
-def llvm_type(kind: Type) -> str:
-    """The LLVM spelling of a type."""
-    if isinstance(kind, VectorType):
-        return f"<{kind.lanes} x {_BITS[kind.elem]}>"
-    return "ptr" if isinstance(kind, PointerType) else _BITS[kind]
-
-
-@dataclass
-class _Printer:
-    """The state of printing one function."""
-
-    lines: list[str] = field(default_factory=list)
-    allocas: list[str] = field(default_factory=list)
-    counter: int = 0
-    mutable: frozenset[str] = frozenset()
-    # alias metadata of loads and stores: what is written is not what is read
-    reads: str = ", !alias.scope !4, !noalias !5"
-    writes: str = ", !alias.scope !5, !noalias !4"
-    innermost: str = ""  # metadata of loops without a loop inside
-    kernel: str = ""
-    features: frozenset[str] = frozenset()
-
-    def fresh(self) -> str:
-        self.counter += 1
-        return f"%v{self.counter}"
-
-    def emit(self, text: str) -> str:
-        name = self.fresh()
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self) -> str:
-        self.counter += 1
-        return f"b{self.counter}"
-
-    def slot(self, var: Var) -> str:
-        self.counter += 1
-        name = f"%{var.name}.{self.counter}"
-        self.allocas.append(f"  {name} = alloca {llvm_type(var.type)}")
-        return name
-
 
 # A name in scope is an SSA value, or a stack slot (then `True`)
 _Scope = dict[str, tuple[str, bool]]
@@ -116,8 +65,7 @@ def function(
     features  of the target that it is compiled for (Target.features): instructions
               that Intrins may be; without one its meaning is printed
     """
-    printer = _Printer(mutable=_reassigned(func), features=features)
-    printer.kernel = func.name
+    printer = Printer(func.name, _reassigned(func), features)
     if func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
@@ -138,18 +86,16 @@ def function(
     return _function(printer, head) + "".join(_parts(printer, func))
 
 
-def _function(printer: _Printer, head: str) -> str:
+def _function(printer: Printer, head: str) -> str:
     body = [head, "entry:", *printer.allocas, *printer.lines, "  ret void", "}", ""]
     return "\n".join(body)
 
 
-def _parts(outer: _Printer, func: Func) -> Iterator[str]:
+def _parts(outer: Printer, func: Func) -> Iterator[str]:
     """The functions that the kernel's parts are."""
     for part in statements(func.body):
         if isinstance(part, Part):
-            printer = _Printer(
-                mutable=outer.mutable, features=outer.features, kernel=outer.kernel
-            )
+            printer = Printer(outer.kernel, outer.mutable, outer.features)
             _block(
                 printer, part.body, {p.name: (f"%{p.name}", False) for p in part.params}
             )
@@ -169,13 +115,13 @@ def _reassigned(func: Func) -> frozenset[str]:
     return frozenset(s.var.name for s in statements(func.body) if isinstance(s, Assign))
 
 
-def _block(printer: _Printer, body: tuple[Stmt, ...], outer: _Scope) -> None:
+def _block(printer: Printer, body: tuple[Stmt, ...], outer: _Scope) -> None:
     scope = dict(outer)
     for stmt in body:
         _stmt(printer, stmt, scope)
 
 
-def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
+def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
     match stmt:
         case Let(var, value):
             text = _expr(printer, value, scope)
@@ -189,6 +135,9 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
                 scope[var.name] = (text, False)
         case Assign(var, value):
             text = _expr(printer, value, scope)
+            if var.name in printer.places:
+                kind, place = llvm_type(var.type), printer.places[var.name]
+                text = printer.emit(placed(kind, text, place))
             slot = scope[var.name][0]
             printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
         case Store(pointer, index, Call(intrin, args)) if (
@@ -202,12 +151,12 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
                 printer.lines.append(call)
         case Store(pointer, index, value):
             elem = pointer_type(pointer).elem
-            kind = _memory_type(elem)
+            kind = memory_type(elem)
             text = _expr(printer, value, scope)
             where = _element(printer, pointer, index, scope)
             if isinstance(value.type, VectorType):
                 there = replace(value.type, elem=elem)
-                text = _resized(printer, text, value.type, there)
+                text = resized(printer, text, value.type, there)
                 kind, where = llvm_type(there), f"{where}, align {elem.bytes}"
             printer.lines.append(f"  store {kind} {text}, ptr {where}{printer.writes}")
         case For():
@@ -221,7 +170,7 @@ def _stmt(printer: _Printer, stmt: Stmt, scope: _Scope) -> None:
             printer.lines.append(f"  call void @{printer.kernel}_{name}({call})")
 
 
-def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
+def _for(printer: Printer, loop: For, scope: _Scope) -> None:
     slot = printer.slot(loop.var)
     head, body, done = printer.label(), printer.label(), printer.label()
     start = _expr(printer, loop.start, scope)
@@ -231,7 +180,10 @@ def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
     now = printer.emit(f"load i32, ptr {slot}")
     test = printer.emit(f"icmp slt i32 {now}, {stop}")
     printer.lines += [f"  br i1 {test}, label %{body}, label %{done}", f"{body}:"]
+    outside = printer.places
+    printer.places = places(loop, printer.features) if loop.rolled else {}
     _block(printer, loop.body, {**scope, loop.var.name: (now, False)})
+    printer.places = outside
     after = printer.emit(f"add nsw i32 {now}, {loop.step}")
     nested = any(isinstance(inner, For) for inner in statements(loop.body))
     note = "" if nested else printer.innermost
@@ -241,7 +193,7 @@ def _for(printer: _Printer, loop: For, scope: _Scope) -> None:
     printer.lines.append(f"{done}:")
 
 
-def _if(printer: _Printer, stmt: If, scope: _Scope) -> None:
+def _if(printer: Printer, stmt: If, scope: _Scope) -> None:
     then, other, done = printer.label(), printer.label(), printer.label()
     test = _expr(printer, stmt.condition, scope)
     printer.lines += [f"  br i1 {test}, label %{then}, label %{other}", f"{then}:"]
@@ -251,20 +203,16 @@ def _if(printer: _Printer, stmt: If, scope: _Scope) -> None:
     printer.lines += [f"  br label %{done}", f"{done}:"]
 
 
-def _element(printer: _Printer, pointer: Expr, index: Expr, scope: _Scope) -> str:
+def _element(printer: Printer, pointer: Expr, index: Expr, scope: _Scope) -> str:
     base = _expr(printer, pointer, scope)
-    kind = _memory_type(pointer_type(pointer).elem)
+    kind = memory_type(pointer_type(pointer).elem)
     if index == const(0):
         return base
     where = _expr(printer, index, scope)
     return printer.emit(f"getelementptr inbounds {kind}, ptr {base}, i32 {where}")
 
 
-def _memory_type(dtype: DType) -> str:
-    return "i8" if dtype is DType.BOOL else _BITS[dtype]
-
-
-def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
+def _expr(printer: Printer, expr: Expr, scope: _Scope) -> str:
     match expr:
         case Const(value, dtype):
             return literal(value, dtype)
@@ -276,7 +224,7 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
         case Load(pointer, index):
             where = _element(printer, pointer, index, scope)
             alias = printer.writes if pointer_type(pointer).writable else printer.reads
-            return printer.emit(f"load {_memory_type(expr.type)}, ptr {where}{alias}")
+            return printer.emit(f"load {memory_type(expr.type)}, ptr {where}{alias}")
         case WideLoad(pointer, index, dtype, align):
             where = _element(printer, pointer, index, scope)
             alias = printer.writes if pointer_type(pointer).writable else printer.reads
@@ -285,9 +233,9 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
                 there = replace(dtype, elem=elem)
                 at = f"ptr {where}, align {elem.bytes}{alias}"
                 text = printer.emit(f"load {llvm_type(there)}, {at}")
-                return _resized(printer, text, there, dtype)
+                return resized(printer, text, there, dtype)
             at = f"ptr {where}, align {align}{alias}"
-            return printer.emit(f"load {_memory_type(dtype)}, {at}")
+            return printer.emit(f"load {memory_type(dtype)}, {at}")
         case Row(index):
             where = _expr(printer, index, scope)
             slot = printer.emit(f"getelementptr inbounds ptr, ptr %p, i32 {where}")
@@ -296,7 +244,7 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             return _element(printer, pointer, index, scope)
         case Binary(op, a, b):
             left, right = _expr(printer, a, scope), _expr(printer, b, scope)
-            return _binary(printer, op, a.type, left, right)
+            return operation(printer, op, a.type, left, right)
         case Select(condition, a, b):
             test = _expr(printer, condition, scope)
             left, right = _expr(printer, a, scope), _expr(printer, b, scope)
@@ -304,9 +252,9 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             return printer.emit(f"select i1 {test}, {word} {left}, {word} {right}")
         case Cast(value, VectorType() as kind):
             assert isinstance(value.type, VectorType)
-            return _resized(printer, _expr(printer, value, scope), value.type, kind)
+            return resized(printer, _expr(printer, value, scope), value.type, kind)
         case Cast(value, DType() as dtype):
-            return _cast(
+            return converted(
                 printer, _expr(printer, value, scope), scalar_type(value), dtype
             )
         case Bitcast(value, dtype):
@@ -317,84 +265,23 @@ def _expr(printer: _Printer, expr: Expr, scope: _Scope) -> str:
             text = f"{llvm_type(vector.type)} {_expr(printer, vector, scope)}"
             return printer.emit(f"extractelement {text}, i32 {index}")
         case Lanes(parts):
-            return _lanes(printer, expr.type, [_expr(printer, p, scope) for p in parts])
+            return lanes(printer, expr.type, [_expr(printer, p, scope) for p in parts])
         case Call(intrin, args):
             values = [_expr(printer, arg, scope) for arg in args]
-            if intrin.llvm and intrin.feature in {"", *printer.features}:
-                return _instruction(printer, intrin, values)
-            inner: _Scope = {
-                p.name: (v, False) for p, v in zip(intrin.params, values, strict=True)
-            }
-            for var, value in intrin.lets:
-                inner[var.name] = (_expr(printer, value, inner), False)
-            return _expr(printer, intrin.result, inner)
+            text = _call(printer, intrin, values)
+            if is_ordered(intrin, printer.features):
+                text = printer.emit(in_order(llvm_type(expr.type), text))
+            return text
     raise TypeError(f"no LLVM IR for {expr}")
 
 
-def _instruction(printer: _Printer, intrin: Intrin, values: list[str]) -> str:
-    if intrin.rotate:
-        last = f"i32 {values[-1]}"
-        turned = f"call i32 @llvm.fshr.i32({last}, {last}, i32 {intrin.rotate})"
-        values = [*values[:-1], printer.emit(turned)]
-    types = [llvm_type(param.type) for param in intrin.params]
-    args = [f"{kind} {value}" for kind, value in zip(types, values, strict=True)]
-    args = [*(f"i32 {n}" for n in intrin.lead), *args]
-    args += [f"i32 {n}" for n in intrin.trail]
-    result = llvm_type(intrin.result.type)
-    return printer.emit(f"call {result} @{intrin.llvm}({', '.join(args)})")
-
-
-def _lanes(printer: _Printer, kind: VectorType, values: list[str]) -> str:
-    """A vector of scalars."""
-    elem, made = _BITS[kind.elem], "poison"
-    for index, value in enumerate(values):
-        text = f"insertelement {llvm_type(kind)} {made}, {elem} {value}, i32 {index}"
-        made = printer.emit(text)
-    return made
-
-
-def _resized(printer: _Printer, text: str, a: VectorType, b: VectorType) -> str:
-    """A vector with lanes of another width."""
-    if a.elem is b.elem:
-        return text
-    how = "sext" if a.elem.bytes < b.elem.bytes else "trunc"
-    return printer.emit(f"{how} {llvm_type(a)} {text} to {llvm_type(b)}")
-
-
-def _binary(printer: _Printer, op: str, kind: Type, left: str, right: str) -> str:
-    name = llvm_type(kind)
-    is_float = isinstance(kind, DType) and kind.is_float
-    unsigned = isinstance(kind, DType) and kind.is_unsigned
-    if op in COMPARISONS:
-        integers = BELOW if unsigned else SIGNED
-        test = f"fcmp {ORDERED[op]}" if is_float else f"icmp {integers[op]}"
-        return printer.emit(f"{test} {name} {left}, {right}")
-    if op in ("min", "max"):
-        if is_float:
-            order = (left, right) if op == "min" else (right, left)
-            test = printer.emit(f"fcmp olt {name} {order[0]}, {order[1]}")
-            return printer.emit(f"select i1 {test}, {name} {left}, {name} {right}")
-        short = name.replace("<", "v").replace(" x ", "").strip(">")
-        call = f"call {name} @llvm.s{op}.{short}({name} {left}, {name} {right})"
-        return printer.emit(call)
-    table = FLOAT if is_float else UNSIGNED if unsigned else INTEGER
-    return printer.emit(f"{table[op]} {name} {left}, {right}")
-
-
-def _cast(printer: _Printer, text: str, source: DType, target: DType) -> str:
-    a, b = llvm_type(source), llvm_type(target)
-    unsigned = source.is_unsigned or source is DType.BOOL
-    if source.is_float and target.is_float:
-        how = "fpext" if target is DType.FLOAT64 else "fptrunc"
-        return printer.emit(f"{how} {a} {text} to {b}")
-    if source.is_float:
-        how = "fptoui" if target.is_unsigned else "fptosi"
-        return printer.emit(f"{how} {a} {text} to {b}")
-    if target.is_float:
-        how = "uitofp" if unsigned else "sitofp"
-        return printer.emit(f"{how} {a} {text} to {b}")
-    if width(source) == width(target):
-        return text
-    if width(source) > width(target):
-        return printer.emit(f"trunc {a} {text} to {b}")
-    return printer.emit(f"{'zext' if unsigned else 'sext'} {a} {text} to {b}")
+def _call(printer: Printer, intrin: Intrin, values: list[str]) -> str:
+    """An instruction, or its meaning."""
+    if intrin.llvm and intrin.feature in {"", *printer.features}:
+        return instruction(printer, intrin, values)
+    inner: _Scope = {
+        p.name: (v, False) for p, v in zip(intrin.params, values, strict=True)
+    }
+    for var, value in intrin.lets:
+        inner[var.name] = (_expr(printer, value, inner), False)
+    return _expr(printer, intrin.result, inner)

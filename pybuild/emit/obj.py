@@ -27,7 +27,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     Every kernel and every table is a section, named as gcc -ffunction-sections
     -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
     """
-    machine = _machine(processor)
+    machine = machine_of(processor)
     text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
@@ -56,8 +56,7 @@ def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> 
         place = "weights." if found[1] in weights else ""
         return f'{found[0]}, section ".rodata.{place}{found[1]}"'
 
-    has = frozenset(processor.features.replace("+", "").split(","))
-    text = _DATA.sub(data, module(tables, processor.triple, layout, has))
+    text = _DATA.sub(data, module(tables, processor.triple, layout, processor.has))
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
@@ -86,7 +85,7 @@ def _ready() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _machine(processor: Llvm) -> Any:
+def machine_of(processor: Llvm) -> Any:
     """LLVM's code generator; a pass builder eats it."""
     _ready()
     target = llvm.Target.from_triple(processor.triple)

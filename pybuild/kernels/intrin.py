@@ -45,6 +45,7 @@ DOT2 = Intrin(
     c="crt_dot2({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlad",
+    ordered=True,
 )
 # acc + x.low * w.low
 MLA_LOW = Intrin(
@@ -54,6 +55,7 @@ MLA_LOW = Intrin(
     c="crt_mla_low({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlabb",
+    ordered=True,
 )
 # acc + x.high * w.high
 MLA_HIGH = Intrin(
@@ -63,6 +65,7 @@ MLA_HIGH = Intrin(
     c="crt_mla_high({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlatt",
+    ordered=True,
 )
 # acc + x.low * w.high
 MLA_LOW_HIGH = Intrin(
@@ -72,6 +75,7 @@ MLA_LOW_HIGH = Intrin(
     c="crt_mla_low_high({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlabt",
+    ordered=True,
 )
 # acc + x.high * w.low
 MLA_HIGH_LOW = Intrin(
@@ -81,6 +85,7 @@ MLA_HIGH_LOW = Intrin(
     c="crt_mla_high_low({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlatb",
+    ordered=True,
 )
 # x.low, w.low
 LOW_HALVES = Intrin(
@@ -121,6 +126,7 @@ EVEN_BYTES = Intrin(
     c="crt_even_bytes({0})",
     feature="dsp",
     llvm="llvm.arm.sxtb16",
+    ordered=True,
 )
 # bytes 1 and 3 as two int16
 ODD_BYTES = Intrin(
@@ -131,6 +137,7 @@ ODD_BYTES = Intrin(
     feature="dsp",
     llvm="llvm.arm.sxtb16",
     rotate=8,
+    ordered=True,
 )
 # the same added to the halves of x, which must fit int16
 ADD_EVEN = Intrin(
@@ -180,7 +187,14 @@ SATURATE8 = Intrin(
 )
 # x; nothing after it is read before it: compilers read far more values ahead than
 # RISC-V has registers
-IN_ORDER = Intrin("crt_in_order", (_X,), _X, c="crt_in_order({0})")
+IN_ORDER = Intrin(
+    "crt_in_order",
+    (_X,),
+    _X,
+    c="crt_in_order({0})",
+    feature="order",
+    ordered=True,
+)
 _REAL = Var("x", FLOAT32)
 FLOAT_IN_ORDER = Intrin(
     "crt_float_in_order", (_REAL,), _REAL, c="crt_float_in_order({0})"
