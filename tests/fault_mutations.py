@@ -33,6 +33,20 @@ FAULTS = (
         "tests/regression/test_lazy_rows.py",
     ),
     (
+        "lanes that LLVM fills with copies",
+        "pybuild/emit/vectorise.py",
+        '"-slp-copyable-elements=false"',
+        '"-slp-copyable-elements=true"',
+        "tests/regression/test_vectoriser.py",
+    ),
+    (
+        "pieces of nothing",
+        "pybuild/plan/pieces.py",
+        "if not block.bytes or not parts",
+        "if not parts",
+        "tests/regression/test_empty_tensors.py",
+    ),
+    (
         "rows on a board that are longer than its memory",
         "crt/src/calls.c",
         "if (bytes <= left && bytes",

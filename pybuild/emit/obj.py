@@ -11,6 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from pybuild.emit import vectorise
 from pybuild.emit.model_llvm import ABI, module
 from pybuild.emit.tables import Tables
 from pybuild.targets.llvm import Llvm
@@ -31,12 +32,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
-    # unrolled or vectorised for no vector unit, code grows threefold and gains nothing
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_unrolling = False
-    options.loop_vectorization = options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    vectorise.optimise(parsed, machine, unroll=False)
     return _without_note(machine.emit_object(parsed))
 
 

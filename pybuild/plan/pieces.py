@@ -187,7 +187,7 @@ class _Lives:
         for root, ring in self.found.rings.items():
             if block_of.get(ring.home, ring.home) == block.name:
                 parts += self._ring(root, ring)
-        if not parts or any(part.when & ~within for part in parts):
+        if not block.bytes or not parts or any(part.when & ~within for part in parts):
             return [Piece(0, block.bytes, within)]
         return _joined(parts)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from pybuild.emit import vectorise
 from pybuild.emit.external import sources, symbols
 from pybuild.emit.model_llvm import module
 from pybuild.emit.tables import Tables
@@ -59,14 +60,6 @@ def _host() -> Any:
         opt=3,
         jit=True,
     )
-
-
-def _optimise(parsed: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ class Jit:
         machine = _host()
         parsed = llvm.parse_bitcode(code)
         parsed.verify()
-        _optimise(parsed, machine)
+        vectorise.optimise(parsed, machine, unroll=True)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
         self._functions = functions
         for symbol, address in functions.addresses.items():

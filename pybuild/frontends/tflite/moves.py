@@ -258,6 +258,8 @@ def mirror_pad(call: Call) -> None:
         size = x.shape[axis]
         if max(before, after) > size - 1 + symmetric or min(before, after) < 0:
             raise call.error(f"paddings {list(pads)} of {list(x.shape)}")
+        if size >= MOST_BYTES // 8:
+            raise call.error(f"{size} elements side by side are too many")
         if before or after:
             places = np.arange(-before, size + after)
             places = np.where(places < 0, -places - symmetric, places)

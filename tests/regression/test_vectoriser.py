@@ -1,0 +1,34 @@
+"""LLVM's SLP vectoriser lost the high halves of sums of two int16 in a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pybuild.graph_builder import GraphBuilder
+from pybuild.kernels.builder import Builder
+from pybuild.ops.interpret import interpret
+from tests.row_graphs import model_of
+from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+
+
+@pytest.mark.parametrize("shape", [(1, 7, 4, 12), (1, 10, 4, 16)])
+def test_means_of_a_constant_count(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the loop that the kernel keeps rolled since then written out."""
+    plain = Builder.loop
+
+    def loop(self: Builder, *args: Any, rolled: bool = False, **words: Any) -> Any:
+        return plain(self, *args, **words)
+
+    monkeypatch.setattr(Builder, "loop", loop)
+    net = GraphBuilder("means")
+    x = net.input("x", shape, "int8", quant=(0.1, 3))
+    y = net.op("mean", x, axes=(1, 2), keepdims=True, quant=(0.07, -3))
+    net.output(y)
+    library = model_of(net.build()).build(target="cortex-m4", optimise="speed")
+    graph = library.plan.graph
+    wanted = interpret(graph, inputs_of(graph))
+    must_equal(outputs_of(library), [wanted[name] for name in graph.outputs])
