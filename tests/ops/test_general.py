@@ -31,6 +31,7 @@ from pybuild.ops.map import FUNCTIONS, NUMBERS
 from pybuild.ops.signatures import SIGNATURES
 from pybuild.run.cc import compile_shared, loaded
 from pybuild.run.native import Net
+from tests.conftest import made_once
 from tests.ops.cases import cases
 from tests.toolchains import STRICT, require
 
@@ -171,7 +172,11 @@ def _library(name: str) -> Library:
 def in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All as one shared library."""
     require("gcc")
-    folder = tmp_path_factory.mktemp("general")
+    return made_once(tmp_path_factory, "general", _compile) / "general.so"
+
+
+def _compile(folder: Path) -> None:
+    folder.mkdir()
     files = []
     for one in _ones():
         for file, text in _library(one.name).sources().items():
@@ -179,7 +184,6 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
             files += [str(folder / file)] if file.endswith(".c") else []
     whole = folder / "general.so"
     compile_shared([*files, str(host_library())], [folder], whole, (*STRICT, *TRAPS))
-    return whole
 
 
 @pytest.mark.parametrize("one", _ones(), ids=lambda one: one.name)
