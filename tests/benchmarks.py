@@ -248,7 +248,8 @@ TABLES = (
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
-    digits, quantising.quantised, large_graphs.measured, onnx_table.measured,
+    digits, quantising.quantised, quantising.real_ones, large_graphs.measured,
+    onnx_table.measured,
 )  # fmt: skip
 OPENING = """# Benchmarks
 

@@ -64,7 +64,7 @@ def _model(
     return helper.make_model(graph, opset_imports=[opset], ir_version=8)
 
 
-def _cost(*words: str) -> tuple[float, int]:
+def cost(*words: str) -> tuple[float, int]:
     """CPU seconds of a command of Python, and the most bytes that it held."""
     code = (
         "import os, resource, subprocess, sys\n"
@@ -86,7 +86,7 @@ def verb(name: str, model: onnx.ModelProto) -> tuple[int, float, int]:
         onnx.save(model, path)
         out = ["-o", f"{folder}/out"] if name == "build" else []
         words = ("-m", "pybuild.cli", name, str(path), *out)
-        return path.stat().st_size, *_cost(*words)
+        return path.stat().st_size, *cost(*words)
 
 
 def measured() -> Table:

@@ -91,9 +91,23 @@ QUANTISE = (
     (
         "values that are not finite",
         "pybuild/quantisation/samples.py",
-        "    if bad:",
-        "    if bad < 0:",
+        "~np.isfinite(value) | ~np.isfinite(made)",
+        "~np.isfinite(value)",
         _FAILING,
+    ),
+    (
+        "integers that an input does not have",
+        "pybuild/quantisation/samples.py",
+        "made != value, f",
+        "made > value, f",
+        _UNIT,
+    ),
+    (
+        "floats that equalisation would round elsewhere",
+        "pybuild/quantisation/quantise.py",
+        "if not made.scheme.integers:",
+        "if False:",
+        _UNIT,
     ),
     (
         "labels beyond the classes",

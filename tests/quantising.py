@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,10 +18,15 @@ import numpy as np
 
 import pybuild
 from tests.conftest import ROOT
-from tests.costs import Row, Table
+from tests.costs import Row, Table, model
+from tests.large_graphs import cost
 
 EXAMPLES = ROOT / "examples"
 METHODS = ("minmax", "percentile", "entropy")
+# of real networks those that tell classes
+CLASSIFIERS = ("kws", "vww", "ic")
+# samples of these
+CALIBRATED, MEASURED = 64, 128
 
 Samples = Mapping[str, np.ndarray]
 
@@ -32,6 +38,10 @@ class Network:
     path: Path
     calibration: Samples
     test: Samples
+
+    @property
+    def input(self) -> str:
+        return next(iter(self.calibration))
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,47 @@ def many_scenes() -> Network:
     return scenes(6, 20_000)
 
 
+def real_one(name: str, calibrated: int, measured: int) -> Network:
+    """On made inputs; labels are what the float network says of them."""
+    path, whole = model(f"{name}_f32.onnx"), model(f"{name}_int8.tflite")
+    plane = pybuild.load(path).lower()
+    shape = plane.tensor(plane.inputs[0]).shape[1:]
+    graph = pybuild.load(whole).lower()
+    given = graph.tensor(graph.inputs[0])
+    low, high = ((end - given.zero_point) * given.scale for end in (-128, 127))
+    rng = np.random.default_rng(0)
+    image = low + (high - low) * fields(rng, shape, calibrated + measured)
+    image = image.astype(np.float32)[:, None]
+    test = {plane.inputs[0]: image[calibrated:]}
+    test["labels"] = _scores(path, image[calibrated:]).argmax(1)
+    return Network(path, {plane.inputs[0]: image[:calibrated]}, test)
+
+
+def fields(rng: np.random.Generator, shape: tuple[int, ...], count: int) -> np.ndarray:
+    """[count, *shape] in 0..1: slopes and spots of all sizes, the larger the stronger,
+    as pictures and spectrograms have them; each sample with a contrast of its own.
+
+    shape  channels, rows, columns
+    """
+    made, size = np.zeros((count, *shape)), 1
+    while size < max(shape[1:]):
+        spots = rng.standard_normal((count, shape[0], size + 1, size + 1))
+        tint = np.eye(shape[0]) + rng.standard_normal((count, *2 * shape[:1])) / 2
+        spots = np.einsum("ncd,ndhw->nchw", tint, spots)
+        for axis in (2, 3):
+            at = np.linspace(0, size, shape[axis - 1], endpoint=False)
+            share = (at % 1).reshape([-1 if i == axis else 1 for i in range(4)])
+            low = at.astype(int)
+            near, far = spots.take(low, axis), spots.take(low + 1, axis)
+            spots = near * (1 - share) + far * share
+        made += spots * size**-0.7
+        size *= 2
+    made -= made.min((1, 2, 3), keepdims=True)
+    made /= made.max((1, 2, 3), keepdims=True)
+    dark = rng.uniform(0, 0.3, (count, 1, 1, 1))
+    return dark + made * (rng.uniform(0.5, 1, dark.shape) - dark)
+
+
 def ours(network: Network, method: str) -> tuple[Outcome, int]:
     """And the samples that are right in float."""
     report = pybuild.quantise(
@@ -104,29 +155,32 @@ def theirs(network: Network, method: str) -> Outcome:
             other.quantize_static(
                 network.path,
                 path,
-                _reader(network.calibration["image"]),
+                _reader(network),
                 quant_format=other.QuantFormat.QDQ,
                 per_channel=True,
                 activation_type=other.QuantType.QInt8,
                 weight_type=other.QuantType.QInt8,
                 calibrate_method=methods[method],
             )
-        made, want = (_scores(p, network.test["image"]) for p in (path, network.path))
+        made, want = (
+            _scores(p, network.test[network.input]) for p in (path, network.path)
+        )
     right = int((made.argmax(1) == network.test["labels"]).sum())
     error = float(np.sqrt(np.square(made - want).sum() / np.square(want).sum()))
     return Outcome(right, error)
 
 
-def _reader(images: np.ndarray) -> object:
+def _reader(network: Network) -> object:
     from onnxruntime.quantization import CalibrationDataReader
 
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
-            self._left: Iterator[np.ndarray] = iter(images)
+            self._left: Iterator[np.ndarray] = iter(network.calibration[network.input])
 
         def get_next(self) -> dict[str, np.ndarray] | None:
-            image = next(self._left, None)
-            return None if image is None else {"image": image.reshape(1, *image.shape)}
+            one = next(self._left, None)
+            shape = () if one is None else (1, *one.shape[-3:])
+            return None if one is None else {network.input: one.reshape(shape)}
 
     return Reader()
 
@@ -142,8 +196,9 @@ def _scores(path: Path, images: np.ndarray) -> np.ndarray:
     net = onnxruntime.InferenceSession(
         path, options, providers=["CPUExecutionProvider"]
     )
+    (given,) = net.get_inputs()
     return np.concatenate(
-        [net.run(None, {"image": x.reshape(1, *x.shape[-3:])})[0] for x in images]
+        [net.run(None, {given.name: x.reshape(1, *x.shape[-3:])})[0] for x in images]
     )
 
 
@@ -174,3 +229,35 @@ def quantised() -> Table:
     return Table(
         "Quantised after training", " ".join(says.split()), columns, tuple(rows)
     )
+
+
+def real_ones() -> Table:
+    rows: list[Row] = []
+    for name in CLASSIFIERS:
+        network = real_one(name, CALIBRATED, MEASURED)
+        with tempfile.TemporaryDirectory() as folder:
+            words = ["build", str(network.path), "-o", f"{folder}/out"]
+            for option, data in (("", network.calibration), ("-test", network.test)):
+                np.savez(f"{folder}/data{option}.npz", allow_pickle=False, **data)
+                words += [f"--quantise{option}", f"{folder}/data{option}.npz"]
+            seconds, held = cost("-m", "pybuild.cli", *words)
+            made = json.loads(Path(folder, "out", "report.json").read_text())
+        report, other = made["quantisation"], theirs(network, "minmax")
+        right = report["score"]["right_quantised"]
+        rows.append((
+            name, CALIBRATED, MEASURED, right, other.right, f"{report['error']:.2%}",
+            f"{other.error:.2%}", f"{seconds:.1f}", held >> 20,
+        ))  # fmt: skip
+    says = """Float networks of MLPerf Tiny that tell classes, quantised by `crt build
+    --quantise` and by onnxruntime.quantization (minmax, else as above) from the same
+    made inputs: fields of spots of all sizes over the range of the network's input.
+    Right: the class that the float network gives. Error: as above. Seconds of CPU and
+    MiB are of the whole command, which measures, plans and prints the code, too."""
+    columns = (
+        "network", "calibrated with", "samples", "right", "theirs", "error", "theirs ",
+        "seconds", "MiB",
+    )  # fmt: skip
+    return Table(
+        "Real networks quantised after training", " ".join(says.split()), columns,
+        tuple(rows),
+    )  # fmt: skip

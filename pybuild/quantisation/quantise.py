@@ -39,6 +39,9 @@ def quantise(
         made = best.made(want, kept)
     else:
         made = cheapest_mix(best, want, kept, choices.max_loss)
+        if not made.scheme.integers:
+            # layers that were equalised round their floats in other places
+            best, made = first, first.made(want, dict(made.scheme.floats))
     return made.graph, _report(best, made, want, samples)
 
 

@@ -83,12 +83,18 @@ def _fitted(
         return Problem(where, what, hint)
     if not len(value):
         return Problem(where, f"{what}: no samples", hint)
-    inputs[tensor.name] = value.astype(tensor.dtype.numpy)
-    bad = int(np.count_nonzero(~np.isfinite(value)))
-    if bad:
-        what = f"'{tensor.name}' holds {bad} values that are infinite or no numbers"
-        first = int(np.argwhere(~np.isfinite(value))[0][0])
-        return Problem(where, what, f"the first is in sample {first}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = value.astype(tensor.dtype.numpy)
+    inputs[tensor.name] = made
+    bad = ~np.isfinite(value) | ~np.isfinite(made)
+    if bad.any():
+        wrong = "are infinite or no numbers"
+    else:
+        bad, wrong = made != value, f"{tensor.dtype.value} has not"
+        bad &= made.dtype.kind in "iu"
+    if bad.any():
+        what = f"'{tensor.name}' holds {np.count_nonzero(bad)} values that {wrong}"
+        return Problem(where, what, f"the first is in sample {np.argwhere(bad)[0][0]}")
     return None
 
 

@@ -196,6 +196,8 @@ def float_digits(folder: Path) -> Path:
     np.savez(folder / "wrong.npz", allow_pickle=False, **wrong)
     image[1, 0, 0, 2, 5] = np.nan
     image[2, 0, 0, 0, :2] = np.inf
+    far = np.full((2, 1, 8, 8), 1e39)  # float64 has it
+    np.savez(folder / "far.npz", allow_pickle=False, image=far)
     holes = {"image": image, "labels": np.asarray([0, 9, 10, 3])}
     np.savez(folder / "holes.npz", allow_pickle=False, **holes)
     return DIGITS / "digits_f32.onnx"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import quantising
-from tests.conftest import ROOT
+from tests.conftest import ROOT, model_path
 from tests.quantising import METHODS
 from tests.toolchains import require_module
 
@@ -36,6 +36,19 @@ def test_scenes_beside_onnxruntime(method: str) -> None:
     (mine, _), other = (f(chosen, method) for f in (quantising.ours, quantising.theirs))
     assert mine.right >= other.right - 0.0005 * len(chosen.test["labels"])
     assert mine.error < 0.9 * other.error
+
+
+@pytest.mark.sweep
+def test_a_real_network_beside_onnxruntime() -> None:
+    require_module("onnxruntime")
+    for kind in ("f32.onnx", "int8.tflite"):
+        model_path(f"kws_{kind}")
+    chosen = quantising.real_one("kws", 64, 64)
+    (mine, whole), other = (
+        f(chosen, "minmax") for f in (quantising.ours, quantising.theirs)
+    )
+    assert whole == 64 and mine.right >= 62
+    assert mine.error < other.error
 
 
 @pytest.mark.sweep

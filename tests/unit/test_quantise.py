@@ -246,7 +246,10 @@ def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
         patch.setattr(mix, "_gain", lambda *given: order.get(given[-1].name, 1.0))
         again = report_of(graph, max_loss=0.02)
     assert [f.name for f in again.floats] == ["huge"]
-    assert report_of(small(), max_loss=0.05).floats == ()
+    least = report_of(small(), max_loss=0.05)
+    assert least.floats == () and least.fitted
+    none = report_of(small(), max_loss=0.0)
+    assert none.loss == 0.0 and not none.fitted and none.equalised == 0
 
 
 def test_the_cheapest_mix_has_int16_where_that_is_enough() -> None:

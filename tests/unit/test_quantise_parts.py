@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.dtype import DType
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.passes.edit import Edit
@@ -254,6 +255,21 @@ def test_ranges() -> None:
     even = np.linspace(0, 1, 40000, dtype=np.float32)
     assert observed(even, "entropy", 50) == (0, 1)
     assert observed(np.zeros(9, np.float32), "entropy", 50) == (0, 0)
+
+
+def test_samples_of_integers() -> None:
+    """As any type, but only those that the input's type has."""
+    make = pybuild.GraphBuilder("ids")
+    make.output(make.op("copy", make.input("ids", (1, 2), DType.INT8)), "y")
+    graph = make.build()
+    data = np.float64([[[1, -128]], [[127, 0]]])
+    assert np.array_equal(read_samples(graph, {"ids": data}, "").inputs["ids"], data)
+    for wrong in (128, 0.5):
+        data[1, 0, 1] = wrong
+        with pytest.raises(pybuild.BuildError) as error:
+            read_samples(graph, {"ids": data}, "data")
+        what = "data: 'ids' holds 1 values that int8 has not"
+        assert str(error.value) == f"{what}. Hint: the first is in sample 1"
 
 
 def test_samples_together_or_alone() -> None:
