@@ -19,6 +19,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit import c as c_printer
 from pybuild.emit import llvm as llvm_printer
+from pybuild.emit import vectorise
 from pybuild.emit.llvm_declared import declarations
 from pybuild.kernels.candidate import Candidate, RowAccess
 from pybuild.loop import Func, Intrin
@@ -240,11 +241,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    vectorise.optimise(module, machine, unroll=True)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine
