@@ -307,13 +307,6 @@ GENERAL = (
         _LISTS,
     ),
     (
-        "the inverse of a spectrum",
-        "pybuild/frontends/onnx/signal.py",
-        "-sine / length",
-        "sine / length",
-        _LISTS,
-    ),
-    (
         "attributes that onnx forgets",
         "pybuild/frontends/onnx/infer.py",
         "if name not in given:",

@@ -11,9 +11,7 @@ from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.resize import weighted
 
 
-def _transformed(
-    flow: Flow, x: str, axis: int, length: int, outputs: int, inverse: bool = False
-) -> str:
+def _transformed(flow: Flow, x: str, axis: int, length: int, outputs: int) -> str:
     """x[.., 1 or 2], its last axis real and imaginary parts; always two come out."""
     last, size = flow.rank(x) - 1, flow.shape(x)[axis]
     x = flow.slice(x, axis, 0, length)
@@ -23,8 +21,6 @@ def _transformed(
     turns = np.outer(np.arange(outputs), np.arange(length)) % length
     angle = 2 * math.pi * turns / length
     cosine, sine = np.cos(angle), np.sin(angle)
-    if inverse:
-        cosine, sine = cosine / length, -sine / length
     real = flow.slice(x, last, 0, 1)
     parts = [weighted(flow, real, axis, m) for m in (cosine, -sine)]
     if flow.shape(x)[last] == 2:
@@ -68,16 +64,16 @@ def dft(flow: Flow) -> None:
         length = int(flow.value(1, "dft_length").reshape(()))
     if length < 1:
         raise op.invalid("it has no elements to transform")
-    if inverse and not half and flow.shape(x)[rank - 1] == 1:
+    if inverse and not half:
         # ONNX's two cases of it expect the rounding of numpy's float32 FFT: 2e-6
         # where the exact value is 0, with a tolerance of 1e-7
-        what = "the inverse of a spectrum without imaginary parts is not supported"
-        raise op.invalid(what, "give both parts, or onesided=1 for real values")
-    if inverse and half:
+        what = "the inverse of a whole spectrum is not supported"
+        raise op.invalid(what, "onesided=1 gives real values")
+    if inverse:
         flow.give(_real_values(flow, x, axis, length))
         return
     outputs = length // 2 + 1 if half else length
-    flow.give(_transformed(flow, x, axis, length, outputs, inverse))
+    flow.give(_transformed(flow, x, axis, length, outputs))
 
 
 @flowing
