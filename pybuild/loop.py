@@ -224,11 +224,15 @@ class Assign:
 
 @dataclass(frozen=True)
 class Store:
-    """pointer[index] = value"""
+    """pointer[index] = value
+
+    wide  an int32 into four bytes, at any address: WideLoad's counterpart
+    """
 
     pointer: Expr
     index: Expr
     value: Expr
+    wide: bool = False
 
 
 @dataclass(frozen=True)

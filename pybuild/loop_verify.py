@@ -60,12 +60,14 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             _expr(value, scope)
             _expr(var, scope)
             _same(var, value)
-        case Store(pointer, index, value):
+        case Store(pointer, index, value, wide):
             for expr in (pointer, index, value):
                 _expr(expr, scope)
             target = pointer_type(pointer)
             _require(target.writable, "stores through a read-only pointer")
             fits = target.elem == value.type or isinstance(value.type, VectorType)
+            if wide:
+                fits = value.type == INT32 and target.elem.bytes == 1
             _require(fits, f"stores {value.type} as {target.elem}")
             _require(index.type == INT32, "an index is not int32")
         case For(var, start, stop, step, body):
@@ -192,8 +194,6 @@ def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 
 def has_vectors(func: Func) -> bool:
-    """Whether a kernel computes with vectors."""
-    return any(
-        isinstance(s, Let) and isinstance(s.var.type, VectorType)
-        for s in statements(func.body)
-    )
+    """Whether a kernel computes with vectors, or moves them."""
+    values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
+    return any(isinstance(value.type, VectorType) for value in values)

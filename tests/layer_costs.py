@@ -79,12 +79,29 @@ def _elements() -> Iterator[tuple[str, Case]]:
         "mean", image, tensor((), INT8, 0.02, 5), axes=(1, 2), keepdims=True,
         rounding="double",
     )  # fmt: skip
+    yield (
+        "maximum 2x2, 32",
+        case("max_pool2d", (tensor((1, 16, 16, 32)),), kernel=(2, 2), strides=(2, 2)),
+    )
+    yield from _moves()
     shares = tensor((), INT8, 1 / 256, -128)
     for shape in ((1, 12), (1, 1000), (64, 10)):
         yield f"softmax, {shape[0]} of {shape[1]:,}", case(
             "softmax", (tensor(shape, INT8, 0.1, 9),), shares, axis=1, beta=1.0,
             rounding="double",
         )  # fmt: skip
+
+
+def _moves() -> Iterator[tuple[str, Case]]:
+    image = tensor((1, 12, 12, 16))
+    yield (
+        "pad by 1, 16",
+        case("pad", (image,), pads=((0, 0), (1, 1), (1, 1), (0, 0)), value=0.0),
+    )
+    yield (
+        "16 channels beside 8",
+        case("concat", (image, tensor((1, 12, 12, 8))), axis=3),
+    )
 
 
 def single_layers() -> Table:
@@ -129,6 +146,7 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
         w = (side, side, 32)
         made = _window("depthwise_conv2d", (1, 16, 16, 32), w)
         yield f"depthwise {side}x{side}, 32", made
+    yield from _moves()
     x32, w = (1, 12, 12, 32), (32, 3, 3, 8)
     yield "3x3, 32 to 32 in 4 groups", _window("conv2d", x32, w, INT8, 4)
 

@@ -10,7 +10,37 @@ _FLOATS = "tests/unit/test_float_kernels.py::test_llvm_equals_plain_kernels"
 
 _SOFTMAX = "tests/unit/test_kernels.py::test_llvm_equals_numpy"
 
+_BLOCKS = "tests/unit/test_kernels.py -k many_bytes"
+
 SCALAR = (
+    (
+        "the last bytes of a row that is moved in blocks",
+        "pybuild/kernels/shape.py",
+        'k.let("last", size - self.bytes)',
+        'k.let("last", size - self.bytes - 1)',
+        _BLOCKS,
+    ),
+    (
+        "the border after the last block",
+        "pybuild/kernels/shape.py",
+        "by.fill(k, count, odd, ",
+        "by.fill(k, count, False, ",
+        _BLOCKS,
+    ),
+    (
+        "where a maximum by bytes starts",
+        "pybuild/kernels/pool_dsp.py",
+        "const(-0x7F7F7F80)",
+        "const(0)",
+        _BLOCKS,
+    ),
+    (
+        "the greater of each two bytes",
+        "pybuild/kernels/intrin.py",
+        "_greater(24) * (1 << 24)",
+        "_greater(16) * (1 << 24)",
+        _BLOCKS,
+    ),
     (
         "shares of softmax of which nothing is left",
         "pybuild/kernels/softmax.py",

@@ -171,6 +171,11 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
             where = expression(offset(pointer, index))
             name = f"{pad}crt_store_{_moved(pointer, value.type)}"
             return _wrapped(f"{name}({where}, {expression(value)});", depth)
+        case Store(pointer, index, value, wide=True):
+            where = expression(offset(pointer, index))
+            return _wrapped(
+                f"{pad}crt_store_int32({where}, {expression(value)});", depth
+            )
         case Store(pointer, index, value):
             target = expression(Load(pointer, index))
             return _wrapped(f"{pad}{target} = {expression(value)};", depth)

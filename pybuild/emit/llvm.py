@@ -145,10 +145,8 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
         ):
             where = _element(printer, pointer, index, scope)
             rows = [f"{llvm_type(a.type)} {_expr(printer, a, scope)}" for a in args]
-            given = ", ".join([f"ptr {where}", *rows])
-            for stage in range(intrin.stages):
-                call = f"  call void @{intrin.llvm}({given}, i32 {stage})"
-                printer.lines.append(call)
+            call = f"  call void @{intrin.llvm}(ptr {where}, {', '.join(rows)}, i32 "
+            printer.lines += [f"{call}{stage})" for stage in range(intrin.stages)]
         case Store(pointer, index, value):
             elem = pointer_type(pointer).elem
             kind = memory_type(elem)
@@ -158,6 +156,8 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
                 there = replace(value.type, elem=elem)
                 text = resized(printer, text, value.type, there)
                 kind, where = llvm_type(there), f"{where}, align {elem.bytes}"
+            elif stmt.wide:
+                kind, where = "i32", f"{where}, align 1"
             printer.lines.append(f"  store {kind} {text}, ptr {where}{printer.writes}")
         case For():
             _for(printer, stmt, scope)

@@ -39,8 +39,17 @@ _INSTRUCTIONS = (
     ("dsp", "llvm.arm.sxtb16", 1),
     ("dsp", "llvm.arm.sadd16", 2),
     ("dsp", "llvm.arm.ssub16", 2),
+    ("dsp", "llvm.arm.ssub8", 2),
+    ("dsp", "llvm.arm.sel", 2),
     ("dsp", "llvm.fshr.i32", 3),
 )
+# two instructions that meet in the flags
+_TWICE = """
+define internal i32 @crt_max_bytes(i32 %x, i32 %w) alwaysinline nounwind {
+  %flags = call i32 @llvm.arm.ssub8(i32 %x, i32 %w)
+  %most = call i32 @llvm.arm.sel(i32 %x, i32 %w)
+  ret i32 %most
+}"""
 
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
@@ -67,6 +76,8 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
     for feature, name, count in _INSTRUCTIONS:
         if feature in features:
             lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
+    if "dsp" in features:
+        lines.append(_TWICE)
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]

@@ -87,8 +87,10 @@ class Builder:
         expr = value if isinstance(value, Expr) else const(value, _scalar(var))
         self._blocks[-1].append(Assign(var, expr))
 
-    def store(self, pointer: Expr, index: Operand, value: Expr) -> None:
-        self._blocks[-1].append(Store(pointer, i32(index), value))
+    def store(
+        self, pointer: Expr, index: Operand, value: Expr, wide: bool = False
+    ) -> None:
+        self._blocks[-1].append(Store(pointer, i32(index), value, wide))
 
     @contextmanager
     def loop(

@@ -178,6 +178,24 @@ MULHI_ADD_ROUND = Intrin(
     _ACC + i32((i64(_X) * i64(_W) + (1 << 31)) >> const(32, DType.INT64)),
     c="crt_mulhi_add_round({0}, {1}, {2})",
 )
+
+
+def _greater(bits: int) -> Expr:
+    return maximum(_byte(_X, bits), _byte(_W, bits))
+
+
+# the greater of each two bytes
+MAX_BYTES = Intrin(
+    "crt_max_bytes",
+    (_X, _W),
+    _greater(24) * (1 << 24)
+    + (_greater(16) & 0xFF) * (1 << 16)
+    + (_greater(8) & 0xFF) * (1 << 8)
+    + (_greater(0) & 0xFF),
+    c="crt_max_bytes({0}, {1})",
+    feature="dsp",
+    llvm="crt_max_bytes",
+)
 # held within int8
 SATURATE8 = Intrin(
     "crt_saturate8",

@@ -74,6 +74,10 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         k = pool_dsp.kernel(layer, partial(_reduction, layer))
         cheap = y.size * (2 * kernel_h * kernel_w + 20)
         found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
+    if pool_dsp.has_maxima(layer, target):
+        edge = outside_pixel(window, layer.fill, layer.elem)
+        least = y.size * (kernel_h * kernel_w + 4)
+        found.append(offer(pool_dsp.maxima(layer), operands, tables=edge, cost=least))
     if pool_mve.suits(layer, target):
         end = pool_mve.scaled(layer) if layer.average else None
         if end is not None or not layer.average:

@@ -1,5 +1,6 @@
-"""int8 averages with pairs of int16 (SXTAB16): four channels at a time, in sums of 16
-bits, where no window has too many cells for them. Knows no node.
+"""int8 pools four channels at a time. Averages with pairs of int16 (SXTAB16), in sums
+of 16 bits, where no window has too many cells for them; maxima by bytes (SSUB8, SEL).
+Knows no node.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from collections.abc import Callable
 
 from pybuild.dtype import DType
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.intrin import ADD_EVEN, ADD_ODD
+from pybuild.kernels.intrin import ADD_EVEN, ADD_ODD, MAX_BYTES
 from pybuild.kernels.pool_layer import Layer, Reduction
+from pybuild.kernels.pool_mve import Writer
 from pybuild.kernels.taps import bind
-from pybuild.loop import INT8, INT32, Expr, cast, offset, wide
+from pybuild.loop import INT8, INT32, Expr, Intrin, cast, const, offset, wide
 from pybuild.targets.target import Target
 
 _MOST = 32767 // 128  # cells
@@ -61,3 +63,42 @@ def kernel(
             total = k.let("total", start + lane)
             k.store(y, to + i, reduction.end(total, cells))
     return k
+
+
+def has_maxima(layer: Layer, target: Target) -> bool:
+    """Whether windows are pixels of whole words, or more, that no clamp changes."""
+    made, large_edges = layer.made, layer.window.padded and not layer.unrolled
+    bytes_alone = layer.elem is DType.INT8 and layer.window.channels >= 4
+    free = made is not None and (made.low, made.high) == (-128, 127)
+    fits = not layer.average and bytes_alone and free and not large_edges
+    return "dsp" in target.features and fits
+
+
+def maxima(layer: Layer) -> Builder:
+    """y[ox,c] = the greatest x[c] of the cells, four channels at a time.
+
+    Shapes  rows x [W,C], y [OW,C]; the pixel outside, if windows leave the row
+    """
+    return _Words(layer, None).write()
+
+
+class _Words(Writer):
+    """A block of channels is a word."""
+
+    kind = "dsp"
+
+    def _block(self) -> int:
+        return 4
+
+    def _values(self, x: Expr) -> list[Expr]:
+        return [wide(x, 0)]
+
+    def _start(self) -> Expr:
+        return const(-0x7F7F7F80)
+
+    @property
+    def more(self) -> Intrin:
+        return MAX_BYTES
+
+    def _store(self, y: Expr, number: int, total: Expr) -> None:
+        self.k.store(y, 4 * number, total, wide=True)

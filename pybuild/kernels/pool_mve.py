@@ -57,7 +57,7 @@ def kernel(layer: Layer, end: Line | None) -> Builder:
 
     Shapes  rows x [W,C], y [OW,C]; the pixel outside, if windows leave the row
     """
-    return _Writer(layer, end).write()
+    return Writer(layer, end).write()
 
 
 def _limits(layer: Layer, end: Line | None) -> tuple[int, int]:
@@ -65,14 +65,16 @@ def _limits(layer: Layer, end: Line | None) -> tuple[int, int]:
     return (of.low, of.high) if of is not None else (-128, 127)
 
 
-class _Writer:
+class Writer:
     """The pieces of one kernel being written; a block of channels is a vector of
     bytes, or of words."""
+
+    kind = "mve"
 
     def __init__(self, layer: Layer, end: Line | None) -> None:
         w = layer.window
         self.layer = layer
-        self.block = 16 if w.channels >= 16 else 4
+        self.block = self._block()
         self.k = k = Builder(self._name())
         self.y = k.row("y", 0, INT8, writable=True)
         unrolled = layer.unrolled
@@ -90,11 +92,15 @@ class _Writer:
             self.offset = k.arg("offset", end.offset)
             self.shift = k.arg("shift", end.shift)
 
+    def _block(self) -> int:
+        """Channels taken together."""
+        return 16 if self.layer.window.channels >= 16 else 4
+
     def _name(self) -> str:
         layer, w = self.layer, self.layer.window
         clamped = _limits(layer, None) != (-128, 127)
         parts = (
-            "avg_pool_mve" if layer.average else "max_pool_mve",
+            f"avg_pool_{self.kind}" if layer.average else f"max_pool_{self.kind}",
             f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "large",
             f"by{self.block}",
             "padded" if w.padded else "",
@@ -117,7 +123,7 @@ class _Writer:
                     total = k.let("total", first)
                     for value in others:
                         k.assign(total, self.more(total, value))
-                    k.store(y, 4 * i, self._end(total))
+                    self._store(y, i, total)
         return k
 
     def _large(self) -> Builder:
@@ -137,7 +143,7 @@ class _Writer:
                             k.assign(total, self.more(total, value))
                         k.assign(x, offset(x, channels))
                 for i, total in enumerate(totals):
-                    k.store(y, 4 * i, self._end(total))
+                    self._store(y, i, total)
         return k
 
     def _blocks(self, pixels: list[Var]) -> Iterator[tuple[Expr, list[Var]]]:
@@ -175,6 +181,9 @@ class _Writer:
         if self.layer.average:
             return PLUS4
         return MAX16 if self.block == 16 else MAX4
+
+    def _store(self, y: Expr, number: int, total: Expr) -> None:
+        self.k.store(y, 4 * number, self._end(total))
 
     def _end(self, total: Expr) -> Expr:
         if self.layer.average:

@@ -6,12 +6,12 @@ All are one strided copy, as deep as the layer needs after joining axes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
@@ -23,7 +23,8 @@ from pybuild.kernels.operands import (
     short,
     whole_operands,
 )
-from pybuild.loop import INT8, Expr, Var, cast, const, load, offset
+from pybuild.kernels.vectors import ALL16, bytes_at
+from pybuild.loop import INT8, Expr, Var, cast, const, load, offset, wide
 from pybuild.ops.shape import pad_fill
 from pybuild.targets.target import Target
 
@@ -63,9 +64,69 @@ def join(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(joined) or (Axis(1, 1, 1),)
 
 
-def key(axes: Sequence[Axis]) -> str:
+@dataclass(frozen=True)
+class Blocks:
+    """Bytes that move together, in words or in a vector.
+
+    A row of bytes that is no number of blocks has a last one that reaches back.
+    """
+
+    bytes: int
+    vector: bool
+
+    def move(self, k: Builder, size: Expr, rest: bool, x: Expr, y: Expr) -> None:
+        """A row of `size` bytes."""
+        self._each(k, size, rest, lambda i: self._move(k, i, x, y))
+
+    def fill(self, k: Builder, size: Expr, rest: bool, y: Expr, word: Expr) -> None:
+        """A row of `size` bytes with four again and again."""
+        self._each(k, size, rest, lambda i: self._fill(k, i, y, word))
+
+    def _each(
+        self, k: Builder, size: Expr, rest: bool, at: Callable[[Expr], None]
+    ) -> None:
+        with k.loop("i", size - (self.bytes - 1), 0, self.bytes, rolled=True) as i:
+            at(i)
+        if rest:
+            at(k.let("last", size - self.bytes))
+
+    def _move(self, k: Builder, i: Expr, x: Expr, y: Expr) -> None:
+        if self.vector:
+            k.store(y, i, bytes_at(offset(x, i)))
+            return
+        for at in range(0, self.bytes, 4):
+            k.store(y, i + at, wide(x, i + at), wide=True)
+
+    def _fill(self, k: Builder, i: Expr, y: Expr, word: Expr) -> None:
+        if self.vector:
+            k.store(y, i, ALL16(word >> 24))
+            return
+        for at in range(0, self.bytes, 4):
+            k.store(y, i + at, word, wide=True)
+
+
+def blocks(target: Target, axes: Sequence[Axis], elem: DType) -> Blocks | None:
+    """The largest that fit in rows of the innermost axis, of bytes.
+
+    axes  joined
+    """
+    if elem.bytes > 1 or _strided(axes):
+        return None
+    size = axes[-1].size
+    if "mve" in target.features:
+        return Blocks(16, True) if size >= 16 else None
+    if "dsp" in target.features:
+        return next((Blocks(n, False) for n in (16, 8, 4) if size >= n), None)
+    return None
+
+
+def key(axes: Sequence[Axis], by: Blocks | None = None) -> str:
     """What distinguishes the code of two copies."""
-    return f"{len(axes)}d" + ("_strided" if _strided(axes) else "")
+    kind = f"{len(axes)}d" + ("_strided" if _strided(axes) else "")
+    if by is None:
+        return kind
+    rest = "_rest" if axes[-1].size % by.bytes else ""
+    return f"{kind}_{'vectors' if by.vector else 'words'}{by.bytes}{rest}"
 
 
 def _strided(axes: Sequence[Axis]) -> bool:
@@ -73,7 +134,12 @@ def _strided(axes: Sequence[Axis]) -> bool:
 
 
 def copy_axes(
-    k: Builder, axes: Sequence[Axis], x: Expr, y: Expr, mark: str = ""
+    k: Builder,
+    axes: Sequence[Axis],
+    x: Expr,
+    y: Expr,
+    mark: str = "",
+    by: Blocks | None = None,
 ) -> None:
     """The loops of a copy from x to y; its numbers become arguments."""
     bound = []
@@ -83,20 +149,32 @@ def copy_axes(
         x_step: Expr = const(1) if inner else k.arg(f"x_step{mark}{depth}", axis.x_step)
         y_step: Expr = const(1) if inner else k.arg(f"y_step{mark}{depth}", axis.y_step)
         bound.append((size, x_step, y_step))
-    _copy_loop(k, bound, x, y)
+    if by is None:
+        _copy_loop(k, bound, x, y, None)
+        return
+    rest = axes[-1].size % by.bytes > 0
+    _copy_loop(k, bound, x, y, lambda *row: by.move(k, row[0], rest, *row[1:]))
 
 
 def _copy_loop(
-    k: Builder, bound: Sequence[tuple[Expr, Expr, Expr]], x: Expr, y: Expr
+    k: Builder,
+    bound: Sequence[tuple[Expr, Expr, Expr]],
+    x: Expr,
+    y: Expr,
+    row: Callable[[Expr, Expr, Expr], None] | None,
 ) -> None:
+    """row  copies as many elements that lie side by side, if there is a way"""
     size, x_step, y_step = bound[0]
+    if len(bound) == 1 and row is not None:
+        row(size, x, y)
+        return
     with k.loop("i", size) as i:
         if len(bound) == 1:
             k.store(y, i * y_step, load(x, i * x_step))
         else:
             inner_x = k.let("from", offset(x, i * x_step))
             inner_y = k.let("to", offset(y, i * y_step))
-            _copy_loop(k, bound[1:], inner_x, inner_y)
+            _copy_loop(k, bound[1:], inner_x, inner_y, row)
 
 
 def element(tensor: Tensor) -> DType:
@@ -111,17 +189,23 @@ def raw(tensor: Tensor) -> DType:
 
 
 def _moved(
-    name: str, axes: Sequence[Axis], begin: int, operands: Operands, y: Tensor
+    name: str,
+    axes: Sequence[Axis],
+    begin: int,
+    operands: Operands,
+    y: Tensor,
+    target: Target,
 ) -> Candidate:
     """One input copied to the whole output, from element `begin` on."""
     joined = join(axes)
     elem = element(y)
-    k = Builder(f"{name}_{short(elem)}_{key(joined)}")
+    by = blocks(target, joined, elem)
+    k = Builder(f"{name}_{short(elem)}_{key(joined, by)}")
     x: Expr = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
     if name == "slice":
         x = k.let("first", offset(x, k.arg("begin", begin)))
-    copy_axes(k, joined, x, to)
+    copy_axes(k, joined, x, to, by=by)
     return offer(k, operands, cost=_COST * y.size)
 
 
@@ -132,14 +216,14 @@ def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if graph.tensor(node.inputs[0]).shape != y.shape:
         operands = whole_operands(node, graph)
     count = y.size // (operands.images * operands.bands)
-    return [_moved("copy", (Axis(count, 1, 1),), 0, operands, y)]
+    return [_moved("copy", (Axis(count, 1, 1),), 0, operands, y, target)]
 
 
 def assign(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """y = x, in one piece: all has been read that was in y."""
     y = graph.tensor(node.output)
     axes = (Axis(y.size, 1, 1),)
-    return [_moved("copy", axes, 0, whole_operands(node, graph), y)]
+    return [_moved("copy", axes, 0, whole_operands(node, graph), y, target)]
 
 
 def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -150,7 +234,7 @@ def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         Axis(x.shape[p], steps[p], to)
         for p, to in zip(node.attrs["perm"], row_major(y.shape), strict=True)
     ]
-    return [_moved("transpose", axes, 0, whole_operands(node, graph), y)]
+    return [_moved("transpose", axes, 0, whole_operands(node, graph), y, target)]
 
 
 def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -164,7 +248,7 @@ def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             y.shape, steps, node.attrs["strides"], row_major(y.shape), strict=True
         )
     ]
-    return [_moved("slice", axes, begin, whole_operands(node, graph), y)]
+    return [_moved("slice", axes, begin, whole_operands(node, graph), y, target)]
 
 
 def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -179,14 +263,14 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     chunks = [math.prod(graph.tensor(n).shape[axis:]) for n in node.inputs]
     elem = element(y)
     parts = [join((Axis(outer, c, sum(chunks)), Axis(c, 1, 1))) for c in chunks]
-    shapes = "_".join(key(p) for p in parts)
-    if len(set(map(key, parts))) == 1:
-        shapes = key(parts[0])
+    by = [blocks(target, part, elem) for part in parts]
+    keys = [key(part, some) for part, some in zip(parts, by, strict=True)]
+    shapes = "_".join(keys if len(set(keys)) > 1 else keys[:1])
     k = Builder(f"concat{len(parts)}_{short(elem)}_{shapes}")
     to: Expr = k.row("y", 0, elem, writable=True)
     for index, (part, chunk) in enumerate(zip(parts, chunks, strict=True)):
         x = k.row(f"x{index}", operands.numbers[index], elem)
-        copy_axes(k, part, x, to, f"{index}_")
+        copy_axes(k, part, x, to, f"{index}_", by[index])
         if index + 1 < len(parts):
             to = k.let("next", offset(to, k.arg(f"chunk{index}", chunk)))
     return [offer(k, operands, cost=_COST * y.size)]
@@ -207,7 +291,7 @@ def pad(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     shape = inner_shape(x, operands, len(y.shape))
     around = inner_shape(y, operands, len(y.shape))
     before = [b for b, _ in pads[len(pads) - len(shape) :]]
-    return [_pad_kernel(operands, (shape, around, before), value, element(y), y)]
+    return [_pad_kernel(operands, (shape, around, before), value, y, target)]
 
 
 def _padded_rows(x: Tensor, y: Tensor, above: int, value: float) -> Operands:
@@ -223,11 +307,12 @@ def _pad_kernel(
     operands: Operands,
     shapes: tuple[Sequence[int], Sequence[int], Sequence[int]],
     value: float,
-    elem: DType,
     y: Tensor,
+    target: Target,
 ) -> Candidate:
     """Fills the output, then copies the input into it."""
     shape, around, before = shapes
+    elem = element(y)
     to_steps = row_major(around)
     axes = join(
         [
@@ -236,18 +321,33 @@ def _pad_kernel(
         ]
     )
     begin = sum(b * s for b, s in zip(before, to_steps, strict=True))
-    k = Builder(f"pad_{short(elem)}_{key(axes)}")
+    by, all_around = blocks(target, axes, elem), math.prod(around)
+    odd = by is not None and all_around % by.bytes > 0
+    name = f"pad_{short(elem)}_{key(axes, by)}"
+    k = Builder(name + ("_odd" if odd else ""))
     x = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
-    tables: tuple[Packed, ...] = ()
     stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)
-    if elem.is_float or elem.bytes == 8:
-        tables = (Packed("border", stored),)
-        border: Var = k.let("border", load(k.row("value", operands.after, elem)))
+    count = k.arg("count", all_around)
+    tables: tuple[Packed, ...] = ()
+    if by is not None:
+        word = int(np.full(4, stored[0]).view(np.int32)[0])
+        by.fill(k, count, odd, to, k.arg("value", word))
     else:
-        border = k.let("border", cast(k.arg("value", int(stored[0])), elem))
-    with k.loop("i", k.arg("count", math.prod(around))) as i:
-        k.store(to, i, border)
+        border, tables = _border(k, stored, elem, operands.after)
+        with k.loop("i", count) as i:
+            k.store(to, i, border)
     inner = k.let("inner", offset(to, k.arg("begin", begin)))
-    copy_axes(k, axes, x, inner)
+    copy_axes(k, axes, x, inner, by=by)
     return offer(k, operands, tables=tables, cost=_COST * y.size)
+
+
+def _border(
+    k: Builder, stored: Array, elem: DType, pointer: int
+) -> tuple[Var, tuple[Packed, ...]]:
+    """The value around: of the arguments, or where it is none of their integers a
+    table."""
+    if elem.is_float or elem.bytes == 8:
+        value = load(k.row("value", pointer, elem))
+        return k.let("border", value), (Packed("border", stored),)
+    return k.let("border", cast(k.arg("value", int(stored[0])), elem)), ()

@@ -66,9 +66,9 @@ def _stmt(stmt: Stmt, known: _Known) -> Stmt:
             return Let(var, _expr(value, known))
         case Assign(var, value):
             return Assign(var, _expr(value, known))
-        case Store(pointer, index, value):
-            parts = (_expr(e, known) for e in (pointer, index, value))
-            return Store(*parts)
+        case Store(pointer, index, value, wide):
+            to, at, stored = (_expr(e, known) for e in (pointer, index, value))
+            return Store(to, at, stored, wide)
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
             return For(var, *ends, step, _block(body, known), rolled)

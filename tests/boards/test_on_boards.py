@@ -148,7 +148,9 @@ def test_an_instruction_more_is_counted() -> None:
     board = device("mps2-an386", "gcc", "qemu")
     known = library(DIGITS, board)
     sources = known.sources()
-    kernel = "static void max_pool_s8_2x2(void *const *p, const int32_t *a)\n{\n"
+    func = known.plan.steps[3].candidate.func
+    assert func is not None and func.name.startswith("max_pool")
+    kernel = f"static void {func.name}(void *const *p, const int32_t *a)\n{{\n"
     text = sources["digits_int8.c"]
     assert kernel in text
     nop = kernel + '    __asm__ volatile("nop");\n'

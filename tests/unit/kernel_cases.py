@@ -135,7 +135,7 @@ def _depthwise_cases() -> Iterator[Case]:
 
 
 # x, kernel, strides, pads
-_POOLS = (
+POOLS = (
     ((1, 6, 7, 3), (2, 2), (2, 2), (0, 0, 0, 0)),
     ((2, 7, 5, 18), (3, 3), (1, 1), (1, 1, 1, 1)),
     ((1, 7, 9, 4), (3, 3), (2, 2), (0, 0, 1, 1)),
@@ -147,7 +147,7 @@ _POOLS = (
 
 
 def _pool_cases() -> Iterator[Case]:
-    for x, kernel, strides, pads in _POOLS:
+    for x, kernel, strides, pads in POOLS:
         source = tensor(x, INT8, 0.05, 11)
         attrs: dict[str, Any] = {"kernel": kernel, "strides": strides, "pads": pads}
         yield case("max_pool2d", (source,), **attrs, clamp=(-2.0, 3.0))
@@ -277,7 +277,7 @@ def _float_windows() -> Iterator[Case]:
         yield case("depthwise_conv2d", (tensor(x, FLOAT32), weights), None, {1: None},
                    strides=(1, 1), dilations=(1, 1), pads=pads,
                    clamp=(None, 9.0))  # fmt: skip
-    for x, kernel, strides, pads in _POOLS:
+    for x, kernel, strides, pads in POOLS:
         attrs: dict[str, Any] = {"kernel": kernel, "strides": strides, "pads": pads}
         yield case("max_pool2d", (tensor(x, FLOAT32),), **attrs)
         for include in (False, True):

@@ -44,6 +44,11 @@ def _added(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return (((x >> 16) + (w >> 16)) << 16) + (x + w & 0xFFFF)
 
 
+def _each_byte(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    both = (v.astype(np.int32).view(np.int8) for v in (x, w))
+    return np.asarray(f(*both)).view(np.int32).astype(np.int64)
+
+
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     "crt_mla_low": lambda x, w, a: a + _low(x) * _low(w),
@@ -58,6 +63,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_add_even_bytes": lambda x, w: _added(x, _bytes(w, (0, 2))),
     "crt_add_odd_bytes": lambda x, w: _added(x, _bytes(w, (1, 3))),
+    "crt_max_bytes": lambda x, w: _each_byte(np.maximum, x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
@@ -188,6 +194,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "ror #8",
         "smmul",
         "smmlar",
+        "ssub8",
         "ssat",
     ):
         assert word in listing.read_text()
@@ -209,7 +216,7 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     kernels.write_bytes(machine.emit_object(module))
     assembly = machine.emit_assembly(module)
     for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "smmlar",
-                 "ssat"):  # fmt: skip
+                 "ssub8", "ssat"):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
 

@@ -23,6 +23,7 @@ from tests.unit.kernel_bench import Job, run_c, run_candidate, run_llvm
 from tests.unit.kernel_cases import (
     FLOAT32,
     INT8,
+    POOLS,
     ROUNDINGS,
     Case,
     case,
@@ -303,6 +304,29 @@ def test_sums_and_products_four_at_a_time(step: int, tmp_path: Path) -> None:
     _check(jobs, run_llvm([job for _, job in jobs]))
     if step == 1:
         _check(jobs, run_c([job for _, job in jobs], tmp_path))
+
+
+def test_moves_and_maxima_of_many_bytes_at_a_time(tmp_path: Path) -> None:
+    """Rows of blocks, and of blocks and a rest; sanitised."""
+    jobs = []
+    pools = [
+        case("max_pool2d", (tensor(x),), kernel=kernel, strides=strides, pads=pads)
+        for x, kernel, strides, pads in POOLS
+    ]
+    low = np.int8(-128)
+    pools += [replace(c, arrays={"x0": c.arrays["x0"] | low}) for c in pools]
+    moves = [c for c in _exact() if c.node.op in ("copy", "slice", "concat", "pad")]
+    moves.append(case("transpose", (tensor((3, 4, 40)),), perm=(1, 0, 2)))
+    for core, word in (("cortex-m4", "_words"), ("cortex-m55", "_vectors")):
+        jobs += _jobs(moves, "shared", core, word)
+    jobs += _jobs(pools, "shared", "cortex-m4", "_pool_dsp")
+    names = " ".join(job.candidate.func.name for _, job in jobs if job.candidate.func)
+    for word in ("words16", "words8_rest", "words4", "16_rest", "_odd", "pad_",
+                 "vectors16_rest", "concat2", "3x3_by4", "by4_padded",
+                 "large_by4"):  # fmt: skip
+        assert word in names, word
+    _check(jobs, run_llvm([job for _, job in jobs]))
+    _check(jobs, run_c([job for _, job in jobs], tmp_path))
 
 
 def test_pieces_of_one_name_are_one_function() -> None:

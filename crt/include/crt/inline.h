@@ -1,8 +1,10 @@
-/* crt/inline.h: what compilers are told about functions, loops and small
- * copies. Knows no model. Needs only the compiler and string.h. */
+/* crt/inline.h: what compilers are told about functions, loops, small copies
+ * and the order of loads. Knows no model. Needs only the compiler and
+ * string.h. */
 #ifndef CRT_INLINE_H
 #define CRT_INLINE_H
 
+#include <stdint.h>
 #include <string.h>
 
 /* Functions that must vanish into their caller, also at -Os. */
@@ -34,5 +36,23 @@
 #else
 #define CRT_COPY memcpy
 #endif
+
+/* x; nothing after it is read before it. */
+CRT_INLINE int32_t crt_in_order(int32_t x)
+{
+#if defined(__GNUC__) && (defined(__riscv) || !defined(__clang__))
+    __asm__ volatile("" : "+r"(x) : : "memory");
+#endif
+    return x;
+}
+
+/* The same of a float, where gcc would load more than ARM has registers for. */
+CRT_INLINE float crt_float_in_order(float x)
+{
+#if defined(__GNUC__) && !defined(__clang__) && defined(__ARM_FP)
+    __asm__ volatile("" : "+t"(x) : : "memory");
+#endif
+    return x;
+}
 
 #endif

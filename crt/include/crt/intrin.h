@@ -75,6 +75,11 @@ CRT_INLINE int32_t crt_load_int32(const void *from)
     return word;
 }
 
+CRT_INLINE void crt_store_int32(void *to, int32_t word)
+{
+    CRT_COPY(to, &word, sizeof word);
+}
+
 /* Below, an int32 may hold two int16 or four int8, the first in the low bits.
  * Cortex-M4, M7 and M33 have an instruction for each of these. */
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__)
@@ -164,22 +169,23 @@ CRT_HALVES(crt_add_odd_bytes, "sxtab16 %0, %1, %2, ror #8",
 CRT_BYTES(crt_even_bytes, "sxtb16 %0, %1", (int8_t)(x >> 16), (int8_t)x)
 CRT_BYTES(crt_odd_bytes, "sxtb16 %0, %1, ror #8", x >> 24, (int8_t)(x >> 8))
 
-/* x; nothing after it is read before it. */
-CRT_INLINE int32_t crt_in_order(int32_t x)
+/* The greater of each two bytes, signed. */
+CRT_INLINE int32_t crt_max_bytes(int32_t x, int32_t w)
 {
-#if defined(__GNUC__) && (defined(__riscv) || !defined(__clang__))
-    __asm__ volatile("" : "+r"(x) : : "memory");
+#if defined(CRT_DSP)
+    int32_t most;
+    __asm__("ssub8 %0, %1, %2\n\tsel %0, %1, %2"
+            : "=&r"(most)
+            : "r"(x), "r"(w)
+            : "cc");
+    return most;
+#else
+    return crt_max_int32(x >> 24, w >> 24) * 0x1000000 +
+           (crt_max_int32((int8_t)(x >> 16), (int8_t)(w >> 16)) & 0xFF) *
+               0x10000 +
+           (crt_max_int32((int8_t)(x >> 8), (int8_t)(w >> 8)) & 0xFF) * 0x100 +
+           (crt_max_int32((int8_t)x, (int8_t)w) & 0xFF);
 #endif
-    return x;
-}
-
-/* The same of a float, where gcc would load more than ARM has registers for. */
-CRT_INLINE float crt_float_in_order(float x)
-{
-#if defined(__GNUC__) && !defined(__clang__) && defined(__ARM_FP)
-    __asm__ volatile("" : "+t"(x) : : "memory");
-#endif
-    return x;
 }
 
 /* Held within int8. */
