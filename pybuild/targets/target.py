@@ -11,7 +11,7 @@ from pybuild.errors import BuildError
 class Target:
     """A processor as kernels and the planner see it.
 
-    int8_blocks, float_blocks  sums that its registers hold at once, largest first
+    float_blocks               sums that its registers hold at once, largest first
     sums                       (output channels, pixels) whose int8 sums are kept in
                                registers while single products are added; (): there
                                is no kernel for it
@@ -29,7 +29,6 @@ class Target:
     """
 
     name: str
-    int8_blocks: tuple[int, ...] = (4, 1)
     float_blocks: tuple[int, ...] = (8, 1)
     sums: tuple[tuple[int, int], ...] = ()
     row_sums: int = 0
@@ -54,8 +53,9 @@ TARGETS = {
     target.name: target
     for target in (
         Target("generic", float_sums=((8, 4), (8, 3), (8, 2), (8, 1))),
-        # vector registers: sums of 16 neighbouring channels side by side
-        Target("host", (16, 4, 1), (16, 8, 1), float_sums=_WIDE),
+        # vector registers: float sums of 16 neighbouring channels side by side. Of
+        # integers LLVM makes vectors along the sum, of the kernels for any core
+        Target("host", (16, 8, 1), float_sums=_WIDE),
         Target("cortex-m0", sums=((4, 1),), row_sums=3),
         Target("cortex-m3", sums=((4, 2), (4, 1)), row_sums=5, features=_MULTIPLY),
         *(
