@@ -19,7 +19,7 @@ from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
-from pybuild.kernels.choose import Options, shared
+from pybuild.kernels.choose import Options
 from pybuild.kernels.devices import offers, processor_of, table_of
 from pybuild.kernels.parameters import with_values
 from pybuild.package.choices import kernel_choices
@@ -196,7 +196,7 @@ class Library(Factory):
             self.plan.graph,
             find_views(self.plan.graph),
         )
-        kernels = offers(graph, self.targets, shared(chosen["optimise"]))
+        kernels = offers(graph, self.targets, chosen["optimise"])
         nodes = [
             (node, kernels[node.output])
             for node in graph.nodes

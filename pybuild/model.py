@@ -161,13 +161,12 @@ class Model:
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
-        alone   False: kernels hold nothing of the layers, other models may share them
+        alone   False: kernels hold nothing of the layers: other models may share them
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
         _require(target, input, compress, names, storage, optimise, emit, plan)
-        prefix = chosen_prefix(name, self.path)
-        model = self.with_parameters(params)
+        model, prefix = self.with_parameters(params), chosen_prefix(name, self.path)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
         graph = streamed(graph, _streams(stream, graph))
@@ -189,7 +188,8 @@ class Model:
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
             "stream": [*stream], "alone": alone,
         }  # fmt: skip
-        tables = make_tables(_own(made) if alone else made, prefix, len(table))
+        made_own = _own(made, optimise) if alone else made
+        tables = make_tables(made_own, prefix, len(table))
         tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
         library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
@@ -217,9 +217,10 @@ def _spent(word: str, graph: Graph) -> tuple[str, ...]:
     return graph.inputs if word == "consumable" else ()
 
 
-def _own(plan: Plan) -> Plan:
-    """With kernels that are this plan's alone."""
-    made = with_constant_args(step.candidate for step in plan.steps)
+def _own(plan: Plan, optimise: str) -> Plan:
+    """With kernels that are this plan's alone; parts of kernels, too, for speed."""
+    candidates = (step.candidate for step in plan.steps)
+    made = with_constant_args(candidates, share_parts=optimise != "speed")
     steps = zip(plan.steps, made, strict=True)
     return replace(plan, steps=tuple(replace(s, candidate=c) for s, c in steps))
 

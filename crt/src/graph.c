@@ -3,20 +3,19 @@
  * tables are trusted, what the caller passes is not. */
 #include "crt/slots.h"
 
-const uint32_t crt_abi_4 = CRT_ABI;
+const uint32_t crt_abi_5 = CRT_ABI;
 
-static int check_input(const struct crt_graph *g, uint32_t index)
+/* Whether there is such an input, or output. */
+static int check(const struct crt_graph *g, uint32_t index, int is_output)
 {
+    const struct crt_model *model;
+
     if (!crt_is_ready(g))
         return CRT_ERR_NULL;
-    return index < g->model->input_count ? CRT_OK : CRT_ERR_INDEX;
-}
-
-static int check_output(const struct crt_graph *g, uint32_t index)
-{
-    if (!crt_is_ready(g))
-        return CRT_ERR_NULL;
-    return index < g->model->output_count ? CRT_OK : CRT_ERR_INDEX;
+    model = g->model;
+    if (index < (is_output ? model->output_count : model->input_count))
+        return CRT_OK;
+    return CRT_ERR_INDEX;
 }
 
 static const struct crt_tensor *input_of(const struct crt_graph *g,
@@ -249,7 +248,7 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes)
 {
     const struct crt_tensor *tensor;
-    int error = check_input(g, index);
+    int error = check(g, index, 0);
 
     if (error != CRT_OK)
         return error;
@@ -275,7 +274,7 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
 int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
                          uint32_t bytes)
 {
-    int error = check_input(g, index);
+    int error = check(g, index, 0);
 
     if (error == CRT_OK)
         error = bind(g, index, (void *)data, bytes);
@@ -292,7 +291,7 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
 {
     const struct crt_tensor *tensor;
 
-    if (check_input(g, index) != CRT_OK)
+    if (check(g, index, 0) != CRT_OK)
         return NULL;
     tensor = input_of(g, index);
     if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor))
@@ -306,7 +305,7 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
 int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
                           uint32_t bytes)
 {
-    int error = check_output(g, index);
+    int error = check(g, index, 1);
 
     if (error == CRT_OK)
         error = bind(g, g->model->input_count + index, data, bytes);
@@ -317,8 +316,7 @@ int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
 
 const void *crt_graph_output(const struct crt_graph *g, uint32_t index)
 {
-    if (check_output(g, index) != CRT_OK ||
-        crt_is_remote(g, output_of(g, index)))
+    if (check(g, index, 1) != CRT_OK || crt_is_remote(g, output_of(g, index)))
         return NULL;
     return *crt_slot(g, g->model->input_count + index);
 }
@@ -328,7 +326,7 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
 {
     const struct crt_tensor *tensor;
     const void *from;
-    int error = check_output(g, index);
+    int error = check(g, index, 1);
 
     if (error != CRT_OK)
         return error;
@@ -368,13 +366,13 @@ int crt_graph_output_count(const struct crt_graph *g)
 const struct crt_tensor *crt_graph_input_info(const struct crt_graph *g,
                                               uint32_t index)
 {
-    return check_input(g, index) == CRT_OK ? input_of(g, index) : NULL;
+    return check(g, index, 0) == CRT_OK ? input_of(g, index) : NULL;
 }
 
 const struct crt_tensor *crt_graph_output_info(const struct crt_graph *g,
                                                uint32_t index)
 {
-    return check_output(g, index) == CRT_OK ? output_of(g, index) : NULL;
+    return check(g, index, 1) == CRT_OK ? output_of(g, index) : NULL;
 }
 
 static int is_same(const char *a, const char *b)

@@ -54,7 +54,7 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         if (steps[step - 1u].kernel == NULL)
             return (int)step;
         band = done[step - 1u]++;
-        if (crt_run_bands(g, &steps[step - 1u], g->base, p, band, band + 1u) !=
+        if (crt_run_bands(g, s->first + step - 1u, p, band, band + 1u) !=
             CRT_OK) {
             g->failed_step = (int16_t)(s->first + step - 1u);
             return CRT_ERR_STOPPED;

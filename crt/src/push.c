@@ -12,7 +12,8 @@
 /* A pushed input: its stage, its step there from 1, and its rows. */
 struct feed {
     const struct crt_stage *stage;
-    const struct crt_operand *rows;
+    const struct crt_operand *operand;
+    const struct crt_rows *rows;
     uint32_t step;
 };
 
@@ -42,7 +43,8 @@ static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
             const struct crt_step *step = &model->steps[f->stage->first + i];
 
             if (is_feed(step) && (uint32_t)step->args[1] == input) {
-                f->rows = step->operands;
+                f->operand = step->operands;
+                f->rows = &model->rows[step->operands->rows];
                 f->step = i + 1u;
                 return *crt_slot(g, input) == NULL ? CRT_OK : CRT_ERR_PUSHED;
             }
@@ -116,13 +118,13 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
         return error;
     if (pointers == NULL || rows == NULL)
         return CRT_ERR_NULL;
-    if (count > f.rows->rows - done(g, f.step))
+    if (count > f.rows->count - done(g, f.step))
         return CRT_ERR_ROWS;
     if (g->stage != PUSHING)
         error = begin(g, pointers, &f);
     if (error != CRT_OK)
         return error;
-    bytes = g->model->tensors[input].bytes / f.rows->rows;
+    bytes = g->model->tensors[input].bytes / f.rows->count;
     for (;;) {
         error = crt_lockstep_on(g, pointers, f.stage);
         if (error < 0)
@@ -134,7 +136,7 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
         if ((uint32_t)error != f.step)
             return CRT_ERR_ROWS;
         at = counters(g)[f.step - 1u]++ % f.rows->ring;
-        crt_copy((uint8_t *)g->base[f.rows->buffer] + f.rows->at +
+        crt_copy((uint8_t *)g->base[f.operand->buffer] + f.operand->at +
                      (size_t)at * f.rows->row_bytes,
                  from, bytes);
         from += bytes;
@@ -147,7 +149,7 @@ int crt_graph_rows_left(const struct crt_graph *g, uint32_t input)
     struct feed f;
     int error = find(g, input, &f);
 
-    return error != CRT_OK ? error : (int)(f.rows->rows - done(g, f.step));
+    return error != CRT_OK ? error : (int)(f.rows->count - done(g, f.step));
 }
 
 /* The step that the stage of `f` goes on with, as crt_lockstep_on finds it:
@@ -219,7 +221,7 @@ int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
             error = find(g, i, &f);
             if (from != NULL)
                 from += (size_t)done(g, f.step) *
-                        (g->model->tensors[i].bytes / f.rows->rows);
+                        (g->model->tensors[i].bytes / f.rows->count);
             error = crt_graph_push_rows(g, pointers, i, from, (uint32_t)rows);
             if (error != CRT_ERR_ROWS)
                 break;

@@ -4,61 +4,59 @@
 #include "crt/slots.h"
 
 /* Writes the window of row pointers of one operand to p; returns its end. */
-static void **window_of(void *const *base, void **p,
-                        const struct crt_operand *o, uint32_t image,
-                        uint32_t band)
+static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
+                        void **p, uint32_t image, uint32_t band)
 {
-    uint8_t *row0 = (uint8_t *)base[o->buffer] + o->at;
-    uint32_t pad = (uint32_t)o->pad;
-    uint32_t row = band * o->stride - pad;
-    uint32_t end = row + o->window;
+    const struct crt_rows *r = &g->model->rows[o->rows];
+    uint8_t *row0 = (uint8_t *)g->base[o->buffer] + o->at;
+    uint32_t row = band * r->stride - (uint32_t)r->pad;
+    uint32_t left = r->window;
 
-    if (o->stride != 0 && o->ring == o->rows)
-        row0 += (size_t)image * o->rows * o->row_bytes;
-    for (; row != end; row++) { /* rows above row 0 are huge numbers here */
-        if (row >= o->rows)
-            *p++ = (void *)o->pad_row;
-        else
-            *p++ = row0 +
-                   (size_t)(row < o->ring ? row : row % o->ring) * o->row_bytes;
+    if (r->stride != 0 && r->ring == r->count)
+        row0 += (size_t)image * r->count * r->row_bytes;
+    for (; left != 0; left--, row++) { /* rows above row 0 are huge numbers */
+        uint32_t at = row < r->ring ? row : row % r->ring;
+
+        *p++ = row < r->count ? row0 + (size_t)at * r->row_bytes
+                              : (void *)r->pad_row;
     }
     return p;
 }
 
 /* Computes one band of one step. */
-static void compute(const struct crt_step *step, void *const *base, void **p,
-                    uint32_t image, uint32_t band)
+static void compute(const struct crt_graph *g, const struct crt_step *step,
+                    void **p, uint32_t image, uint32_t band)
 {
     const struct crt_operand *operand = step->operands;
-    int32_t constant = -(step->output_count + step->input_count);
-    int32_t last = step->constant_count + step->scratch_count;
+    uint32_t constant = 0u - step->output_count - step->input_count;
+    uint32_t last = (uint32_t)step->constant_count + step->scratch_count;
     void **end = p;
 
-    for (; constant < last; constant++) {
-        if (constant >= 0 && constant < step->constant_count &&
+    for (; constant != last; constant++) {
+        if (constant < step->constant_count &&
             step->constants[constant] != NULL)
             *end++ = (void *)step->constants[constant];
         else
-            end = window_of(base, end, operand++, image, band);
+            end = window_of(g, operand++, end, image, band);
     }
     step->kernel(p, step->args);
 }
 
 #ifndef CRT_NO_HOOK
 /* Tells the hook of the rows that a step has just written. */
-static int report(const struct crt_graph *g, void *const *p,
-                  const struct crt_step *step, uint32_t image, uint32_t band)
+static int report(const struct crt_graph *g, void *const *p, uint32_t index,
+                  uint32_t image, uint32_t band)
 {
-    const struct crt_operand *out = step->operands;
-    uint32_t index = (uint32_t)(step - g->model->steps);
+    const struct crt_operand *first = g->model->steps[index].operands;
+    const struct crt_rows *out = &g->model->rows[first->rows];
     uint32_t row = band * out->stride;
-    uint32_t left = out->rows - row;
+    uint32_t left = out->count - row;
     uint32_t count = out->window < left ? out->window : left;
-    uint32_t piece = out->ring == out->rows ? count : 1u;
+    uint32_t piece = out->ring == out->count ? count : 1u;
     uint32_t i;
 
     for (i = 0; i < count; i += piece) {
-        if (g->hook(g->hook_context, index, image * out->rows + row + i, piece,
+        if (g->hook(g->hook_context, index, image * out->count + row + i, piece,
                     p[i]) != 0)
             return CRT_ERR_STOPPED;
     }
@@ -66,21 +64,19 @@ static int report(const struct crt_graph *g, void *const *p,
 }
 #endif
 
-int crt_run_bands(struct crt_graph *g, const struct crt_step *step,
-                  void *const *base, void **p, uint32_t first, uint32_t end)
+int crt_run_bands(const struct crt_graph *g, uint32_t index, void **p,
+                  uint32_t first, uint32_t end)
 {
+    const struct crt_step *step = &g->model->steps[index];
     uint32_t image;
     uint32_t band;
 
     for (image = 0; image < step->images; image++) {
         for (band = first; band < end; band++) {
-            compute(step, base, p, image, band);
+            compute(g, step, p, image, band);
 #ifndef CRT_NO_HOOK
-            if (g != NULL && g->hook != NULL &&
-                report(g, p, step, image, band) != CRT_OK)
+            if (g->hook != NULL && report(g, p, index, image, band) != CRT_OK)
                 return CRT_ERR_STOPPED;
-#else
-            (void)g;
 #endif
         }
     }
@@ -90,9 +86,14 @@ int crt_run_bands(struct crt_graph *g, const struct crt_step *step,
 void crt_step_run(const struct crt_model *model, uint32_t index,
                   void *const *base, void **pointers)
 {
-    const struct crt_step *step = &model->steps[index];
+    struct crt_graph g; /* what the bands of a step ask of one */
 
-    crt_run_bands(NULL, step, base, pointers, 0, step->bands);
+    g.model = model;
+    g.base = (void **)base;
+#ifndef CRT_NO_HOOK
+    g.hook = NULL;
+#endif
+    crt_run_bands(&g, index, pointers, 0, model->steps[index].bands);
 }
 
 /* The only task without a device. */
@@ -118,7 +119,7 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
     if (step->kernel == NULL || device != 0)
         error = g->model->accelerator->step(g, index, device);
     if (error == CRT_ON_CPU)
-        error = crt_run_bands(g, step, g->base, p, 0, step->bands);
+        error = crt_run_bands(g, index, p, 0, step->bands);
     return error;
 }
 

@@ -15,10 +15,12 @@ from pybuild.emit.tables import (
     CONSUMED,
     LAZY,
     PUSHED,
+    SINGLE_ROW,
     Constant,
     KeptRow,
     Operand,
     RegionRow,
+    Rows,
     StageRow,
     StepRow,
     Tables,
@@ -75,6 +77,7 @@ class _Maker:
         self.args: Runs[int] = Runs()
         self.constant_list: Runs[str] = Runs()
         self.operands = OperandRuns()
+        self.rows: dict[Rows, int] = {}
         graph = plan.graph
         self.slots = list(plan.slots.values())
         self.buffers: dict[str, int] = {}
@@ -103,6 +106,7 @@ class _Maker:
             args=tuple(self.args.flat),
             constant_list=tuple(self.constant_list.flat),
             operands=tuple(self.operands.flat),
+            rows=tuple(self.rows),
             steps=steps,
             stages=stages,
             links=links,
@@ -209,13 +213,14 @@ class _Maker:
             )
             for c in candidate.constants
         ]
+        accesses = (*candidate.outputs, *candidate.inputs)
         operands = [
-            *map(self._operand, (*candidate.outputs, *candidate.inputs)),
+            *(self._operand(a, candidate.images) for a in accesses),
             *(self._bound(c, step.node) for c in candidate.constants if c.is_bound),
         ]
         if candidate.scratch:
-            own, at, size = step.scratch_region, step.scratch_at, candidate.scratch
-            operands.append(Operand("", at, size, own, 1, 1, 1, 0, 0, "scratch"))
+            own, at = step.scratch_region, step.scratch_at
+            operands.append(self._single(at, own, "scratch"))
         return StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
@@ -236,13 +241,21 @@ class _Maker:
     def _bound(self, packed: Packed, node: Node) -> Operand:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
         if packed.place:
-            place, size = self.plan.places[packed.place], packed.array.nbytes
-            at, own = place.at, place.region
-            return Operand("", at, size, own, 1, 1, 1, 0, 0, packed.place)
+            place = self.plan.places[packed.place]
+            return self._single(place.at, place.region, packed.place)
         slot = self.plan.slots[key_of(packed, node)]
-        buffer = self.slot_buffers[slot.name]
-        size = slot.value.nbytes
-        return Operand("", 0, size, buffer, 1, 1, 1, 0, 0, f"parameter {slot.name}")
+        return self._single(0, self.slot_buffers[slot.name], f"parameter {slot.name}")
+
+    def _single(self, at: int, buffer: int, comment: str) -> Operand:
+        """What has no rows."""
+        return Operand(at, buffer, self._rows(SINGLE_ROW), comment)
+
+    def _rows(self, rows: Rows) -> int:
+        index = self.rows.setdefault(rows, len(self.rows))
+        if index > _MOST:
+            what = f"more than {_MOST} ways to meet rows do not fit the step table"
+            raise BuildError(self.name, what, "split the model")
+        return index
 
     def _must_count(self, step: Step) -> None:
         """Rows, bands and windows are 16-bit numbers in the tables."""
@@ -276,7 +289,7 @@ class _Maker:
             self.constants[key] = Constant(symbol, data, comment)
         return self.constants[key].symbol
 
-    def _operand(self, access: RowAccess) -> Operand:
+    def _operand(self, access: RowAccess, images: int) -> Operand:
         place = self.plan.places[access.tensor]
         ring = self.plan.rings.get(access.tensor)
         buffer = place.region if place.buffer == ARENA else self.buffers[place.buffer]
@@ -284,18 +297,19 @@ class _Maker:
         if access.pad_row is not None:
             dtype = self._dtype(access)
             pad_row = self.pads[dtype, access.pad_row]
-        return Operand(
+        rows = Rows(
             pad_row=pad_row,
-            at=place.at,
             row_bytes=ring.pitch if ring else access.row_bytes,
-            buffer=buffer,
-            rows=access.rows,
+            count=access.rows,
             ring=ring.rows if ring else access.rows,
             window=access.window,
             stride=access.stride,
             pad=access.pad,
-            comment=access.tensor,
         )
+        alone = (rows.pad_row, rows.count, rows.window, rows.pad) == ("", 1, 1, 0)
+        if alone and images == 1:
+            rows = SINGLE_ROW
+        return Operand(place.at, buffer, self._rows(rows), access.tensor)
 
     def _dtype(self, access: RowAccess) -> DType:
         """Of a tensor; what a kernel sums up between two steps is int32 or float."""

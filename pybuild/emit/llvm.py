@@ -58,23 +58,26 @@ _Scope = dict[str, tuple[str, bool]]
 
 
 def function(
-    func: Func, linkage: str = "", features: frozenset[str] = frozenset()
+    func: Func,
+    linkage: str = "",
+    features: frozenset[str] = frozenset(),
+    printed: set[str] | None = None,
 ) -> str:
     """A kernel as an LLVM function; needs the declarations of `declarations`.
 
-    features  of the target that it is compiled for (Target.features): instructions
-              that Intrins may be; without one its meaning is printed
+    features  of the target (Target.features): instructions that Intrins may be;
+              without one its meaning is printed
+    printed   parts that the module has already; those that are printed are added
     """
-    printer = Printer(func.name, _reassigned(func), features)
+    printer = Printer(_reassigned(func), features)
     if func.in_place:
         printer.reads = printer.writes = ", !llvm.access.group !6"
         printer.innermost = ", !llvm.loop !7"
     scope: _Scope = {}
     for number, arg in enumerate(func.args):
         where = printer.emit(f"getelementptr inbounds i32, ptr %a, i32 {number}")
-        scope[arg.name] = (
-            printer.emit(f"load i32, ptr {where}, !invariant.load !0"), False
-        )  # fmt: skip
+        value = printer.emit(f"load i32, ptr {where}, !invariant.load !0")
+        scope[arg.name] = value, False
     for var, length in func.arrays:
         elem = llvm_type(pointer_type(var).elem)
         name = f"%{var.name}.array"
@@ -83,7 +86,8 @@ def function(
     _block(printer, func.body, scope)
     head = f"define {linkage}void @{func.name}(ptr noalias readonly %p, "
     head += "ptr noalias readonly %a) #0 {"
-    return _function(printer, head) + "".join(_parts(printer, func))
+    known = set() if printed is None else printed
+    return _function(printer, head) + "".join(_parts(printer, func, known))
 
 
 def _function(printer: Printer, head: str) -> str:
@@ -91,16 +95,16 @@ def _function(printer: Printer, head: str) -> str:
     return "\n".join(body)
 
 
-def _parts(outer: Printer, func: Func) -> Iterator[str]:
-    """The functions that the kernel's parts are."""
+def _parts(outer: Printer, func: Func, printed: set[str]) -> Iterator[str]:
+    """The functions that the kernel's parts are; those of one name are one."""
     for part in statements(func.body):
-        if isinstance(part, Part):
-            printer = Printer(outer.kernel, outer.mutable, outer.features)
-            _block(
-                printer, part.body, {p.name: (f"%{p.name}", False) for p in part.params}
-            )
+        if isinstance(part, Part) and part.name not in printed:
+            printed.add(part.name)
+            printer = Printer(outer.mutable, outer.features)
+            scope = {p.name: (f"%{p.name}", False) for p in part.params}
+            _block(printer, part.body, scope)
             params = map(_parameter, part.params)
-            head = f"define internal void @{func.name}_{part.name}({', '.join(params)})"
+            head = f"define internal void @{part.name}({', '.join(params)})"
             yield _function(printer, f"{head} noinline #0 {{")
 
 
@@ -167,7 +171,7 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
             values = (_expr(printer, arg, scope) for arg in args)
             words = (llvm_type(param.type) for param in params)
             call = ", ".join(map(" ".join, zip(words, values, strict=True)))
-            printer.lines.append(f"  call void @{printer.kernel}_{name}({call})")
+            printer.lines.append(f"  call void @{name}({call})")
 
 
 def _for(printer: Printer, loop: For, scope: _Scope) -> None:

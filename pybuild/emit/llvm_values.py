@@ -40,10 +40,8 @@ class Printer:
     writes = ", !alias.scope !5, !noalias !4"
     innermost = ""  # metadata of loops without a loop inside
 
-    def __init__(
-        self, kernel: str, mutable: frozenset[str], features: frozenset[str]
-    ) -> None:
-        self.kernel, self.mutable, self.features = kernel, mutable, features
+    def __init__(self, mutable: frozenset[str], features: frozenset[str]) -> None:
+        self.mutable, self.features = mutable, features
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.places: dict[str, str] = {}  # of variables: llvm_order.py

@@ -22,6 +22,7 @@ from pybuild.emit.tables import (
     PUSHED,
     UNPACK_HEADERS,
     Operand,
+    Rows,
     StepRow,
     Tables,
     TensorRow,
@@ -101,7 +102,9 @@ def _lists(tables: Tables) -> list[str]:
         f"void *const {name}_constants[]",
         (f"    {s or 'NULL'}," for s in tables.constant_list),
     )
-    lines += ["/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */"]
+    lines += ["/* pad_row, row_bytes, count, ring, window, stride, pad */"]
+    lines += _table(f"struct crt_rows {name}_rows[]", map(_rows, tables.rows))
+    lines += ["/* at, buffer, rows */"]
     lines += _table(
         f"struct crt_operand {name}_operands[]",
         (line for o in tables.operands for line in _operand(o)),
@@ -138,11 +141,14 @@ def _no_least(line: str) -> str:
     return line.replace("-2147483648", "INT32_MIN")
 
 
+def _rows(r: Rows) -> str:
+    numbers = (r.row_bytes, r.count, r.ring, r.window, r.stride, r.pad)
+    return f"    {{{r.pad_row or 'NULL'}, {', '.join(map(str, numbers))}}},"
+
+
 def _operand(o: Operand) -> list[str]:
-    pad_row = o.pad_row or "NULL"
-    numbers = (o.at, o.row_bytes, o.buffer, o.rows, o.ring, o.window, o.stride, o.pad)
     comment = [f"    {line}" for line in block_comment(o.comment)]
-    return [*comment, *fold(f"    {{{pad_row}, {', '.join(map(str, numbers))}}},")]
+    return [*comment, f"    {{{o.at}, {o.buffer}, {o.rows}}},"]
 
 
 def _step(s: StepRow, index: int, name: str) -> list[str]:
@@ -194,7 +200,7 @@ def _model(tables: Tables) -> list[str]:
         f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
         f"    {devices}, {unpack}, {accelerator}, {advance}, {links}, {state},",
-        f"    {', '.join(map(str, counts))}",
+        f"    {', '.join(map(str, counts))}, {name}_rows",
         "};",
         "",
     ]

@@ -15,14 +15,16 @@ from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 from pybuild.kernels.external import External
 from pybuild.loop import Func
 
-ABI = 4
-_OPERAND = "{ ptr, i32, i32, i16, i16, i16, i16, i16, i16 }"
+ABI = 5
+_OPERAND, _ROWS = "{ i32, i16, i16 }", "{ ptr, i32, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"
 _LINK = "{ i8, i8, i16, i16, i16, i16 }"
 _KEPT, _STATE = "{ ptr, i32, i32, i32 }", "{ ptr, ptr, i32, i32, i32 }"
 _TENSOR = "{ ptr, ptr, float, i32, i32, i32, i16, i8, i8, i8, i8 }"
-_MODEL = f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {', '.join(['i16'] * 7)}, i8, i8 }}"
+_MODEL = (
+    f"{{ i32, {', '.join(['ptr'] * 12)}, i32, {', '.join(['i16'] * 7)}, i8, i8, ptr }}"
+)
 _ELEMENT = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -61,16 +63,17 @@ def modules(
     if any(m.device_count > 1 for m in models):
         head.append("@crt_accelerator = external constant i8")
     code = llvm_declarations(func for func, _ in kernels)
-    code += [_kernel(func, features) for func, _ in kernels]
+    printed: set[str] = set()
+    code += [_kernel(func, features, printed) for func, _ in kernels]
     data = [_constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
     return "\n".join([*head, *data, *lists, *code, declarations(features), ""])
 
 
-def _kernel(func: Func, features: frozenset[str]) -> str:
+def _kernel(func: Func, features: frozenset[str], printed: set[str]) -> str:
     if isinstance(func, External):
         return llvm_function(func, "internal ")
-    return function(func, "internal ", features)
+    return function(func, "internal ", features, printed)
 
 
 def _constant(constant: Constant) -> str:
@@ -112,12 +115,16 @@ def _at(symbol: str, kind: str, index: int) -> str:
 def _lists(tables: Tables) -> list[str]:
     name = tables.name
     operands = [
-        _struct([
-            ("ptr", f"@{o.pad_row}" if o.pad_row else "null"), ("i32", o.at),
-            ("i32", o.row_bytes), ("i16", o.buffer), ("i16", o.rows), ("i16", o.ring),
-            ("i16", o.window), ("i16", o.stride), ("i16", o.pad),
-        ])
+        _struct([("i32", o.at), ("i16", o.buffer), ("i16", o.rows)])
         for o in tables.operands
+    ]
+    rows = [
+        _struct([
+            ("ptr", f"@{r.pad_row}" if r.pad_row else "null"), ("i32", r.row_bytes),
+            ("i16", r.count), ("i16", r.ring), ("i16", r.window), ("i16", r.stride),
+            ("i16", r.pad),
+        ])
+        for r in tables.rows
     ]  # fmt: skip
     steps = [
         _struct([
@@ -141,6 +148,7 @@ def _lists(tables: Tables) -> list[str]:
     return [
         _array(f"{name}_args", "i32", [str(a) for a in tables.args]),
         _array(f"{name}_constants", "ptr", [_symbol(s) for s in tables.constant_list]),
+        _array(f"{name}_rows", _ROWS, rows),
         _array(f"{name}_operands", _OPERAND, operands),
         _array(f"{name}_steps", _STEP, steps),
         _array(f"{name}_stages", _STAGE, stages),
@@ -199,6 +207,7 @@ def _model(tables: Tables) -> list[str]:
     )  # fmt: skip
     fields += [("i16", count) for count in counts]
     fields += [("i8", len(tables.regions)), ("i8", tables.device_count)]
+    fields.append(("ptr", f"@{name}_rows"))
     return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
 
 

@@ -69,13 +69,13 @@ class _Pool:
         constants = {c.symbol: self._constant(c, tables) for c in tables.constants}
         moved = {old: new.symbol for old, new in constants.items()} | {"": ""}
         steps = (replace(s, kernel=kernels.get(s.kernel, "")) for s in tables.steps)
-        operands = (replace(o, pad_row=moved[o.pad_row]) for o in tables.operands)
+        rows = (replace(r, pad_row=moved[r.pad_row]) for r in tables.rows)
         return replace(
             tables,
             kernels=(),
             constants=tuple(sorted(constants.values(), key=lambda c: c.symbol)),
             constant_list=tuple(moved[symbol] for symbol in tables.constant_list),
-            operands=tuple(operands),
+            rows=tuple(rows),
             steps=tuple(steps),
         )
 

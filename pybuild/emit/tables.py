@@ -27,8 +27,8 @@ CONSUMED, LAZY, PUSHED = 1, 2, 4  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it
 UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
-OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, TENSOR_BYTES, MODEL_BYTES = 24, 24, 6, 32, 72
-LINK_BYTES, STATE_BYTES, KEPT_BYTES = 10, 20, 16
+OPERAND_BYTES, ROWS_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 20, 24, 6, 10
+TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 76, 20, 16
 # what saved state begins with
 ID_BYTES = 4
 
@@ -49,18 +49,29 @@ def identity(array: Array) -> tuple[str, bytes]:
 
 
 @dataclass(frozen=True)
-class Operand:
-    """struct crt_operand; pad_row is the symbol of a Constant or ""."""
+class Rows:
+    """struct crt_rows; pad_row is the symbol of a Constant or ""."""
 
     pad_row: str
-    at: int
     row_bytes: int
-    buffer: int
-    rows: int
+    count: int
     ring: int
     window: int
     stride: int
     pad: int
+
+
+# of what has no rows: scratch, a parameter, a constant
+SINGLE_ROW = Rows("", 0, 1, 1, 1, 0, 0)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """struct crt_operand; rows: index in the list of those of all operands."""
+
+    at: int
+    buffer: int
+    rows: int
     comment: str
 
 
@@ -166,6 +177,7 @@ class Tables:
     args: tuple[int, ...]
     constant_list: tuple[str, ...]
     operands: tuple[Operand, ...]
+    rows: tuple[Rows, ...]
     steps: tuple[StepRow, ...]
     stages: tuple[StageRow, ...]
     inputs: tuple[TensorRow, ...]
@@ -238,7 +250,7 @@ class Tables:
         dims = sum(4 * len(row.tensor.shape) for row in rows)
         return (
             4 * (max(len(self.args), 1) + len(self.constant_list) + 1)
-            + OPERAND_BYTES * len(self.operands)
+            + OPERAND_BYTES * len(self.operands) + ROWS_BYTES * len(self.rows)
             + STEP_BYTES * len(self.steps)
             + self.stage_bytes
             + TENSOR_BYTES * len(rows) + 4 * len(self.parameters)

@@ -49,6 +49,7 @@ class Builder:
         self._arrays: list[tuple[Var, int]] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names: list[set[str]] = [{"p", "a"}]  # the C parameters
+        self._parts: dict[tuple[str, tuple[Var, ...], tuple[Stmt, ...]], str] = {}
 
     def arg(self, name: str, value: int) -> Expr:
         """An integer of the layer; specialise.py can make it a constant."""
@@ -145,11 +146,14 @@ class Builder:
         yield params
         body = tuple(self._blocks.pop())
         self._names = outer
-        full = self._unique(name, outermost=True)
         used = reads(body)
         params = [p for p in params if p.name in used]
         values = tuple(given[p.name] for p in params)
-        self._blocks[-1].append(Part(full, tuple(params), values, body))
+        # what is done again is done by the same function
+        code = (name, tuple(params), body)
+        if code not in self._parts:
+            self._parts[code] = self._unique(name, outermost=True)
+        self._blocks[-1].append(Part(self._parts[code], tuple(params), values, body))
 
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""

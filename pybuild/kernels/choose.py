@@ -18,7 +18,7 @@ from pybuild.targets.target import Target
 _NEVER = float("inf")
 # instructions of an inference, as a share of all, that a byte of code may cost; and
 # of all, times those of the fastest kernels
-_WORTH = {"size": 1.0, "balanced": 1 / 60_000, "speed": 1 / 400_000}
+_WORTH = {"size": 1.0, "balanced": 1 / 70_000, "speed": 1 / 400_000}
 _MOST = {"size": 1.485, "balanced": 1.03, "speed": 1.002}
 
 
@@ -164,9 +164,3 @@ def narrowed(
         ]
         for layer, found in offers.items()
     }
-
-
-def shared(optimise: str) -> str:
-    """The candidates to ask for where nothing is narrowed: without second ones that
-    cost the same."""
-    return "shared" if optimise == "balanced" else optimise

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.external import External
-from pybuild.kernels.specialise import with_constants
-from pybuild.loop import Func
+from pybuild.kernels.specialise import part_args, with_constants
+from pybuild.loop import Expr, Func, Var
 
 
-def with_constant_args(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The same work by kernels that take only what differs."""
+def with_constant_args(
+    candidates: Iterable[Candidate], share_parts: bool = True
+) -> list[Candidate]:
+    """The same work by kernels that take only what differs.
+
+    share_parts  a part that several kernels call stays one: what these give it alike
+                 becomes a constant of it; else each kernel has its own
+    """
     chosen = list(candidates)
     users: dict[Func, list[tuple[int, ...]]] = defaultdict(list)
     for candidate in chosen:
         if candidate.func is not None and not isinstance(candidate.func, External):
             users[candidate.func].append(candidate.args)
-    made = {}
-    for func, calls in users.items():
-        alike = {
+    alike = {
+        func: {
             i: each[0]
             for i, each in enumerate(zip(*calls, strict=True))
             if len({*each}) == 1
         }
-        made[func] = with_constants(func, alike), alike
+        for func, calls in users.items()
+    }
+    differing = _differing(alike) if share_parts else {}
+    made = {
+        func: (with_constants(func, values, differing), values)
+        for func, values in alike.items()
+    }
     return [_taking(c, *made[c.func]) if c.func in made else c for c in chosen]
 
 
-def _taking(candidate: Candidate, func: Func, alike: dict[int, int]) -> Candidate:
+def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:
+    """Of each part, by its name, the parameters that are given different things."""
+    given: dict[tuple[str, Var], set[Expr]] = defaultdict(set)
+    for func, values in alike.items():
+        for part, args in part_args(func, values):
+            for param, arg in args.items():
+                given[part.name, param].add(arg)
+    found: dict[str, set[Var]] = defaultdict(set)
+    for (name, param), taken in given.items():
+        if len(taken) > 1:
+            found[name].add(param)
+    return found
+
+
+def _taking(candidate: Candidate, func: Func, alike: Mapping[int, int]) -> Candidate:
     args = tuple(n for i, n in enumerate(candidate.args) if i not in alike)
     return replace(candidate, func=func, args=args)

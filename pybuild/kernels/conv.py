@@ -268,8 +268,8 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     source = window_rows(node, graph, window.rows, layer.x_zero)
     out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
     calls = (x.shape[0], y.shape[1])
-    found = [offer(layer, (out, source), tables, calls)]
     rows = (out, source)
+    found = plain(layer, rows, tables, calls)
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         if window.groups == 1:  # all inputs of a pixel are read before one is written
             over = replace(layer, over=True)
@@ -304,6 +304,20 @@ def weighted(
     return layer, tables
 
 
+def plain(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernel of blocks of outputs, and where weights lie alike one that has half
+    its code: an output at a time."""
+    found = [offer(layer, rows, tables, calls)]
+    if layer.elem is INT8 and 1 < max(layer.sizes) < _INTERLEAVED:
+        found.append(offer(replace(layer, sizes=(1,)), rows, tables, calls))
+    return found
+
+
 def offer(
     layer: Layer,
     rows: tuple[RowAccess, RowAccess],
@@ -316,7 +330,7 @@ def offer(
     w = layer.window
     taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
     pixels = images * bands * w.out_width
-    pixel = 0
+    pixel, loaded = 0, 4 if len(layer.sizes) > 1 else 7
     if layer.over:
         pixel = w.channels * layer.elem.bytes
     return Candidate(
@@ -329,5 +343,5 @@ def offer(
         bands=bands,
         scratch=pixel,
         in_place=(0,) if layer.over else (),
-        cost=pixels * (w.out_channels * (4 * taps + 24) + 8 * pixel),
+        cost=pixels * (w.out_channels * (loaded * taps + 24) + 8 * pixel),
     )

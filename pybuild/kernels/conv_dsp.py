@@ -119,7 +119,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer, the fastest first: none, or one and
-    those that need less scratch."""
+    those that need less scratch, or have code that other layers may share."""
     if not takes_pairs(node, graph, target):
         return []
     kernels = kernels_of(node, graph)
@@ -138,10 +138,11 @@ def candidates(
     best = min(able, key=lambda one: cost(one, window.out_channels), default=None)
     if best is None:
         return []
+    fives = [replace(best, fives=True)] if best.may_be_fives else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     return [
         offer(one, rows, (pack(one, wider), table(one, sums.bias)), calls)
-        for one in (best, *_smaller(best))
+        for one in (*fives, best, *_smaller(best))
     ]
 
 

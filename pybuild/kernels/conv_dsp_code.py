@@ -99,6 +99,9 @@ class _Writer:
     def _row(self) -> None:
         """All pixels, a few at a time."""
         k, g, n = self.k, self.g, self.layer.pixels
+        if n > 1:
+            # where no layer has one, the code for it falls away
+            left_over = const(0) < k.arg("left_over", self.layer.window.out_width % n)
         with k.loop("ox", g.out_width, 0, n) as ox:
             if self.layer.direct:
                 x = k.row("x", 1, INT8)
@@ -113,7 +116,7 @@ class _Writer:
                 self._gather(ox + i, offset(self.scratch, i))
             with k.when(const(n) <= count):
                 self._channels(n, ox, self.scratch)
-            with k.otherwise(), k.loop("i", count) as i:
+            with k.otherwise(), k.when(left_over), k.loop("i", count) as i:
                 self._channels(1, ox + i, offset(self.scratch, i))
 
     def _gather(self, ox: Expr, patch: Expr) -> None:
@@ -136,6 +139,12 @@ class _Writer:
         """A window that lies in the row."""
         k, g = self.k, self.g
         begin = k.let("begin", self._at(x0 * g.channels))
+        for ky in range(self.layer.written_rows):
+            row = k.row("row", ky + 1, INT8)
+            x = k.let("x", offset(row, begin))
+            self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+        if self.layer.written_rows:
+            return
         if not self.layer.gathered:
             with g.runs(k, begin, INT8) as x:
                 self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)

@@ -13,7 +13,8 @@ from pybuild.kernels.affine_finish import is_usual, kind
 from pybuild.kernels.window import Window
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
-WRITTEN_OUT = 16  # bytes of a window's row, at most
+_FIVE = 5
+WRITTEN_OUT = 15  # bytes of a window's row, at most; 16 are shared with more
 SUMS = 4  # pairs of output sums that the registers hold
 _SHORT = 8  # pixels: of longer rows one left over is a small part
 PIXELS = 2  # of a row, whose values one load reads
@@ -25,6 +26,7 @@ class Layer:
     """A convolution as its kernel sees it; `pixels` of a row are done together.
 
     direct  of a pointwise one: bytes are widened as they are read, each time again
+    fives   pairs of taps are done in turns of five
     """
 
     window: Window
@@ -32,6 +34,15 @@ class Layer:
     x_zero: int
     pixels: int = PIXELS
     direct: bool = False
+    fives: bool = False
+
+    @property
+    def may_be_fives(self) -> bool:
+        """Other turns would have some of zeros, these have none: a window of 3x3 of 3
+        channels is 15 pairs."""
+        pairs = len(self.lanes) // 2
+        even = any(pairs % u == 0 for u in UNROLLED)
+        return not (even or pairs % _FIVE or self.window.pointwise)
 
     @property
     def may_be_direct(self) -> bool:
@@ -77,6 +88,14 @@ class Layer:
         return self.window.run < WORD
 
     @property
+    def written_rows(self) -> int:
+        """Rows of a window inside the row whose widening is written out; 0: a loop."""
+        w = self.window
+        few = w.kernel_h <= 3 and w.run <= WRITTEN_OUT and w.dilation_h == 1
+        whole = not (self.gathered or w.pointwise or w.by_taps or w.groups > 1)
+        return w.kernel_h if few and whole else 0
+
+    @property
     def run(self) -> int:
         """Bytes that are widened together: neighbours in the row, or in the copy."""
         return self.taps if self.gathered else self.window.run
@@ -96,6 +115,8 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Pairs of taps in one turn: the largest that leaves none over."""
+        if self.fives:
+            return _FIVE
         pairs = len(self.lanes) // 2
         return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
 
@@ -139,6 +160,7 @@ class Layer:
             "single" if self.pixels == 1 and not dense else "",
             self.window.key,
             form(self.run),
+            f"rows{self.written_rows}" if self.written_rows else "",
             self._edges,
             "odd" if self.outputs % 2 else "",
             kind(self.ending, is_usual(self.ending)),

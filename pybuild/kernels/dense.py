@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, whole
-from pybuild.kernels.conv import families, offer, weighted
+from pybuild.kernels.conv import families, plain, weighted
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
@@ -21,7 +21,7 @@ def dense(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candi
     window = Window(batch, batch, inputs, outputs, 1, 1)
     layer, tables = weighted(node, graph, window, target)
     rows = (whole(y), whole(x))
-    found = [offer(layer, rows, tables, (1, 1))]
+    found = plain(layer, rows, tables, (1, 1))
     for family in families(optimise):
         found += family.candidates(node, graph, target, window, rows, (1, 1))
     return found

@@ -71,6 +71,9 @@ class _Writer:
         self.fill: Expr = const(0)
         if layer.padded:
             self.fill = k.arg("fill", layer.x_zero * 65536 + (layer.x_zero & 0xFFFF))
+        self.rest: Expr = const(layer.rest)
+        if layer.may_rest:
+            self.rest = k.arg("rest", layer.rest)
         self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
         self.plane = k.arg("plane_size", layer.plane)
 
@@ -160,27 +163,25 @@ class _Writer:
         """The weights of four channels of an image as pairs of int16, times 256."""
         k, layer = self.k, self.layer
         to = k.let("weights_to", self.weights)
+        rows = self.w.kernel_h
         with k.loop("copy", self.multiplier, rolled=True):
-            rows = self.w.kernel_h - 1
-            if rows:
-                with k.loop("tap_row", rows, rolled=True):
-                    self._weight_row(packed, to, True)
-            self._weight_row(packed, to, False)
-            left = layer.words * GROUP - layer.row_words * self.w.kernel_h
+            with k.loop("tap_row", rows, rolled=True) as row:
+                again = select(equal(row, rows - 1), const(0), rows * layer.row_words)
+                twin = k.let("twin", offset(to, again))
+                self._weight_row(packed, to, twin)
+            left = layer.words * GROUP - layer.row_words * rows
             k.assign(to, offset(to, left))
 
-    def _weight_row(self, packed: Var, to: Var, twice: bool) -> None:
-        """A row of taps; `twice`: once more behind all rows."""
+    def _weight_row(self, packed: Var, to: Var, twin: Var) -> None:
+        """A row of taps, once more behind all rows: but the last, which is there."""
         k, layer, width = self.k, self.layer, self.w.kernel_w
         before = self._halves(packed, 0)
         for kx in range(1, max(width, 2)):
             after = self._halves(packed, kx) if kx < width else before
-            self._store(to, 0, before, after, layer.words)
-            if twice:
-                again = self.w.kernel_h * layer.row_words
-                self._store(to, again, before, after, layer.words)
-            k.assign(to, offset(to, 1))
+            for place in (to, twin):
+                self._store(place, kx - 1, before, after, layer.words)
             before = after
+        k.assign(to, offset(to, layer.row_words))
         k.assign(packed, offset(packed, width))
 
     def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
@@ -264,6 +265,7 @@ class _Writer:
             "multiplier": self.multiplier,
             "out_width": self.out_width,
             "plane_size": self.plane,
+            "rest": self.rest,
         }
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with self.k.part(
@@ -286,7 +288,7 @@ class _Writer:
         parts = (
             f"depthwise_dsp_{rows}_{w.kernel_h}x{w.kernel_w}_sum{layer.columns}",
             "once" if layer.once else "",
-            f"rest{layer.rest}" if layer.rest else "",
+            f"rest{layer.rest}" if layer.rest and not layer.may_rest else "",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
             "multiplied" if layer.multiplier > 1 else "",

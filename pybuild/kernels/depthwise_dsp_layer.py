@@ -62,6 +62,11 @@ class Layer:
         return self.window.out_width % self.columns
 
     @property
+    def may_rest(self) -> bool:
+        """Layers with and without a pair of pixels behind share a kernel."""
+        return self.columns == 4 and self.rest in (0, 2)
+
+    @property
     def taps(self) -> int:
         return self.window.kernel_h * self.window.kernel_w
 
@@ -155,7 +160,7 @@ class Layer:
             kind(self.ending, is_usual(self.ending)),
             "once" if self.once else "",
             str(self.columns),
-            f"rest{self.rest}" if self.rest else "",
+            f"rest{self.rest}" if self.rest and not self.may_rest else "",
             f"pairs{self.written_out}" if self.written_out else "",
         )
         return "_".join(p for p in parts if p)

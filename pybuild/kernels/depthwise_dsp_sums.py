@@ -44,6 +44,7 @@ class Sums:
         self.shared, self.known = shared, known
         self.finish = finish.inside(known)
         self.channels, self.out_width = shared["channels"], shared["out_width"]
+        self.rest = shared["rest"]
 
     def write(self) -> None:
         k, layer, known = self.k, self.layer, self.known
@@ -64,21 +65,19 @@ class Sums:
         if layer.once:
             self._sum(n, plane, weights, ends, out)
             return
-        x, y, whole, rest = (
-            k.let("x", plane),
-            k.let("to", out),
-            self.out_width,
-            layer.rest,
-        )
-        if rest:
-            whole = k.let("whole", self.out_width - rest)
+        x, y, whole = k.let("x", plane), k.let("to", out), self.out_width
+        if layer.rest or layer.may_rest:
+            whole = k.let("whole", self.out_width - self.rest)
         with k.loop("ox", whole, 0, n, rolled=True):
             self._sum(n, x, weights, ends, y)
             words = n * self.w.stride_w // 2
             k.assign(x, offset(x, words * self.w.kernel_h))
             k.assign(y, offset(y, self.channels * n))
-        if rest:
-            self._sum(rest, x, weights, ends, y)
+        if layer.may_rest:
+            with k.when(const(0) < self.rest):
+                self._sum(2, x, weights, ends, y)
+        elif layer.rest:
+            self._sum(layer.rest, x, weights, ends, y)
 
     def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
         """`n` pixels, the first at an even column."""

@@ -74,7 +74,7 @@ def on_devices(graph: Graph, table: Sequence[Target], rules: Rules) -> Graph:
 
 
 def offers(
-    graph: Graph, table: Sequence[Target], optimise: str = "shared"
+    graph: Graph, table: Sequence[Target], optimise: str = "balanced"
 ) -> dict[str, list[Candidate]]:
     """Every node's kernels for its device, by its first output.
 

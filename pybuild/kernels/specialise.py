@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from pybuild.dtype import DType
@@ -22,6 +22,7 @@ from pybuild.loop import (
     Load,
     Offset,
     Part,
+    PointerType,
     Row,
     Select,
     Stmt,
@@ -34,8 +35,11 @@ from pybuild.loop import (
     offset,
     select,
 )
+from pybuild.loop_verify import statements
 
 _Known = Mapping[Var, Expr]
+# parameters of parts, by the part's name, that its callers do not give alike
+_Differing = Mapping[str, Container[Var]]
 
 
 def specialise(candidate: Candidate) -> Candidate:
@@ -49,18 +53,44 @@ def specialise(candidate: Candidate) -> Candidate:
     return replace(candidate, func=func, args=())
 
 
-def with_constants(func: Func, values: Mapping[int, int]) -> Func:
-    """The kernel without those arguments, by their number, that always have a value."""
+def with_constants(
+    func: Func, values: Mapping[int, int], differing: _Differing | None = None
+) -> Func:
+    """The kernel without those arguments, by their number, that always have a value.
+
+    differing  what its parts, by their names, still take: other kernels call them
+    """
     known = {func.args[i]: const(value) for i, value in values.items()}
     left = tuple(arg for arg in func.args if arg not in known)
-    return replace(func, args=left, body=_block(func.body, known))
+    return replace(func, args=left, body=_block(func.body, known, differing or {}))
 
 
-def _block(body: tuple[Stmt, ...], known: _Known) -> tuple[Stmt, ...]:
-    return tuple(_stmt(stmt, known) for stmt in body)
+def part_args(func: Func, values: Mapping[int, int]) -> Iterator[tuple[Part, _Known]]:
+    """Every part of the kernel, and what it would be given."""
+    known = {func.args[i]: const(value) for i, value in values.items()}
+    for stmt in statements(func.body):
+        if isinstance(stmt, Part):
+            given = (_expr(arg, known) for arg in stmt.args)
+            yield stmt, dict(zip(stmt.params, given, strict=True))
 
 
-def _stmt(stmt: Stmt, known: _Known) -> Stmt:
+def _block(
+    body: tuple[Stmt, ...], known: _Known, differing: _Differing
+) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for stmt in body:
+        made = _stmt(stmt, known, differing)
+        match made:
+            case If(Const(holds), inner, otherwise):
+                found += inner if holds else otherwise
+            case For(_, Const(start), Const(stop)) if start >= stop:
+                pass
+            case _:
+                found.append(made)
+    return tuple(found)
+
+
+def _stmt(stmt: Stmt, known: _Known, differing: _Differing) -> Stmt:
     match stmt:
         case Let(var, value):
             return Let(var, _expr(value, known))
@@ -71,20 +101,32 @@ def _stmt(stmt: Stmt, known: _Known) -> Stmt:
             return Store(to, at, stored, wide)
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
-            return For(var, *ends, step, _block(body, known), rolled)
+            return For(var, *ends, step, _block(body, known, differing), rolled)
         case If(condition, body, otherwise):
             test = _expr(condition, known)
-            return If(test, _block(body, known), _block(otherwise, known))
+            branches = (_block(b, known, differing) for b in (body, otherwise))
+            return If(test, *branches)
         case Part(name, params, args, body):
             values = dict(zip(params, (_expr(a, known) for a in args), strict=True))
-            fixed = {p: v for p, v in values.items() if isinstance(v, Const)}
+            kept = differing.get(name, ())
+            fixed = {
+                p: v
+                for p, v in values.items()
+                if isinstance(v, Const) and p not in kept
+            }
             left = {p: v for p, v in values.items() if p not in fixed}
-            # pieces of one name are one function: the constants are in the name
-            known_ends = (str(v.value).replace("-", "m") for v in fixed.values())
-            inner = _block(body, fixed)
-            return Part(
-                "_".join((name, *known_ends)), tuple(left), tuple(left.values()), inner
-            )
+            inner = _block(body, fixed, differing)
+            full = _part_name(name, params, fixed)
+            return Part(full, tuple(left), tuple(left.values()), inner)
+
+
+def _part_name(name: str, params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
+    """Pieces of one name are one function: what is constant is in the name."""
+    if not fixed:
+        return name
+    numbers = [p for p in params if not isinstance(p.type, PointerType)]
+    words = (str(fixed[p].value) if p in fixed else "x" for p in numbers)
+    return "_".join((name, *words)).replace("-", "m")
 
 
 def _expr(expr: Expr, known: _Known) -> Expr:

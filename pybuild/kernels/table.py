@@ -28,7 +28,6 @@ from pybuild.kernels import (
     svdf,
 )
 from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.prices import PRICES
 from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
@@ -82,13 +81,13 @@ def candidates(
     node: Node,
     graph: Graph,
     target: Target = TARGETS["generic"],
-    optimise: str = "shared",
+    optimise: str = "balanced",
 ) -> list[Candidate]:
     """What can compute the node, with its cost on the target.
 
-    optimise  "shared": kernels that layers may share; "size": of these, too, weights of
-              4 bits two in a byte; "balanced", on a core whose costs are known, also
-              those with the layer's own constants; "speed": these first
+    optimise  "balanced": kernels that layers may share; "size": of these, too, weights
+              of 4 bits two in a byte; "speed": those with the layer's own constants
+              before them
     Errors    BuildError naming the node where nothing can
     """
     if node.op not in KERNELS:
@@ -97,11 +96,9 @@ def candidates(
     found = KERNELS[node.op](node, graph, target, *asked)
     if optimise == "size":
         return _smallest(found)
-    known = target.name in PRICES
-    if optimise == "shared" or (optimise == "balanced" and not known):
+    if optimise == "balanced":
         return found
-    own = [specialise(c) for c in found]
-    return [*own, *found] if optimise == "speed" else [*found, *own]
+    return [*(specialise(c) for c in found), *found]
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

@@ -25,7 +25,7 @@ class Pushed:
         self._lib, self._graph, self._pointers = lib, graph, pointers
         steps = [model.steps[i] for i in range(model.step_count)]
         self.rows = {
-            int(step.args[1]): int(step.operands[0].rows)
+            int(step.args[1]): int(model.rows[step.operands[0].rows].count)
             for step in steps
             if step.kernel == ffi().NULL and step.args[0] == TASK_INPUT
         }

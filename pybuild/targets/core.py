@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 
 from pybuild.errors import BuildError
 
-# optimisation level of the compilers by --optimise
-LEVELS = {"size": "-Os", "balanced": "-O2", "speed": "-O3"}
-
 
 @dataclass(frozen=True)
 class Core:

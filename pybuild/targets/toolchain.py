@@ -35,6 +35,13 @@ _FREE = {
     ),
 }  # fmt: skip
 
+# levels of kernels by --optimise. Kernels have unrolled what pays: of other loops clang
+# would make a third more code for a hundredth of the instructions, but its -Os leaves
+# more undone; gcc at -Os leaves values out of registers
+_LEVELS = {"size": ("-Os",), "balanced": ("-O2",), "speed": ("-O3",)}
+_CLANG_LEVELS = {**_LEVELS, "balanced": ("-O2", "-fno-unroll-loops")}
+SMALL = ("-Os",)  # of all that is no kernel
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -67,6 +74,10 @@ class Toolchain:
 
     def compile_flags(self, core: Core) -> tuple[str, ...]:
         return (*self.machine(core), *_COMMON, *_FREE[self.kind])
+
+    def level(self, optimise: str) -> tuple[str, ...]:
+        """The flags for kernels."""
+        return (_LEVELS if self.kind == "gcc" else _CLANG_LEVELS)[optimise]
 
     def link_flags(self, core: Core, script: str) -> tuple[str, ...]:
         """Everything but the objects; `libraries` come after them."""

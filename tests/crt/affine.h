@@ -28,11 +28,8 @@ static const int32_t affine_args[] = {4};
 
 /* buffers: 0 arena, 1 x, 2 y, 3 b, 4 w */
 static const struct crt_operand affine_operands[] = {
-    {NULL, 0, 4, 2, 1, 1, 1, 0, 0},
-    {NULL, 0, 4, 1, 1, 1, 1, 0, 0},
-    {NULL, 0, 4, 4, 1, 1, 1, 0, 0},
-    {NULL, 0, 4, 3, 1, 1, 1, 0, 0},
-    {NULL, 32, 4, 0, 1, 1, 1, 0, 0}};
+    {0, 2, 0}, {0, 1, 0}, {0, 4, 0}, {0, 3, 0}, {32, 0, 0}};
+static const struct crt_rows affine_rows[] = {{NULL, 0, 1, 1, 1, 0, 0}};
 static const struct crt_step affine_steps[] = {
     {affine, affine_args, affine_constants, affine_operands, 1, 1, 1, 1, 3, 1}};
 static const struct crt_stage affine_stages[] = {{0, 1, 0, 0}};
@@ -74,7 +71,8 @@ static const struct crt_model affine_model = {CRT_ABI,
                                               6,
                                               16,
                                               1,
-                                              1};
+                                              1,
+                                              affine_rows};
 
 enum { AFFINE_BASE = CRT_BASE_COUNT(1, 1, 1, 2, 1) };
 

@@ -146,7 +146,9 @@ static void add3(void *const *p, const int32_t *a)
 }
 
 /* buffers: 0 CPU, 1 and 2 devices, 3 x, 4 d, 5 e, 6 y, 7 z, 8 w */
-#define AT(buffer, at) {NULL, at, N, buffer, 1, 1, 1, 0, 0}
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows met[] = {{NULL, 0, 1, 1, 1, 0, 0}};
+#define AT(buffer, at) {at, buffer, 0}
 static const struct crt_operand x_in[] = {AT(1, 16), AT(3, 0)};
 static const struct crt_operand sum[] = {AT(5, 0), AT(1, 16), AT(4, 0),
                                          AT(8, 0)};
@@ -228,6 +230,7 @@ static const struct crt_model model = {CRT_ABI,
                                        4,
                                        16,
                                        3,
-                                       4};
+                                       4,
+                                       met};
 
 #endif

@@ -70,22 +70,23 @@ static void copy2(void *const *p, const int32_t *a)
         copy(second, a);
 }
 
-/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad;
- * buffers: 0 arena, 1 kept, 2 a, 3 b, 4 y, 5 z, 6 w */
+/* buffers: 0 arena, 1 kept, 2 a, 3 b, 4 y, 5 z, 6 w */
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows met[] = {{NULL, COLS, ROWS, ROWS, 1, 1, 0},
+                                      {five, COLS, ROWS, ROWS, 3, 1, 1},
+                                      {NULL, 0, 1, 1, 1, 0, 0},
+                                      {NULL, COLS, ROWS / 2, ROWS / 2, 1, 1, 0},
+                                      {NULL, COLS, ROWS, ROWS, 1, 2, 0},
+                                      {NULL, COLS, ROWS, 2, 1, 1, 0},
+                                      {NULL, COLS, 3, 3, 2, 2, 0},
+                                      {NULL, COLS, ROWS, ROWS, 2, 2, 0}};
+/* at, buffer, rows */
 static const struct crt_operand sum3_operands[] = {
-    {NULL, 24, COLS, 0, ROWS, ROWS, 1, 1, 0},
-    {five, 0, COLS, 2, ROWS, ROWS, 3, 1, 1},
-    {NULL, 64, 4 * COLS, 0, 1, 1, 1, 0, 0}};
+    {24, 0, 0}, {0, 2, 1}, {64, 0, 2}};
 static const struct crt_operand add_operands[] = {
-    {NULL, 0, COLS, 4, ROWS / 2, ROWS / 2, 1, 1, 0},
-    {NULL, 24, COLS, 0, ROWS, ROWS, 1, 2, 0},
-    {NULL, 0, COLS, 3, 1, 1, 1, 0, 0}};
-static const struct crt_operand ring_operands[] = {
-    {NULL, 0, COLS, 5, ROWS, 2, 1, 1, 0},
-    {NULL, 24, COLS, 0, ROWS, ROWS, 1, 1, 0}};
-static const struct crt_operand pair_operands[] = {
-    {NULL, 0, COLS, 6, 3, 3, 2, 2, 0},
-    {NULL, 24, COLS, 0, ROWS, ROWS, 2, 2, 0}};
+    {0, 4, 3}, {24, 0, 4}, {0, 3, 2}};
+static const struct crt_operand ring_operands[] = {{0, 5, 5}, {24, 0, 0}};
+static const struct crt_operand pair_operands[] = {{0, 6, 6}, {24, 0, 7}};
 
 static const struct crt_step steps[] = {
     {sum3, cols_arg, coefs, sum3_operands, IMAGES, ROWS, 1, 1, 1, 1},
@@ -116,6 +117,6 @@ static const struct crt_model model = {
     CRT_ABI, "two", stages, steps, tensors, NULL, region_bytes,
     NULL,    NULL,  NULL,   NULL,  NULL,    NULL, 0,
     2,       4,     2,      3,     0,       6,    16,
-    2,       1};
+    2,       1,     met};
 
 #endif

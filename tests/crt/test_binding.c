@@ -285,7 +285,7 @@ static void test_unpack(void)
 {
     static const int32_t unpack_args[] = {CRT_TASK_UNPACK, 5, 4};
     const void *constants[1] = {packed};
-    struct crt_operand unpacked = {NULL, 36, 4, 0, 1, 1, 1, 0, 0};
+    struct crt_operand unpacked = {36, 0, 0};
     struct crt_operand operands[5];
     struct crt_step steps[2];
     static const struct crt_stage stages[] = {{0, 2, 0, 0}};

@@ -31,19 +31,19 @@ static void sum(void *const *p, const int32_t *a)
     *out = (uint8_t)total;
 }
 
-/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad;
- * buffers: 0 arena, 1 x, 2 y, 3 z */
-static const struct crt_operand of_s[] = {{NULL, AT_S, 1, 0, ROWS, 2, 1, 1, 0},
-                                          {one, 0, 1, 1, ROWS, ROWS, 3, 1, 1}};
-static const struct crt_operand of_t[] = {
-    {NULL, AT_T, 1, 0, HALF, HALF, 1, 1, 0},
-    {one, AT_S, 1, 0, ROWS, 2, 2, 2, 0}};
-static const struct crt_operand of_y[] = {
-    {NULL, 0, 1, 2, HALF, HALF, 1, 1, 0},
-    {NULL, AT_T, 1, 0, HALF, HALF, 1, 1, 0},
-    {NULL, 0, 1, 1, ROWS, ROWS, 1, 2, 0}};
-static const struct crt_operand of_z[] = {
-    {NULL, 0, 1, 3, 1, 1, 1, 0, 0}, {NULL, AT_T, 1, 0, HALF, HALF, 4, 0, 0}};
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows met[] = {
+    {NULL, 1, ROWS, 2, 1, 1, 0},    {one, 1, ROWS, ROWS, 3, 1, 1},
+    {NULL, 1, HALF, HALF, 1, 1, 0}, {one, 1, ROWS, 2, 2, 2, 0},
+    {NULL, 1, ROWS, ROWS, 1, 2, 0}, {NULL, 0, 1, 1, 1, 0, 0},
+    {NULL, 1, HALF, HALF, 4, 0, 0}, {NULL, 1, ROWS, ROWS, 1, 1, 0},
+    {one, 1, ROWS, 2, 2, 1, 0},     {NULL, 1, ROWS, ROWS, ROWS, 0, 0},
+    {NULL, 1, ROWS, 1, 1, 1, 0}};
+/* at, buffer, rows; buffers: 0 arena, 1 x, 2 y, 3 z */
+static const struct crt_operand of_s[] = {{AT_S, 0, 0}, {0, 1, 1}};
+static const struct crt_operand of_t[] = {{AT_T, 0, 2}, {AT_S, 0, 3}};
+static const struct crt_operand of_y[] = {{0, 2, 2}, {AT_T, 0, 2}, {0, 1, 4}};
+static const struct crt_operand of_z[] = {{0, 3, 5}, {AT_T, 0, 6}};
 
 static const struct crt_step steps[] = {
     {sum, terms, NULL, of_s, 1, ROWS, 1, 1, 0, 0},
@@ -73,6 +73,7 @@ static struct crt_model made(void)
     m.abi = CRT_ABI;
     m.stages = stages;
     m.steps = steps;
+    m.rows = met;
     m.tensors = tensors;
     m.region_bytes = region_bytes;
     m.advance = crt_lockstep;
@@ -181,15 +182,11 @@ enum { OF_X = 0, OF_Y = 4, OF_K = 12, OF_COUNT = 16, OF_Z = 30, OF_W = 31 };
 
 static const int32_t input_task[] = {CRT_TASK_INPUT, 0};
 static const int32_t three[] = {3};
-static const struct crt_operand of_w[] = {{NULL, OF_W, 1, 0, 1, 1, 1, 0, 0},
-                                          {NULL, 0, 1, 2, 1, 1, 1, 0, 0}};
-static const struct crt_operand of_x[] = {{NULL, OF_X, 1, 0, ROWS, 2, 1, 1, 0}};
+static const struct crt_operand of_w[] = {{OF_W, 0, 5}, {0, 2, 5}};
+static const struct crt_operand of_x[] = {{OF_X, 0, 0}};
 static const struct crt_operand of_pair[] = {
-    {NULL, OF_Y, 1, 0, ROWS, ROWS, 1, 1, 0},
-    {one, OF_X, 1, 0, ROWS, 2, 2, 1, 0},
-    {NULL, OF_W, 1, 0, 1, 1, 1, 0, 0}};
-static const struct crt_operand of_all[] = {
-    {NULL, 0, 1, 3, 1, 1, 1, 0, 0}, {NULL, OF_Y, 1, 0, ROWS, ROWS, ROWS, 0, 0}};
+    {OF_Y, 0, 7}, {OF_X, 0, 8}, {OF_W, 0, 5}};
+static const struct crt_operand of_all[] = {{0, 3, 5}, {OF_Y, 0, 9}};
 static const int32_t seven[] = {ROWS};
 static const struct crt_step push_steps[] = {
     {sum, terms + 2, NULL, of_w, 1, 1, 1, 1, 0, 0},
@@ -353,12 +350,9 @@ static void test_inputs_at_once(struct crt_graph *g, struct crt_model *m)
 static void test_two_inputs(void)
 {
     static const int32_t second[] = {CRT_TASK_INPUT, 1};
-    static const struct crt_operand of_v[] = {
-        {NULL, OF_K, 1, 0, ROWS, 1, 1, 1, 0}};
+    static const struct crt_operand of_v[] = {{OF_K, 0, 10}};
     static const struct crt_operand of_both[] = {
-        {NULL, OF_Y, 1, 0, ROWS, ROWS, 1, 1, 0},
-        {NULL, OF_X, 1, 0, ROWS, 2, 1, 1, 0},
-        {NULL, OF_K, 1, 0, ROWS, 1, 1, 1, 0}};
+        {OF_Y, 0, 7}, {OF_X, 0, 0}, {OF_K, 0, 10}};
     static const struct crt_stage two_stages[] = {{0, 3, 0, 1}};
     static const struct crt_link two_links[] = {{0, 0, 0, 0, 0, 0},
                                                 {3, 2, 1, 1, ROWS, 1},

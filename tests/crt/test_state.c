@@ -27,10 +27,9 @@ static void step(void *const *p, const int32_t *a)
 
 static const int32_t none[] = {0};
 /* buffers: 0 arena, 1 further, 2 x, 3 y */
-static const struct crt_operand operands[] = {{NULL, 4, 2, 0, 1, 1, 1, 0, 0},
-                                              {NULL, 1, 1, 1, 1, 1, 1, 0, 0},
-                                              {NULL, 0, 2, 3, 1, 1, 1, 0, 0},
-                                              {NULL, 0, 2, 2, 1, 1, 1, 0, 0}};
+static const struct crt_operand operands[] = {
+    {4, 0, 0}, {1, 1, 0}, {0, 3, 0}, {0, 2, 0}};
+static const struct crt_rows met[] = {{NULL, 0, 1, 1, 1, 0, 0}};
 static const struct crt_step steps[] = {
     {step, none, NULL, operands, 1, 1, 3, 1, 0, 0}};
 static const struct crt_stage stages[] = {{0, 1, 0, 0}};
@@ -51,6 +50,7 @@ static struct crt_model made(const struct crt_state *keeps)
     m.abi = CRT_ABI;
     m.stages = stages;
     m.steps = steps;
+    m.rows = met;
     m.tensors = tensors;
     m.region_bytes = region_bytes;
     m.state = keeps;

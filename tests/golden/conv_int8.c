@@ -136,22 +136,29 @@ static const void *const conv_int8_constants[] = {
     conv_int8_second_shifts,
 };
 
-/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows conv_int8_rows[] = {
+    {NULL, 16, 5, 5, 1, 1, 0},
+    {conv_int8_pad_1, 8, 5, 5, 3, 1, 1},
+    {conv_int8_pad_0, 16, 5, 5, 3, 1, 1},
+};
+
+/* at, buffer, rows */
 static const struct crt_operand conv_int8_operands[] = {
     /* first */
-    {NULL, 0, 16, 0, 5, 5, 1, 1, 0},
+    {0, 0, 0},
     /* image */
-    {conv_int8_pad_1, 0, 8, 1, 5, 5, 3, 1, 1},
+    {0, 1, 1},
     /* second */
-    {NULL, 80, 16, 0, 5, 5, 1, 1, 0},
+    {80, 0, 0},
     /* first */
-    {conv_int8_pad_0, 0, 16, 0, 5, 5, 3, 1, 1},
+    {0, 0, 2},
     /* sum */
-    {NULL, 0, 16, 2, 5, 5, 1, 1, 0},
+    {0, 2, 0},
     /* second */
-    {NULL, 80, 16, 0, 5, 5, 1, 1, 0},
+    {80, 0, 0},
     /* first */
-    {NULL, 0, 16, 0, 5, 5, 1, 1, 0},
+    {0, 0, 0},
 };
 
 static const struct crt_step conv_int8_steps[] = {
@@ -190,7 +197,7 @@ static const uint32_t conv_int8_regions[] = {
 
 const struct crt_model conv_int8_model = {
     CRT_ABI, "conv_int8", conv_int8_stages, conv_int8_steps,
-    conv_int8_tensors, NULL, conv_int8_regions,
+    conv_int8_rows, conv_int8_tensors, NULL, conv_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 3, 3, 1, 1, 0, 8, 16, 1, 1
 };

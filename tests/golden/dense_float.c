@@ -43,12 +43,17 @@ static const void *const dense_float_constants[] = {
     dense_float_scores_bias,
 };
 
-/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows dense_float_rows[] = {
+    {NULL, 0, 1, 1, 1, 0, 0},
+};
+
+/* at, buffer, rows */
 static const struct crt_operand dense_float_operands[] = {
     /* scores */
-    {NULL, 0, 12, 2, 1, 1, 1, 0, 0},
+    {0, 2, 0},
     /* image */
-    {NULL, 0, 24, 1, 1, 1, 1, 0, 0},
+    {0, 1, 0},
 };
 
 static const struct crt_step dense_float_steps[] = {
@@ -76,7 +81,7 @@ static const uint32_t dense_float_regions[] = {
 
 const struct crt_model dense_float_model = {
     CRT_ABI, "dense_float", dense_float_stages, dense_float_steps,
-    dense_float_tensors, NULL, dense_float_regions,
+    dense_float_rows, dense_float_tensors, NULL, dense_float_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 1, 1, 1, 1, 0, 4, 16, 1, 1
 };

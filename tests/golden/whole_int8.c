@@ -358,34 +358,44 @@ static const void *const whole_int8_constants[] = {
     whole_int8_scores_exponentials,
 };
 
-/* pad_row, at, row_bytes, buffer, rows, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad */
+static const struct crt_rows whole_int8_rows[] = {
+    {NULL, 32, 4, 4, 1, 1, 0},
+    {whole_int8_pad_1, 24, 8, 8, 3, 2, 1},
+    {whole_int8_pad_0, 32, 4, 4, 3, 1, 1},
+    {NULL, 16, 2, 2, 1, 1, 0},
+    {NULL, 32, 4, 4, 2, 2, 0},
+    {NULL, 0, 1, 1, 1, 0, 0},
+};
+
+/* at, buffer, rows */
 static const struct crt_operand whole_int8_operands[] = {
     /* stem */
-    {NULL, 192, 32, 0, 4, 4, 1, 1, 0},
+    {192, 0, 0},
     /* image */
-    {whole_int8_pad_1, 0, 24, 1, 8, 8, 3, 2, 1},
+    {0, 1, 1},
     /* depth */
-    {NULL, 0, 32, 0, 4, 4, 1, 1, 0},
+    {0, 0, 0},
     /* stem */
-    {whole_int8_pad_0, 192, 32, 0, 4, 4, 3, 1, 1},
+    {192, 0, 2},
     /* residual */
-    {NULL, 0, 32, 0, 4, 4, 1, 1, 0},
+    {0, 0, 0},
     /* depth */
-    {NULL, 0, 32, 0, 4, 4, 1, 1, 0},
+    {0, 0, 0},
     /* stem */
-    {NULL, 192, 32, 0, 4, 4, 1, 1, 0},
+    {192, 0, 0},
     /* pool */
-    {NULL, 128, 16, 0, 2, 2, 1, 1, 0},
+    {128, 0, 3},
     /* residual */
-    {NULL, 0, 32, 0, 4, 4, 2, 2, 0},
+    {0, 0, 4},
     /* logits */
-    {NULL, 0, 5, 0, 1, 1, 1, 0, 0},
+    {0, 0, 5},
     /* flat */
-    {NULL, 128, 32, 0, 1, 1, 1, 0, 0},
+    {128, 0, 5},
     /* scores */
-    {NULL, 0, 5, 2, 1, 1, 1, 0, 0},
+    {0, 2, 5},
     /* logits */
-    {NULL, 0, 5, 0, 1, 1, 1, 0, 0},
+    {0, 0, 5},
 };
 
 static const struct crt_step whole_int8_steps[] = {
@@ -440,7 +450,7 @@ static const uint32_t whole_int8_regions[] = {
 
 const struct crt_model whole_int8_model = {
     CRT_ABI, "whole_int8", whole_int8_stages, whole_int8_steps,
-    whole_int8_tensors, NULL, whole_int8_regions,
+    whole_int8_rows, whole_int8_tensors, NULL, whole_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 6, 6, 1, 1, 0, 9, 16, 1, 1
 };

@@ -7,7 +7,20 @@ from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.constant_args import with_constant_args
 from pybuild.kernels.external import External
-from pybuild.loop import INT8, Func, cast, i32, load
+from pybuild.loop import (
+    INT8,
+    Expr,
+    For,
+    Func,
+    If,
+    Part,
+    cast,
+    const,
+    i32,
+    load,
+    offset,
+)
+from pybuild.loop_verify import statements
 from tests.networks import classifier
 
 
@@ -40,6 +53,79 @@ def test_what_differs_stays_an_argument() -> None:
 def test_of_one_user_nothing_stays() -> None:
     (made,) = with_constant_args([copies(8, 3)])
     assert (made.args, names(made)) == ((), [])
+
+
+def parted(name: str, count: int, more: int, after: int = 0) -> Candidate:
+    """y[i] = x[i] + more, of `count` elements, by a part that other kernels call too;
+    `after` of them once more, where there are such."""
+    k = Builder(name)
+    y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT8)
+    counted, added = k.arg("count", count), k.arg("more", more)
+
+    def part(to: Expr, at: Expr, size: Expr) -> None:
+        given = {"to": to, "at": at, "size": size, "added": added}
+        with k.part("add_all", **given) as inner, k.loop("i", inner[2]) as i:
+            k.store(inner[0], i, cast(i32(load(inner[1], i)) + inner[3], INT8))
+
+    part(y, x, counted)
+    left = k.arg("after", after)
+    with k.when(const(0) < left):
+        part(offset(y, counted), offset(x, counted), left)
+    return Candidate(k.finish(), tuple(k.values), (), ())
+
+
+def parts(made: list[Candidate]) -> list[Part]:
+    funcs = [one.func for one in made]
+    assert all(funcs)
+    return [s for f in funcs if f for s in statements(f.body) if isinstance(s, Part)]
+
+
+def test_a_part_that_kernels_share_stays_one() -> None:
+    made = with_constant_args([parted("one", 8, 3), parted("two", 9, 3)])
+    first, second = parts(made)
+    assert (first.name, first.body) == (second.name, second.body)
+    assert [p.name for p in first.params] == ["to", "at", "size"]
+    assert [part.args[2] for part in (first, second)] == [const(8), const(9)]
+
+
+def test_for_speed_each_kernel_has_its_own() -> None:
+    made = with_constant_args([parted("one", 8, 3), parted("two", 9, 3)], False)
+    first, second = parts(made)
+    assert first.name != second.name and first.body != second.body
+    assert [p.name for p in first.params] == ["to", "at"]
+
+
+def test_parts_of_other_constants_have_other_names() -> None:
+    """The same numbers, given for different things."""
+    made = [
+        *with_constant_args([parted("one", 8, 3), parted("one", 9, 3)], False),
+        *with_constant_args([parted("two", 4, 8), parted("two", 4, 7)], False),
+    ]
+    one, two = parts(made)[0], parts(made)[2]
+    assert one.params != two.params and one.name != two.name
+
+
+def test_what_is_done_twice_is_done_by_one_part() -> None:
+    assert [p.name for p in parts([parted("one", 8, 3)])] == ["add_all", "add_all"]
+
+
+def test_code_that_no_layer_needs_is_left_out() -> None:
+    (none,) = with_constant_args([parted("one", 8, 3)])
+    assert len(parts([none])) == 1
+    some = with_constant_args([parted("one", 8, 3), parted("one", 8, 3, 2)])
+    assert len(parts(some[:1])) == 2 and names(some[0]) == ["after"]
+    (all_,) = with_constant_args([parted("one", 8, 3, 2)])
+    assert len(parts([all_])) == 2 and all_.func is not None
+    assert not any(isinstance(s, If) for s in all_.func.body)
+
+
+def test_a_loop_of_no_turns_is_left_out() -> None:
+    def loops(count: int) -> int:
+        (made,) = with_constant_args([copies(count, 3)])
+        assert made.func is not None
+        return sum(isinstance(stmt, For) for stmt in made.func.body)
+
+    assert (loops(0), loops(1)) == (0, 1)
 
 
 def test_a_user_s_function_keeps_its_arguments() -> None:

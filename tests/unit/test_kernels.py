@@ -268,7 +268,7 @@ def test_means_in_sums_of_16_bits() -> None:
                        rounding=rule)  # fmt: skip
             if sides[1] == 15:
                 one = replace(one, arrays={"x0": np.full(sides, -128, np.int8)})
-            found = _jobs([one], "shared", "cortex-m4", "_dsp")
+            found = _jobs([one], "balanced", "cortex-m4", "_dsp")
             assert len(found) == fits, (sides, rule)
             jobs += found
     _check(jobs, run_llvm([job for _, job in jobs]))
@@ -280,7 +280,7 @@ def test_means_in_sums_of_16_bits() -> None:
 def test_sums_and_products_four_at_a_time(step: int, tmp_path: Path) -> None:
     """In every form, in place, and of all pairs of values."""
     jobs = _jobs([c for c in _exact() if c.node.op in ("add", "sub", "mul")],
-                 "shared", "cortex-m4", "_dsp")  # fmt: skip
+                 "balanced", "cortex-m4", "_dsp")  # fmt: skip
     names = {job.candidate.func.name for _, job in jobs if job.candidate.func}
     for word in ("add_s8_", "sub_s8_", "mul_s8_e_", "signed", "_tail", "clamped",
                  "held"):  # fmt: skip
@@ -298,7 +298,7 @@ def test_sums_and_products_four_at_a_time(step: int, tmp_path: Path) -> None:
         made = case(op, sides, tensor((), scale=0.0633, zero=-99),
                     rounding=rule, clamp=(low, None))  # fmt: skip
         every = {"x0": np.repeat(x, 256), "x1": np.tile(x, 256)}
-        found = _jobs([replace(made, arrays=every)], "shared", "cortex-m4", "_dsp")
+        found = _jobs([replace(made, arrays=every)], "balanced", "cortex-m4", "_dsp")
         assert found, (op, rule)
         jobs += found
     _check(jobs, run_llvm([job for _, job in jobs]))

@@ -88,7 +88,7 @@ def test_c_equals_numpy(compiler: str, tmp_path: Path) -> None:
 
 def test_only_speed_spends_the_flash() -> None:
     one = layer(0)
-    for optimise in ("shared", "size", "balanced"):
+    for optimise in ("size", "balanced"):
         assert not offered(one, optimise)
     assert len(offered(one)) == 2
     taken = replace(one.graph, parameters={"x1": "weights"})

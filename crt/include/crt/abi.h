@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 4
+#define CRT_ABI 5
 
 /* A kernel computes one band of output rows.
  *
@@ -21,26 +21,32 @@ extern "C" {
  * Thread  re-entrant */
 typedef void crt_kernel(void *const *p, const int32_t *a);
 
-/* How a step meets one tensor: as rows of `row_bytes`, a window of which is
+/* How a step meets a tensor: as rows of `row_bytes`, a window of which is
  * handed to the kernel on each call.
  *
  * For band b of image n the first row of the window is
- * b * stride - pad; rows before 0 or from `rows` on are `pad_row`.
- * Row r of image n lies at (n * rows + r) * row_bytes; in a ring, shorter
- * than `rows`, at (r % ring) * row_bytes.
+ * b * stride - pad; rows before 0 or from `count` on are `pad_row`.
+ * Row r of image n lies at (n * count + r) * row_bytes; in a ring, shorter
+ * than `count`, at (r % ring) * row_bytes.
  * stride 0 means the same window of image 0 on every call (broadcast,
- * scratch); a whole image per call has stride = window = rows. */
-struct crt_operand {
+ * scratch); a whole image per call has stride = window = count. Of a single
+ * row, which is where it is, row_bytes is 0. */
+struct crt_rows {
     const void *pad_row; /* stands for rows outside; NULL: none are used */
-    uint32_t at;         /* bytes from the start of the buffer to row 0 */
     uint32_t row_bytes;  /* bytes from one row to the next */
-    uint16_t buffer;     /* index into crt_graph.base: regions, then inputs,
-                          * outputs, parameters */
-    uint16_t rows;       /* rows of one image */
-    uint16_t ring;       /* rows kept in memory; equals rows: held whole */
+    uint16_t count;      /* rows of one image */
+    uint16_t ring;       /* rows kept in memory; equals count: held whole */
     uint16_t window;     /* row pointers handed over per call */
     uint16_t stride;     /* rows the window moves per band */
     int16_t pad;         /* rows of padding above row 0 */
+};
+
+/* What a step reads or writes: where it is, and how it is met. */
+struct crt_operand {
+    uint32_t at;     /* bytes from the start of the buffer to row 0 */
+    uint16_t buffer; /* index into crt_graph.base: regions, then inputs,
+                      * outputs, parameters */
+    uint16_t rows;   /* index into crt_model.rows */
 };
 
 /* What a step without a kernel does; args[0] of that step. */
@@ -174,7 +180,8 @@ struct crt_model {
     uint16_t pointer_count; /* length of `p` that the largest step needs */
     uint16_t region_align;  /* bytes, a power of 2; of every region */
     uint8_t region_count;
-    uint8_t device_count; /* the CPU included */
+    uint8_t device_count;        /* the CPU included */
+    const struct crt_rows *rows; /* those of all operands, each once */
 };
 
 /* Pointers that struct crt_graph.base needs: regions, inputs, outputs,

@@ -113,12 +113,11 @@ int crt_end(struct crt_graph *g, int error);
 /* Computes a stage. */
 int crt_run_stage(struct crt_graph *g, void **p, const struct crt_stage *s);
 
-/* Computes some bands of a step, of each image, and tells the hook of each;
- * g = NULL: not even that.
+/* Computes some bands of a step, of each image, and tells the hook of each.
  *
  * Errors  CRT_ERR_STOPPED */
-int crt_run_bands(struct crt_graph *g, const struct crt_step *step,
-                  void *const *base, void **p, uint32_t first, uint32_t end);
+int crt_run_bands(const struct crt_graph *g, uint32_t index, void **p,
+                  uint32_t first, uint32_t end);
 
 /* The index of a name among `count` tensors from `first` on.
  *

@@ -23,8 +23,8 @@ from pybuild.run.board.model_header import model_header
 from pybuild.run.board.stack import stack_bound
 from pybuild.run.board.too_large import overflows, too_large
 from pybuild.targets.board import Board, Memory
-from pybuild.targets.core import LEVELS, Core, linkable_with
-from pybuild.targets.toolchain import Toolchain
+from pybuild.targets.core import Core, linkable_with
+from pybuild.targets.toolchain import SMALL, Toolchain
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
@@ -242,7 +242,7 @@ def build(
         board_group(board),
         *groups,
     ]
-    builder = _Builder(library, board, toolchain, core, LEVELS[optimise], root)
+    builder = _Builder(library, board, toolchain, core, optimise, root)
     objects = builder.compile_all(all_groups)
     for file, data in made.items():
         objects.append(root / f"kernels_{file}")
@@ -281,14 +281,14 @@ class _Builder:
         board: Board,
         toolchain: Toolchain,
         core: Core,
-        level: str,
+        optimise: str,
         root: Path,
     ) -> None:
         self.library = library
         self.board = board
         self.toolchain = toolchain
         self.core = core
-        self.level = level
+        self.level = toolchain.level(optimise)
         self.root = root
 
     def compile_all(self, groups: Sequence[Group]) -> list[Path]:
@@ -305,7 +305,8 @@ class _Builder:
         """The object; that of a file that knows no model is made once a process."""
         include = ["-isystem", str(boards() / "common" / "libc"), f"-I{crt_include()}"]
         core = linkable_with(group.core, self.core) if group.core else self.core
-        flags = (*self.toolchain.compile_flags(core), self.level, *group.flags)
+        level = self.level if group.role == "kernels" else SMALL
+        flags = (*self.toolchain.compile_flags(core), *level, *group.flags)
         made = path.with_suffix(".o")
         command = [*self.toolchain.command, *flags, *include, "-I.", "-fstack-usage"]
         command += ["-c", path.name, "-o", made.name]
