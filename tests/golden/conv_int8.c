@@ -197,9 +197,9 @@ static const uint32_t conv_int8_regions[] = {
 
 const struct crt_model conv_int8_model = {
     CRT_ABI, "conv_int8", conv_int8_stages, conv_int8_steps,
-    conv_int8_rows, conv_int8_tensors, NULL, conv_int8_regions,
+    conv_int8_tensors, NULL, conv_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 3, 3, 1, 1, 0, 8, 16, 1, 1
+    0, 3, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows
 };
 
 static struct crt_graph *conv_int8_graph(struct conv_int8 *m)

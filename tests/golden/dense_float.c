@@ -81,9 +81,9 @@ static const uint32_t dense_float_regions[] = {
 
 const struct crt_model dense_float_model = {
     CRT_ABI, "dense_float", dense_float_stages, dense_float_steps,
-    dense_float_rows, dense_float_tensors, NULL, dense_float_regions,
+    dense_float_tensors, NULL, dense_float_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 1, 1, 1, 1, 0, 4, 16, 1, 1
+    0, 1, 1, 1, 1, 0, 4, 16, 1, 1, dense_float_rows
 };
 
 static struct crt_graph *dense_float_graph(struct dense_float *m)

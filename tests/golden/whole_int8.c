@@ -450,9 +450,9 @@ static const uint32_t whole_int8_regions[] = {
 
 const struct crt_model whole_int8_model = {
     CRT_ABI, "whole_int8", whole_int8_stages, whole_int8_steps,
-    whole_int8_rows, whole_int8_tensors, NULL, whole_int8_regions,
+    whole_int8_tensors, NULL, whole_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 6, 6, 1, 1, 0, 9, 16, 1, 1
+    0, 6, 6, 1, 1, 0, 9, 16, 1, 1, whole_int8_rows
 };
 
 static struct crt_graph *whole_int8_graph(struct whole_int8 *m)
