@@ -120,9 +120,9 @@ def asked_of_boards() -> Table:
             best = min((seen[network, core, name][0], name) for name in names)
             code = CODE[network] if core == "cortex-m4" else ""
             rows.append(_asked(seen, (network, core, best[1]), most[network], code))
-        most = min(seen[network, "cortex-m4", n][0] for n in ("C, zig", "LLVM"))
+        least = min(seen[network, "cortex-m4", n][0] for n in ("C, zig", "LLVM"))
         gcc = (network, "cortex-m4", "C, gcc")
-        rows.append(_asked(seen, gcc, 1.35 * most / 1e6, ""))
+        rows.append(_asked(seen, gcc, 1.35 * least / 1e6, ""))
         for name, figures in M55.items():
             where = (network, "cortex-m55", name)
             rows.append(_asked(seen, where, figures[network], ""))
