@@ -6,6 +6,9 @@ _FOURS = "tests/unit/test_kernels.py::test_sums_and_products_four_at_a_time[all]
 _MEANS = "tests/unit/test_kernels.py::test_means_in_sums_of_16_bits"
 _GROUPS = "tests/unit/test_grouped_kernels.py::test_llvm_equals_numpy[all]"
 
+_ALIKE = "tests/unit/test_constant_args.py"
+_CASE = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
+
 GROUPED = (
     (
         "groups that are computed in place",
@@ -90,5 +93,61 @@ GROUPED = (
         "start=lambda _: start,",
         "start=lambda _: const(0),",
         _MEANS,
+    ),
+    (
+        "what kernels give a part that they share",
+        "pybuild/kernels/constant_args.py",
+        "if len(taken) > 1:",
+        "if len(taken) > 2:",
+        _ALIKE,
+    ),
+    (
+        "names of parts of other constants",
+        "pybuild/kernels/specialise.py",
+        'words = (str(fixed[p].value) if p in fixed else "x" for p in numbers)',
+        "words = (str(fixed[p].value) for p in numbers if p in fixed)",
+        _ALIKE,
+    ),
+    (
+        "code that a layer needs",
+        "pybuild/kernels/specialise.py",
+        "found += inner if holds else otherwise",
+        "found += otherwise",
+        _ALIKE,
+    ),
+    (
+        "two columns behind whole groups",
+        "pybuild/kernels/depthwise_dsp_sums.py",
+        "self._sum(2, x, weights, ends, y)",
+        "self._sum(1, x, weights, ends, y)",
+        _CASE.format("conv-depthwise_stride2_9_channels"),
+    ),
+    (
+        "the last row of weights, once more where it is",
+        "pybuild/kernels/depthwise_dsp_code.py",
+        "select(equal(row, rows - 1), const(0), rows * layer.row_words)",
+        "select(equal(row, rows - 1), const(1), rows * layer.row_words)",
+        _CASE.format("conv-depthwise_same_relu"),
+    ),
+    (
+        "a pixel that a row leaves over",
+        "pybuild/kernels/conv_dsp_code.py",
+        'k.arg("left_over", self.layer.window.out_width % n)',
+        'k.arg("left_over", 0 * n)',
+        _CASE.format("conv-odd_row_of_24_outputs"),
+    ),
+    (
+        "rows of several images that are one row each",
+        "pybuild/emit/assemble.py",
+        "if alone and images == 1:",
+        "if alone:",
+        "tests/unit/test_row_tables.py",
+    ),
+    (
+        "ways to meet rows that a table has once",
+        "pybuild/emit/assemble.py",
+        "self.rows.setdefault(rows, len(self.rows))",
+        "self.rows.setdefault(rows, 0)",
+        "tests/unit/test_row_tables.py",
     ),
 )

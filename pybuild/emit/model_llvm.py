@@ -208,8 +208,7 @@ def _model(tables: Tables) -> list[str]:
     fields += [("i16", count) for count in counts]
     fields += [("i8", len(tables.regions)), ("i8", tables.device_count)]
     fields.append(("ptr", f"@{name}_rows"))
-    value = f"{{ {_MODEL} }} {_struct(fields)}"
-    return [*lines, f"@{name}_model = constant {value}, align 8"]
+    return [*lines, f"@{name}_model = constant {_MODEL} {_struct(fields)}, align 8"]
 
 
 def _state(tables: Tables) -> list[str]:
