@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.external import External
-from pybuild.kernels.specialise import part_args, with_constants
-from pybuild.loop import Expr, Func, Var
+from pybuild.kernels.specialise import with_constants
+from pybuild.loop import Expr, Func, Part, Var
+from pybuild.loop_verify import statements
 
 
 def with_constant_args(
@@ -35,7 +36,10 @@ def with_constant_args(
     }
     differing = _differing(alike) if share_parts else {}
     made = {
-        func: (with_constants(func, values, differing), values)
+        func: (
+            with_constants(func, values, lambda part: differing.get(part.name, ())),
+            values,
+        )
         for func, values in alike.items()
     }
     return [_taking(c, *made[c.func]) if c.func in made else c for c in chosen]
@@ -45,9 +49,11 @@ def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:
     """Of each part, by its name, the parameters that are given different things."""
     given: dict[tuple[str, Var], set[Expr]] = defaultdict(set)
     for func, values in alike.items():
-        for part, args in part_args(func, values):
-            for param, arg in args.items():
-                given[part.name, param].add(arg)
+        whole = with_constants(func, values, lambda part: part.params)
+        for part in statements(whole.body):
+            if isinstance(part, Part):
+                for param, arg in zip(part.params, part.args, strict=True):
+                    given[part.name, param].add(arg)
     found: dict[str, set[Var]] = defaultdict(set)
     for (name, param), taken in given.items():
         if len(taken) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from pybuild.dtype import DType
@@ -35,11 +35,10 @@ from pybuild.loop import (
     offset,
     select,
 )
-from pybuild.loop_verify import statements
 
 _Known = Mapping[Var, Expr]
-# parameters of parts, by the part's name, that its callers do not give alike
-_Differing = Mapping[str, Container[Var]]
+# the parameters that a part keeps, whatever it is given
+_Kept = Callable[[Part], Container[Var]]
 
 
 def specialise(candidate: Candidate) -> Candidate:
@@ -54,32 +53,21 @@ def specialise(candidate: Candidate) -> Candidate:
 
 
 def with_constants(
-    func: Func, values: Mapping[int, int], differing: _Differing | None = None
+    func: Func, values: Mapping[int, int], kept: _Kept = lambda _: ()
 ) -> Func:
     """The kernel without those arguments, by their number, that always have a value.
 
-    differing  what its parts, by their names, still take: other kernels call them
+    kept  what its parts still take: other kernels call them
     """
     known = {func.args[i]: const(value) for i, value in values.items()}
     left = tuple(arg for arg in func.args if arg not in known)
-    return replace(func, args=left, body=_block(func.body, known, differing or {}))
+    return replace(func, args=left, body=_block(func.body, known, kept))
 
 
-def part_args(func: Func, values: Mapping[int, int]) -> Iterator[tuple[Part, _Known]]:
-    """Every part of the kernel, and what it would be given."""
-    known = {func.args[i]: const(value) for i, value in values.items()}
-    for stmt in statements(func.body):
-        if isinstance(stmt, Part):
-            given = (_expr(arg, known) for arg in stmt.args)
-            yield stmt, dict(zip(stmt.params, given, strict=True))
-
-
-def _block(
-    body: tuple[Stmt, ...], known: _Known, differing: _Differing
-) -> tuple[Stmt, ...]:
+def _block(body: tuple[Stmt, ...], known: _Known, kept: _Kept) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for stmt in body:
-        made = _stmt(stmt, known, differing)
+        made = _stmt(stmt, known, kept)
         match made:
             case If(Const(holds), inner, otherwise):
                 found += inner if holds else otherwise
@@ -90,7 +78,7 @@ def _block(
     return tuple(found)
 
 
-def _stmt(stmt: Stmt, known: _Known, differing: _Differing) -> Stmt:
+def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
     match stmt:
         case Let(var, value):
             return Let(var, _expr(value, known))
@@ -101,21 +89,21 @@ def _stmt(stmt: Stmt, known: _Known, differing: _Differing) -> Stmt:
             return Store(to, at, stored, wide)
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
-            return For(var, *ends, step, _block(body, known, differing), rolled)
+            return For(var, *ends, step, _block(body, known, kept), rolled)
         case If(condition, body, otherwise):
             test = _expr(condition, known)
-            branches = (_block(b, known, differing) for b in (body, otherwise))
+            branches = (_block(b, known, kept) for b in (body, otherwise))
             return If(test, *branches)
         case Part(name, params, args, body):
             values = dict(zip(params, (_expr(a, known) for a in args), strict=True))
-            kept = differing.get(name, ())
+            stay = kept(stmt)
             fixed = {
                 p: v
                 for p, v in values.items()
-                if isinstance(v, Const) and p not in kept
+                if isinstance(v, Const) and p not in stay
             }
             left = {p: v for p, v in values.items() if p not in fixed}
-            inner = _block(body, fixed, differing)
+            inner = _block(body, fixed, kept)
             full = _part_name(name, params, fixed)
             return Part(full, tuple(left), tuple(left.values()), inner)
 
