@@ -36,7 +36,8 @@ struct core {
     uint64_t time;
     uint64_t of_runtime;
     uint64_t of_step[MOST_STEPS];
-    uint64_t next; /* address behind its last block */
+    uint64_t next;   /* address behind its last block */
+    uint64_t single; /* that ended with an instruction of COST_SINGLE */
     uint64_t cycles_of_runtime;
     uint64_t cycles_of_step[MOST_STEPS];
 };
@@ -131,17 +132,35 @@ static inline void count_rings(struct count *c, uint64_t k)
     }
 }
 
-/* Estimated cycles of the instructions in those bytes. */
-static inline uint64_t count_cycles(const struct costs *costs, uint64_t address,
-                                    uint64_t bytes)
+/* What a block has, `cycles` without a jump to it.
+ *
+ * first   it begins with an instruction of COST_SINGLE
+ * single  it ends with one
+ * taken   cycles of a jump */
+struct block {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t instructions;
+    uint64_t cycles;
+    uint64_t first;
+    uint64_t single;
+    uint64_t taken;
+};
+
+/* Estimates the cycles of a block's instructions. */
+static inline void count_cycles(const struct costs *costs, struct block *block)
 {
-    const uint64_t at = address - costs->at;
+    const uint64_t at = block->address - costs->at;
+    const uint64_t bytes = block->bytes;
     uint64_t single = 0;
     uint64_t cycles = 0;
     uint64_t i;
 
+    block->cycles = block->first = block->single = 0;
+    block->taken = costs->taken;
     if (at >= costs->bytes || bytes > costs->bytes - at)
-        return 0;
+        return;
+    block->first = (costs->of[at / 2u] & COST_SINGLE) != 0;
     for (i = at; i < at + bytes;) {
         const unsigned cost = costs->of[i / 2u];
 
@@ -151,19 +170,9 @@ static inline uint64_t count_cycles(const struct costs *costs, uint64_t address,
         single = (cost & COST_SINGLE) != 0;
         i += (cost & COST_WIDE) != 0 ? 4u : 2u;
     }
-    return cycles;
+    block->cycles = cycles;
+    block->single = single;
 }
-
-/* What a block has, `cycles` without a jump to it.
- *
- * taken  cycles of a jump */
-struct block {
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t instructions;
-    uint64_t cycles;
-    uint64_t taken;
-};
 
 /* k: the core, from 0 */
 static inline void count_block(struct count *c, uint64_t k,
@@ -172,9 +181,14 @@ static inline void count_block(struct count *c, uint64_t k,
     struct core *core = &c->core[k];
     const uint64_t address = block->address;
     const uint64_t instructions = block->instructions;
-    const uint64_t jumped = core->next != address ? block->taken : 0;
+    const int follows = core->next == address;
+    uint64_t cycles = block->cycles + (follows ? 0 : block->taken);
 
+    /* simulators end blocks where they like: at the end of a page, too */
+    if (follows && core->single && block->first)
+        cycles--;
     core->next = address + block->bytes;
+    core->single = block->single;
 
     if (address == c->begin || address == c->last)
         count_begin(c, address);
@@ -194,10 +208,10 @@ static inline void count_block(struct count *c, uint64_t k,
     if (core->step == c->step_count ||
         (address >= c->runtime && address < c->runtime_end)) {
         core->of_runtime += instructions;
-        core->cycles_of_runtime += block->cycles + jumped;
+        core->cycles_of_runtime += cycles;
     } else {
         core->of_step[core->step] += instructions;
-        core->cycles_of_step[core->step] += block->cycles + jumped;
+        core->cycles_of_step[core->step] += cycles;
     }
 }
 

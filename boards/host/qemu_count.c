@@ -81,8 +81,7 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
     block->address = qemu_plugin_tb_vaddr(tb);
     block->instructions = qemu_plugin_tb_n_insns(tb);
     block->bytes = bytes_of(tb, block);
-    block->cycles = count_cycles(&costs, block->address, block->bytes);
-    block->taken = costs.taken;
+    count_cycles(&costs, block);
     qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
     if (block->address < count.runtime || block->address >= count.runtime_end)
         return;

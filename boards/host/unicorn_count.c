@@ -42,10 +42,12 @@ void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
 {
     struct unicorn_count *u = (struct unicorn_count *)user;
 
-    const struct block block = {address, bytes, instructions(u, address, bytes),
-                                count_cycles(&u->costs, address, bytes),
-                                u->costs.taken};
+    struct block block;
 
+    block.address = address;
+    block.bytes = bytes;
+    block.instructions = instructions(u, address, bytes);
+    count_cycles(&u->costs, &block);
     (void)engine;
     count_block(&u->count, 0, &block);
 }

@@ -9,7 +9,8 @@ static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
 {
     const struct crt_rows *r = &g->model->rows[o->rows];
     uint8_t *row0 = (uint8_t *)g->base[o->buffer] + o->at;
-    uint32_t row = band * r->stride - (uint32_t)r->pad;
+    uint32_t pad = (uint32_t)r->pad;
+    uint32_t row = band * r->stride - pad;
     uint32_t left = r->window;
 
     if (r->stride != 0 && r->ring == r->count)

@@ -235,7 +235,8 @@ def _compile(funcs: Sequence[Func]) -> Any:
         opt=3,
         jit=True,
     )
-    text = "\n".join(llvm_printer.function(func) for func in funcs)
+    printed: set[str] = set()
+    text = "\n".join(llvm_printer.function(f, printed=printed) for f in funcs)
     head = f'target triple = "{machine.triple}"\n'
     head += f'target datalayout = "{machine.target_data}"\n'
     text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"

@@ -239,7 +239,7 @@ class _Core(ctypes.Structure):
     _fields_ = (
         *_numbers("step", "waits", "time", "of_runtime"),
         ("of_step", ctypes.c_uint64 * _MOST_STEPS),
-        *_numbers("next", "cycles_of_runtime"),
+        *_numbers("next", "single", "cycles_of_runtime"),
         ("cycles_of_step", ctypes.c_uint64 * _MOST_STEPS),
     )
 
