@@ -99,8 +99,8 @@ MUTATIONS = (
     Mutation(
         "a ring length",
         "crt/src/run.c",
-        "row % o->ring)",
-        "row % (o->ring + 1u))",
+        "row % r->ring",
+        "row % (r->ring + 1u)",
         "tests/crt",
     ),
     Mutation(

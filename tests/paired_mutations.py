@@ -147,8 +147,8 @@ PAIRED = (
     (
         "one of four stores of a Cortex-M55",
         "pybuild/emit/llvm.py",
-        "for stage in range(intrin.stages):",
-        "for stage in range(intrin.stages - 1):",
+        "for stage in range(intrin.stages)]",
+        "for stage in range(intrin.stages - 1)]",
         f"{_BOARD}[gcc-obj]",
     ),
     (

@@ -21,8 +21,8 @@ PUSHED = (
     (
         "rows that are too many",
         "crt/src/push.c",
-        "if (count > f.rows->rows - done(g, f.step))",
-        "if (count > f.rows->rows)",
+        "if (count > f.rows->count - done(g, f.step))",
+        "if (count > f.rows->count)",
         _C,
     ),
     (
@@ -77,8 +77,8 @@ PUSHED = (
     (
         "the row of padding of a ring",
         "crt/src/run.c",
-        "*p++ = (void *)o->pad_row;",
-        "*p++ = row0;",
+        ": (void *)r->pad_row;",
+        ": row0;",
         _C,
     ),
     (

@@ -34,15 +34,15 @@ REGIONS = (
     (
         "the region of scratch",
         "pybuild/emit/assemble.py",
-        "own, at, size = step.scratch_region,",
-        "own, at, size = 0,",
+        "own, at = step.scratch_region,",
+        "own, at = 0,",
         _UNIT,
     ),
     (
         "the region of hot weights",
         "pybuild/emit/assemble.py",
-        "at, own = place.at, place.region",
-        "at, own = place.at, 0",
+        "self._single(place.at, place.region, packed.place)",
+        "self._single(place.at, 0, packed.place)",
         _UNIT,
     ),
     (
