@@ -71,7 +71,7 @@ def test_layers_alike_cost_alike() -> None:
 
 
 # bytes of runtime, kernels and tables; instructions, times those of balanced
-SMALL = {"ad": (5_200, 1.4), "kws": (6_144, 1.5), "ic": (6_400, 1.3)}
+SMALL = {"ad": (4_700, 1.4), "kws": (5_600, 1.5), "ic": (5_700, 1.3)}
 
 
 @pytest.mark.parametrize(
