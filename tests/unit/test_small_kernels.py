@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import pybuild
 from pybuild.emit.runs import OperandRuns
 from pybuild.emit.tables import Operand
 from pybuild.graph import Quant
@@ -16,7 +15,7 @@ from pybuild.kernels import depthwise_small
 from pybuild.kernels.choose import Option, chosen
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
-from tests.boards.devices import DIGITS
+from tests.networks import Network
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 from tests.unit.vector_layers import OPERATORS, layer
@@ -110,13 +109,14 @@ def test_only_size_has_them() -> None:
         assert not any(offer.small for offer in offers)
 
 
-def test_layers_share_them() -> None:
-    library = pybuild.load(DIGITS).build(
-        target="cortex-m4", optimise="size", plan="whole"
-    )
+@pytest.mark.parametrize("plan", ["rows", "whole"])
+def test_layers_share_them(plan: str) -> None:
+    net = Network("net", (1, 12, 12, 4), "int8", 0)
+    for outputs in (13, 22, 31):
+        net.conv(f"conv{outputs}", outputs, stride=1 + (outputs == 22))
+    library = net.model().build(target="cortex-m4", optimise="size", plan=plan)
     used = {s.candidate.func.name for s in library.plan.steps if s.candidate.func}
-    convolutions = {name for name in used if name.startswith(("conv2d", "dense"))}
-    assert "conv2d_small" in convolutions and len(convolutions) <= 2
+    assert used == {"conv2d_small_clamped"}
     assert library.ram_curve()
 
 
