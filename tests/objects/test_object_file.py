@@ -142,7 +142,7 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
     facts, found = library.tables, sections(elf(library))
     kernels = {f".text.{func.name}" for func, _ in facts.kernels}
     parts = {
-        f".text.{func.name}_{part.name}"
+        f".text.{part.name}"
         for func, _ in facts.kernels
         for part in statements(func.body)
         if isinstance(part, Part)
@@ -158,6 +158,7 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
         "args": 4 * max(len(facts.args), 1),
         "constants": 4 * len(facts.constant_list),
         "operands": tables.OPERAND_BYTES * len(facts.operands),
+        "rows": tables.ROWS_BYTES * len(facts.rows),
         "steps": tables.STEP_BYTES * len(facts.steps),
         "stages": tables.STAGE_BYTES * len(facts.steps),
         "tensors": tables.TENSOR_BYTES * io,
