@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import pybuild
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
@@ -143,3 +145,16 @@ def test_models_of_an_image_share_kernels() -> None:
     for name, model in models.items():
         alone = model.build(name=name).tables
         assert len(alone.args) < len(image[name].tables.args)
+
+
+def test_two_parts_of_one_name_are_refused() -> None:
+    def doing(name: str, more: int) -> Candidate:
+        k = Builder(name)
+        y = k.row("y", 0, INT8, writable=True)
+        with k.part("same", to=y) as inner:
+            k.store(inner[0], 0, cast(const(more), INT8))
+        return Candidate(k.finish(), (), (), ())
+
+    assert len(with_constant_args([doing("one", 1), doing("two", 1)])) == 2
+    with pytest.raises(ValueError, match=r"kernel two: another 'same'"):
+        with_constant_args([doing("one", 1), doing("two", 2)])
