@@ -34,7 +34,7 @@ FAULTS = (
     ),
     (
         "lanes that LLVM fills with copies",
-        "pybuild/emit/vectorise.py",
+        "pybuild/emit/llvm_passes.py",
         '"-slp-copyable-elements=false"',
         '"-slp-copyable-elements=true"',
         "tests/regression/test_vectoriser.py",

@@ -16,10 +16,11 @@ static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
     if (r->stride != 0 && r->ring == r->count)
         row0 += (size_t)image * r->count * r->row_bytes;
     for (; left != 0; left--, row++) { /* rows above row 0 are huge numbers */
-        uint32_t at = row < r->ring ? row : row % r->ring;
-
-        *p++ = row < r->count ? row0 + (size_t)at * r->row_bytes
-                              : (void *)r->pad_row;
+        if (row >= r->count)
+            *p++ = (void *)r->pad_row;
+        else
+            *p++ = row0 +
+                   (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
     }
     return p;
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from pybuild.emit import vectorise
+from pybuild.emit import llvm_passes
 from pybuild.emit.model_llvm import ABI, module
 from pybuild.emit.tables import Tables
 from pybuild.targets.llvm import Llvm
@@ -32,7 +32,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
-    vectorise.optimise(parsed, machine, unroll=False)
+    llvm_passes.optimise(parsed, machine, unroll=False)
     return _without_note(machine.emit_object(parsed))
 
 

@@ -310,10 +310,10 @@ def plain(
     tables: tuple[Packed, ...],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernel of blocks of outputs, and where weights lie alike one that has half
-    its code: an output at a time."""
+    """The kernel of blocks of outputs, and for int8, whose weights lie alike for both,
+    one that has half its code: an output at a time."""
     found = [offer(layer, rows, tables, calls)]
-    if layer.elem is INT8 and 1 < max(layer.sizes) < _INTERLEAVED:
+    if layer.elem is INT8:
         found.append(offer(replace(layer, sizes=(1,)), rows, tables, calls))
     return found
 

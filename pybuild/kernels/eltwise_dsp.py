@@ -29,7 +29,6 @@ from pybuild.ops.eltwise import AddParameters, MulParameters
 
 _Maker = Callable[[Builder], Arithmetic]
 _MOST = 1 << 31
-_INT8 = (-128, 127)
 
 
 @dataclass(frozen=True)

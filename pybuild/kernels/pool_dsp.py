@@ -50,7 +50,7 @@ def kernel(
         sums = [k.let("even", 0), k.let("odd", 0)]
         with k.loop("ky", kernel_h) as ky:
             x = k.let("x", offset(pixels.row(k, ky), begin))
-            # rolled: written out it is what emit/vectorise.py tells LLVM 22 to leave
+            # rolled: written out it is what emit/llvm_passes.py tells LLVM 22 to leave
             with k.loop("kx", kernel_w, rolled=True):
                 word = k.let("word", wide(x, 0))
                 for total, add in zip(sums, (ADD_EVEN, ADD_ODD), strict=True):

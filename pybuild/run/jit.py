@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from pybuild.emit import vectorise
+from pybuild.emit import llvm_passes
 from pybuild.emit.external import sources, symbols
 from pybuild.emit.model_llvm import module
 from pybuild.emit.tables import Tables
@@ -123,7 +123,7 @@ class Jit:
         machine = _host()
         parsed = llvm.parse_bitcode(code)
         parsed.verify()
-        vectorise.optimise(parsed, machine, unroll=True)
+        llvm_passes.optimise(parsed, machine, unroll=True)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
         self._functions = functions
         for symbol, address in functions.addresses.items():

@@ -19,7 +19,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit import c as c_printer
 from pybuild.emit import llvm as llvm_printer
-from pybuild.emit import vectorise
+from pybuild.emit import llvm_passes
 from pybuild.emit.llvm_declared import declarations
 from pybuild.kernels.candidate import Candidate, RowAccess
 from pybuild.loop import Func, Intrin
@@ -242,7 +242,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
-    vectorise.optimise(module, machine, unroll=True)
+    llvm_passes.optimise(module, machine, unroll=True)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine
