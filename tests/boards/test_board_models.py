@@ -13,8 +13,10 @@ from pybuild.errors import LimitError
 from pybuild.run.board.bench import bench_on_board
 from pybuild.run.board.check import check_on_board
 from pybuild.run.board.device import firmware_of, open_device
+from tests import board_costs
 from tests.boards.devices import CORES, device, library
 from tests.conftest import model_path
+from tests.costs import built
 from tests.real_models import NETWORKS
 
 # cores whose code is another one's of CORES: one network shows that they run it
@@ -68,6 +70,26 @@ def test_layers_alike_cost_alike() -> None:
     assert len({row.instructions for row in depthwise}) == 1
     assert len({row.instructions for row in pointwise}) == 1
     assert sum(row.instructions for row in result.layers) == result.instructions
+
+
+# the back end that has what was asked of a Cortex-M4
+BEST = {"kws": "LLVM", "vww": "LLVM", "ic": "C, zig", "ad": "LLVM"}
+
+
+@pytest.mark.parametrize(
+    "network",
+    [n if n == "ad" else pytest.param(n, marks=pytest.mark.sweep) for n in BEST],
+)
+def test_instructions_and_code_are_what_was_asked(network: str) -> None:
+    chain, emit = board_costs.BACKENDS[BEST[network]]
+    board = device("mps2-an386", chain)
+    made = built(model_path(f"{network}_int8.tflite"), target="cortex-m4", emit=emit)
+    result = bench_on_board(board, made)
+    most, _ = board_costs.INSTRUCTIONS["cortex-m4"]
+    assert result.instructions <= most[network] * 1e6
+    flash = result.flash
+    code = flash.runtime + flash.kernels + flash.tables
+    assert code <= board_costs.CODE[network]
 
 
 # bytes of runtime, kernels and tables; instructions, times those of balanced
