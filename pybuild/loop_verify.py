@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pybuild.loop import (
     INT32,
     Assign,
@@ -146,6 +148,20 @@ def intrins(func: Func) -> list[Intrin]:
             piece = Piece(part.name, part.params, const(0), body=part.body)
             found.setdefault(part.name, piece)
     return list(found.values())
+
+
+def verify_parts(funcs: Iterable[Func]) -> None:
+    """Parts of one name are the same in all kernels: printers take the first.
+
+    Errors  ValueError naming a kernel that has another
+    """
+    known: dict[str, Part] = {}
+    for func in funcs:
+        for part in statements(func.body):
+            if isinstance(part, Part):
+                first = known.setdefault(part.name, part)
+                if (first.params, first.body) != (part.params, part.body):
+                    raise ValueError(f"kernel {func.name}: another '{part.name}'")
 
 
 def statements(body: tuple[Stmt, ...]) -> list[Stmt]:

@@ -31,6 +31,7 @@ from pybuild.errors import BuildError
 from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
+from pybuild.loop_verify import verify_parts
 from pybuild.plan.kept import Kept, id_of
 from pybuild.plan.lockstep import Link
 from pybuild.plan.places import ARENA
@@ -96,6 +97,7 @@ class _Maker:
         steps = tuple(self._step(step) for step in self.plan.steps)
         links, stages = self._stages(steps)
         kept = tuple(map(self._kept, self.plan.kept))
+        verify_parts(func for func, _ in self.kernels.values())
         kernels = tuple(
             (func, "\n".join(users)) for func, users in self.kernels.values()
         )

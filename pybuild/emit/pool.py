@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.emit.names import Names
 from pybuild.emit.tables import Constant, Tables, identity
 from pybuild.loop import Func
+from pybuild.loop_verify import verify_parts
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def pooled(name: str, models: Sequence[Tables], taken: Collection[str]) -> Pool:
     made = tuple(pool.add(tables) for tables in models)
     constants = sorted(pool.constants.values(), key=lambda c: c.symbol)
     kernels = tuple((f, "\n".join(users)) for f, users in pool.kernels.values())
+    verify_parts(func for func, _ in kernels)
     users = {symbol: tuple(names) for symbol, names in pool.users.items()}
     return Pool(name, made, kernels, tuple(constants), users)
 

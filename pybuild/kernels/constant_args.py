@@ -42,19 +42,7 @@ def with_constant_args(
         )
         for func, values in alike.items()
     }
-    _must_be_alike(func for func, _ in made.values())
     return [_taking(c, *made[c.func]) if c.func in made else c for c in chosen]
-
-
-def _must_be_alike(funcs: Iterable[Func]) -> None:
-    """Errors  ValueError for two parts of one name: printers would take the first."""
-    known: dict[str, Part] = {}
-    for func in funcs:
-        for part in statements(func.body):
-            if isinstance(part, Part):
-                first = known.setdefault(part.name, part)
-                if (first.params, first.body) != (part.params, part.body):
-                    raise ValueError(f"kernel {func.name}: another '{part.name}'")
 
 
 def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:

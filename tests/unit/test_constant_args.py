@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import pybuild
+from pybuild.emit.assemble import make_tables
+from pybuild.emit.pool import pooled
+from pybuild.emit.tables import Tables
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.constant_args import with_constant_args
@@ -148,13 +153,27 @@ def test_models_of_an_image_share_kernels() -> None:
 
 
 def test_two_parts_of_one_name_are_refused() -> None:
-    def doing(name: str, more: int) -> Candidate:
+    """In a model, and in an image of several."""
+
+    def doing(name: str, more: int) -> Func:
         k = Builder(name)
         y = k.row("y", 0, INT8, writable=True)
         with k.part("same", to=y) as inner:
             k.store(inner[0], 0, cast(const(more), INT8))
-        return Candidate(k.finish(), (), (), ())
+        return k.finish()
 
-    assert len(with_constant_args([doing("one", 1), doing("two", 1)])) == 2
-    with pytest.raises(ValueError, match=r"kernel two: another 'same'"):
-        with_constant_args([doing("one", 1), doing("two", 2)])
+    def model(*numbers: int) -> Tables:
+        funcs = [doing(f"f{place}", n) for place, n in enumerate(numbers)]
+        steps = [
+            replace(step, candidate=replace(step.candidate, func=func))
+            for step, func in zip(plan.steps, funcs, strict=False)
+        ]
+        return make_tables(replace(plan, steps=(*steps, *plan.steps[2:])), "net", 1)
+
+    plan = classifier("net", "int8").model().build(plan="whole").plan
+    assert len(model(1, 1).kernels) > 2
+    with pytest.raises(ValueError, match=r"kernel f1: another 'same'"):
+        model(1, 2)
+    assert pooled("image", [model(1, 1), model(1, 1)], ()).kernels
+    with pytest.raises(ValueError, match=r"another 'same'"):
+        pooled("image", [model(1, 1), model(2, 2)], ())
