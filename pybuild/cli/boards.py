@@ -49,11 +49,14 @@ class _InputOrFile(argparse.Action):
 
 def device_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("where").add_argument
-    add("--on", default=HOST, metavar="BOARD", help="host, a board, or its folder")
+    text = "host (the default), a board of `crt boards`, or a board's folder"
+    add("--on", default=HOST, metavar="BOARD", help=text)
     text = "what the board gets: C, or an object made by LLVM"
     add("--emit", choices=("c", "obj"), default="c", help=text)
-    add("--toolchain", choices=TOOLCHAINS, default="auto")
-    add("--simulator", choices=SIMULATORS, default="auto")
+    text = "what compiles for the board; default: the first that is installed"
+    add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
+    text = "what runs the board; default: the first that is installed"
+    add("--simulator", choices=SIMULATORS, default="auto", help=text)
 
 
 def run_options(verb: argparse.ArgumentParser) -> None:
@@ -70,12 +73,13 @@ def run_options(verb: argparse.ArgumentParser) -> None:
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("board", nargs="?", metavar="BOARD")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="write start-up, linker script, Meson files"
-    )
-    parser.add_argument("--toolchain", choices=TOOLCHAINS, default="auto")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    add = parser.add_argument
+    add("board", nargs="?", metavar="BOARD", help="only this board, or its folder")
+    text = "write its start-up code, linker script and Meson files"
+    add("-o", "--out", metavar="DIR", help=text)
+    text = "for which compiler to write them; default: the first that is installed"
+    add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
+    add("--json", action="store_true", help="one JSON object on stdout")
 
 
 def target_of(args: argparse.Namespace) -> str:

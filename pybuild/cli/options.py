@@ -16,6 +16,10 @@ USAGE = 64
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
 REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
 COMPRESSIONS = ("none", "lz4", "lz4-layer")
+_CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
+invalid, 3 a limit is exceeded, 64 wrong usage"""
+_SEED = "of the random inputs; default 0"
+_ON_THIS_MACHINE = "generated C, or LLVM at once (the default)"
 SIZE = re.compile(r"(\d+)\s*(|[kKmM])(i?[bB])?")
 
 
@@ -94,23 +98,27 @@ def place(text: str) -> tuple[str, int | str]:
 
 def parser() -> argparse.ArgumentParser:
     """Of the whole command; the verb is in `verb`."""
-    top = _Parser(prog="crt", description="Neural networks as static C.")
+    top = _Parser(prog="crt", description="Neural networks as static C.", epilog=_CODES)
     top.add_argument("--version", action="version", version=f"crt {__version__}")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    inspect = _verb(verbs, "inspect", "what a model holds, and every problem at once")
-    build = _verb(verbs, "build", "a model as a tree of sources", nargs="+")
-    check = _verb(verbs, "check", "compare every back end with a reference")
-    bench = _verb(verbs, "bench", "time a model, whole and by layer")
+    inspect = _verb(
+        verbs, "inspect", "show what a model holds, and every problem at once"
+    )
+    build = _verb(verbs, "build", "turn a model into a folder of C sources", nargs="+")
+    check = _verb(verbs, "check", "compare the generated code with a reference")
+    bench = _verb(verbs, "bench", "measure a model, whole and by layer")
     run = _verb(verbs, "run", "run a model once, here or on a board")
-    debug = _verb(verbs, "debug", "what each layer of a run gives, and where it errs")
+    debug = _verb(
+        verbs, "debug", "show what each layer computes, and the first that is wrong"
+    )
     for verb in (inspect, build, check, bench, run, debug):
         _build_options(verb, words=verb not in (run, debug))
         quantise_options(verb)
         verb.set_defaults(emit="c")
     build.add_argument("-o", "--out", required=True, metavar="DIR")
-    text = "plans from the smallest to the fastest; FILE.svg: drawn, too"
+    text = "list plans from the smallest to the fastest; FILE.svg: draw them too"
     inspect.add_argument("--ram-curve", nargs="?", const="", metavar="FILE", help=text)
-    text = "C sources, or an object for --target that no compiler is needed for"
+    text = "C sources, or an object for --target, which needs no compiler"
     build.add_argument("--emit", choices=("c", "obj"), default="c", help=text)
     _image_options(build)
     build.add_argument(
@@ -136,7 +144,7 @@ def _verb(
     nargs: str | None = None,
 ) -> argparse.ArgumentParser:
     verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
-    what = "a .tflite or .onnx file"
+    what = "a .tflite or .onnx file, or graph JSON"
     if nargs:
         verb.add_argument("models", nargs=nargs, metavar="MODEL", help=what)
     else:
@@ -146,56 +154,96 @@ def _verb(
 
 
 def _build_options(verb: argparse.ArgumentParser, words: bool = True) -> None:
-    add = verb.add_argument_group("build").add_argument
+    """words: --input says what becomes of inputs, not which file has them."""
+    _code_options(verb)
+    _memory_options(verb, words)
+    _input_options(verb)
+    _weight_options(verb)
+    _device_options(verb)
+
+
+def _code_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("code").add_argument
     text = "prefix of every C name; default: the file's name"
     add("--name", action="append", default=[], metavar="[MODEL=]NAME", help=text)
-    add("--target", metavar="CPU", help="whose instructions to use")
-    text = "a further device and its CPU; --place says what it computes"
-    add("--device", type=device, action="append", default=[], metavar="N=CPU",
+    text = "use this CPU's instructions, like cortex-m4; default: those of any CPU"
+    add("--target", metavar="CPU", help=text)
+    text = "what to save: bytes of code, instructions, or both (balanced, the default)"
+    add("--optimise", choices=("size", "balanced", "speed"), default="balanced",
         help=text)  # fmt: skip
-    text = "a layer, operator, input:NAME, output:NAME or * (others) on a device"
-    add("--place", type=place, action="append", default=[], metavar="WHAT=N",
-        help=text)  # fmt: skip
-    add("--ram-limit", type=size, metavar="SIZE", help="fail above it, like 64K")
-    text = "memory of its own: NAME=SIZE[:fast|slow][+weights][+deviceN]"
-    add("--region", action="append", default=[], metavar="NAME=SIZE", help=text)
-    text = "an input that comes in rows (NAME_push_rows) and is never held whole"
-    add("--push", action="append", default=[], metavar="INPUT", help=text)
-    add("--rounding", choices=ROUNDINGS, help="whose integer results to equal")
-    if words:
-        add("--input", choices=INPUTS, default="reuse", help="inputs after run")
-    add("--optimise", choices=("size", "balanced", "speed"), default="balanced")
-    add("--names", choices=("full", "ids"), default="full", help="strings in flash")
-    text = "weights that can be loaded and shared: 'replaceable' for all, or a NAME"
-    add("--params", action="append", metavar="NAME", help=text)
-    text = "an input without memory, until it is bound"
-    add("--lazy", action="append", default=[], metavar="INPUT", help=text)
-    text = "rows: layers advance in lock step where that needs less memory"
+    text = "whose integers to equal; default: litert for .tflite, onnx for .onnx"
+    add("--rounding", choices=ROUNDINGS, help=text)
+    text = "names of tensors in flash: all (the default), or none, only numbers"
+    add("--names", choices=("full", "ids"), default="full", help=text)
+
+
+def _memory_options(verb: argparse.ArgumentParser, words: bool) -> None:
+    add = verb.add_argument_group("memory").add_argument
+    text = "most bytes of RAM, like 64K: the fastest plan that fits, or an error"
+    add("--ram-limit", type=size, metavar="SIZE", help=text)
+    text = "rows (the default): layers advance together where that needs less RAM"
     add("--plan", choices=("rows", "whole"), default="rows", help=text)
-    text = "of weights: unpacked once to RAM, or layer by layer to the arena"
-    add("--compress", choices=COMPRESSIONS, default="none", help=text)
-    add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N")
-    text = "an input that decides a shape becomes a constant"
-    add("--input-value", type=input_value, action="append", default=[],
-        metavar="NAME=N,...", help=text)  # fmt: skip
-    text = "room in a result whose size depends on data; NAME_count says how much holds"
-    add("--bound", type=input_dim, action="append", default=[], metavar="NAME=N",
-        help=text)  # fmt: skip
-    text = "of a WHILE whose condition is computed: it has no more, all written out"
-    add("--max-turns", type=int, default=0, metavar="N", help=text)
-    text = "the axis along which a window slides; each run takes the new FRAMES"
-    add("--stream", action="append", default=[], metavar="[INPUT=]AXIS[:FRAMES]",
-        help=text)  # fmt: skip
+    text = "a memory of its own: NAME=SIZE[:fast|slow][+weights][+deviceN]"
+    add("--region", action="append", default=[], metavar="NAME=SIZE", help=text)
+    if words:
+        text = (
+            "after a run, inputs are gone (reuse, the default) or still there (keep);"
+        )
+        text += " consumable: overwritten while they are read"
+        add("--input", choices=INPUTS, default="reuse", help=text)
+    text = "an input that is pushed row by row (NAME_push_rows), never held whole"
+    add("--push", action="append", default=[], metavar="INPUT", help=text)
+    text = "an input or output without memory until it is bound"
+    add("--lazy", action="append", default=[], metavar="NAME", help=text)
     text = "an input that is what this output was in the run before"
     add("--state", type=state, action="append", default=[], metavar="OUTPUT=INPUT",
         help=text)  # fmt: skip
-    add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc")
+    text = "the axis along which a window slides; each run takes the new FRAMES"
+    add("--stream", action="append", default=[], metavar="[INPUT=]AXIS[:FRAMES]",
+        help=text)  # fmt: skip
+
+
+def _input_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("what the model file leaves open").add_argument
+    text = "the size of a dimension, by its name"
+    add("--input-dim", type=input_dim, action="append", default=[], metavar="NAME=N",
+        help=text)  # fmt: skip
+    text = "the value of an input that decides a shape; it becomes a constant"
+    add("--input-value", type=input_value, action="append", default=[],
+        metavar="NAME=N,...", help=text)  # fmt: skip
+    text = "room for a result whose size depends on data; NAME_count says how much is"
+    add("--bound", type=input_dim, action="append", default=[], metavar="NAME=N",
+        help=text + " used")  # fmt: skip
+    text = "most turns of a WHILE whose condition is computed; all are written out"
+    add("--max-turns", type=int, default=0, metavar="N", help=text)
+    text = "an input or output has channels last (nhwc) or first (nchw)"
+    add("--layout", type=layout, action="append", default=[], metavar="NAME=nhwc",
+        help=text)  # fmt: skip
+
+
+def _weight_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("weights").add_argument
+    text = "weights that can be loaded and shared: 'replaceable' for all, or a NAME"
+    add("--params", action="append", metavar="NAME", help=text)
+    text = "pack weights: unpacked once to RAM (lz4) or by layer to the arena"
+    add("--compress", choices=COMPRESSIONS, default="none", help=text)
+
+
+def _device_options(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument_group("devices").add_argument
+    text = "a further device and its CPU; --place says what it computes"
+    add("--device", type=device, action="append", default=[], metavar="N=CPU",
+        help=text)  # fmt: skip
+    text = "which device computes a layer or operator, or has input:NAME or"
+    text += " output:NAME; * is all others"
+    add("--place", type=place, action="append", default=[], metavar="WHAT=N",
+        help=text)  # fmt: skip
 
 
 def _image_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("several models").add_argument
     many: dict[str, Any] = {"action": "append", "default": []}
-    text = "models that never run together: they share their memory"
+    text = "models that never run together, so that they share their memory"
     add("--exclusive", type=group, **many, metavar="A,B", help=text)
     text = "one buffer for an output and another model's input"
     add("--connect", **many, metavar="A.OUT=B.IN", help=text)
@@ -204,23 +252,26 @@ def _image_options(verb: argparse.ArgumentParser) -> None:
 def _check_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("check").add_argument
     add("--ref", choices=REFERENCES, default="auto", help="the reference interpreter")
-    add("--samples", type=count, default=20, metavar="N")
-    add("--seed", type=int, default=0, metavar="N")
-    add("--per-layer", action="store_true", help="compare intermediates too")
-    add("--backend", choices=("c", "llvm"), action="append", default=[])
+    text = "how many random inputs to compare; default 20"
+    add("--samples", type=count, default=20, metavar="N", help=text)
+    add("--seed", type=int, default=0, metavar="N", help=_SEED)
+    text = "compare the results of every layer, not of the last alone"
+    add("--per-layer", action="store_true", help=text)
+    text = "compare this back end only; default: both"
+    add("--backend", choices=("c", "llvm"), action="append", default=[], help=text)
 
 
 def _bench_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("bench").add_argument
-    add("--runs", type=count, default=50, metavar="N")
-    add("--seed", type=int, default=0, metavar="N")
-    add("--backend", choices=("c", "llvm"), default="llvm")
+    add("--runs", type=count, default=50, metavar="N", help="default 50")
+    add("--seed", type=int, default=0, metavar="N", help=_SEED)
+    add("--backend", choices=("c", "llvm"), default="llvm", help=_ON_THIS_MACHINE)
     add("--against", choices=("litert",), help="time this too, in turn with ours")
 
 
 def _debug_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("debug").add_argument
-    text = "arrays by input name (without, a seeded sample); or as of build"
+    text = "arrays by input name (default: random ones); or a word, as in build"
     add("--input", action="append", default=[], metavar="FILE.npz", help=text)
     add("--ref", choices=REFERENCES, help="the interpreter to compare with")
-    add("--backend", choices=("c", "llvm"), default="llvm")
+    add("--backend", choices=("c", "llvm"), default="llvm", help=_ON_THIS_MACHINE)

@@ -33,26 +33,32 @@ def share(text: str) -> float:
 
 def quantise_options(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument_group("quantise").add_argument
-    text = "int8 for a float model: arrays by input name, and 'labels' if known"
+    text = "make a float model int8 with these samples: arrays by input name, and"
+    text += " 'labels' if known"
     add("--quantise", metavar="CALIB.npz", help=text)
     text = "measure accuracy and noise with these samples, not the calibration's"
     add("--quantise-test", metavar="TEST.npz", help=text)
-    text = "the range that int8 covers: all of it, most values, or most information"
+    text = "the range that int8 covers: all values seen (minmax, the default), most of"
+    text += " them (percentile), or most of their information (entropy)"
     add("--calibrate", choices=METHODS, help=text)
-    text = f"of --calibrate percentile; default {PERCENTILE}"
+    text = f"how many per cent --calibrate percentile covers; default {PERCENTILE}"
     add("--percentile", type=float, metavar="P", help=text)
     text = "a layer, or its output, that stays float32"
     add("--keep-float", action="append", default=[], metavar="LAYER", help=text)
     text = "a layer, or its output, that reads and makes int16"
     add("--int16", action="append", default=[], metavar="LAYER", help=text)
-    text = "as many layers stay float as it takes to lose no more, like 0.5%%"
+    text = "as few layers in int16 or float as it takes to lose no more, like 0.5%%"
     add("--max-loss", type=share, metavar="SHARE", help=text)
-    text = "int8: inputs and outputs are integers too; default float"
+    text = "type of the model's inputs and outputs; default float"
     add("--boundary", choices=BOUNDARIES, help=text)
-    add("--no-bias-correction", action="store_true", help="biases stay as they are")
-    text = "weights are rounded each to its nearest step"
+    add("--no-bias-correction", action="store_true", help="leave biases as they are")
+    text = "round each weight to its nearest step"
     add("--no-fit-weights", action="store_true", help=text)
-    add("--no-equalise", action="store_true", help="channels stay as they are")
+    add(
+        "--no-equalise",
+        action="store_true",
+        help="do not scale channels between layers",
+    )
 
 
 def quantised(args: argparse.Namespace, model: pybuild.Model) -> pybuild.Model:

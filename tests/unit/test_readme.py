@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import headline
+from tests.board_costs import THEIR_FILE
+from tests.conftest import model_path
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")))
 # these run the tests themselves, or make the environment the tests run in
@@ -66,3 +70,16 @@ def test_python_block(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_screen_has_the_figures_of_the_benchmarks() -> None:
+    readme = PAGES[0].read_text()
+    expected = headline.headline(headline.PAGE.read_text())
+    assert headline.table_of(readme) == expected, "python -m tests.headline"
+    before = readme[: readme.index(expected)]
+    assert before.count("\n") < 24, "it is on the first screen"
+
+
+def test_the_flash_of_others_has_the_files_as_they_are() -> None:
+    for network, size in THEIR_FILE.items():
+        assert model_path(f"{network}_int8.tflite").stat().st_size == size
