@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import importlib.metadata
 import json
 import os
 import shutil
@@ -194,6 +195,34 @@ def test_dev_demo_on_a_bare_machine(tmp_path: Path) -> None:
         absent(f"no package index: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "accuracy" in done.stdout.lower()
+
+
+# ---- .ci/requirements.py --------------------------------------------------
+
+
+def _requirements(*args: str) -> list[str]:
+    command = [sys.executable, ROOT / ".ci" / "requirements.py", *args]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
+def test_all_that_tests_need_has_a_version() -> None:
+    text = (ROOT / ".ci" / "constraints.txt").read_text()
+    pinned = dict(line.split("==") for line in text.splitlines() if line[0] != "#")
+    for line in _requirements("boards", "test", "verify"):
+        name, *bound = line.split(" >= ")
+        assert _numbers(pinned[name]) >= _numbers(*bound), line
+
+
+def _numbers(version: str = "0") -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def test_versions_are_written_as_they_are_installed() -> None:
+    written = _requirements("--pin")
+    assert f"numpy=={importlib.metadata.version('numpy')}" in written
+    assert any(line.startswith("pycparser==") for line in written), "cffi's own need"
 
 
 # ---- .ci/bootstrap_pip.py -------------------------------------------------
