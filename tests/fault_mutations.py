@@ -2,8 +2,30 @@
 mutate.py: its five fields."""
 
 _PUSH = "tests/regression/test_push_faults.py"
+_LIMITS = "tests/regression/test_table_limits.py"
 
 FAULTS = (
+    (
+        "padding that the step table cannot hold",
+        "pybuild/emit/limits.py",
+        "(max((abs(a.pad) for a in accesses), default=0), _HALF_SIGNED,",
+        "(max((abs(a.pad) for a in accesses), default=0), _HALF,",
+        _LIMITS,
+    ),
+    (
+        "more inputs than a step counts",
+        "pybuild/emit/limits.py",
+        "checks.append((count, _BYTE,",
+        "checks.append((count, _HALF,",
+        _LIMITS,
+    ),
+    (
+        "more rows ahead than a link counts",
+        "pybuild/plan/lockstep.py",
+        "access.window <= _MOST_BANDS for",
+        "access.window > 0 for",
+        _LIMITS,
+    ),
     (
         "rows pushed to a stage that reads none of them",
         "pybuild/plan/lockstep.py",

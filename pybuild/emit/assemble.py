@@ -9,6 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.drawing import drawn
+from pybuild.emit.limits import must_fit, step_must_fit
 from pybuild.emit.names import Names, identifier, is_keyword
 from pybuild.emit.runs import OperandRuns, Runs
 from pybuild.emit.tables import (
@@ -27,7 +28,6 @@ from pybuild.emit.tables import (
     TensorRow,
     identity,
 )
-from pybuild.errors import BuildError
 from pybuild.graph import Node
 from pybuild.kernels.candidate import Packed, RowAccess
 from pybuild.loop import Func
@@ -39,7 +39,6 @@ from pybuild.plan.plan import Plan, Step
 from pybuild.plan.regions import Region
 from pybuild.plan.slots import Slot, key_of
 
-_MOST = 0xFFFF
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
 
@@ -101,7 +100,7 @@ class _Maker:
         kernels = tuple(
             (func, "\n".join(users)) for func, users in self.kernels.values()
         )
-        return Tables(
+        made = Tables(
             name=self.name,
             kernels=kernels,
             constants=tuple(sorted(self.constants.values(), key=_symbol)),
@@ -125,6 +124,8 @@ class _Maker:
             state_id=id_of(graph, self.plan.kept) if kept else 0,
             warm_runs=graph.warm_runs,
         )
+        must_fit(made)
+        return made
 
     def _kept(self, kept: Kept) -> KeptRow:
         initial = ""
@@ -201,7 +202,6 @@ class _Maker:
 
     def _step(self, step: Step) -> StepRow:
         candidate = step.candidate
-        self._must_count(step)
         comment = describe(step, self.plan)
         kernel = ""
         if candidate.func is not None:
@@ -223,7 +223,7 @@ class _Maker:
         if candidate.scratch:
             own, at = step.scratch_region, step.scratch_at
             operands.append(self._single(at, own, "scratch"))
-        return StepRow(
+        row = StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
             constants=self.constant_list.add(packed),
@@ -239,6 +239,8 @@ class _Maker:
             comment=comment,
             device=step.device,
         )
+        step_must_fit(step, row, self.plan.graph)
+        return row
 
     def _bound(self, packed: Packed, node: Node) -> Operand:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
@@ -253,22 +255,7 @@ class _Maker:
         return Operand(at, buffer, self._rows(SINGLE_ROW), comment)
 
     def _rows(self, rows: Rows) -> int:
-        index = self.rows.setdefault(rows, len(self.rows))
-        if index > _MOST:
-            what = f"more than {_MOST} ways to meet rows do not fit the step table"
-            raise BuildError(self.name, what, "split the model")
-        return index
-
-    def _must_count(self, step: Step) -> None:
-        """Rows, bands and windows are 16-bit numbers in the tables."""
-        c = step.candidate
-        rows = [n for a in (*c.outputs, *c.inputs) for n in (a.rows, a.window)]
-        if max(c.images, c.bands, *rows) > _MOST:
-            what = f"more than {_MOST} rows or images do not fit the step table"
-            where = self.plan.graph.where(step.node)
-            raise BuildError(
-                where, what, "split the input, or swap its height and width"
-            )
+        return self.rows.setdefault(rows, len(self.rows))
 
     def _kernel(self, func: Func, user: str) -> str:
         """The name under which this code is emitted; the same code only once."""

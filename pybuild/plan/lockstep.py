@@ -20,6 +20,7 @@ from pybuild.plan.storage import Views
 
 MOST_STEPS = 255
 PUSH = "push"  # the operator of a step that rows of the caller's come from
+# what crt_link counts in: bands, and rows to be made ahead
 _MOST_BANDS = 32767
 
 Work = tuple[Node, Candidate]
@@ -69,6 +70,7 @@ def can_join(candidate: Candidate) -> bool:
         (candidate.func is not None or candidate.args[0] == TASK_INPUT)
         and candidate.images == 1
         and candidate.bands <= _MOST_BANDS
+        and all(access.window <= _MOST_BANDS for access in candidate.inputs)
     )
 
 
