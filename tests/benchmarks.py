@@ -246,6 +246,7 @@ TABLES = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory,
     costs.by_rows, costs.text,
     board_costs.on_boards, board_costs.asked_of_boards,
+    board_costs.by_rows_on_boards, board_costs.beside_silicon,
     board_costs.fastest_on_boards, board_costs.floats_on_boards,
     layer_costs.single_layers, layer_costs.on_vectors,
     costs.waiting, costs.planner, costs.speed,

@@ -51,6 +51,13 @@ M55 = {
 }
 # bytes of code on a Cortex-M4
 CODE = {"kws": 10_240, "vww": 12_288, "ic": 10_240, "ad": 5_120}
+# millions of cycles on an STM32L4R5 at 120 MHz, as MLPerf Tiny published them
+# (milliseconds times 120,000), and instructions of the second as in THEIRS
+SILICON = {
+    "best of X-CUBE-AI 9.0 and Plumerai 2023.05": (5.2, 10.7, 19.8, 0.49),
+    "microTVM with CMSIS-NN": (12.0, 36.1, 46.8, 1.03),
+}
+MICROTVM = (8.44, 24.7, 29.8, 0.58)
 # instructions asked for with --optimise speed
 SPEED, FASTEST = "cortex-m4", {"ic": 10_000_000}
 FLOATING = ("cortex-m4", "cortex-m7", "cortex-m33")
@@ -180,18 +187,63 @@ def fastest_on_boards() -> Table:
     return Table("With --optimise speed", says, columns, tuple(rows))
 
 
+def by_rows_on_boards() -> Table:
+    """What layers in lock step cost beside whole tensors."""
+    rows = []
+    for network in NETWORKS:
+        seen = [_measured(network, "cortex-m4", "C, gcc", p) for p in ("whole", "rows")]
+        ratio = seen[1].instructions / seen[0].instructions
+        counts = (*(r.ram.arena for r in seen), *(r.instructions for r in seen))
+        rows.append((network, *counts, f"{ratio:.2f}"))
+    says = (
+        "X_int8.tflite on a Cortex-M4, C by gcc: arena and instructions with `--plan "
+        "whole` and with `--plan rows`, the default."
+    )
+    columns = (
+        "model", "whole: arena", "rows: arena", "whole: instructions",
+        "rows: instructions", "ratio",
+    )  # fmt: skip
+    return Table("Rows beside whole tensors", says, columns, tuple(rows))
+
+
+def beside_silicon() -> Table:
+    rows: list[Row] = []
+    for name in ("C, gcc", "C, zig"):
+        seen = [_measured(network, "cortex-m4", name) for network in NETWORKS]
+        cycles = [r.cycles or 0 for r in seen]
+        each = [n / r.instructions for n, r in zip(cycles, seen, strict=True)]
+        rows.append((f"ours, {name}, estimated", *(f"{n / 1e6:.2f}" for n in cycles)))
+        rows.append(("for each instruction", *(f"{n:.2f}" for n in each)))
+    for name, figures in SILICON.items():
+        rows.append((f"{name}, measured", *map(str, figures)))
+    each = [a / b for a, b in zip(figures, MICROTVM, strict=True)]
+    rows.append(("for each instruction", *(f"{n:.2f}" for n in each)))
+    says = (
+        "Millions of cycles of one inference of X_int8.tflite on a Cortex-M4. "
+        "Estimated: `crt bench X --on mps2-an386` (docs/cycles.md). Measured: results "
+        "that MLPerf Tiny published, on an STM32L4R5 at 120 MHz."
+    )
+    return Table("Beside silicon", says, ("", *NETWORKS), tuple(rows))
+
+
 def _network(network: str) -> Iterator[Row]:
-    for core, board in CORES.items():
-        for name, (chain, emit) in BACKENDS.items():
-            device = open_device(board, chain, "qemu", core)
-            path = model(f"{network}_int8.tflite")
-            library = built(path, target=device.core.target, emit=emit)
+    for core in CORES:
+        for name in BACKENDS:
             try:
-                result = bench_on_board(device, library)
+                result = _measured(network, core, name)
             except BuildError as error:
                 yield (network, core, name, str(error), *7 * [""])
                 continue
             yield (network, core, name, *_figures(network, core, result))
+
+
+@functools.cache
+def _measured(network: str, core: str, name: str, plan: str = "rows") -> BoardBench:
+    chain, emit = BACKENDS[name]
+    device = open_device(CORES[core], chain, "qemu", core)
+    path = model(f"{network}_int8.tflite")
+    library = built(path, target=device.core.target, emit=emit, plan=plan)
+    return bench_on_board(device, library)
 
 
 def _figures(network: str, core: str, result: BoardBench) -> Row:
