@@ -39,6 +39,7 @@ from pybuild.ops.quant import (
 )
 
 _INT32 = 1 << 31
+_MORE = 256  # than a scaled sum: a zero point, and what rounds up
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,10 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
         channel = int(np.argmax(reach))
         what = f"the int32 sum of output channel {channel} could overflow"
         raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
+    scaled = reach * np.asarray(made.scales) + _MORE
+    if made.rounding in ("single", "away") and bool((scaled >= _INT32).any()):
+        what = "the scales of inputs and output are too far apart for 32 bits"
+        raise invalid(node, graph, what, "calibrate the output of this layer")
 
 
 def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:

@@ -1,0 +1,47 @@
+"""Sums that are scaled up until they leave int32: kernels wrapped, numpy held them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Quant
+from pybuild.graph_builder import GraphBuilder
+from pybuild.ops.interpret import interpret
+from tests.row_graphs import model_of
+from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+
+
+def layer(op: str, up: float) -> Graph:
+    """32 products of at most 255 * 127, of which one is `up` steps of the output."""
+    net = GraphBuilder(op)
+    window = (1, 1) if op == "conv2d" else ()
+    x = net.input("x", (1, *window, 32), "int8", (up, 127))
+    values = np.resize(np.asarray([127, -127], np.int8), (2, *window, 32))
+    w = net.constant("w", values, Quant((1.0,), (0,)))
+    net.output(net.op(op, x, w, quant=(1.0, -128)))
+    return net.build()
+
+
+# half of the weights have either sign
+MOST = 2.0**31 / (32 * 255 * 127 / 2)
+
+
+@pytest.mark.parametrize(
+    ("op", "rounding"), [("dense", "litert"), ("conv2d", "single"), ("dense", "single")]
+)
+def test_they_are_refused(op: str, rounding: str) -> None:
+    text = f"{op}: node '{op}' ({op}): the scales of inputs and output are too far "
+    text += "apart for 32 bits. Hint: calibrate the output of this layer"
+    with pytest.raises(BuildError) as raised:
+        model_of(layer(op, MOST * 1.001)).build(rounding=rounding)
+    assert str(raised.value) == text
+
+
+def test_below_that_they_are_held() -> None:
+    graph = layer("dense", MOST * 0.999)
+    library = model_of(graph).build()
+    given = inputs_of(graph)
+    wanted = interpret(library.plan.graph, given)
+    must_equal(outputs_of(library), [wanted[name] for name in graph.outputs])
