@@ -42,17 +42,18 @@ from pybuild.plan.slots import Slot, key_of
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
 
-# Names of functions and types that a generated header defines itself
-_RESERVED = (
+# Names of functions, types and tables that generated files define themselves
+RESERVED = (
     "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
     "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
-    "operands", "constants", "tensors", "regions", "check_int", "check_float",
+    "operands", "rows", "links", "constants", "tensors", "name", "regions",
+    "check_int", "check_float",
     "check_size", "predict", "inputs", "outputs", "parameters",
     "params_image", "open_params", "load_params", "share_params", "release_params",
     "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
     "rows_left", "kept", "keeps", "save_state", "restore_state",
 )  # fmt: skip
-_NUMBERED = ("dims", "selftest_input", "selftest_output")
+NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
 def make_tables(plan: Plan, name: str, device_count: int = 1) -> Tables:
@@ -69,8 +70,8 @@ class _Maker:
             r for i, r in enumerate(plan.regions) if i == 0 or r.bytes or not r.spec
         ]
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
-        self.io_symbols = {f"{word}_{i}" for word in _NUMBERED for i in ends}
-        self.io_symbols |= set(_RESERVED)
+        self.io_symbols = {f"{word}_{i}" for word in NUMBERED for i in ends}
+        self.io_symbols |= set(RESERVED)
         self.layer_names = Names()
         self.kernels: dict[str, tuple[Func, list[str]]] = {}
         self.constants: dict[tuple[str, bytes], Constant] = {}

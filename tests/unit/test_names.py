@@ -3,17 +3,20 @@ and the names stay recognisable."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pybuild
+from pybuild.emit.assemble import NUMBERED, RESERVED, accessors
+from pybuild.emit.model_llvm import module
 from pybuild.emit.names import Names, identifier, is_prefix
 from pybuild.errors import BuildError
 from pybuild.library import Library
 from tests.frontends.onnx_models import expected, model
-from tests.toolchains import require
+from tests.toolchains import ROOT, require
 from tests.unit.test_generated_c import CLEAN, shell
 
 X = np.array([-1.5, 0.25, 2.0], np.float32)
@@ -54,6 +57,7 @@ def assert_clean(library: Library, folder: Path) -> None:
         (["für", "Ω", "日本", "1st"], ["f_r", "t", "t_2", "t_1st"]),
         (["input_0", "output_0", "dims_0"], ["input_0", "output_0", "dims_0_2"]),
         (["check_int", "selftest_input_0"], ["check_int_2", "selftest_input_0_2"]),
+        (["name", "rows", "tensor_0"], ["name_2", "rows_2", "tensor_0_2"]),
     ],
     ids=lambda found: "-".join(found[:2]),
 )
@@ -66,6 +70,32 @@ def test_tensors(names: list[str], wanted: list[str], tmp_path: Path) -> None:
     net.run(**{names[0]: X})
     for name, value in expected(data, {names[0]: X}).items():
         np.testing.assert_allclose(net.get_output(name), value, rtol=1e-5)
+
+
+def words_of(library: Library) -> set[str]:
+    """What follows NAME_ in its C and LLVM, but in what tensors' names are part of."""
+    texts = [module(library.tables)]
+    texts += [str(t) for n, t in library.files().items() if re.search("[.][ch]$", n)]
+    found = set(re.findall(rf"\b{library.name}_([a-z]\w*)(?![.\w])", "".join(texts)))
+    for row in (*library.tables.inputs, *library.tables.outputs):
+        found -= set(accessors(row.symbol))
+    return found - {c.symbol[len(library.name) + 1 :] for c in library.tables.constants}
+
+
+def test_tensors_get_no_name_that_generated_files_define() -> None:
+    digits = pybuild.load(ROOT / "examples" / "digits" / "digits_int8.tflite")
+    stream = pybuild.load(ROOT / "examples" / "streams" / "tcn.onnx")
+    found = {
+        re.sub(r"_\d+$", "", word)
+        for library in (
+            digits.build(name="d", push=["image"], params="replaceable"),
+            digits.build(name="d", regions=["fast=4K:fast", "slow=64K"]),
+            stream.build(name="d", stream=["frames=2:2"]),
+        )
+        for word in words_of(library)
+    }
+    assert found >= {"rows", "links", "name", "tensor", "kept", "rows_left"}
+    assert found - set(NUMBERED) <= set(RESERVED)
 
 
 def test_a_very_long_name(tmp_path: Path) -> None:
