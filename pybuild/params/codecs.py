@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pybuild.params import lz4
 
 NONE, LZ4 = 0, 1
-FIRST_OF_USER = 0x8000
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,10 @@ CODECS: dict[int, Codec] = {
     NONE: Codec(NONE, "none", bytes, _as_it_is),
     LZ4: Codec(LZ4, "lz4", lz4.pack, lz4.unpack),
 }
-CODEC_NAMES = tuple(codec.name for codec in CODECS.values())
 
 
 def codec_called(name: str) -> Codec:
-    """One of CODEC_NAMES."""
+    """One of CODECS."""
     return next(codec for codec in CODECS.values() if codec.name == name)
 
 

@@ -18,7 +18,6 @@ from pybuild.graph import Node
 from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.storage import Views
 
-MOST_STEPS = 255
 PUSH = "push"  # the operator of a step that rows of the caller's come from
 # what crt_link counts in: bands, and rows to be made ahead
 _MOST_BANDS = 32767

@@ -27,7 +27,6 @@ from tests.toolchains import INCLUDE, STRICT, require, run
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 
 DSP = frozenset({"dsp"})
-MULTIPLY = ("smlad", "smlabb", "smlatt", "smlabt", "smlatb")
 N = 64
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pybuild.dtype import DType
 
-COPY, NOP = "__copy", "__nop"
+NOP = "__nop"
 # storage id of an entry that the planner may place
 FREE = -1
 

@@ -261,11 +261,6 @@ def bit_cast(flow: Flow) -> None:
 
 
 @flowing
-def is_nan(flow: Flow) -> None:
-    flow.give(flow.map("is_nan", flow.arg(0)))
-
-
-@flowing
 def identity(flow: Flow) -> None:
     """Dropout of inference too: its mask is all true."""
     op = flow.op
@@ -280,11 +275,6 @@ def identity(flow: Flow) -> None:
     flow.give(x)
     if len(op.outputs) > 1 and op.outputs[1]:
         flow.give(flow.expand(flow.const(True), flow.shape(x)), 1)
-
-
-@flowing
-def where(flow: Flow) -> None:
-    flow.give(flow.map("where", *flow.args()))
 
 
 @flowing
