@@ -60,6 +60,20 @@ GROUPED = (
         _FOURS,
     ),
     (
+        "ties of a sum that fall away from zero",
+        "pybuild/kernels/affine_add.py",
+        "yield round(a + a * 2.0**-bits), round(b + b * 2.0**-bits)",
+        "yield round(a - a * 2.0**-bits), round(b - b * 2.0**-bits)",
+        "tests/unit/test_affine_add.py",
+    ),
+    (
+        "ties of a sum to even",
+        "pybuild/kernels/requant.py",
+        "- 1 + ((_X >> _SHIFT) & 1)))",
+        "- 1 + ((_X >> _SHIFT) & 0)))",
+        _FOURS,
+    ),
+    (
         "the lower end of a sum's clamp",
         "pybuild/kernels/eltwise_dsp.py",
         "clamp = _Clamp(made.low + 128,",

@@ -69,6 +69,12 @@ def _elements() -> Iterator[tuple[str, Case]]:
         name = f"{op}, 4,608 elements" + (", ReLU" if clamp is not None else "")
         yield name, case(op, sides, tensor((), INT8, 0.0633, -5), rounding="double",
                          clamp=(clamp, None))  # fmt: skip
+    tied = tensor(shape, INT8, 0.25, 3), tensor(shape, INT8, 0.125, -4)
+    for rule in ("double", "even"):
+        yield f"add, tied scales, rounding {rule}", case(
+            "add", tied, tensor((), INT8, 0.25, -5), rounding=rule,
+            clamp=(None, None),
+        )  # fmt: skip
     wide = (sides[0], tensor((32,), INT8, 0.0471, -128))
     yield "mul by 32 constants, 4,608 elements", case(
         "mul", wide, tensor((), INT8, 0.0633, -5), {1: None}, rounding="double",
@@ -140,6 +146,8 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
     other, out = tensor((1, 16, 16, 32), INT8, 0.07, -4), tensor((), INT8, 0.3, -28)
     for op in ("add", "mul"):
         yield f"{op}, 8192", case(op, (x, other), out, rounding="double")
+    tied = tensor(x[0], INT8, 0.25, 3), tensor(x[0], INT8, 0.125, -4)
+    yield "add, tied scales, 8192", case("add", tied, tied[0], rounding="double")
     scale = tensor((1, 1, 1, 32), INT8, 0.01, -128)
     yield "mul by channel, 32", case("mul", (x, scale), out, rounding="double")
     for side in (3, 5, 7):

@@ -75,6 +75,13 @@ PAIRED = (
         _OVER,
     ),
     (
+        "ties to even on vectors",
+        "pybuild/kernels/eltwise_mve.py",
+        "total = EVEN4(total, self.shift, (1 << self.shift - 1) - 1)",
+        "total = EVEN4(total, self.shift - 1, (1 << self.shift - 1) - 1)",
+        _LAYERS,
+    ),
+    (
         "the zero point of a scaled operand on vectors",
         "pybuild/kernels/eltwise_mve.py",
         "-unit * made.b_zero",

@@ -97,13 +97,18 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
+    # which of layers with weights is a scaling in float32
+    return None if made.rounding == "even" else _of_rule(made, low, high)
+
+
+def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
     low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
     some = mult > 0
     # beyond it a multiplier would not fit its 31 bits
     most = min(7 - int(bits[some].max(initial=-15)), 22)
-    if made.rounding == "even" or most < 1:
+    if most < 1:
         return None
     stairs = staircase(made, mult[some], bits[some], low[some], high[some])
     if stairs is None:
@@ -137,7 +142,7 @@ def of_products(made: MulParameters) -> Affine | None:
         made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
         made.high,
     )  # fmt: skip
-    return affine(layer, low, high)
+    return _of_rule(layer, low, high)
 
 
 def staircase(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,17 +18,28 @@ from pybuild.ops.eltwise import AddParameters
 from pybuild.ops.quant import requantize
 
 _NEAR = (0, 1, -1)  # factors next to the nearest
+# how much greater both factors may be, in halvings
+_OUTWARD = (12, 11, 10, 14, 16)
 _INT32 = 1 << 31
 
 
 @dataclass(frozen=True)
 class AffineAdd:
-    """y = clamp((a * a_factor + b * b_factor + offset) >> shift), all in int32."""
+    """y = clamp((a * a_factor + b * b_factor + offset) >> shift), all in int32.
+
+    base  None; else the shift rounds, half to even, and base is added to it
+    """
 
     a_factor: int
     b_factor: int
     offset: int
     shift: int
+    base: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        return f"shift{self.shift}" + ("" if self.base is None else "_even")
 
 
 @functools.cache
@@ -41,15 +53,30 @@ def affine_add(made: AddParameters) -> AffineAdd | None:
         a = made.a_multiplier * 2.0 ** (made.a_shift - 31) * scale
         b = made.b_multiplier * 2.0 ** (made.b_shift - 31) * scale
     for shift in SHIFTS:
-        nearest = (round(a * 2.0**shift), round(made.sign * b * 2.0**shift))
-        if 128 * sum(map(abs, nearest)) + (257 << shift) >= _INT32:
-            continue
-        for near in itertools.product(_NEAR, _NEAR):
-            factors = (nearest[0] + near[0], nearest[1] + near[1])
+        exact = a * 2.0**shift, made.sign * b * 2.0**shift
+        for factors in _factors(*exact, made.rounding != "even"):
+            if 128 * sum(map(abs, factors)) + (257 << shift) >= _INT32:
+                continue
             found = _form(wanted, factors, shift, made)
             if found is not None:
                 return found
-    return None
+    return _to_even(made) if made.rounding == "even" else None
+
+
+def _to_even(made: AddParameters) -> AffineAdd:
+    """The rule as it is: its one sum, shifted once."""
+    a, b = made.a_multiplier, made.sign * made.b_multiplier
+    start = -(made.a_zero * a + made.b_zero * b)
+    return AffineAdd(a, b, start, 31 - made.shift, made.y_zero)
+
+
+def _factors(a: float, b: float, outward: bool) -> Iterator[tuple[int, int]]:
+    """Those near a and b; then both greater by the same share, so that ties, which are
+    far from one another, fall away from zero."""
+    for near in itertools.product(_NEAR, _NEAR):
+        yield round(a) + near[0], round(b) + near[1]
+    for bits in _OUTWARD if outward else ():
+        yield round(a + a * 2.0**-bits), round(b + b * 2.0**-bits)
 
 
 def _reference(made: AddParameters) -> Ints:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pybuild.kernels.affine import SHIFTS, Affine
+from pybuild.kernels.affine_add import AffineAdd
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.intrin import MULHI, MULHI_ADD, SATURATE8
+from pybuild.kernels.requant import SHIFT_EVEN
 from pybuild.loop import INT8, Const, Expr, Var, cast, const, maximum, minimum
 
 
@@ -57,6 +59,15 @@ class AffineFinish:
         if not self.ending.clamped:
             return cast(SATURATE8(value), INT8)
         return cast(minimum(maximum(value, self.low), self.high), INT8)
+
+
+def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr], Expr]:
+    """What a sum of both products comes to before the clamp, less `lift`; where the
+    shift alone rounds, its offset is less already."""
+    if cheap.base is None:
+        return lambda total: total >> cheap.shift
+    base = k.arg("base", cheap.base - lift)
+    return lambda total: SHIFT_EVEN(total, cheap.shift) + base
 
 
 def is_usual(ending: Affine) -> bool:

@@ -10,6 +10,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels import eltwise_mve
 from pybuild.kernels.affine_add import AffineAdd, affine_add
+from pybuild.kernels.affine_finish import rounded_sum
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.eltwise_dsp import add4, mul4
@@ -204,6 +205,7 @@ def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
         add = k.arg("offset", cheap.offset)
         low = k.arg("low", made.low) if clamped else const(-128)
         high = k.arg("high", made.high) if clamped else const(127)
+        scaled = rounded_sum(k, cheap)
 
         def end(x: Expr) -> Expr:
             held = minimum(maximum(x, low), high) if clamped else SATURATE8(x)
@@ -212,10 +214,10 @@ def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
         return Arithmetic(
             lambda a: i32(a) * a_factor + add,
             lambda b: i32(b) * b_factor,
-            lambda x, z: end((x + z) >> cheap.shift),
+            lambda x, z: end(scaled(x + z)),
         )
 
-    return make, f"shift{cheap.shift}" + ("_clamped" if clamped else "")
+    return make, cheap.key + ("_clamped" if clamped else "")
 
 
 def _exact_add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:

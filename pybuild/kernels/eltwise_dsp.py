@@ -13,7 +13,13 @@ import numpy as np
 
 from pybuild.kernels.affine import FRACTION, Affine, of_products
 from pybuild.kernels.affine_add import AffineAdd, affine_add
-from pybuild.kernels.affine_finish import AffineFinish, corrected, is_usual, kind
+from pybuild.kernels.affine_finish import (
+    AffineFinish,
+    corrected,
+    is_usual,
+    kind,
+    rounded_sum,
+)
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.eltwise_loops import Arithmetic, Given
 from pybuild.kernels.intrin import (
@@ -68,10 +74,12 @@ def add4(made: AddParameters) -> tuple[_Maker, str] | None:
     if cheap is None:
         return None
     clamp = _Clamp(made.low + 128, 127 - made.high)
-    lifted = cheap.offset - (clamp.lift << cheap.shift)
+    lifted = cheap.offset
+    if cheap.base is None:
+        lifted -= clamp.lift << cheap.shift
     if 128 * (abs(cheap.a_factor) + abs(cheap.b_factor)) + abs(lifted) >= _MOST:
         return None
-    return _sum(cheap, lifted, clamp), f"dsp_shift{cheap.shift}{clamp.key}"
+    return _sum(cheap, lifted, clamp), f"dsp_{cheap.key}{clamp.key}"
 
 
 def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
@@ -79,6 +87,7 @@ def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
         a_factor = k.arg("a_factor", cheap.a_factor)
         b_factor = k.arg("b_factor", cheap.b_factor)
         add, end = k.arg("offset", lifted), clamp.bind(k)
+        scaled = rounded_sum(k, cheap, clamp.lift)
 
         def a_term(x: Expr) -> Expr:
             return i32(x) * a_factor + add
@@ -87,7 +96,7 @@ def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
             return i32(x) * b_factor
 
         def y(a: Expr, b: Expr) -> Expr:
-            return end((a + b) >> cheap.shift)
+            return end(scaled(a + b))
 
         def four(a: Given, b: Given) -> list[Expr]:
             terms = zip(_each(a, a_term), _each(b, b_term), strict=True)

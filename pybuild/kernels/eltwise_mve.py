@@ -16,6 +16,7 @@ from pybuild.kernels.vectors import (
     ADD4,
     ALL4,
     CORRECT4,
+    EVEN4,
     LINE4,
     MORE4,
     MULHI4,
@@ -78,7 +79,7 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
     if cheap is None:
         return None
     clamped = "" if limits == (-128, 127) else "_clamped"
-    key = f"{row.key}_shift{cheap.shift}{clamped}"
+    key = f"{row.key}_{cheap.key}{clamped}"
     return Vectors(key, partial(_bound, row, partial(Sum, cheap=cheap, limits=limits)))
 
 
@@ -97,8 +98,15 @@ class Sum:
         self.a_factor = k.arg("a_factor", cheap.a_factor)
         self.b_factor = k.arg("b_factor", cheap.b_factor)
         self.offset = k.arg("offset", cheap.offset)
-        self.shift = cheap.shift
-        self.low, self.high = _limits(k, limits)
+        self.shift, self.base = cheap.shift, cheap.base
+        if cheap.base is None:
+            self.low, self.high = _limits(k, limits)
+            return
+        self.after = k.arg("base", cheap.base)
+        self.low, self.high = (
+            k.arg(name, limit - cheap.base)
+            for name, limit in zip(("low", "high"), limits, strict=True)
+        )
 
     def row(self, a: Expr | None, b: Expr | None) -> None:
         """Begins a row; the elements of operands that do not move along it."""
@@ -116,7 +124,11 @@ class Sum:
         total: Expr = LINE4(a, self.factors, self.add) if a is not None else self.fixed
         if b is not None:
             total = MORE4(total, b, self.b_factor)
-        return NARROW4(total, self.shift, self.low, self.high)
+        if self.base is None:
+            return NARROW4(total, self.shift, self.low, self.high)
+        total = EVEN4(total, self.shift, (1 << self.shift - 1) - 1)
+        held = NARROW4(total, self.shift, self.low, self.high)
+        return ADD4(held, self.after)
 
 
 class Product:

@@ -59,6 +59,12 @@ SHIFT_ROUND = Intrin(
     (_X >> _SHIFT) + _bit(((_MASK >> 1) + _bit(_X < 0)) < (_X & _MASK)),
     ((_MASK, (const(1) << _SHIFT) - 1),),
 )
+# ties to even
+SHIFT_EVEN = Intrin(
+    "crt_shift_even",
+    (_X, _SHIFT),
+    (_X + ((const(1) << (_SHIFT - 1)) - 1 + ((_X >> _SHIFT) & 1))) >> _SHIFT,
+)
 DOUBLE = Intrin(
     "crt_requant_double",
     (_ACC, _MULT, _SHIFT),

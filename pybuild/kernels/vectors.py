@@ -107,6 +107,10 @@ DOT16 = Intrin(
 SCALE4 = _intrin("crt_scale4", (_V, _U), _V * _all(i32(256)) + _U)
 # in each lane: v + u, and where v is negative + t
 CORRECT4 = _intrin("crt_correct4", (_V, _U, _T), _V + _U + ((_V >> _all(i32(31))) & _T))
+# in each lane: v + acc, and 1 more where bit n of v is set
+EVEN4 = _intrin(
+    "crt_even4", (_V, _N, _ACC), _V + _all(_ACC) + ((_V >> _all(_N)) & _all(i32(1)))
+)
 # in each lane: the high half of the product
 MULHI4 = Intrin(
     "crt_mulhi4",

@@ -283,14 +283,14 @@ def test_sums_and_products_four_at_a_time(step: int, tmp_path: Path) -> None:
                  "balanced", "cortex-m4", "_dsp")  # fmt: skip
     names = {job.candidate.func.name for _, job in jobs if job.candidate.func}
     for word in ("add_s8_", "sub_s8_", "mul_s8_e_", "signed", "_tail", "clamped",
-                 "held"):  # fmt: skip
+                 "held", "even"):  # fmt: skip
         assert any(word in name for name in names), word
     jobs = jobs[::step]
     x = np.arange(-128, 128, dtype=np.int8)
     for op, rule, (a, b) in (
         ("mul", "double", (-128, 3)), ("mul", "single", (7, 127)),
         ("mul", "double", (-128, -128)), ("add", "double", (-128, 5)),
-        ("sub", "single", (9, 20)),
+        ("sub", "single", (9, 20)), ("mul", "even", (3, -5)),
     ):  # fmt: skip
         sides = (tensor((65536,), scale=0.0213, zero=a),
                  tensor((65536,), scale=0.0471, zero=b))  # fmt: skip

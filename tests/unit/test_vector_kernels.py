@@ -131,6 +131,7 @@ def _vectors() -> list[tuple[Made, Array]]:
          small * np.int64(256) + small[::-1]),
         (_rows(vectors.CORRECT4, small, small[::-1].copy(), small),
          small + small[::-1] + np.where(small < 0, small, 0)),
+        (_rows(vectors.EVEN4, small), small + 3 + (small >> 3 & 1)),
         (_rows(vectors.ADD4, small), small + 3),
         (_rows(vectors.MAX4, a, b), np.maximum(a, b)),
         (_rows(vectors.PLUS4, small, small[::-1].copy()), small + small[::-1]),
@@ -222,5 +223,5 @@ def test_none_is_left_out() -> None:
     tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
              "crt_dot16", "crt_zip4", "crt_gather4", "crt_lanes", "crt_all4",
              "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
-             "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
+             "crt_even4", "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16"} == tried

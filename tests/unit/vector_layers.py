@@ -62,9 +62,13 @@ def _plain(op: str, seed: int) -> Case:
         return case(op, (x,), other, axes=(1, 2), keepdims=bool(seed % 2),
                     rounding=rule)  # fmt: skip
     if op in ("add", "mul"):
+        # ties
+        tied = op == "add" and seed % 8 in (3, 4)
+        other = tensor((), INT8, 0.05, zero) if tied else other
         shapes = ((1, 1, 1, 1), (1, 1, 1, channels), (x[0][0], 1, *x[0][2:]))
         shape = x[0] if seed % 2 else shapes[seed // 2 % 3]
-        b = tensor(shape, INT8, 0.04, int(chance.integers(-128, 100)))
+        scale = 0.025 if tied else 0.04
+        b = tensor(shape, INT8, scale, int(chance.integers(-128, 100)))
         pair = (b, x) if seed % 5 == 0 else (x, b)
         return case(op, pair, other, rounding=rule, clamp=clamp)
     kernel = tuple(int(n) for n in chance.integers(1, 5, 2))
