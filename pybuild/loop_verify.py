@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pybuild.loop import (
     INT32,
@@ -207,6 +208,24 @@ def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
         for expr in _operands(stmt):
             visit(expr)
     return frozenset(found)
+
+
+def used(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The block, and those inside, without variables that nothing reads afterwards."""
+    found: list[Stmt] = []
+    names: frozenset[str] = frozenset()
+    for stmt in reversed(body):
+        match stmt:
+            case Let(var) if var.name not in names:
+                continue
+            case For() | Part():
+                stmt = replace(stmt, body=used(stmt.body))
+            case If():
+                both = used(stmt.body), used(stmt.otherwise)
+                stmt = replace(stmt, body=both[0], otherwise=both[1])
+        names |= reads((stmt,))
+        found.append(stmt)
+    return tuple(reversed(found))
 
 
 def has_vectors(func: Func) -> bool:

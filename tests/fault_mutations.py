@@ -13,6 +13,20 @@ FAULTS = (
         "tests/unit/test_names.py",
     ),
     (
+        "variables that nothing reads",
+        "pybuild/loop_verify.py",
+        "case Let(var) if var.name not in names:",
+        "case Let(var) if var.name == '':",
+        "tests/regression/test_unused_names.py",
+    ),
+    (
+        "parameters of a part that nothing reads",
+        "pybuild/kernels/specialise.py",
+        "left = {p: v for p, v in left.items() if p.name in names}",
+        "left = {p: v for p, v in left.items() if names}",
+        "tests/regression/test_unused_names.py",
+    ),
+    (
         "sums that are scaled beyond int32",
         "pybuild/ops/conv.py",
         'made.rounding in ("single", "away") and',

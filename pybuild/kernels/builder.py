@@ -28,7 +28,7 @@ from pybuild.loop import (
     const,
     i32,
 )
-from pybuild.loop_verify import reads, verify
+from pybuild.loop_verify import reads, used, verify
 
 # an argument's name and value
 Named = tuple[str, int]
@@ -144,10 +144,10 @@ class Builder:
         params = [Var(word, value.type) for word, value in given.items()]
         self._blocks.append([])
         yield params
-        body = tuple(self._blocks.pop())
+        body = used(tuple(self._blocks.pop()))
         self._names = outer
-        used = reads(body)
-        params = [p for p in params if p.name in used]
+        names = reads(body)
+        params = [p for p in params if p.name in names]
         values = tuple(given[p.name] for p in params)
         # what is done again is done by the same function
         code = (name, tuple(params), body)
@@ -165,13 +165,9 @@ class Builder:
 
     def _used(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The body without variables, and arguments left out, that nothing reads."""
-        before: tuple[Stmt, ...] = ()
-        while body != before:
-            before, used = body, reads(body)
-            body = tuple(
-                s for s in body if not isinstance(s, Let) or s.var.name in used
-            )
-        kept = [i for i, arg in enumerate(self._args) if arg.name in used]
+        body = used(body)
+        names = reads(body)
+        kept = [i for i, arg in enumerate(self._args) if arg.name in names]
         self._args = [self._args[i] for i in kept]
         self.values[:] = [self.values[i] for i in kept]
         return body

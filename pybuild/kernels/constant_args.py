@@ -36,13 +36,10 @@ def with_constant_args(
     }
     differing = _differing(alike) if share_parts else {}
     made = {
-        func: (
-            with_constants(func, values, lambda part: differing.get(part.name, ())),
-            values,
-        )
+        func: with_constants(func, values, lambda part: differing.get(part.name, ()))
         for func, values in alike.items()
     }
-    return [_taking(c, *made[c.func]) if c.func in made else c for c in chosen]
+    return [_taking(c, made) for c in chosen]
 
 
 def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:
@@ -61,6 +58,10 @@ def _differing(alike: Mapping[Func, Mapping[int, int]]) -> dict[str, set[Var]]:
     return found
 
 
-def _taking(candidate: Candidate, func: Func, alike: Mapping[int, int]) -> Candidate:
-    args = tuple(n for i, n in enumerate(candidate.args) if i not in alike)
+def _taking(candidate: Candidate, made: Mapping[Func, Func]) -> Candidate:
+    if candidate.func is None or candidate.func not in made:
+        return candidate
+    func, given = made[candidate.func], candidate.func.args
+    pairs = zip(given, candidate.args, strict=True)
+    args = tuple(n for arg, n in pairs if arg in func.args)
     return replace(candidate, func=func, args=args)

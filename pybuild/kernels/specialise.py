@@ -35,6 +35,7 @@ from pybuild.loop import (
     offset,
     select,
 )
+from pybuild.loop_verify import reads, used
 
 _Known = Mapping[Var, Expr]
 # the parameters that a part keeps, whatever it is given
@@ -55,13 +56,16 @@ def specialise(candidate: Candidate) -> Candidate:
 def with_constants(
     func: Func, values: Mapping[int, int], kept: _Kept = lambda _: ()
 ) -> Func:
-    """The kernel without those arguments, by their number, that always have a value.
+    """The kernel without those arguments, by their number, that always have a value,
+    and without what nothing needs then.
 
     kept  what its parts still take: other kernels call them
     """
     known = {func.args[i]: const(value) for i, value in values.items()}
-    left = tuple(arg for arg in func.args if arg not in known)
-    return replace(func, args=left, body=_block(func.body, known, kept))
+    body = used(_block(func.body, known, kept))
+    names = reads(body)
+    left = tuple(a for a in func.args if a not in known and a.name in names)
+    return replace(func, args=left, body=body)
 
 
 def _block(body: tuple[Stmt, ...], known: _Known, kept: _Kept) -> tuple[Stmt, ...]:
@@ -103,7 +107,9 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
                 if isinstance(v, Const) and p not in stay
             }
             left = {p: v for p, v in values.items() if p not in fixed}
-            inner = _block(body, fixed, kept)
+            inner = used(_block(body, fixed, kept))
+            names = reads(inner)
+            left = {p: v for p, v in left.items() if p.name in names}
             full = _part_name(name, params, fixed)
             return Part(full, tuple(left), tuple(left.values()), inner)
 
