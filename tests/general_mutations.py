@@ -13,6 +13,27 @@ _LISTS = "tests/frontends/test_onnx_lists.py"
 
 GENERAL = (
     (
+        "samples of numbers that no table has",
+        "pybuild/run/samples.py",
+        'graph, name, (*_MOVES, "map")',
+        "graph, name, _MOVES",
+        "tests/unit/test_compare.py",
+    ),
+    (
+        "kernels that are a step off as a reference",
+        "pybuild/run/reference.py",
+        "if any(tensor.quant for tensor in graph.tensors.values()):",
+        "if not graph.tensors:",
+        "tests/unit/test_check.py",
+    ),
+    (
+        "hybrid layers in a loop",
+        "pybuild/run/reference.py",
+        "return any(is_hybrid(graph) for graph in model.subgraphs)",
+        "return False",
+        "tests/unit/test_check.py",
+    ),
+    (
         "a place counted from the end of a list",
         "pybuild/frontends/onnx/sequences.py",
         "return at % places",

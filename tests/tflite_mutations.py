@@ -12,6 +12,13 @@ _OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
 
 LITE = (
     (
+        "weights that are turned for one reader",
+        f"{_HERE}/builder.py",
+        "and value is not None and np.array_equal(held, value)",
+        "and value is not None",
+        "tests/frontends/test_tflite_layers.py",
+    ),
+    (
         "the last input under an option",
         "pybuild/passes/reference.py",
         "-1 if either == option else -2",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.frontends.tflite.flat import FlatModel, read
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
 
@@ -26,6 +29,17 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 KINDS = ("auto", "litert", "tflm", "ort", "numpy")
 _PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
 _SUFFIXES = {"litert": (".tflite",), "ort": (".onnx",)}
+# what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
+_LACKING = "Didn't find op"
+# what LiteRT computes with float activations that it quantises on the fly
+_WEIGHTED = (
+    "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+)  # fmt: skip
+
+
+class _Lacking(BuildError):
+    """Its other kernels are a step off where they compute with integers."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +76,17 @@ def reference(
     path = Path(path)
     if kind == "auto":
         kind = auto_kind(path, rounding)
+        try:
+            return reference(kind, path, graph, rounding, every)
+        except _Lacking:
+            kind = "numpy"
     _must_fit(kind, path)
     match kind:
-        case "litert":
-            return _litert(path, graph)
-        case "ort":
-            return _ort(path, graph, every)
+        case "litert" | "ort":
+            with _told(path, kind):
+                either = _litert(path, graph) if kind == "litert" else None
+                made = either or _ort(path, graph, every)
+            return replace(made, run=_telling(path, made))
         case "tflm":
             twice = _rounded(graph, "double")
             name = "numpy model of TensorFlow Lite Micro (rounds twice)"
@@ -117,11 +136,45 @@ def _rounded(graph: Graph, rounding: str) -> Graph:
     return replace(graph, nodes=nodes)
 
 
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    """Errors  BuildError for whatever an interpreter raises: they have classes of
+    their own
+    """
+    try:
+        yield
+    except BuildError:
+        raise
+    except Exception as error:
+        what = f"--ref {kind} cannot run it: {' '.join(str(error).split())}"
+        raise BuildError(path.name, what, "--ref numpy") from None
+
+
+def _telling(path: Path, made: Reference) -> Run:
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        with _told(path, made.kind):
+            return made.run(inputs)
+
+    return run
+
+
 def _litert(path: Path, graph: Graph) -> Reference:
     """LiteRT's reference kernels, every tensor kept."""
     import ai_edge_litert
+    from ai_edge_litert.interpreter import OpResolverType
 
-    net = first = _litert_net(path, graph)
+    resolver, kernels = OpResolverType.BUILTIN_REF, "reference kernels"
+    try:
+        first = _litert_net(path, graph, resolver)
+    except ValueError as error:
+        if _LACKING not in str(error):
+            raise
+        if any(tensor.quant for tensor in graph.tensors.values()):
+            what = "LiteRT has no reference kernel of one of its operators"
+            raise _Lacking(path.name, what, "--ref numpy") from None
+        resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        first, kernels = _litert_net(path, graph, resolver), "kernels"
+    net = first
     details = net.get_tensor_details()
     named = Counter(d["name"] for d in details)
     known = [
@@ -132,7 +185,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         # variables of its own keep their values even when it is reset
-        net = _litert_net(path, graph) if graph.state else first
+        net = _litert_net(path, graph, resolver) if graph.state else first
         for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
             net.set_tensor(detail["index"], inputs[name])
         net.invoke()
@@ -141,18 +194,21 @@ def _litert(path: Path, graph: Graph) -> Reference:
             found[name] = net.get_tensor(detail["index"])
         return found
 
-    name = f"LiteRT {ai_edge_litert.__version__} reference kernels"
-    return Reference(name, "litert", run, hybrid=_is_hybrid(net))
+    name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
+    hybrid = is_hybrid(read(path.name, path.read_bytes()))
+    return Reference(name, "litert", run, hybrid=hybrid)
 
 
-def _litert_net(path: Path, graph: Graph) -> Any:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
 
-    net = Interpreter(
-        model_content=path.read_bytes(),
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-        experimental_preserve_all_tensors=True,
-    )
+    with warnings.catch_warnings():  # that all tensors are kept is meant
+        warnings.simplefilter("ignore", UserWarning)
+        net = Interpreter(
+            model_content=path.read_bytes(),
+            experimental_op_resolver_type=resolver,
+            experimental_preserve_all_tensors=True,
+        )
     _fit_inputs(net, graph)
     net.allocate_tensors()
     return net
@@ -174,16 +230,16 @@ def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
     return tensor.shape[:-1] == shape[:-1] and tensor.shape[-1:] <= shape[-1:]
 
 
-def _is_hybrid(net: Any) -> bool:
-    """A float convolution or dense layer that reads int8 weights as they are."""
-    types = {d["index"]: np.dtype(d["dtype"]) for d in net.get_tensor_details()}
-    for op in net._get_ops_details():
-        if op["op_name"] not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+def is_hybrid(model: FlatModel) -> bool:
+    """A float layer that reads int8 weights as they are, also in a loop."""
+    kinds = [tensor.kind for tensor in model.tensors]
+    for op in model.operators:
+        if op.code not in _WEIGHTED:
             continue
-        x, w = (types[index] for index in list(op["inputs"])[:2])
-        if x == np.float32 and w == np.int8:
+        x, *others = (kinds[i] for i in op.inputs if 0 <= i < len(kinds))
+        if x == "FLOAT32" and "INT8" in others:
             return True
-    return False
+    return any(is_hybrid(graph) for graph in model.subgraphs)
 
 
 def _ort(path: Path, graph: Graph, every: bool) -> Reference:

@@ -20,6 +20,7 @@ Inputs = Mapping[str, Array]
 # each of these once, then uniform and structured ones in turn
 KINDS = ("uniform", "gradient", "lowest", "stripes", "highest", "blobs", "zero")
 VARIED = ("uniform", "blobs", "uniform", "stripes", "uniform", "gradient")
+_MOVES = ("reshape", "transpose", "copy", "pad", "slice")
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,12 @@ def _value(graph: Graph, tensor: Tensor, kind: str, rng: np.random.Generator) ->
 
 
 def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:
-    """The values an input takes: a float one that is quantised at once has its
+    """The values an input takes: one that counts rows of a table (words of an
+    embedding) has as many as there are, a float one that is quantised at once has its
     quantised range, any other float one -1..1.
     """
+    if rows := _rows(graph, tensor.name):
+        return 0.0, min(rows) - 1.0
     if not tensor.dtype.is_float:
         bits = min(8 * tensor.dtype.bytes, 16)
         whole = (tensor.dtype.low, tensor.dtype.high)
@@ -85,13 +89,24 @@ def _range(graph: Graph, tensor: Tensor) -> tuple[float, float]:
     return -1.0, 1.0
 
 
-def _aliases(graph: Graph, name: str) -> list[str]:
+def _rows(graph: Graph, name: str) -> list[int]:
+    """The sizes of what is gathered from by these numbers."""
+    names = _aliases(graph, name, (*_MOVES, "map"))  # Keras counts from the end, too
+    return [
+        graph.tensor(node.inputs[0]).shape[int(node.attrs["axis"])]
+        for node in graph.nodes
+        if node.op == "gather" and node.inputs[1] in names
+    ]
+
+
+def _aliases(
+    graph: Graph, name: str, moves: tuple[str, ...] = _MOVES
+) -> dict[str, None]:
     """The tensor and what only moves its values."""
-    names = [name]
+    names = {name: None}
     for node in graph.nodes:
-        moves = node.op in ("reshape", "transpose", "copy", "pad", "slice")
-        if moves and node.inputs[0] in names:
-            names.append(node.output)
+        if node.op in moves and any(read in names for read in node.inputs):
+            names |= dict.fromkeys(node.outputs)
     return names
 
 

@@ -157,6 +157,29 @@ def test_float16_weights_become_float32() -> None:
     np.testing.assert_array_equal(graph.constants["w"], w.astype(np.float32))
 
 
+def test_weights_that_one_reader_turns_stay_as_they_are_for_others() -> None:
+    """Of float16, then read by a convolution and, turned, by a transposed one."""
+    w = _CHANCE.normal(size=(2, 3, 3, 2)).astype(np.float16)
+    shape = (1, 5, 5, 2)
+    tensors = [
+        FileTensor("x", shape),
+        FileTensor("half", w.shape, "FLOAT16", w),
+        FileTensor("w", w.shape),
+        FileTensor("turned", shape),
+        FileTensor("size", (4,), "INT32", _int32(*shape)),
+        FileTensor("straight", shape),
+        FileTensor("bias", (2,), data=np.zeros(2, np.float32)),
+    ]
+    once = {"Padding": 0, "StrideH": 1, "StrideW": 1}
+    plain = once | {"DilationHFactor": 1, "DilationWFactor": 1}
+    operators = [
+        FileOperator("DEQUANTIZE", (1,), (2,), "DequantizeOptions"),
+        FileOperator("TRANSPOSE_CONV", (4, 2, 0), (3,), "TransposeConvOptions", once),
+        FileOperator("CONV_2D", (0, 2, 6), (5,), "Conv2DOptions", plain),
+    ]
+    _agrees(write(tensors, operators, [0], [3, 5]))
+
+
 def test_dequantized_constant_weights_per_channel() -> None:
     w = _CHANCE.integers(-127, 128, (3, 1, 1, 2)).astype(np.int8)
     scale = (0.5, 0.25, 0.125)

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType
+from pybuild.entry import load
 from pybuild.errors import BuildError
+from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor
 from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import interpret
 from pybuild.run.check import check
-from pybuild.run.reference import auto_kind, reference
+from pybuild.run.reference import auto_kind, is_hybrid, reference
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 X, Y = Quant((0.25,), (3,)), Quant((0.5,), (-1,))
 Fault = Callable[[dict[str, Array]], None]
@@ -189,3 +192,44 @@ def test_tflm_rounds_twice_whatever_the_build_does() -> None:
 def test_a_reference_that_does_not_fit(kind: str, file: str, text: str) -> None:
     with pytest.raises(BuildError, match=text):
         reference(kind, file, graph())
+
+
+def _elu(scale: tuple[float, ...]) -> bytes:
+    kind = {"kind": "INT8", "scale": scale, "zero_point": (0,)} if scale else {}
+    tensors = [FileTensor("x", (1, 4), **kind), FileTensor("y", (1, 4), **kind)]
+    return write(tensors, [FileOperator("ELU", (0,), (1,))], [0], [1])
+
+
+def test_what_litert_has_no_reference_kernel_for(tmp_path: Path) -> None:
+    """Floats are its other kernels' matter, of integers those are a step off."""
+    pytest.importorskip("ai_edge_litert")
+    floats, bytes_ = tmp_path / "f.tflite", tmp_path / "i.tflite"
+    floats.write_bytes(_elu(()))
+    bytes_.write_bytes(_elu((0.25,)))
+    for path, name in ((floats, " kernels"), (bytes_, "numpy")):
+        assert name in reference("auto", path, load(path).graph).name
+    with pytest.raises(BuildError, match="LiteRT has no reference kernel"):
+        reference("litert", bytes_, load(bytes_).graph)
+
+
+def test_what_an_interpreter_says_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = tmp_path / "f.tflite"
+    path.write_bytes(_elu(()))
+    known = reference("litert", path, load(path).graph)
+    with pytest.raises(BuildError, match="--ref litert cannot run it: "):
+        known.run({"x": np.zeros((3, 3), np.float32)})
+
+
+def test_weights_of_bytes_in_a_subgraph_make_a_file_hybrid() -> None:
+    """As in the loop of a Keras LSTM."""
+    kinds = ("FLOAT32", "INT8", "FLOAT32")
+    tensors = tuple(
+        FlatTensor("", (), (), kind, np.empty(0, np.uint8), (), (), 0, False, False)
+        for kind in kinds
+    )
+    layer = FlatOperator("FULLY_CONNECTED", (0, 1, -1), (2,), None)
+    body = FlatModel(tensors, (layer,), (0,), (2,))
+    outer = FlatModel(tensors, (), (0,), (2,), (body,))
+    assert is_hybrid(outer) and not is_hybrid(replace(outer, subgraphs=()))
+    assert not is_hybrid(replace(body, operators=(replace(layer, inputs=(0, 2)),)))

@@ -120,6 +120,29 @@ def test_samples_reach_the_corners_and_repeat() -> None:
     assert not np.array_equal(other, one[0].inputs["x"])
 
 
+def test_samples_of_numbers_of_rows_are_rows() -> None:
+    """As Keras embeds words: numbers below 0 count from the end."""
+    types = {"x": DType.FLOAT32, "i": DType.INT32, "table": DType.FLOAT32}
+    tensors = {
+        name: Tensor(name, (7, 2) if name == "table" else (2, 3), dtype)
+        for name, dtype in types.items()
+    }
+    tensors |= {"less": Tensor("less", (2, 3), DType.BOOL)}
+    names = ("end", "at", "size", "zero")
+    tensors |= {name: Tensor(name, (2, 3), DType.INT32) for name in names}
+    tensors |= {"y": Tensor("y", (2, 3, 2), DType.FLOAT32)}
+    nodes = (
+        Node("map", "c", ("x",), ("i",), {"fn": "cast", "to": "int32"}),
+        Node("map", "l", ("i", "zero"), ("less",), {"fn": "less"}),
+        Node("map", "a", ("i", "size"), ("end",), {"fn": "add"}),
+        Node("map", "w", ("less", "end", "i"), ("at",), {"fn": "where"}),
+        Node("gather", "g", ("table", "at"), ("y",), {"axis": 0}),
+    )
+    words = Graph("n", "n.tflite", nodes, tensors, ("x",), ("y",))
+    seen = [s.inputs["x"] for s in samples(words, 9)]
+    assert (np.min(seen), np.max(seen)) == (0, 6)
+
+
 def test_layouts_there_and_back() -> None:
     """Told by the operators, not by the shape: here all three sizes are equal."""
     shape = (1, 4, 4, 4)

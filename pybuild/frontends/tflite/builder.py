@@ -154,10 +154,13 @@ class Builder:
         return value
 
     def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
-        """Adds a tensor, under another name where its own is taken by another."""
+        """Adds a tensor, under another name where its own is taken by another.
+
+        A constant that two operators read may be turned round by one of them.
+        """
         there = self.tensors.get(tensor.name)
         if there is not None:
-            if there == tensor and value is not None:
+            if there == tensor and self._holds(tensor.name, value):
                 return there
             name = self.fresh(tensor.name)
             tensor = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
@@ -165,6 +168,10 @@ class Builder:
         if value is not None:
             self.constants[tensor.name] = np.array(value, order="C")
         return tensor
+
+    def _holds(self, name: str, value: Array | None) -> bool:
+        held = self.constants.get(name)
+        return held is not None and value is not None and np.array_equal(held, value)
 
     def shifted(self, x: Tensor, wanted: Tensor) -> Tensor:
         """A node from a tensor to its twin."""
