@@ -1,6 +1,7 @@
 """Mutations of kernels on pairs of int16 and on vectors, for mutate.py: its fields."""
 
 from grouped_mutations import GROUPED
+from small_mutations import SMALL
 
 _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
@@ -9,11 +10,11 @@ _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
 _AVERAGES = "tests/unit/test_kernels.py::test_averages_in_sums_of_16_bits"
 _TILES = "tests/unit/test_winograd.py"
-_SMALL = "tests/unit/test_small_kernels.py::{}"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 
 PAIRED = (
     *GROUPED,
+    *SMALL,
     (
         "the bytes that a last vector has twice",
         "pybuild/kernels/conv_mve_code.py",
@@ -311,68 +312,5 @@ PAIRED = (
         "k.assign(w, words[-1])",
         "k.assign(w, words[0])",
         _PAIRS.format("conv-odd_row_of_24_outputs"),
-    ),
-    (
-        "a last pixel alone, of a kernel of little code",
-        "pybuild/kernels/conv_small_code.py",
-        "minimum(self.out_width - 1 - ox, 1)",
-        "minimum(self.out_width - ox, 1)",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "two or three output channels, of a kernel of little code",
-        "pybuild/kernels/conv_small_code.py",
-        "return min(2, self.window.out_channels - 2)",
-        "return 2",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "columns whose pairs of taps would be torn",
-        "pybuild/kernels/conv_small_code.py",
-        "if alone or self.run % 2 == 0 else 0",
-        "if alone or self.run > 0 else 0",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "what stands for a column outside, of a kernel of little code",
-        "pybuild/kernels/conv_small_code.py",
-        "return -(-self.run // 4) if self.window.padded else 0",
-        "return self.run // 4 if self.window.padded else 0",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "numbers that have no room in half an argument",
-        "pybuild/kernels/conv_small.py",
-        "    if have_room(layer.arguments):\n",
-        "    if layer.arguments:\n",
-        _SMALL.format("test_two_numbers_in_an_argument_have_room"),
-    ),
-    (
-        "taps behind a depthwise window",
-        "pybuild/kernels/depthwise_small.py",
-        "return taps + -taps % UNROLLED",
-        "return taps",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "channels of a depthwise layer that are no fours",
-        "pybuild/kernels/depthwise_small.py",
-        "k.store(to, 0, wide(x, channels - GROUP))",
-        "k.store(to, 0, wide(x, 0))",
-        _SMALL.format("test_llvm_equals_numpy"),
-    ),
-    (
-        "layers of one other kernel",
-        "pybuild/kernels/choose.py",
-        "if len(theirs) > 1 else ()",
-        "if len(theirs) > 9 else ()",
-        _SMALL.format("test_a_kernel_takes_the_layers_of_one_other"),
-    ),
-    (
-        "operands that steps share",
-        "pybuild/emit/runs.py",
-        'self._runs.add([replace(o, comment="") for o in run])',
-        "self._runs.add(run)",
-        _SMALL.format("test_steps_share_operands_whatever_lies_there"),
     ),
 )

@@ -19,6 +19,9 @@ _NEVER = float("inf")
 # instructions of an inference, as a share of all, that a byte of code may cost; and
 # of all, times those of the fastest kernels
 _WORTH = {"size": 1.0, "balanced": 1 / 70_000, "speed": 1 / 400_000}
+# whether tables count: they are small beside code that is made to be fast
+_WITH_TABLES = {"size"}
+_ROWS = 20  # bytes of struct crt_rows
 _MOST = {"size": 1.485, "balanced": 1.03, "speed": 1.002}
 
 
@@ -30,6 +33,7 @@ class Option:
     pieces  bytes of its code, and of functions that other kernels call too
     func    its code; None: a task of the runtime's own
     usable  the plan for whole tensors can take it
+    tables  bytes of its arguments and of how it meets rows
     """
 
     kernel: str
@@ -37,6 +41,7 @@ class Option:
     pieces: Mapping[str, int]
     func: Func | None = None
     usable: bool = True
+    tables: int = 0
 
     @property
     def bytes(self) -> int:
@@ -63,12 +68,20 @@ def options_of(
             counts[func.name] += name == new
         pieces = {name: made.kernel, **made.parts}
         usable = candidate.finish is None
-        return Option(name, made.instructions, pieces, func, usable)
+        tables = _table_bytes(candidate)
+        return Option(name, made.instructions, pieces, func, usable, tables)
 
     return {
         layer: tuple(option(c, targets[layer]) for c in found)
         for layer, found in offers.items()
     }
+
+
+def _table_bytes(candidate: Candidate) -> int:
+    """Of what a layer's step has of its own; a single row is met as all others."""
+    accesses = (*candidate.outputs, *candidate.inputs)
+    rows = sum(access.rows > 1 for access in accesses)
+    return 4 * (len(candidate.args) + len(candidate.constants)) + _ROWS * rows
 
 
 def chosen(options: Options, optimise: str) -> dict[str, Option]:
@@ -86,7 +99,10 @@ def chosen(options: Options, optimise: str) -> dict[str, Option]:
         for option in tried.values():
             pieces.update(option.pieces)
         total = sum(o.instructions for o in tried.values())
-        return total + worth * sum(pieces.values()) if total <= most else _NEVER
+        size = sum(pieces.values())
+        if optimise in _WITH_TABLES:
+            size += sum(o.tables for o in tried.values())
+        return total + worth * size if total <= most else _NEVER
 
     while worth:
         best = min(_steps(usable, at), key=value, default=at)

@@ -19,6 +19,7 @@ from pybuild.kernels.builder import have_room
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_small_code import BLOCK, Layer, kernel
 from pybuild.kernels.known_sums import affine_sums
+from pybuild.kernels.small_end import columns, forms
 from pybuild.kernels.weights import constant, takes_pairs
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
@@ -32,28 +33,20 @@ def _pairs(layer: Layer) -> Array:
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
-    """Words in reading order: what stands for a column outside the row; then of each
-    two pairs of output channels what their sums begin with, their weights [O, taps] of
-    each pair of taps, and what they end with."""
+    """Words in reading order: of each two pairs of output channels their weights
+    [O, taps] of each pair of taps, and what they end with."""
     order = np.asarray(layer.order)
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
     first = _pairs(layer)
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
-    made, wide = layer.ending, bias.astype(np.int64)
-    below = np.zeros_like(made.offsets) if made.below is None else made.below
-    ends = np.stack([made.offsets, below, made.multipliers], axis=1)
-    start = np.stack([256 * wide[first] + wide[first + 1], wide[first + 1]], axis=1)
-    end = np.concatenate([ends[first], ends[first + 1]], axis=1)
+    ends = columns(layer.ending, bias, layer.signed)
     parts = (
-        start.reshape(-1, 4),
         words.reshape(-1, 2, words.shape[1]).transpose(0, 2, 1),
-        end.reshape(-1, 12),
+        np.concatenate([ends[first], ends[first + 1]], axis=1),
     )
     rows = [part.reshape(len(first) // 2, -1) for part in parts]
-    outside = np.full(4 * layer.head, layer.x_zero, np.int8).view(np.int32)
-    blocks = np.concatenate(rows, axis=1).reshape(-1).astype(np.int32)
-    return Packed("weights", np.concatenate((outside, blocks)))
+    return Packed("weights", np.concatenate(rows, axis=1).reshape(-1).astype(np.int32))
 
 
 def candidates(
@@ -75,10 +68,11 @@ def candidates(
     if known is None:
         return []
     sums, ending = known
-    layer = Layer(window, ending, sums.made.x_zero)
     found = []
-    if have_room(layer.arguments):
-        found.append(_offer(layer, rows, (pack(layer, kernels, sums.bias),), calls))
+    for signed in forms(ending):
+        layer = Layer(window, ending, sums.made.x_zero, signed)
+        if have_room(layer.arguments):
+            found.append(_offer(layer, rows, pack(layer, kernels, sums.bias), calls))
     one = conv_dsp_layer.Layer(window, ending, sums.made.x_zero, pixels=1, direct=True)
     if calls[0] * calls[1] * window.out_width == 1 and one.may_be_direct:
         # a model of such layers has no use for pairs of pixels
@@ -90,7 +84,7 @@ def candidates(
 def _offer(
     layer: Layer,
     rows: tuple[RowAccess, RowAccess],
-    tables: tuple[Packed, ...],
+    weights: Packed,
     calls: tuple[int, int],
 ) -> Candidate:
     """The candidate of a layer; `calls`: images and bands."""
@@ -103,10 +97,10 @@ def _offer(
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
-        constants=tables,
+        constants=(weights,),
         images=images,
         bands=bands,
-        scratch=4 * taps,
+        scratch=layer.scratch,
         in_place=(0,) if over and bands > 1 else (),
         small=True,
         cost=80 * images * bands + pixels * (w.out_channels * (taps + 10) + 4 * taps),

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.kernels.affine import Affine
-from pybuild.kernels.affine_finish import AffineFinish, corrected
+from pybuild.kernels.affine_finish import AffineFinish
 from pybuild.kernels.builder import Builder, Named
 from pybuild.kernels.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
-from pybuild.kernels.window import Window, dilation_arguments
+from pybuild.kernels.small_end import ended, kind_of, read_end
+from pybuild.kernels.small_lines import WORD
+from pybuild.kernels.window import Window
 from pybuild.loop import (
     INT8,
     INT32,
@@ -32,47 +34,55 @@ UNROLLED = 4  # pairs of taps in one turn of the innermost loop
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution as its kernel sees it."""
+    """A convolution as its kernel sees it.
+
+    signed  what a sum's sign adds is there, be it 0
+    """
 
     window: Window
     ending: Affine
     x_zero: int
-
-    @property
-    def merged(self) -> bool:
-        """The columns under the window are neighbours, and all in the row."""
-        return not self.window.padded and self.window.dilation_w == 1
+    signed: bool
 
     @property
     def columns(self) -> int:
-        return 1 if self.merged else self.window.kernel_w
+        """Pieces of a row under the window: neighbours in it, or taps apart."""
+        return 1 if self.window.dilation_w == 1 else self.window.kernel_w
 
     @property
     def run(self) -> int:
-        """Bytes of a column, or of all."""
+        """Bytes of such a piece; read as words."""
         w = self.window
-        return w.channels * (w.kernel_w if self.merged else 1)
+        return w.channels * (w.kernel_w if self.columns == 1 else 1)
 
     @property
-    def by_words(self) -> int:
-        """Of those so many are widened by words: pairs of taps must not be torn."""
-        alone = self.columns * self.window.kernel_h == 1
-        return self.run - self.run % 4 if alone or self.run % 2 == 0 else 0
-
-    @property
-    def head(self) -> int:
-        """Words before the weights, which stand for a column outside the row."""
-        return -(-self.run // 4) if self.window.padded else 0
+    def taken(self) -> int:
+        """Bytes of a piece that are read: a word at least."""
+        return max(self.run, WORD)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The tap of every int16 of a patch, up to whole turns; -1: its weight is 0."""
+        """The tap of every int16 of a patch, up to whole turns; -1: its weight is 0.
+        The last word of a piece reaches back to what has been read."""
         lanes: list[int] = []
         for start in range(0, self.window.kernel_h * self.columns * self.run, self.run):
-            for at in range(start, start + self.by_words, 4):
-                lanes += [at, at + 2, at + 1, at + 3]
-            lanes += range(start + self.by_words, start + self.run)
+            for at in range(0, self.taken, WORD):
+                first = min(at, self.taken - WORD)
+                for byte in (first, first + 2, first + 1, first + 3):
+                    new = at <= byte < self.run
+                    lanes.append(start + byte if new else -1)
         return (*lanes, *[-1] * (-len(lanes) % (2 * UNROLLED)))
+
+    @property
+    def patch(self) -> int:
+        """Bytes of the widened windows of two pixels."""
+        return 4 * len(self.order)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch, and of a piece where one may not be all in a row."""
+        leaves = self.window.padded or self.run < WORD
+        return self.patch + self.taken * leaves
 
     @property
     def pair_step(self) -> int:
@@ -83,20 +93,22 @@ class Layer:
     @property
     def arguments(self) -> tuple[tuple[Named, Named], ...]:
         """Two by two, as the kernel takes them."""
-        w, turns = self.window, len(self.order) // 2 // UNROLLED
+        w = self.window
         return (
             (("out_width", w.out_width), ("out_channels", w.out_channels)),
-            (("turns", turns), ("head", self.head)),
-            (("stride", w.stride_w), ("left", w.left)),
-            (("width", w.width), ("channels", w.channels)),
-            (("kernel_h", w.kernel_h), ("columns", self.columns)),
-            (("run", self.run), ("by_words", self.by_words)),
+            (("run", self.taken), ("step", w.stride_w * w.channels)),
+            (("kernel_h", w.kernel_h), ("turns", len(self.order) // 2 // UNROLLED)),
+            (("before", w.left * w.channels), ("outside", self.x_zero & 0xFF)),
         )
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.ending, self.signed)
 
     @property
     def name(self) -> str:
         dilated = "dilated" if self.window.dilated else ""
-        parts = ("conv2d_small", dilated, "clamped" if self.ending.clamped else "")
+        parts = ("conv2d_small", dilated, self.kind)
         return "_".join(p for p in parts if p)
 
 
@@ -115,28 +127,26 @@ class _Writer:
     def __init__(self, layer: Layer) -> None:
         self.layer, w = layer, layer.window
         self.k = k = Builder(layer.name)
-        pairs = layer.arguments
-        (self.out_width, self.out_channels), (self.turns, self.head) = (
-            k.halves(*pair) for pair in pairs[:2]
-        )
-        (self.stride, self.left), (self.width, self.channels) = (
-            k.halves(*pair) for pair in pairs[2:4]
-        )
-        (self.kernel_h, self.columns), (self.run, self.by_words) = (
-            k.halves(*pair) for pair in pairs[4:]
-        )
-        self.dilation_h, self.dilation_w = dilation_arguments(k, w)
-        if w.dilated and w.dilation_h == 1:
-            self.dilation_h = k.arg("dilation_h", 1)
-        if w.dilated and w.dilation_w == 1:
-            self.dilation_w = k.arg("dilation_w", 1)
-        rows = (self.kernel_h - 1) * self.dilation_h + 1
-        after = k.let("after", rows + 1)
+        (
+            (self.out_width, self.out_channels),
+            (self.run, self.step),
+            (self.kernel_h, self.turns),
+            (self.before, self.outside),
+        ) = (k.halves(*pair) for pair in layer.arguments)
+        self.inside = k.arg("inside", w.width * w.channels)
+        self.columns: Expr = const(1)
+        self.down: Expr = const(1)
+        self.apart: Expr = const(0)
+        if w.dilated:
+            self.columns = k.arg("columns", layer.columns)
+            self.down = k.arg("dilation_h", w.dilation_h)
+            self.apart = k.arg("apart", w.dilation_w * w.channels)
+        after = k.let("after", (self.kernel_h - 1) * self.down + 2)
         self.y = k.row("y", 0, INT8, writable=True)
-        self.outside = k.row("outside", after, INT8)
         self.weights = k.row("weights", after, INT32)
         self.patch = k.row("patch", after + 1, INT32, writable=True)
-        self.bytes = k.row("lanes", after + 1, INT8, writable=True)
+        bytes_of = k.row("bytes", after + 1, INT8, writable=True)
+        self.piece = k.let("piece", offset(bytes_of, self.turns * (8 * UNROLLED)))
         self.finish = AffineFinish(k, layer.ending, False)
 
     def write(self) -> Builder:
@@ -144,47 +154,46 @@ class _Writer:
         with k.loop("ox", self.out_width, 0, 2) as ox:
             # a last pixel alone is both of its pair
             more = k.let("more", minimum(self.out_width - 1 - ox, 1))
-            self._gather(ox * self.stride - self.left, more)
+            self._gather(ox, more)
             self._channels(ox, more)
         return k
 
-    def _gather(self, begin: Expr, more: Expr) -> None:
+    def _gather(self, ox: Expr, more: Expr) -> None:
         """Widens the windows of two pixels: a word of one, then one of the other."""
         k = self.k
         with k.loop("p", 2) as p:
-            x0 = k.let("x0", begin + p * more * self.stride)
-            words, lanes = (k.let("to", offset(self.patch, p)), self.bytes)
-            lane = k.let("lane", 0)
+            to = k.let("to", offset(self.patch, p))
+            begin = k.let("begin", (ox + p * more) * self.step - self.before)
             with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.columns) as kx:
-                row = k.row("row", ky * self.dilation_h + 1, INT8)
-                x = self._column(row, x0 + kx * self.dilation_w)
-                with k.loop("at", self.by_words, 0, 4, rolled=True) as at:
-                    word = k.let("word", wide(x, at))
-                    k.store(words, lane, EVEN_BYTES(word))
-                    k.store(words, lane + 2, ODD_BYTES(word))
-                    k.assign(lane, lane + 4)
-                with k.loop("at", self.run, self.by_words, rolled=True) as at:
-                    to = k.let("byte", lane * 4 - (lane & 1) * 2 + p * 4)
-                    value = k.let("value", cast(load(x, at), INT32))
-                    k.store(lanes, to, cast(value, INT8))
-                    k.store(lanes, to + 1, cast(value >> 8, INT8))
-                    k.assign(lane, lane + 1)
+                row = k.row("row", ky * self.down + 1, INT8)
+                x = self._piece(row, k.let("first", begin + kx * self.apart))
+                with k.loop("at", self.run, 0, WORD, rolled=True) as at:
+                    word = k.let("word", wide(x, minimum(at, self.run - WORD)))
+                    k.store(to, 0, EVEN_BYTES(word))
+                    k.store(to, 2, ODD_BYTES(word))
+                    k.assign(to, offset(to, 4))
 
-    def _column(self, row: Expr, at: Expr) -> Var:
-        """Where a column is, or what stands for it outside the row."""
+    def _piece(self, row: Expr, first: Expr) -> Var:
+        """Where a piece is: in the row, or a copy with what stands beside that."""
         k = self.k
-        column, x = k.let("column", at), k.let("x", self.outside)
-        with k.when(const(0) <= minimum(column, self.width - 1 - column)):
-            k.assign(x, offset(row, column * self.channels))
+        x = k.let("x", offset(row, first))
+        with k.when(minimum(first, self.inside - self.run - first) < 0):
+            with k.loop("byte", self.run) as byte:
+                value = k.let("value", self.outside)
+                at = k.let("at", first + byte)
+                with k.when(const(0) <= minimum(at, self.inside - 1 - at)):
+                    k.assign(value, cast(load(row, at), INT32))
+                k.store(self.piece, byte, cast(value, INT8))
+            k.assign(x, self.piece)
         return x
 
     def _channels(self, ox: Expr, more: Expr) -> None:
         """All output channels of two pixels, in a function of their own."""
         k = self.k
         with k.part(
-            "dot_small" + "_clamped" * self.layer.ending.clamped,
+            f"dot_small_{self.layer.kind}".rstrip("_"),
             patch=self.patch,
-            weights=offset(self.weights, self.head),
+            weights=self.weights,
             y=offset(self.y, ox * self.out_channels),
             apart=more * self.out_channels,
             out_channels=self.out_channels,
@@ -201,20 +210,15 @@ class _Writer:
                 sums = self._sums(w, inner)
                 y = k.let("to", offset(inner["y"], minimum(first, most)))
                 for pair in sums:
-                    _finish(k, finish, pair, w, y, inner["apart"])
+                    self._finish(finish, pair, w, y, inner["apart"])
                     k.assign(y, offset(y, step))
 
     def _sums(self, w: Var, inner: dict[str, Var]) -> list[list[tuple[Var, Var]]]:
         """Of two pairs of channels, of two pixels: 256 * a + b, and b."""
         k = self.k
         sums = [
-            [
-                (k.let("both", load(w, at)), k.let("low", load(w, at + 1)))
-                for _ in range(2)
-            ]
-            for at in (0, 2)
+            [(k.let("both", 0), k.let("low", 0)) for _ in range(2)] for _ in range(2)
         ]
-        k.assign(w, offset(w, 4))
         x = k.let("x", inner["patch"])
         with k.loop("turn", inner["turns"], rolled=True):
             for tap in range(0, 2 * UNROLLED, 2):
@@ -231,20 +235,20 @@ class _Writer:
             k.assign(x, offset(x, 2 * UNROLLED))
         return sums
 
-
-def _finish(
-    k: Builder,
-    finish: AffineFinish,
-    pair: Sequence[tuple[Var, Var]],
-    w: Var,
-    y: Expr,
-    apart: Expr,
-) -> None:
-    """Stores a pair of output channels of two pixels."""
-    for which in range(2):
-        plus, minus, factor = (k.let("end", load(w, i)) for i in range(3))
-        for p, (both, alone) in enumerate(pair):
-            scaled = k.let("scaled", alone * 256 if which else both - alone)
-            value = finish.narrow(corrected(scaled, plus, minus), factor)
-            k.store(y, apart * p + which, value)
-        k.assign(w, offset(w, 3))
+    def _finish(
+        self,
+        finish: AffineFinish,
+        pair: Sequence[tuple[Var, Var]],
+        w: Var,
+        y: Expr,
+        apart: Expr,
+    ) -> None:
+        """Stores a pair of output channels of two pixels."""
+        k, signed = self.k, self.layer.signed
+        for which in range(2):
+            ends = read_end(k, w, signed)
+            for p, (both, alone) in enumerate(pair):
+                product = alone * 256 if which else both - alone
+                value = k.let("value", ended(k, finish, product, ends))
+                k.store(y, apart * p + which, value)
+            k.assign(w, offset(w, len(ends)))

@@ -1,8 +1,9 @@
 """int8 depthwise convolution by one kernel of little code: for `--optimise size`.
 
-Four neighbouring channels of a pixel are a word, and so are their weights of one tap:
-four products by halves of their widened bytes. The last four channels may be computed
-twice. One code for all sizes of a window.
+Rows are copied into scratch with their padding. Four neighbouring channels of a pixel
+are a word, and so are their weights of one tap: four products by halves of their
+widened bytes. The last four channels may be computed twice. One code for all sizes of
+a window; of a whole image, or of a row whose rows need not be neighbours.
 """
 
 from __future__ import annotations
@@ -15,148 +16,207 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.affine import FRACTION, Affine
-from pybuild.kernels.affine_finish import AffineFinish, corrected
+from pybuild.kernels.affine_finish import AffineFinish
 from pybuild.kernels.builder import Builder, Named, have_room
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.depthwise_dsp_layer import Image
 from pybuild.kernels.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
 from pybuild.kernels.known_sums import affine_sums
-from pybuild.kernels.weights import (
-    constant,
-    in_blocks,
-    takes_pairs,
-)
+from pybuild.kernels.small_end import columns, ended, forms, kind_of, read_end
+from pybuild.kernels.small_lines import blank, copy, lanes, whole_words
+from pybuild.kernels.weights import constant, in_blocks, takes_pairs
 from pybuild.kernels.window import Window
-from pybuild.loop import (
-    INT8,
-    INT32,
-    Expr,
-    Var,
-    const,
-    load,
-    minimum,
-    offset,
-    wide,
-)
+from pybuild.loop import INT8, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
 
 GROUP = 4  # channels done together
-FEWEST = 64  # channels; below, gathering a window takes longer than its products
 UNROLLED = 3  # taps in one turn of the innermost loop
+MOST = 1 << 8  # taps: their products alone stay within affine.REACH
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A depthwise convolution as its kernel sees it."""
+    """A depthwise convolution as its kernel sees it.
+
+    image   None: a call makes one row, of rows that need not be neighbours
+    signed  what a sum's sign adds is there, be it 0
+    """
 
     window: Window
     ending: Affine
     x_zero: int
+    image: Image | None
+    signed: bool
 
     @property
-    def head(self) -> int:
-        """Words before the weights, which stand for a column outside the row."""
-        return -(-self.window.channels // GROUP) if self.window.padded else 0
+    def turns(self) -> int:
+        """Taps of a row, up to whole turns: of those behind it the weight is 0."""
+        return self.window.kernel_w + -self.window.kernel_w % UNROLLED
 
     @property
-    def taps(self) -> int:
-        """Up to whole turns: of those behind the window the weight is 0."""
-        taps = self.window.kernel_h * self.window.kernel_w
-        return taps + -taps % UNROLLED
+    def pitch(self) -> int:
+        """Bytes of a line: all columns, and those that windows reach."""
+        w = self.window
+        reach = (w.out_width - 1) * w.stride_w + w.kernel_w
+        return whole_words(max(w.left + w.width, reach) * w.channels)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the lines, and of what weights of 0 meet behind them."""
+        w = self.window
+        return w.kernel_h * self.pitch + (self.turns - w.kernel_w) * w.channels
 
     @property
     def arguments(self) -> tuple[tuple[Named, Named], ...]:
         """Two by two, as the kernel takes them."""
         w = self.window
-        return (
+        lines: tuple[tuple[Named, Named], ...] = (
             (("out_width", w.out_width), ("channels", w.channels)),
-            (("width", w.width), ("head", self.head)),
-            (("kernel_h", w.kernel_h), ("kernel_w", w.kernel_w)),
+            (("width", w.width), ("pitch", self.pitch)),
             (("stride", w.stride_w), ("left", w.left)),
         )
+        if self.image is None:
+            return lines
+        heights = (("out_height", self.image.out_height), ("height", self.image.height))
+        return (*lines, heights)
+
+    @property
+    def name(self) -> str:
+        parts = ("depthwise_small", self.kind, "image" * (self.image is not None))
+        return "_".join(p for p in parts if p)
+
+    @property
+    def kind(self) -> str:
+        """What distinguishes the sums of two layers."""
+        wide = "wide" if self.turns > UNROLLED else ""
+        return "_".join(p for p in (wide, kind_of(self.ending, self.signed)) if p)
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
-    """Words in reading order: what stands for a column outside the row; then of each
-    four channels what their sums begin with, their weights [C, taps] of each tap,
-    and what they end with."""
-    made, read = layer.ending, in_blocks(layer.window.channels, GROUP)
-    fours = kernels[read].reshape(-1, GROUP, kernels.shape[1])
-    whole = np.zeros((*fours.shape[:2], layer.taps), np.int8)
-    whole[..., : kernels.shape[1]] = fours
-    words = np.ascontiguousarray(whole.transpose(0, 2, 1))
-    below = np.zeros_like(made.offsets) if made.below is None else made.below
-    ends = np.stack([made.offsets, below, made.multipliers], axis=1)
-    parts = (bias[read], words.view("<i4"), ends[read])
-    rows = [part.reshape(len(fours), -1).astype(np.int32) for part in parts]
-    outside = np.full(GROUP * layer.head, layer.x_zero, np.int8).view(np.int32)
-    blocks = np.concatenate(rows, axis=1).reshape(-1)
-    return Packed("weights", np.concatenate((outside, blocks)))
+    """Words in reading order: of each four channels their weights [C, taps] of each
+    tap, and what they end with."""
+    w = layer.window
+    read = in_blocks(w.channels, GROUP)
+    whole = np.zeros((w.channels, w.kernel_h, layer.turns), np.int8)
+    whole[..., : w.kernel_w] = kernels.reshape(w.channels, w.kernel_h, w.kernel_w)
+    fours = whole[read].reshape(len(read) // GROUP, GROUP, -1)
+    words = np.ascontiguousarray(fours.transpose(0, 2, 1)).view("<i4")
+    ends = columns(layer.ending, bias, layer.signed)
+    rows = [part.reshape(len(fours), -1) for part in (words, ends[read])]
+    return Packed("weights", np.concatenate(rows, axis=1).astype(np.int32).reshape(-1))
 
 
 def kernel(layer: Layer) -> Builder:
     """y[ox,c] = clamp(requant(bias[c] + sum(x * w))), four channels at a time.
 
     Shapes  rows x [W,C], y [OW,C]; weights of `pack`
-    Source  columns outside the row count as x_zero; rows are the runner's
+    Source  what is outside counts as x_zero
     """
-    kind = "_clamped" * layer.ending.clamped
-    k = Builder(f"depthwise_small{kind}")
-    (out_width, channels), (width, head), (kernel_h, kernel_w), (stride, left) = (
-        k.halves(*pair) for pair in layer.arguments
-    )
-    y = k.row("y", 0, INT8, writable=True)
-    outside = k.row("outside", kernel_h + 1, INT8)
-    weights = k.row("weights", kernel_h + 1, INT32)
-    patch = k.row("patch", kernel_h + 2, INT32, writable=True)
-    finish = AffineFinish(k, layer.ending, False)
-    with k.loop("ox", out_width) as ox:
-        to = k.let("to", patch)
-        with k.loop("ky", kernel_h) as ky, k.loop("kx", kernel_w) as kx:
-            x = k.let("x", outside)
-            column = k.let("column", ox * stride - left + kx)
-            with k.when(const(0) <= minimum(column, width - 1 - column)):
-                row = k.row("row", ky + 1, INT8)
-                k.assign(x, offset(row, column * channels))
-            with k.loop("c", channels - (GROUP - 1), 0, GROUP, rolled=True) as c:
-                k.store(to, 0, wide(x, c))
-                k.assign(to, offset(to, 1))
-            with k.when(const(0) < channels % GROUP):
-                k.store(to, 0, wide(x, channels - GROUP))
-                k.assign(to, offset(to, 1))
-        with k.part(
-            f"sum_small{kind}",
-            patch=patch,
-            weights=offset(weights, head),
-            y=offset(y, ox * channels),
-            channels=channels,
-            taps=kernel_h * kernel_w,
-            **finish.values,
-        ) as params:
-            _channels(k, {p.name: p for p in params}, finish)
-    return k
+    return _Writer(layer).write()
 
 
-def _channels(k: Builder, given: Mapping[str, Var], whole: AffineFinish) -> None:
-    """All channels of a pixel, whose window is in the patch."""
-    finish, channels = whole.inside(given), given["channels"]
-    pitch = k.let("pitch", (channels + (GROUP - 1)) / GROUP)
-    w, first = k.let("w", given["weights"]), k.let("first", given["patch"])
-    with k.loop("group", channels, 0, GROUP) as group:
-        sums = [k.let("acc", load(w, i)) for i in range(GROUP)]
-        k.assign(w, offset(w, GROUP))
-        x = k.let("x", first)
-        with k.loop("tap", given["taps"], 0, UNROLLED, rolled=True):
-            for tap in range(UNROLLED):
-                _multiply(k, sums, load(x), load(w, tap))
-                k.assign(x, offset(x, pitch))
-            k.assign(w, offset(w, UNROLLED))
-        to = k.let("to", offset(given["y"], minimum(group, channels - GROUP)))
-        for i, acc in enumerate(sums):
-            plus, minus, factor = (k.let("end", load(w, n)) for n in range(3))
-            k.assign(w, offset(w, 3))
-            scaled = k.let("scaled", acc * (1 << FRACTION))
-            k.store(to, i, finish.narrow(corrected(scaled, plus, minus), factor))
-        k.assign(first, offset(first, 1))
+class _Writer:
+    """The pieces of the kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, w = layer, layer.window
+        self.k = k = Builder(layer.name)
+        (out_width, channels), (width, pitch), (stride, left), *heights = (
+            k.halves(*pair) for pair in layer.arguments
+        )
+        self.out_width, self.channels, self.pitch = out_width, channels, pitch
+        self.inside = k.let("inside", width * channels)
+        self.before = k.let("before", left * channels)
+        self.stride, self.heights = stride, heights
+        # alike in most models: constants then
+        self.kernel_h, self.turns = (
+            k.arg("kernel_h", w.kernel_h),
+            k.arg("turns", layer.turns),
+        )
+        self.outside = k.arg("outside", lanes(layer.x_zero))
+        after = const(1) if layer.image is not None else self.kernel_h
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", after + 1, INT32)
+        self.lines = k.row("lines", after + 2, INT8, writable=True)
+        self.finish = AffineFinish(k, layer.ending, False)
+
+    def write(self) -> Builder:
+        k = self.k
+        blank(k, self.lines, self.kernel_h * self.pitch, self.outside)
+        if self.layer.image is None:
+            with k.loop("ky", self.kernel_h) as ky:
+                self._line(ky, k.row("row", ky + 1, INT8))
+            self._pixels(self.y)
+            return k
+        ((out_height, height),) = self.heights
+        top = k.arg("top", self.layer.image.top)
+        x, y = k.row("x", 1, INT8), k.let("to", self.y)
+        with k.loop("oy", out_height) as oy:
+            with k.loop("ky", self.kernel_h) as ky:
+                row = k.let("row", oy * self.stride - top + ky)
+                with k.when(const(0) <= minimum(row, height - 1 - row)):
+                    self._line(ky, offset(x, row * self.inside))
+                with k.otherwise():
+                    line = offset(self.lines, ky * self.pitch)
+                    blank(k, k.let("line", line), self.pitch, self.outside)
+            self._pixels(y)
+            k.assign(y, offset(y, self.out_width * self.channels))
+        return k
+
+    def _line(self, ky: Expr, row: Expr) -> None:
+        to = offset(self.lines, ky * self.pitch + self.before)
+        copy(self.k, to, row, self.inside)
+
+    def _pixels(self, y: Expr) -> None:
+        """All pixels of a row, whose lines are in scratch."""
+        k = self.k
+        with (
+            k.loop("ox", self.out_width) as ox,
+            k.part(
+                f"sum_small_{self.layer.kind}".rstrip("_"),
+                lines=offset(self.lines, ox * self.stride * self.channels),
+                weights=self.weights,
+                y=offset(y, ox * self.channels),
+                channels=self.channels,
+                pitch=self.pitch,
+                kernel_h=self.kernel_h,
+                turns=self.turns,
+                **self.finish.values,
+            ) as params,
+        ):
+            self._channels({p.name: p for p in params})
+
+    def _channels(self, given: Mapping[str, Var]) -> None:
+        """All channels of a pixel."""
+        k, channels = self.k, given["channels"]
+        finish = self.finish.inside(given)
+        w = k.let("w", given["weights"])
+        with k.loop("group", channels, 0, GROUP) as group:
+            first = k.let("first", minimum(group, channels - GROUP))
+            sums = [k.let("acc", 0) for _ in range(GROUP)]
+            line = k.let("line", offset(given["lines"], first))
+            with k.loop("ky", given["kernel_h"], rolled=True):
+                if self.layer.turns > UNROLLED:
+                    x = k.let("x", line)
+                    with k.loop("turn", given["turns"], 0, UNROLLED, rolled=True):
+                        _turn(k, sums, x, channels, w)
+                        k.assign(x, offset(x, channels * UNROLLED))
+                else:
+                    _turn(k, sums, line, channels, w)
+                k.assign(line, offset(line, given["pitch"]))
+            to = k.let("to", offset(given["y"], first))
+            for i, acc in enumerate(sums):
+                ends = read_end(k, w, self.layer.signed)
+                product = acc * (1 << FRACTION)
+                k.store(to, i, ended(k, finish, product, ends))
+                k.assign(w, offset(w, len(ends)))
+
+
+def _turn(k: Builder, sums: list[Var], x: Var, channels: Expr, w: Var) -> None:
+    """Some neighbouring taps of four channels."""
+    for tap in range(UNROLLED):
+        _multiply(k, sums, wide(x, channels * tap), load(w, tap))
+    k.assign(w, offset(w, UNROLLED))
 
 
 def _multiply(k: Builder, sums: list[Var], x: Expr, w: Expr) -> None:
@@ -176,31 +236,43 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernel of this file where it suits a layer."""
-    plain = window.out_channels == window.channels >= FEWEST and not window.dilated
-    if not plain or not takes_pairs(node, graph, target):
+    """The kernels of this file that suit a layer."""
+    taps = window.kernel_h * window.kernel_w
+    plain = window.out_channels == window.channels >= GROUP and not window.dilated
+    if not plain or taps > MOST or not takes_pairs(node, graph, target):
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []
     sums, ending = known
-    layer = Layer(window, ending, sums.made.x_zero)
-    if not have_room(layer.arguments):
-        return []
-    k, (images, bands), taps = kernel(layer), calls, window.kernel_h * window.kernel_w
-    outputs = images * bands * window.out_width * window.channels
-    return [
-        Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=rows[:1],
-            inputs=rows[1:],
-            constants=(pack(layer, kernels, sums.bias),),
-            images=images,
-            bands=bands,
-            scratch=layer.taps * 4 * -(-window.channels // GROUP),
-            small=True,
-            cost=50 * images * bands + outputs * (5 * taps + 16),
-        )
-    ]
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
+    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    both = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    ways: list[tuple[Image | None, tuple[RowAccess, RowAccess], tuple[int, int]]]
+    ways = [(None, rows, calls)]
+    if strides[0] == strides[1]:
+        ways.append((image, (both[0], both[1]), (x.shape[0], 1)))
+    found = []
+    for signed in forms(ending):
+        for at_once, met, (images, bands) in ways:
+            layer = Layer(window, ending, sums.made.x_zero, at_once, signed)
+            if not have_room(layer.arguments):
+                continue
+            k = kernel(layer)
+            found.append(
+                Candidate(
+                    func=k.finish(),
+                    args=tuple(k.values),
+                    outputs=met[:1],
+                    inputs=met[1:],
+                    constants=(pack(layer, kernels, sums.bias),),
+                    images=images,
+                    bands=bands,
+                    scratch=layer.scratch,
+                    small=True,
+                    cost=50 * images * bands + y.size * (3 * taps + 12),
+                )
+            )
+    return found

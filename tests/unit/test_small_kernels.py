@@ -11,7 +11,6 @@ import pytest
 from pybuild.emit.runs import OperandRuns
 from pybuild.emit.tables import Operand
 from pybuild.graph import Quant
-from pybuild.kernels import depthwise_small
 from pybuild.kernels.choose import Option, chosen
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
@@ -21,12 +20,6 @@ from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 from tests.unit.vector_layers import OPERATORS, layer
 
 CORE = TARGETS["cortex-m4"]
-
-
-@pytest.fixture(autouse=True)
-def few_channels_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they would not pay they must be right as well."""
-    monkeypatch.setattr(depthwise_small, "FEWEST", depthwise_small.GROUP)
 
 
 def narrow(outs: int, pixels: int) -> Case:
@@ -71,7 +64,7 @@ def test_two_numbers_in_an_argument_have_room() -> None:
     """40,000 pixels at once have not; as two rows they have."""
     one = narrow(2, 20_000)
     small = [c for c in candidates(one.node, one.graph, CORE, "size") if c.small]
-    assert [c.bands for c in small] == [2]
+    assert {c.bands for c in small} == {2}
     jobs = [Job(c, one.arrays, {"y": one.expected()}) for c in small]
     _check(jobs, run_llvm(jobs))
 
@@ -88,18 +81,18 @@ def test_many_more_layers() -> None:
 
 
 def test_one_kernel_serves_all_forms() -> None:
-    """But for dilation and clamps."""
+    """But for dilation, clamps, signs, whole images and windows of many columns."""
     for op in ("conv2d", "depthwise_conv2d"):
         offers = [
             offer
-            for seed in range(9)
+            for seed in range(12)
             for one in [layer(op, seed)]
             for offer in candidates(one.node, one.graph, CORE, "size")
             if offer.small and offer.func is not None and "_small" in offer.func.name
         ]
         by_name = {o.func.name: o.func for o in offers if o.func is not None}
         assert {o.func for o in offers} == set(by_name.values())
-        assert len(by_name) <= 4 < len(offers)
+        assert len(by_name) <= 16 and len(by_name) < len(offers)
 
 
 def test_only_size_has_them() -> None:
@@ -131,6 +124,14 @@ def test_a_kernel_takes_the_layers_of_one_other() -> None:
     }
     found = {layer: option.kernel for layer, option in chosen(layers, "size").items()}
     assert found == {"hot": "a", "b": "small", "c": "small"}
+
+
+def test_tables_count_where_code_is_to_be_little() -> None:
+    rows = Option("rows", 400, {"rows": 100}, tables=80)
+    image = Option("image", 400, {"image": 110}, tables=20)
+    for optimise, best in (("size", "image"), ("balanced", "rows")):
+        found = chosen({"a": (rows, image), "b": (rows, image)}, optimise)
+        assert {option.kernel for option in found.values()} == {best}
 
 
 def test_steps_share_operands_whatever_lies_there() -> None:
