@@ -14,6 +14,13 @@ WRITTEN_OVER = (
         _HAND,
     ),
     (
+        "a slot that is free one band too early",
+        "pybuild/plan/pieces.py",
+        "int(last_read[row]))\n            yield",
+        "max(int(last_read[row]) - 1, int(made[row])))\n            yield",
+        f"{_LIVES}::test_a_slot_is_taken_until_its_row_has_been_read",
+    ),
+    (
         "scratch of other bands",
         "pybuild/plan/pieces.py",
         "when = _at(clock.times[step])",

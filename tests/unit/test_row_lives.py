@@ -18,7 +18,14 @@ from pybuild.plan.lockstep import band_times
 from pybuild.plan.pieces import Piece
 from pybuild.plan.plan import Plan, Step
 from tests.row_graphs import model_of, row_graphs
-from tests.unit.test_rows import cut_anyhow, must_equal, outputs_of, quick
+from tests.unit.test_rows import (
+    all_of,
+    cut_anyhow,
+    inputs_of,
+    must_equal,
+    outputs_of,
+    quick,
+)
 
 _HOW = st.sampled_from(["rows", "whole", "anyhow"])
 
@@ -161,6 +168,30 @@ def test_a_convolution_follows_its_input_by_two_rows() -> None:
     assert model.build(plan="rows").plan.arena_bytes == 2 * 8 * 48 + scratch
     assert [*plans["consumable"].consumed] == ["x"] and not plans["keep"].consumed
     must_be_there(plans["consumable"])
+
+
+def test_a_slot_is_taken_until_its_row_has_been_read() -> None:
+    """Rows of the output, longer, lie over slots of the ring that the same layer reads:
+    not those that it writes as it reads them for the last time."""
+    chance, net = np.random.default_rng(1), GraphBuilder("slots")
+    x = net.input("x", (1, 6, 3, 2), "float32", lazy=True)
+    for name, shape in (("w", (2, 1, 1, 2)), ("v", (8, 3, 1, 2))):
+        values = chance.normal(0, 0.3, shape).astype(np.float32)
+        x = net.op("conv2d", x, net.constant(name, values))
+    net.output(x)
+    model, found = model_of(net.build()), []
+    given = inputs_of(model.graph)["x"]
+    for plan in ("whole", "rows"):
+        with cut_anyhow(0):
+            made = model.build(plan=plan)
+        host = made.host()
+        host.arena[:] = 0x80
+        host.bind_input("x", given)
+        host.run()
+        found.append(all_of(host))
+    assert [ring.rows for ring in made.plan.rings.values()] == [3]
+    assert made.plan.arena_bytes == 4 * 8 * 12 + 76
+    must_equal(*found)
 
 
 def test_blocks_in_pieces_never_meet() -> None:
