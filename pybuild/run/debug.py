@@ -25,7 +25,7 @@ from pybuild.run.dump import (
 )
 from pybuild.run.instance import AnyDevice
 from pybuild.run.module import GraphModule, handed
-from pybuild.run.native import Key
+from pybuild.run.named import Key
 from pybuild.run.parameters import Source
 from pybuild.run.profile import Report, profile_report
 from pybuild.run.record import recorded, stage_times, step_time

@@ -24,7 +24,7 @@ from pybuild.run.instance import (
     new_instance,
     read_where,
 )
-from pybuild.run.native import Key
+from pybuild.run.named import Key
 from pybuild.run.parameters import Parameters, Source
 from pybuild.run.rpc.net import RemoteNet
 from pybuild.run.tensors import Device, NDArray, converted, cpu, ndarray

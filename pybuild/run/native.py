@@ -15,14 +15,14 @@ from pybuild.dtype import Array
 from pybuild.graph import Quant, Tensor
 from pybuild.params.image import DTYPES
 from pybuild.plan.plan import Plan
-from pybuild.run.abi import CrtError, UnknownName, check, errors, ffi
+from pybuild.run.abi import CrtError, check, errors, ffi
 from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
 from pybuild.run.kept import Keeping
+from pybuild.run.named import Key, fitting, index_of
 from pybuild.run.pushed import Pushed, Pushing
 from pybuild.run.weights import Weights
 
-Key = str | int
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
 _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
@@ -154,29 +154,10 @@ class Net(Pushing, Keeping):
         self.memory, self._turn = tuple(memory), turn
         self._bound.clear()
 
-    def _index(self, key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
-        if isinstance(key, int):
-            if not 0 <= key < len(tensors):
-                raise UnknownName(f"{role} {key}: there are {len(tensors)}")
-            return key
-        for index, tensor in enumerate(tensors):
-            if tensor.name == key:
-                return index
-        known = ", ".join(repr(t.name) for t in tensors) or "none"
-        raise UnknownName(f"{role} '{key}' is not known; there is {known}")
-
-    def _fitting(self, tensor: Tensor, value: Any) -> Array:
-        array: Array = np.asarray(value)
-        if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
-            want = f"{tensor.dtype.value}{list(tensor.shape)}"
-            have = f"{array.dtype.name}{list(array.shape)}"
-            raise ValueError(f"'{tensor.name}' is {want}, not {have}")
-        return np.ascontiguousarray(array)
-
     def set_input(self, key: Key, value: Any) -> None:
         """Copies an array of the tensor's shape and type into the model."""
-        index = self._index(key, self.inputs, "input")
-        array = self._fitting(self.inputs[index], value)
+        index = index_of(key, self.inputs, "input")
+        array = fitting(self.inputs[index], value)
         if self.pushed.take(index, array):
             return
         if index in self.lent:
@@ -187,14 +168,14 @@ class Net(Pushing, Keeping):
 
     def bind_input(self, key: Key, array: Array | None) -> None:
         """Lets runs read a contiguous array where it is; None: back home."""
-        index = self._index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         place = self._place(self.inputs[index], array, False)
         self._named(self._lib.crt_graph_bind_input(self._graph, index, *place), index)
         self._keep_bound(index, array)
 
     def bind_output(self, key: Key, array: Array | None) -> None:
         """Lets runs write an output into a contiguous, writable array."""
-        index = self._index(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         place = self._place(self.results[index], array, True)
         slot = len(self.inputs) + index
         self._named(self._lib.crt_graph_bind_output(self._graph, index, *place), slot)
@@ -202,7 +183,7 @@ class Net(Pushing, Keeping):
 
     def bind_parameter(self, key: Key, array: Array | None) -> None:
         """Lets runs read a parameter where it is, arranged as its layout says."""
-        index = self._index(key, self.parameters, "parameter")
+        index = index_of(key, self.parameters, "parameter")
         place = self._place(self.parameters[index], array, False)
         slot = len(self.inputs) + len(self.results) + index
         code = self._lib.crt_graph_bind_parameter(self._graph, index, *place)
@@ -213,7 +194,7 @@ class Net(Pushing, Keeping):
         """Address and bytes of an array that fits a tensor."""
         if array is None:
             return self._ffi.NULL, 0
-        self._fitting(tensor, array)
+        fitting(tensor, array)
         if not array.flags.c_contiguous:
             raise ValueError(f"'{tensor.name}' must be contiguous")
         if written and not array.flags.writeable:
@@ -235,7 +216,7 @@ class Net(Pushing, Keeping):
 
     def borrow_input(self, key: Key) -> Array:
         """The memory of an input, to be filled; counts as given."""
-        index = self._index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         if not self._lib.crt_graph_input(self._graph, index):
             kind = errors()[_DEVICE if self._is_remote(index) else _UNBOUND]
             raise kind(f"{kind.__name__}: {kind.__doc__}: '{self.inputs[index].name}'")
@@ -244,14 +225,14 @@ class Net(Pushing, Keeping):
     def borrow_output(self, key: Key) -> Array:
         """The memory of an output of the last run; the next writes over it."""
         taken = self._turn is not None and self._turn.owner != self._graph
-        self._index(key, self.results, "output")
+        index_of(key, self.results, "output")
         if taken or not self._graph.valid:
             check(_NO_OUTPUT)
         return self.output_memory(key)
 
     def output_memory(self, key: Key) -> Array:
         """Where runs write an output, whether or not there was one."""
-        index = self._index(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         if self._is_remote(len(self.inputs) + index):
             check(_DEVICE)
         return self._view(len(self.inputs) + index, self.results[index])
@@ -300,8 +281,8 @@ class Net(Pushing, Keeping):
         """
         everything = [t.name for t in self.parameters]
         for name in everything if names is None else names:
-            mine = self._index(name, self.parameters, "parameter")
-            theirs = donor._index(name, donor.parameters, "parameter")
+            mine = index_of(name, self.parameters, "parameter")
+            theirs = index_of(name, donor.parameters, "parameter")
             check(
                 self._lib.crt_graph_share_parameter(
                     self._graph, mine, donor._graph, theirs
@@ -316,7 +297,7 @@ class Net(Pushing, Keeping):
 
     def parameter_address(self, key: Key) -> int:
         """Where runs read a parameter; 0: it is not bound."""
-        index = self._index(key, self.parameters, "parameter")
+        index = index_of(key, self.parameters, "parameter")
         there = self._lib.crt_graph_parameter(self._graph, index)
         return int(self._ffi.cast("uintptr_t", there))
 
@@ -340,7 +321,7 @@ class Net(Pushing, Keeping):
 
     def get_output(self, key: Key) -> Array:
         """A copy of an output of the last run."""
-        index = self._index(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         tensor = self.results[index]
         array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
         data = self._ffi.cast("void *", array.ctypes.data)

@@ -11,6 +11,7 @@ from pybuild.dtype import Array
 from pybuild.graph import Tensor
 from pybuild.kernels.candidate import TASK_INPUT
 from pybuild.run.abi import check, ffi
+from pybuild.run.named import Key, index_of
 
 
 class Pushed:
@@ -79,22 +80,19 @@ class Pushing(abc.ABC):
     _pointers: Any
 
     @abc.abstractmethod
-    def _index(self, key: Any, tensors: tuple[Tensor, ...], role: str) -> int: ...
-
-    @abc.abstractmethod
     def _check(self, code: int) -> None: ...
 
-    def push_rows(self, key: str | int, rows: Any) -> None:
+    def push_rows(self, key: Key, rows: Any) -> None:
         """Hands over the next rows of an input; the last finish the run.
 
         Errors  CRT_ERR_ROWS, CRT_ERR_PUSHED; ValueError for another type or length
         """
-        index = self._index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         self._check(self.pushed.push(index, self.inputs[index], rows))
 
-    def rows_wanted(self, key: str | int) -> int:
+    def rows_wanted(self, key: Key) -> int:
         """Rows of an input before anything more can be computed; 0: another's."""
-        return self.pushed.wanted(self._index(key, self.inputs, "input"))
+        return self.pushed.wanted(index_of(key, self.inputs, "input"))
 
     def _go(self) -> int:
         if self.pushed.rows:

@@ -29,6 +29,7 @@ SIMULATED = [name for name in CORES if name != "cortex-m55"]
 # no core of these loads a word from an odd address
 ALIGNED = ("cortex-m0", "rv32imc")
 NETWORKS = ("kws", "vww", "ic", "ad")
+ROUNDED = ("litert", "onnx")
 
 
 def equal(image: Path, target: str, runs: list[Known], watch: bool = False) -> None:
@@ -90,9 +91,8 @@ def test_operators(target: str, tmp_path: Path) -> None:
     """Every case of tests/ops, the integers with two rules of rounding."""
     objects, runs = {}, []
     for case in cases():
-        for rounding in ("litert", "onnx"):
-            graph = case.graph(rounding)
-            if rounding == "litert" or any("rounding" in n.attrs for n in graph.nodes):
+        for rounding in ROUNDED:
+            if case.is_changed_by(rounding, ROUNDED):
                 name = c_name(case, rounding)
                 made = library(case_model(case, rounding), name, target, rounding)
                 objects[name] = content(made)

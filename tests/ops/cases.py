@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import tomllib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,10 @@ class Case:
         """The graph: one node, constants made from the case's name."""
         return with_rounding(_built(self), rounding)
 
-    def is_changed_by(self, rounding: str) -> bool:
-        """Whether no rounding before this one has the same rules."""
+    def is_changed_by(self, rounding: str, among: Sequence[str] = ROUNDINGS) -> bool:
+        """Whether none of `among` before this one has the same rules."""
         wanted = [n.attrs.get("rounding") for n in self.graph(rounding).nodes]
-        for earlier in ROUNDINGS[: ROUNDINGS.index(rounding)]:
+        for earlier in among[: among.index(rounding)]:
             if wanted == [n.attrs.get("rounding") for n in self.graph(earlier).nodes]:
                 return False
         return True

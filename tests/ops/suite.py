@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.emit.text import whole
+from pybuild.install import crt_include
 from pybuild.model import Model
 from pybuild.package.tree import write_tree
 from tests.ops.cases import ROUNDINGS, Case, cases
 
 Files = dict[str, str]
+
+
+def _spelled() -> re.Pattern[str]:
+    """A call of what crt/intrin.h has as an instruction, on cores with DSP ones."""
+    text = (crt_include() / "crt" / "intrin.h").read_text().split("#define CRT_DSP", 1)
+    names = re.findall(r"(?:^CRT_INLINE \w+ |^CRT_\w+\()(crt_\w+)", text[1], re.M)
+    return re.compile(rf"\b(?:{'|'.join(names)})\(")
 
 
 @dataclass(frozen=True)
@@ -39,21 +47,28 @@ def model(case: Case, rounding: str) -> Model:
 
 def write_suites(folder: Path) -> None:
     """Every case with each rounding that changes it, and a main that runs them: in
-    `generic`, with kernels that are the case's own, and in `dsp`, for a Cortex-M4 with
-    kernels that models may share, what is other code there."""
-    sources: dict[str, Files] = {"generic": {}, "dsp": {}}
-    names: dict[str, list[str]] = {"generic": [], "dsp": []}
+    `generic`, with kernels that are the case's own; in `dsp`, for a Cortex-M4 with
+    kernels that models may share, what is other code there; in `spelled`, what of this
+    has instructions that a compiler for any core does not see."""
+    sources: dict[str, Files] = {which: {} for which in ("generic", "dsp", "spelled")}
+    names: dict[str, list[str]] = {which: [] for which in sources}
+    spelled = _spelled()
     for case in cases():
         for rounding in ROUNDINGS:
             if not case.is_changed_by(rounding):
                 continue
             own = _code(case, rounding, "generic", alone=True)
             dsp = _code(case, rounding, "cortex-m4", alone=False)
-            for which, files in (("generic", own), ("dsp", dsp)):
-                if which == "generic" or files != own:
-                    names[which].append(name := c_name(case, rounding))
-                    unit = (f'#include "../{f}"\n' for f in files if f.endswith(".c"))
-                    sources[which] |= {**files, f"units/{name}.c": "".join(unit)}
+            name = c_name(case, rounding)
+            kinds = [("generic", own)]
+            if dsp != own:
+                kinds.append(("dsp", dsp))
+                if spelled.search(dsp[f"{name}.c"]):
+                    kinds.append(("spelled", dsp))
+            for which, files in kinds:
+                names[which].append(name)
+                unit = (f'#include "../{f}"\n' for f in files if f.endswith(".c"))
+                sources[which] |= {**files, f"units/{name}.c": "".join(unit)}
     for which, files in sources.items():
         write_tree(folder / which, {**files, "main.c": _main(names[which])})
 

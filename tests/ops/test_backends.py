@@ -18,6 +18,7 @@ from tests.ops.suite import Suite, model, write_suites
 from tests.toolchains import SANITIZE, STRICT, require, run
 
 SEEDS = (0, 1, 2, 3, 4)
+BY_LLVM = ("litert", "onnx")  # of the rules of rounding
 
 
 @pytest.fixture(scope="session")
@@ -26,10 +27,10 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("target", ["generic", "cortex-m4"])
-@pytest.mark.parametrize("rounding", ["litert", "onnx"])
+@pytest.mark.parametrize("rounding", BY_LLVM)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_llvm(case: Case, rounding: str, target: str) -> None:
-    if not case.is_changed_by(rounding):
+    if not case.is_changed_by(rounding, BY_LLVM):
         return
     # kernels that take arguments for one target, that hold them for the other; in C
     # it is the other way round
@@ -81,7 +82,12 @@ def test_c_with_sanitizers(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "which", [pytest.param("generic", marks=pytest.mark.sweep), "dsp"]
+    "which",
+    [
+        pytest.param("generic", marks=pytest.mark.sweep),
+        pytest.param("dsp", marks=pytest.mark.sweep),
+        "spelled",
+    ],
 )
 def test_cortex_m4(which: str, tmp_path: Path, suites: Path) -> None:
     suite = Suite(suites / which)

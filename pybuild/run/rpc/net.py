@@ -14,14 +14,14 @@ from pybuild.dtype import Array
 from pybuild.graph import Tensor
 from pybuild.package.report import layers
 from pybuild.plan.plan import Plan
-from pybuild.run.abi import CrtError, UnknownName, check
+from pybuild.run.abi import CrtError, check
+from pybuild.run.named import Key, fitting, index_of
 from pybuild.run.rpc.board import Board, Image
 from pybuild.run.rpc.calls import NONE, Number, gets, outcome, sets
 from pybuild.run.tensors import NDArray
 from pybuild.run.timing import BenchmarkResult, Timing, laps
 from pybuild.run.weights import Weights
 
-Key = str | int
 _NANO = 1e9
 
 
@@ -50,25 +50,10 @@ class RemoteNet:
 
     # ---- inputs and outputs ---------------------------------------------------
 
-    def index(self, key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
-        if isinstance(key, int):
-            if not 0 <= key < len(tensors):
-                raise UnknownName(f"{role} {key}: there are {len(tensors)}")
-            return key
-        for index, tensor in enumerate(tensors):
-            if tensor.name == key:
-                return index
-        known = ", ".join(repr(t.name) for t in tensors) or "none"
-        raise UnknownName(f"{role} '{key}' is not known; there is {known}")
-
     def set_input(self, key: Key, value: Any) -> None:
         """Copies an array of the tensor's shape and type to the board."""
-        index = self.index(key, self.inputs, "input")
-        tensor, array = self.inputs[index], np.asarray(value)
-        if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
-            want = f"{tensor.dtype.value}{list(tensor.shape)}"
-            have = f"{array.dtype.name}{list(array.shape)}"
-            raise ValueError(f"'{tensor.name}' is {want}, not {have}")
+        index = index_of(key, self.inputs, "input")
+        array = fitting(self.inputs[index], value)
         *parts, last = sets(self.number, index, array, self.board.most)
         if parts:
             self.board.transfer(parts)
@@ -77,14 +62,14 @@ class RemoteNet:
 
     def borrow_input(self, key: Key) -> Array:
         """A copy of what is in an input; copyfrom() of it sets it."""
-        index = self.index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         made = self._got(index, self.inputs[index]).view(_Input)
         made.sent = lambda array: self.set_input(index, array)
         return made
 
     def borrow_output(self, key: Key) -> Array:
         """A copy of an output of the last run."""
-        index = self.index(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         return self._got(len(self.inputs) + index, self.results[index])
 
     get_output = borrow_output
@@ -97,14 +82,14 @@ class RemoteNet:
 
     def bind_input(self, key: Key, array: Array | None) -> None:
         """None: back home. Arrays of this machine cannot be read there."""
-        index = self.index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         if array is not None:
             self._not_there(self.inputs[index].name)
         self.board.value(Number.BIND, self.number, index, NONE, 0)
         self._lenders.pop(index, None)
 
     def bind_output(self, key: Key, array: Array | None) -> None:
-        index = self.index(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         if array is not None:
             self._not_there(self.results[index].name)
 
@@ -121,13 +106,13 @@ class RemoteNet:
         """
         if other.board is not self.board:
             raise ValueError("the other module is on another board")
-        index = self.index(key, self.inputs, "input")
+        index = index_of(key, self.inputs, "input")
         names = [tensor.name for tensor in other.results]
         if isinstance(other_key, int) or other_key in names:
             there = len(other.inputs)
-            there += other.index(other_key, other.results, "output")
+            there += index_of(other_key, other.results, "output")
         else:
-            there = other.index(other_key, other.inputs, "input")
+            there = index_of(other_key, other.inputs, "input")
         self.board.value(Number.BIND, self.number, index, other.number, there)
         self._lenders[index] = other
 
@@ -197,8 +182,8 @@ class RemoteNet:
             raise ValueError("the other module is on another board")
         everything = [tensor.name for tensor in self.parameters]
         for name in everything if names is None else names:
-            mine = self.index(name, self.parameters, "parameter")
-            theirs = donor.index(name, donor.parameters, "parameter")
+            mine = index_of(name, self.parameters, "parameter")
+            theirs = index_of(name, donor.parameters, "parameter")
             self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)
         self._images += donor._images
 
