@@ -26,6 +26,7 @@ from pybuild.targets.toolchain import find_toolchain
 from tests import (
     board_costs,
     costs,
+    example_costs,
     headline,
     large_graphs,
     layer_costs,
@@ -252,8 +253,8 @@ TABLES = (
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
-    digits, quantising.quantised, quantising.real_ones, large_graphs.measured,
-    onnx_table.measured,
+    example_costs.examples, digits, quantising.quantised, quantising.real_ones,
+    large_graphs.measured, onnx_table.measured,
 )  # fmt: skip
 OPENING = """# Benchmarks
 
