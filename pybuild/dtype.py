@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 from typing import Any
 
@@ -70,7 +71,12 @@ class DType(enum.Enum):
     @classmethod
     def of(cls, array: Array) -> DType:
         """The type of a numpy array; ValueError if we have no such type."""
-        return cls(array.dtype.name)
+        return _named(array.dtype)
+
+
+@functools.cache  # numpy makes the name anew each time
+def _named(dtype: np.dtype[Any]) -> DType:
+    return DType(dtype.name)
 
 
 _C = {

@@ -14,7 +14,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.library import Library
-from pybuild.model import Model
+from pybuild.model import Model, problems_in
 from pybuild.ops.functions import AnyFunctions
 from pybuild.params.files import read_arrays
 from pybuild.quantisation import PERCENTILE
@@ -51,9 +51,12 @@ def load(
                 of the file beside it
     Errors      BuildError with every finding
     """
-    made = _loaded(
-        path, input_dims, functions, weights, input_values, max_turns, bounds or {}
-    )
+    try:
+        made = _loaded(
+            path, input_dims, functions, weights, input_values, max_turns, bounds or {}
+        )
+    except BuildError as error:
+        raise error.with_more(problems_in(error.rest)) from None
     return made.with_state(state or {})
 
 

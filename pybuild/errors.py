@@ -26,10 +26,12 @@ class Problem:
 class BuildError(Exception):
     """A model, option or file that cannot be built; holds every finding.
 
+    rest    of a front end: the Graph of what it found sound, for others to examine
     Errors  exit code 2 on the command line
     """
 
     exit_code = 2
+    rest: object | None = None
 
     def __init__(self, where: str, what: str, hint: str = "") -> None:
         self.problems: tuple[Problem, ...] = (Problem(where, what, hint),)
@@ -43,6 +45,12 @@ class BuildError(Exception):
         error.problems = found
         error.args = ("\n".join(str(p) for p in found),)
         return error
+
+    def with_more(self, more: Iterable[Problem]) -> Self:
+        """With what was found elsewhere, each once."""
+        self.problems = tuple(dict.fromkeys((*self.problems, *more)))
+        self.args = ("\n".join(str(p) for p in self.problems),)
+        return self
 
 
 class ValuesNeeded(BuildError):

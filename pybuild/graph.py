@@ -5,7 +5,7 @@ Knows nothing of files, kernels, memory or what an operator means (see ops/).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -272,3 +272,28 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
         if any(dim < 0 for dim in tensor.shape):
             found.append(Problem(graph.source, f"'{name}' has a dynamic shape"))
     return found
+
+
+def rest_of(graph: Graph, blamed: Collection[str] = ()) -> Graph:
+    """What is sound of a graph with problems; what is missing is an input of it.
+
+    blamed  where() of nodes that have one
+    """
+    nodes = tuple(
+        node
+        for node in graph.nodes
+        if graph.where(node) not in blamed
+        and all(n in graph.tensors for n in (*node.inputs, *node.outputs) if n)
+    )
+    made = dict.fromkeys(name for node in nodes for name in node.outputs)
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    constants = {n: v for n, v in graph.constants.items() if n in read}
+    return Graph(
+        graph.name,
+        graph.source,
+        nodes,
+        {name: graph.tensors[name] for name in (*read, *made)},
+        tuple(name for name in read if name not in made and name not in constants),
+        tuple(name for name in made if name not in read),
+        constants,
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pybuild import passes
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph
+from pybuild.graph import Graph, verify
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.choose import Options, Weighed, narrowed, options_of
 from pybuild.kernels.constant_args import with_constant_args
@@ -23,6 +24,7 @@ from pybuild.kernels.devices import (
 )
 from pybuild.library import Library, all_known, one_of, require, with_image
 from pybuild.package.tree import write_tree
+from pybuild.passes.layout import set_layout
 from pybuild.passes.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
@@ -117,6 +119,29 @@ class Model:
             return list(error.problems)
         return []
 
+    def _require(
+        self, found: list[Problem], layout: Mapping[str, str],
+        params: str | Collection[str] | None, lazy: Collection[str],
+        push: Collection[str], stream: Collection[str],
+    ) -> None:  # fmt: skip
+        """That options that name tensors fit the model, too.
+
+        Errors  BuildError with `found`, with those, and with the model's problems
+        """
+        graph = self.graph
+        ends = (*graph.inputs, *graph.outputs)
+        found += _said(
+            [
+                lambda: set_layout(graph, layout),
+                lambda: self.with_parameters(params),
+                lambda: all_known(lazy, ends, "--lazy"),
+                lambda: all_known(push, graph.inputs, "--push"),
+                lambda: _streams(stream, graph),
+            ]
+        )
+        if found:
+            raise BuildError.of((*self.problems(), *found))
+
     def build(
         self,
         out: str | Path | None = None,
@@ -148,8 +173,7 @@ class Model:
                 all others, which may be placed by "capability" or "cost"
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
-        lazy    inputs and outputs that get no memory until they are bound; None: as the
-                model says
+        lazy    inputs and outputs without memory until they are bound; None: as made
         names   "full", or "ids": no names in flash, tensors have numbers
         storage  "given": tensors share memory as a graph JSON file says, where it does
         compress  "none"; "lz4": weights are packed, and unpacked to RAM once for all
@@ -165,7 +189,9 @@ class Model:
         Units   ram_limit: bytes of arena, or of each device's by its number
         Errors  BuildError, LimitError; then nothing is written
         """
-        _require(target, input, compress, names, storage, optimise, emit, plan)
+        words = (input, compress, names, storage, optimise, emit, plan)
+        found = option_problems(target, words, rounding or self.rounding, regions)
+        self._require(found, layout or {}, params, lazy or (), push, stream)
         model, prefix = self.with_parameters(params), chosen_prefix(name, self.path)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
         table = table_of(target)
@@ -174,7 +200,6 @@ class Model:
         rows, spent = plan == "rows" or bool(push), _spent(input, graph)
         kernels, weighed = _kernels(graph, table, optimise, rows)
         lazy = graph.lazy if lazy is None else lazy
-        all_known(lazy, (*graph.inputs, *graph.outputs), "--lazy")
         specs = _specs(regions, len(table), push, graph)
         made = make_plan(
             graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
@@ -225,14 +250,43 @@ def _own(plan: Plan, optimise: str) -> Plan:
     return replace(plan, steps=tuple(replace(s, candidate=c) for s, c in steps))
 
 
-def _require(target: Targets, *words: str) -> None:
-    """Errors  BuildError for a word that its option, as in _WORDS, does not know; for
-    a target without objects where one is wanted
+def option_problems(
+    target: Targets, words: Sequence[str], rounding: str,
+    regions: Sequence[str | RegionSpec],
+) -> list[Problem]:  # fmt: skip
+    """What is wrong with options whatever the model is, all of it.
+
+    words  of the options in _WORDS, in their order; "obj" wants a target with objects
     """
-    for word, (option, known) in zip(words, _WORDS.items(), strict=True):
-        require(word, known, option)
-    if "obj" in words:
-        processor_of(target)
+    asked: list[Callable[[], object]] = [
+        functools.partial(require, word, known, option)
+        for word, (option, known) in zip(words, _WORDS.items(), strict=True)
+    ]
+    asked.append(lambda: require(rounding, ROUNDINGS, "--rounding"))
+    asked.append(lambda: (processor_of if "obj" in words else table_of)(target))
+    asked.append(lambda: read_regions(regions))
+    return _said(asked)
+
+
+def _said(asked: Iterable[Callable[[], object]]) -> list[Problem]:
+    found: list[Problem] = []
+    for one in asked:
+        try:
+            one()
+        except BuildError as error:
+            found += error.problems
+    return found
+
+
+def problems_in(rest: object) -> list[Problem]:
+    """What later phases find in the part of a model that its front end calls sound."""
+    if not isinstance(rest, Graph):
+        return []
+    try:
+        verify(rest)
+        return Model("", rest, "onnx", "").problems()
+    except Exception:  # over what is missing; what is missing has been told
+        return []
 
 
 def _streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:

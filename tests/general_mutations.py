@@ -11,7 +11,44 @@ _BOUNDED = "tests/frontends/test_onnx_bounded.py"
 _EXPORTED = "tests/frontends/test_exported.py"
 _LISTS = "tests/frontends/test_onnx_lists.py"
 
+_MESSAGES = "tests/failing/test_failing.py"
+
 GENERAL = (
+    (
+        "what later phases find in a model with problems",
+        "pybuild/entry.py",
+        "error.with_more(problems_in(error.rest))",
+        "error",
+        _MESSAGES,
+    ),
+    (
+        "a sum that is too wide, found before others",
+        "pybuild/passes/channel_ranges.py",
+        "        except BuildError:  # said with all others when kernels are chosen\n",
+        "        except KeyError:\n",
+        _MESSAGES,
+    ),
+    (
+        "options beside a model with problems",
+        "pybuild/cli/verbs.py",
+        "raise error.with_more(_wrong_options(args)) from None",
+        "raise",
+        _MESSAGES,
+    ),
+    (
+        "options that name tensors, one at a time",
+        "pybuild/model.py",
+        "lambda: all_known(lazy, ends, \"--lazy\"),",
+        "",
+        _MESSAGES,
+    ),
+    (
+        "types of graph JSON where a function is missing",
+        "pybuild/frontends/graphjson/graph.py",
+        "for node in rest.nodes for p",
+        "for node in rest.nodes if not found for p",
+        "tests/frontends/test_graphjson_errors.py",
+    ),
     (
         "samples of numbers that no table has",
         "pybuild/run/samples.py",

@@ -22,8 +22,10 @@ from pybuild.cli.quantise import quantised, reference_of, show_quantisation
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError, Problem
+from pybuild.kernels.devices import table_of
 from pybuild.package.curve import svg
 from pybuild.package.tree import write_tree
+from pybuild.plan.specs import read_regions
 
 OK, MISMATCH = 0, 1
 
@@ -196,7 +198,10 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
     """The model, planned with the options of the command line."""
     whole, names = chosen_names([path], args.name)
     with working(f"building {Path(path).name}"):
-        model = _loaded(args, path)
+        try:
+            model = _loaded(args, path)
+        except BuildError as error:
+            raise error.with_more(_wrong_options(args)) from None
         return model.build(name=names.get(path, whole), **_options(args))
 
 
@@ -227,6 +232,16 @@ def _target(args: argparse.Namespace) -> str | dict[int, str]:
     """The CPU's, or the table of all devices."""
     own = boards.target_of(args)
     return {0: own, **dict(args.device)} if args.device else own
+
+
+def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
+    """What is wrong with options, whatever the model is."""
+    try:
+        read_regions(args.region)
+        table_of(_target(args))
+    except BuildError as error:
+        return error.problems
+    return ()
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.ops.act import unary_table
 from pybuild.ops.conv import conv_parameters, finish
@@ -76,7 +77,10 @@ def _of_node(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Range | N
     if not integer(node, graph):
         return None
     if weighted(node, graph):
-        return _of_weights(node, graph, ranges[node.inputs[0]])
+        try:
+            return _of_weights(node, graph, ranges[node.inputs[0]])
+        except BuildError:  # said with all others when kernels are chosen
+            return None
     maps = followed(node, graph)
     if not maps:
         return None

@@ -148,6 +148,34 @@ def five_problems_tflite(folder: Path) -> Path:
     return folder / "five.tflite"
 
 
+def five_phases(folder: Path) -> Path:
+    """Two that the front end finds, two sums that no kernel can hold; see options."""
+    scale = {"scale": (0.1,), "zero_point": (0,)}
+    far = FileTensor("x", (1, 140_000), "INT8", scale=(0.1,), zero_point=(-128,))
+    tensors = [
+        far,
+        FileTensor(
+            "w", (1, 140_000), "INT8", np.full((1, 140_000), 127, np.int8), **scale
+        ),
+        FileTensor("wide", (1, 1), "INT8", **scale),
+        FileTensor("real", (1, 4)),
+        FileTensor("heard", (1, 4)),
+        FileTensor("sum", (1, 4)),
+        FileTensor("wider", (1, 1), "INT8", scale=(0.2,), zero_point=(0,)),
+    ]
+    signed = {"FusedActivationFunction": 4}
+    dense = "FullyConnectedOptions"
+    operators = [
+        FileOperator("Beam", (3,), (4,)),
+        FileOperator("FULLY_CONNECTED", (0, 1), (2,), dense),
+        FileOperator("ADD", (4, 4), (5,), "AddOptions", signed),
+        FileOperator("FULLY_CONNECTED", (0, 1), (6,), dense),
+    ]
+    data = write(tensors, operators, [0, 3], [2, 4, 5, 6])
+    (folder / "phases.tflite").write_bytes(data)
+    return folder / "phases.tflite"
+
+
 def dynamic(folder: Path) -> Path:
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
     values = [("x", FLOAT, ["batch", 4])], [("y", FLOAT, ["batch", 4])]
@@ -266,6 +294,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         unknown_operators,
         five_problems,
         five_problems_tflite,
+        five_phases,
         dynamic,
         float8,
         no_operators,

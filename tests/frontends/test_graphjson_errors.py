@@ -285,6 +285,17 @@ JUNK = st.one_of(
 )  # fmt: skip
 
 
+def test_what_is_wrong_with_one_node_does_not_hide_another() -> None:
+    def change(top: dict[str, Any]) -> None:
+        _drop(*FC, "attrs", "op")(top)
+        _put(*LISTS, "shape", 1, 3, [8])(top)
+
+    assert [line[:20] for line in _said(change)] == [
+        "1 nodes (fc) have no",
+        "node 'relu' (clip): ",
+    ]
+
+
 @settings(max_examples=2500, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(_places(TOP)), JUNK), max_size=3),

@@ -21,7 +21,7 @@ from pybuild.frontends.graphjson.resolve import (
     operator_of,
 )
 from pybuild.frontends.graphjson.values import parse_json, quant_of
-from pybuild.graph import Graph, Node, Quant, Tensor, verify
+from pybuild.graph import Graph, Node, Quant, Tensor, rest_of, verify
 from pybuild.ops import OPERATORS
 from pybuild.ops.function import CALL
 from pybuild.ops.functions import Functions
@@ -67,13 +67,16 @@ def to_graph(
     )
     found += _parameter_problems(document, graph, inputs)
     found += [Problem(graph.where(n), what) for n in graph.nodes for what in misfits(n)]
+    blamed = {problem.where for problem in found}
+    rest = rest_of(graph, blamed)
+    found += [p for node in rest.nodes for p in _type_problems(rest, node)]
+    if not found:
+        verify(graph)
+        found += uncopied(graph)
     if found:
-        raise BuildError.of(found)
-    verify(graph)
-    found = [p for node in graph.nodes for p in _type_problems(graph, node)]
-    found += uncopied(graph)
-    if found:
-        raise BuildError.of(found)
+        error = BuildError.of(found)
+        error.rest = rest_of(rest, {problem.where for problem in found})
+        raise error
     return graph
 
 

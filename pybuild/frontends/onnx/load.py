@@ -42,7 +42,7 @@ from pybuild.frontends.onnx.flow import Flow
 from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.read import TYPES, array_of, node_of, read
-from pybuild.graph import Bound, Graph, Quant, Tensor
+from pybuild.graph import Bound, Graph, Quant, Tensor, rest_of
 
 Handler = Callable[[Draft, Op], None]
 
@@ -199,12 +199,13 @@ def load(
         places = {problem.where for problem in also.problems}
         problems = [problem for problem in problems if problem.where in places]
         problems = [*model.opened.values(), *problems]
-    if problems and draft.wanted:
-        error = ValuesNeeded.of(problems)
-        error.names = tuple(sorted(draft.wanted))
-        raise error
     if problems:
-        raise BuildError.of(problems)
+        error = BuildError.of(problems)
+        if draft.wanted:
+            error = needed = ValuesNeeded.of(problems)
+            needed.names = tuple(sorted(draft.wanted))
+        error.rest = rest_of(replace(draft.view, nodes=tuple(draft.nodes)))
+        raise error
     _finish_outputs(draft, model)
     bounded = _counts(draft, model)
     if draft.problems:

@@ -18,7 +18,7 @@ from pybuild.frontends.tflite.products import PRODUCTS
 from pybuild.frontends.tflite.recurrent import RECURRENT
 from pybuild.frontends.tflite.reductions import REDUCTIONS
 from pybuild.frontends.tflite.variables import SILENT, VARIABLES, state_of
-from pybuild.graph import Graph, Tensor, verify
+from pybuild.graph import Graph, Tensor, rest_of, verify
 
 
 def _walk(builder: Builder) -> None:
@@ -86,8 +86,6 @@ def load(
         state = state_of(builder)
     except BuildError as error:
         builder.problems += error.problems
-    if builder.problems:
-        raise BuildError.of(_each_once(builder.problems))
     graph = replace(
         builder.graph,
         nodes=tuple(builder.nodes),
@@ -95,8 +93,12 @@ def load(
         inputs=inputs,
         outputs=outputs,
         constants=dict(builder.constants),
-        state=state,
     )
+    if builder.problems:
+        found = BuildError.of(_each_once(builder.problems))
+        found.rest = rest_of(graph)
+        raise found
+    graph = replace(graph, state=state)
     verify(graph)
     return graph
 
