@@ -29,6 +29,7 @@ PAIRED = (
         "if tensor.name.startswith(str(key)):",
         "tests/unit/test_graph_executor.py",
     ),
+    (
         "the bytes that a last vector has twice",
         "pybuild/kernels/conv_mve_code.py",
         "order += [t if t >= whole else -1 for t in range(back, self.taps)]",

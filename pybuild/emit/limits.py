@@ -43,7 +43,7 @@ def must_fit(tables: Tables) -> None:
     # a step that fails is remembered as int16; regions and devices are counted in bytes
     counts = [
         (len(t.steps), _HALF_SIGNED, "steps"),
-        (len(t.rows), _HALF, "ways to meet rows"),
+        (len(t.rows), _HALF, "patterns of rows"),
         (len(t.links), _HALF, "waits between layers"),
         (t.base_count, _HALF, "inputs, outputs and parameters"),
         (max(len(t.regions), t.device_count), _BYTE, "regions or devices"),

@@ -1,4 +1,4 @@
-"""What a kernel offers the planner: its code, its tables, how it meets tensors.
+"""What a kernel offers the planner: its code, its tables, its rows of each tensor.
 
 Knows no addresses: rows and bytes only.
 """

@@ -1,4 +1,4 @@
-"""How a kernel without a window meets its tensors: whole, or row by row.
+"""How a kernel without a window takes its tensors: whole, or row by row.
 
 Constant inputs become tables; the pointer numbers follow crt's order (outputs,
 inputs, constants). Knows no operator.
@@ -39,7 +39,7 @@ def short(dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class Operands:
-    """The tensors of one node as its kernel meets them.
+    """The tensors of one node as its kernel takes them.
 
     numbers  pointer of each input of the node
     """

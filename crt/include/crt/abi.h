@@ -21,16 +21,16 @@ extern "C" {
  * Thread  re-entrant */
 typedef void crt_kernel(void *const *p, const int32_t *a);
 
-/* How a step meets a tensor: as rows of `row_bytes`, a window of which is
- * handed to the kernel on each call.
+/* How a step reads or writes a tensor: as rows of `row_bytes`, a window of
+ * which is handed to the kernel on each call. A band is what one call makes.
  *
  * For band b of image n the first row of the window is
  * b * stride - pad; rows before 0 or from `count` on are `pad_row`.
  * Row r of image n lies at (n * count + r) * row_bytes; in a ring, shorter
  * than `count`, at (r % ring) * row_bytes.
  * stride 0 means the same window of image 0 on every call (broadcast,
- * scratch); a whole image per call has stride = window = count. Of a single
- * row, which is where it is, row_bytes is 0. */
+ * scratch); a whole image per call has stride = window = count. For a single
+ * row, which does not move, row_bytes is 0. */
 struct crt_rows {
     const void *pad_row; /* stands for rows outside; NULL: none are used */
     uint32_t row_bytes;  /* bytes from one row to the next */
@@ -41,7 +41,7 @@ struct crt_rows {
     int16_t pad;         /* rows of padding above row 0 */
 };
 
-/* What a step reads or writes: where it is, and how it is met. */
+/* What a step reads or writes: where it is, and in which rows. */
 struct crt_operand {
     uint32_t at;     /* bytes from the start of the buffer to row 0 */
     uint16_t buffer; /* index into crt_graph.base: regions, then inputs,
