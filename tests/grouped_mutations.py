@@ -25,6 +25,20 @@ GROUPED = (
         _GROUPS,
     ),
     (
+        "the taps of an output channel that is alone",
+        "pybuild/kernels/conv_dsp.py",
+        "words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)",
+        "words = (lanes[:, 0::2] << 16) + (lanes[:, 1::2] & 0xFFFF)",
+        _GROUPS.replace("all", "some"),
+    ),
+    (
+        "the end of an output channel that is alone",
+        "pybuild/kernels/conv_dsp_code.py",
+        'scaled = corrected(k.let("scaled", total * 256), plus, minus[0])',
+        'scaled = corrected(k.let("scaled", total * 256), plus, plus)',
+        _GROUPS.replace("all", "some"),
+    ),
+    (
         "the first channel of the next group",
         "pybuild/kernels/conv_dsp_code.py",
         "k.assign(first, first + self.inputs)",

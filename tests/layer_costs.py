@@ -50,6 +50,9 @@ def _layers() -> Iterator[tuple[str, Case]]:
     for groups in (4, 16):
         x, w = (1, 12, 12, 32), (32, 3, 3, 32 // groups)
         yield f"3x3, 32 to 32 in {groups} groups", _window("conv2d", x, w, INT8, groups)
+    for side, channels in ((1, 16), (3, 8)):
+        x, w = (1, 12, 12, channels), (1, side, side, channels)
+        yield f"{side}x{side}, {channels} to 1", _window("conv2d", x, w)
     yield "3x3, 1 to 8", _window("conv2d", (1, 24, 24, 1), (8, 3, 3, 1))
     for channels, outs in ((1, 8), (2, 8), (8, 32)):
         x, w = (1, 24, 24, channels), (3, 3, outs)

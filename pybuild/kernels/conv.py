@@ -330,7 +330,8 @@ def offer(
     w = layer.window
     taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
     pixels = images * bands * w.out_width
-    pixel, loaded = 0, 4 if len(layer.sizes) > 1 else 7
+    together = any(size > 1 for size, _, _ in layer.blocks)
+    pixel, loaded = 0, 4 if together else 7
     if layer.over:
         pixel = w.channels * layer.elem.bytes
     return Candidate(

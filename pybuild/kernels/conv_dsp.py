@@ -2,7 +2,8 @@
 
 A few pixels are widened to int16 into scratch, in the order in which all output
 channels then read them. A lane of a weight word holds two output channels, as
-256 * a + b: one product adds to both sums, a second of b alone tells them apart.
+256 * a + b: one product adds to both sums, a second of b alone tells them apart. An
+output channel that is alone has words of its own taps.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words: pair of output channels, then pair of taps."""
     order = np.asarray(layer.order)
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
+    if layer.lone:
+        words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
+        return Packed("weights", words.reshape(-1).astype(np.int32))
     first = np.asarray(_first_of_pairs(layer))
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
@@ -57,6 +61,10 @@ def _first_of_pairs(layer: Layer) -> list[int]:
 def table(layer: Layer, bias: Array) -> Packed:
     """What each pair of output channels starts and ends with, in reading order."""
     made, wide_bias = layer.ending, bias.astype(np.int64)
+    if layer.lone:
+        below = [] if made.below is None else [made.below]
+        columns = [wide_bias, made.offsets, *below, made.multipliers]
+        return Packed("ends", np.stack(columns, axis=1).astype(np.int32))
     rows = []
     for a in _first_of_pairs(layer):
         b = a + 1
@@ -103,7 +111,9 @@ def offer(
 
 def cost(layer: Layer, outputs: int) -> int:
     """Estimated instructions of so many outputs: products, and putting together."""
-    products = len(layer.order) * (_SINGLE if layer.pixels == 1 else 1)
+    products = len(layer.order) * (
+        _SINGLE if layer.pixels == 1 and not layer.lone else 1
+    )
     windows = outputs // layer.outputs
     widened = outputs // 8 if layer.direct else windows * 3
     copied = windows * _COPIED * layer.taps if layer.gathered else 0
@@ -134,7 +144,7 @@ def candidates(
         Layer(replace(window, groups=groups), ending, sums.made.x_zero, pixels)
         for groups in (window.groups, _fewer_groups(window))
     ]
-    able = [one for one in layers if one.run >= WORD and one.outputs >= 2]
+    able = [one for one in layers if one.run >= WORD]
     best = min(able, key=lambda one: cost(one, window.out_channels), default=None)
     if best is None:
         return []
@@ -170,7 +180,8 @@ def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
 
 def _smaller(layer: Layer) -> list[Layer]:
     """The same layer with less scratch, where it has much; in place it needs some."""
-    if layer.may_be_direct and (layer.pixels == 1 or layer.window.stride_w > 1):
+    once = layer.pixels == 1 or layer.lone  # bytes are widened for one use
+    if layer.may_be_direct and (once or layer.window.stride_w > 1):
         return [replace(layer, pixels=1, direct=True)]
     if layer.pixels > 1 and layer.scratch >= _MUCH:
         return [replace(layer, pixels=1)]

@@ -262,7 +262,7 @@ class _Writer:
             "direct" if layer.direct else "",
             f"blocks{layer.blocks}" if layer.whole else "",
             "rest" if 0 < layer.whole < layer.outputs else "",
-            "odd" if layer.outputs % 2 else "",
+            layer.odd,
             "grouped" if layer.window.groups > 1 else "",
             "twice" if pixels < layer.pixels and layer.twice else "",
             kind(layer.ending, is_usual(layer.ending)),
@@ -273,6 +273,9 @@ class _Writer:
         """Blocks of pairs of output channels, then single pairs."""
         k, layer, (weights, table_of_ends, y) = self.k, self.layer, where
         memory = (k.let("w", weights), k.let("end", table_of_ends), patch)
+        if layer.lone:
+            self._lone(pixels, memory, y)
+            return
         start: Expr = const(0)
         if layer.whole:
             across = 2 if pixels < layer.pixels and layer.twice else 1
@@ -287,6 +290,28 @@ class _Writer:
                 if layer.outputs % 2:
                     channel = k.let("first", minimum(channel, self.outputs - 2))
                 self._block(pixels, 1, memory, y, channel)
+
+    def _lone(self, pixels: int, where: tuple[Var, Var, Expr], y: Expr) -> None:
+        """The only output channel."""
+        k, layer, (w, ends, patch) = self.k, self.layer, where
+        sums = [k.let(f"sum{p}", load(ends, 0)) for p in range(pixels)]
+        x = k.let("x", patch)
+        with k.loop("turn", self.turns, rolled=True):
+            for tap in range(layer.unrolled):
+                pair = k.let("pair", load(w, tap))
+                values = self._values(x, tap, pixels)
+                for value, total in zip(values, sums, strict=True):
+                    k.assign(total, DOT2(value, pair, total))
+            k.assign(w, offset(w, layer.unrolled))
+            k.assign(x, offset(x, layer.unrolled * layer.step))
+        plus, *minus, factor = (
+            k.let(f"end{i}", load(ends, i)) for i in range(1, layer.end_size)
+        )
+        for p, total in enumerate(sums):
+            scaled = total * 256 + plus
+            if minus:
+                scaled = corrected(k.let("scaled", total * 256), plus, minus[0])
+            k.store(y, self.out_channels * p, self.finish.narrow(scaled, factor))
 
     def _block(
         self, pixels: int, blocks: int, where: tuple[Var, Var, Expr], y: Expr,
@@ -312,13 +337,12 @@ class _Writer:
             after = self.turns * (self.layer.unrolled * blocks)
             words.append(k.let("next", offset(w, after)))
         x = k.let("x", patch)
-        step = 2 if self.layer.direct else self.layer.pixels
         with k.loop("turn", self.turns, rolled=True):
             for tap in range(self.layer.unrolled):
                 self._multiply(sums, words, x, tap)
             for pairs in words:
                 k.assign(pairs, offset(pairs, self.layer.unrolled * blocks))
-            k.assign(x, offset(x, self.layer.unrolled * step))
+            k.assign(x, offset(x, self.layer.unrolled * self.layer.step))
         if across > 1:
             k.assign(w, words[-1])
         for b in range(blocks * across):

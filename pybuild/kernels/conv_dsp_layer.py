@@ -61,14 +61,25 @@ class Layer:
         return self.window.group_outputs
 
     @property
+    def lone(self) -> bool:
+        """An output channel has none beside it: weight words hold its taps alone."""
+        return self.outputs == 1
+
+    @property
     def pairs(self) -> int:
         """Of output channels of a group; the last two may be in two of them."""
         return (self.outputs + 1) // 2
 
     @property
+    def odd(self) -> str:
+        """How the code depends on the number of outputs."""
+        return "lone" if self.lone else "odd" if self.outputs % 2 else ""
+
+    @property
     def end_size(self) -> int:
-        """Words of the table of ends for each pair."""
-        return 4 if self.ending.below is None else 8
+        """Words of the table of ends for each pair, or one that is alone."""
+        signed = self.ending.below is not None
+        return 3 + signed if self.lone else 8 if signed else 4
 
     @property
     def whole(self) -> int:
@@ -127,6 +138,11 @@ class Layer:
         return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
 
     @property
+    def step(self) -> int:
+        """What a pair of taps is of the patch, in words, or of the row, in bytes."""
+        return 2 if self.direct else self.pixels
+
+    @property
     def patch(self) -> int:
         """Words of the patch."""
         return len(self.order) // 2 * self.pixels
@@ -162,7 +178,7 @@ class Layer:
             form(self.run),
             f"rows{self.written_rows}" if self.written_rows else "",
             self._edges,
-            "odd" if self.outputs % 2 else "",
+            self.odd,
             kind(self.ending, is_usual(self.ending)),
             f"by{self.unrolled}",
             "twice" if self.twice else "",

@@ -31,6 +31,9 @@ CONVOLUTIONS = (
     ((3, 4), 8, 2, 1, (2, 3), 1, 1, 1),
     ((6, 5), 1, 1, 5, (3, 3), 1, 1, 1),
     ((1, 1), 24, 3, 6, (1, 1), 1, 1, 0),
+    ((4, 5), 8, 1, 1, (3, 3), 1, 1, 1),
+    ((3, 5), 16, 1, 1, (1, 1), 1, 1, 0),
+    ((5, 4), 6, 2, 1, (2, 3), 2, 1, 0),
 )
 # pixels, channels, outputs of a channel, kernel, stride, padding
 DEPTHWISE = (
@@ -105,12 +108,15 @@ def _check(jobs: Sequence[Job], results: Sequence[dict[str, Array]]) -> None:
 )
 def test_llvm_equals_numpy(step: int) -> None:
     """Groups of fewer channels than a word has, and of one output, have kernels, too:
-    of several groups together, or of windows that are copied."""
+    of several groups together, or of windows that are copied; an output alone, too."""
     jobs = _jobs()
     names = [job.candidate.func.name for job in jobs if job.candidate.func]
     for kind in ("conv2d_dsp", "conv2d_s16_dsp", "depthwise_s16_dsp", "gathered"):
         assert any(kind in name for name in names), kind
-    _check(jobs[::step], run_llvm(jobs[::step]))
+    # lone ones always
+    some = [job for i, job in enumerate(jobs) if i % step == 0 or "_lone" in names[i]]
+    assert len(some) > len(jobs) // step + 1
+    _check(some, run_llvm(some))
 
 
 @pytest.mark.sweep
