@@ -158,6 +158,9 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
         made = _window("depthwise_conv2d", (1, 16, 16, 32), w)
         yield f"depthwise {side}x{side}, 32", made
     yield from _moves()
+    for outs in (1, 3):
+        layer = _window("conv2d", (1, 12, 12, 16), (outs, 1, 1, 16))
+        yield f"1x1, 16 to {outs}", layer
     x32, w = (1, 12, 12, 32), (32, 3, 3, 8)
     yield "3x3, 32 to 32 in 4 groups", _window("conv2d", x32, w, INT8, 4)
 

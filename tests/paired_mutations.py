@@ -31,7 +31,7 @@ PAIRED = (
     ),
     (
         "the bytes that a last vector has twice",
-        "pybuild/kernels/conv_mve_code.py",
+        "pybuild/kernels/conv_mve_layer.py",
         "order += [t if t >= whole else -1 for t in range(back, self.taps)]",
         "order += list(range(back, self.taps))",
         _LAYERS,
@@ -122,6 +122,13 @@ PAIRED = (
         "pybuild/kernels/depthwise_mve.py",
         "rows = weights[SIDE * plane : SIDE * (plane + 1), column]",
         "rows = weights[3 * plane : SIDE * (plane + 1) - 1, column]",
+        _LAYERS,
+    ),
+    (
+        "the ends of fewer than four output channels on vectors",
+        "pybuild/kernels/conv_mve_code.py",
+        "row = finish.row(k, ends, size * c)",
+        "row = finish.row(k, ends, 0 * c)",
         _LAYERS,
     ),
     (

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from pybuild.kernels.affine import Affine
 from pybuild.kernels.affine_mve import VectorFinish
 from pybuild.kernels.builder import Builder
+from pybuild.kernels.conv_mve_layer import STEP, Layer
+from pybuild.kernels.scalar_finish import ScalarFinish, columns
 from pybuild.kernels.vectors import DOT16, LANES, bytes_at, words_at
-from pybuild.kernels.window import Bound, Window
+from pybuild.kernels.window import Bound
 from pybuild.loop import (
     INT8,
     INT32,
@@ -26,108 +26,7 @@ from pybuild.loop import (
     offset,
 )
 
-STEP = 16  # bytes of a vector
-WRITTEN_OUT = 4  # steps, at most
 HELD = 4  # vectors of pixels that stay in registers
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A convolution as its kernel sees it."""
-
-    window: Window
-    ending: Affine
-    x_zero: int
-
-    @property
-    def run(self) -> int:
-        """Bytes of a row that are neighbours in the window."""
-        return self.window.run
-
-    @property
-    def taps(self) -> int:
-        w = self.window
-        return w.kernel_h * w.kernel_w * w.group_channels
-
-    @property
-    def group_outputs(self) -> int:
-        return self.window.group_outputs
-
-    @property
-    def pixels(self) -> int:
-        """Of a row, done together."""
-        return min(2, self.window.out_width)
-
-    @property
-    def written_out(self) -> bool:
-        return self.steps <= WRITTEN_OUT
-
-    @property
-    def tail(self) -> bool:
-        """The last vector reaches back into the one before."""
-        return self.direct and self.taps % STEP > 0
-
-    @property
-    def direct(self) -> bool:
-        """Vectors are loaded from the row itself."""
-        w = self.window
-        return w.pointwise and w.groups == 1 and self.taps >= STEP
-
-    @property
-    def steps(self) -> int:
-        return -(-self.taps // STEP)
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The tap of every byte that is multiplied; -1: its weight is 0."""
-        whole = self.taps - self.taps % STEP
-        order = list(range(whole))
-        if self.tail:
-            back = self.taps - STEP
-            order += [t if t >= whole else -1 for t in range(back, self.taps)]
-        elif self.taps % STEP:
-            order += [*range(whole, self.taps)]
-            order += [-1] * (-len(order) % STEP)
-        return tuple(order)
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of the patch."""
-        return 0 if self.direct else self.pixels * self.steps * STEP
-
-    @property
-    def name(self) -> str:
-        w = self.window
-        parts = (
-            "conv2d_mve" if self.pixels > 1 else "dense_mve",
-            "rest" if w.out_width % self.pixels else "",
-            w.key,
-            "" if self.direct else _form(self.run),
-            _form(w.group_channels) if w.padded else "",
-            "columns" if not self.direct and w.by_taps else "",
-            self.dot_key,
-        )
-        return "_".join(p for p in parts if p)
-
-    @property
-    def dot_key(self) -> str:
-        """What distinguishes the code of the sums of two layers."""
-        odd = self.group_outputs % 4
-        parts = (
-            f"by{self.steps}" if self.written_out else "",
-            "tail" if self.tail else "",
-            "odd" if odd else "",
-            "grouped" if self.window.groups > 1 else "",
-            self.ending.key,
-        )
-        return "_".join(p for p in parts if p)
-
-
-def _form(count: int) -> str:
-    """How so many bytes are copied: in a loop of vectors, or written out."""
-    if count < STEP:
-        return f"run{count}"
-    return "overlapping" if count % STEP else "vectors"
 
 
 def kernel(layer: Layer) -> Builder:
@@ -151,7 +50,9 @@ class _Writer:
         self.ends = k.row("ends", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.steps = k.arg("steps", layer.steps)
-        self.finish = VectorFinish(k, layer.ending)
+        few = layer.together < 4
+        bound = ScalarFinish if few else VectorFinish
+        self.finish: ScalarFinish | VectorFinish = bound(k, layer.ending)
         self.pitch: Expr = g.channels * g.stride
         if not layer.direct:
             self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
@@ -164,9 +65,10 @@ class _Writer:
             self.inputs = k.arg("group_inputs", layer.window.group_channels)
             self.outputs = k.arg("group_outputs", layer.group_outputs)
             self.groups = k.arg("groups", layer.window.groups)
-            fours = -(-layer.group_outputs // 4)
-            self.group_weights = k.arg("group_weights", fours * 4 * layer.steps * STEP)
-            self.group_ends = k.arg("group_ends", fours * self.finish.words)
+            blocks = -(-layer.group_outputs // layer.together)
+            vectors = blocks * layer.together * layer.steps
+            self.group_weights = k.arg("group_weights", vectors * STEP)
+            self.group_ends = k.arg("group_ends", blocks * layer.end_words)
         self.run: Expr = const(layer.run)
         if layer.run >= STEP:
             self.run = self.inputs
@@ -318,7 +220,7 @@ class _Writer:
         self.finish = finish
 
     def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
-        """Four output channels at a time."""
+        """Four output channels at a time, or as many as there are."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
         channels = given.get("group_outputs", out_channels)
         w, ends = k.let("w", given["weights"]), k.let("end", given["ends"])
@@ -328,21 +230,43 @@ class _Writer:
         known: dict[int, list[Var]] = {}
         if layer.steps * pixels <= HELD:
             known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
-        with k.loop("channel", channels, 0, 4) as channel:
+        with k.loop("channel", channels, 0, layer.together) as channel:
             at = channel
-            if layer.group_outputs % 4:
+            if layer.group_outputs % layer.together:
                 at = k.let("first", minimum(channel, channels - 4))
-            sums = [[k.let(f"acc{p}{c}", 0) for c in range(4)] for p in range(pixels)]
+            starts = self._starts(ends)
+            sums = [
+                [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
+                for p in range(pixels)
+            ]
             if layer.written_out:
                 for s in range(layer.steps):
                     values = known.get(s) or self._vectors(s, sources, given)
                     self._multiply(sums, values, w)
             else:
                 self._loop(sums, sources, given, w)
-            for p, four in enumerate(sums):
-                value = self.finish.narrow(LANES(*four), ends)
-                k.store(given["y"], at + out_channels * p, value)
-            k.assign(ends, offset(ends, self.finish.words))
+            for p, found in enumerate(sums):
+                self._end(found, ends, offset(given["y"], at + out_channels * p))
+            k.assign(ends, offset(ends, layer.end_words))
+
+    def _starts(self, ends: Expr) -> list[Expr]:
+        """What the sums of a block begin with."""
+        layer, finish = self.layer, self.finish
+        if isinstance(finish, VectorFinish):
+            return [const(0)] * layer.together
+        size = columns(layer.ending)
+        return [finish.start(ends, size * c) for c in range(layer.together)]
+
+    def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
+        """Stores the values of a block."""
+        k, finish = self.k, self.finish
+        if isinstance(finish, VectorFinish):
+            k.store(y, 0, finish.narrow(LANES(*sums), ends))
+            return
+        size = columns(self.layer.ending)
+        for c, total in enumerate(sums):
+            row = finish.row(k, ends, size * c)
+            k.store(y, c, finish.narrow(k, total, row))
 
     def _loop(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
@@ -368,8 +292,8 @@ class _Writer:
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
         k = self.k
-        for c in range(4):
+        for c in range(self.layer.together):
             weights = k.let("weight", bytes_at(w, STEP * c))
             for four, x in zip(sums, values, strict=True):
                 k.assign(four[c], DOT16(four[c], x, weights))
-        k.assign(w, offset(w, 4 * STEP))
+        k.assign(w, offset(w, self.layer.together * STEP))

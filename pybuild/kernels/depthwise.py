@@ -12,6 +12,7 @@ from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels import (
     conv16,
     conv_dsp,
+    conv_mve,
     depthwise16,
     depthwise_block,
     depthwise_dsp,
@@ -237,6 +238,8 @@ def depthwise_conv2d(
     grouped = replace(window, groups=window.channels)
     if window.channels < GROUP:
         found += conv_dsp.candidates(node, graph, target, grouped, rows, calls)
+    if window.out_channels > window.channels:
+        found += conv_mve.candidates(node, graph, target, grouped, rows, calls)
     return found + conv16.candidates(node, graph, target, grouped, rows, calls)
 
 

@@ -14,7 +14,7 @@ from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_mve import table
 from pybuild.kernels.depthwise_mve_code import SIDE, Layer, kernel
 from pybuild.kernels.known_sums import affine_sums
-from pybuild.kernels.weights import constant, takes_vectors
+from pybuild.kernels.weights import constant, in_blocks, takes_vectors
 from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
@@ -63,6 +63,7 @@ def candidates(
     if layer.steps > MOST:
         return []
     k = kernel(layer)
+    ends = table(ending, sums.bias, in_blocks(window.channels, 4))
     images, bands = calls
     woven = layer.planes * layer.plane // 2
     summed = w.out_width * w.channels * (3 * layer.steps + 4)
@@ -72,7 +73,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, weights), table(ending, sums.bias)),
+            constants=(pack(layer, weights), ends),
             images=images,
             bands=bands,
             scratch=layer.scratch,

@@ -10,8 +10,10 @@ from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 # without weights
 PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
-# of the first ones, where a window is more than a vector; in groups
-FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d"}
+# of the first ones, where a window is more than a vector; in groups; with several
+# outputs of each channel
+FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d",
+         "several": "depthwise_conv2d"}  # fmt: skip
 OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
 # endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
@@ -28,7 +30,7 @@ def layer(op: str, seed: int) -> Case:
     rule, clamp = RULES[seed % 3], _ENDINGS[seed // 3 % 3]
     if op == "dense":
         batch, taps = int(chance.integers(1, 4)), int(chance.integers(3, 70))
-        outs = int(chance.integers(4, 14))
+        outs = int(chance.integers(1, 14))
         shapes = (batch, taps), (outs, taps)
         attrs: dict[str, object] = {}
     else:
@@ -92,7 +94,7 @@ def _spatial(
     stride = int(chance.integers(1, 3))
     dilation = 1 + int(chance.integers(4) == 0)
     groups = 1
-    depthwise = op in ("depthwise_conv2d", "wide")
+    depthwise = op in ("depthwise_conv2d", "wide", "several")
     if op == "wide":
         channels, outs = int(chance.integers(4, 24)), 0
         kernel = [(5, 5), (7, 3), (1, 9), (9, 1), (6, 7), (2, 3), (3, 5)][
@@ -101,20 +103,27 @@ def _spatial(
         dilations = (1, 2) if kernel == (2, 3) else (dilation, 1)
     elif op == "grouped":
         groups, inside = int(chance.integers(2, 5)), int(chance.choice([2, 4, 9, 16]))
-        channels, outs = groups * inside, groups * int(chance.integers(4, 10))
+        channels, outs = groups * inside, groups * int(chance.integers(1, 10))
         dilations = (dilation, 1 + int(chance.integers(5) == 0))
+    elif op == "several":
+        channels, outs = int(chance.integers(1, 7)), int(chance.integers(2, 6))
+        dilations = (dilation, 1)
     elif depthwise:
         channels, outs = int(chance.integers(4, 40)), 0
         dilations = (dilation, 1)
     else:
         channels, outs = int(chance.choice([1, 2, 3, 8, 15, 16, 19, 32, 64])), 0
-        outs = int(chance.integers(4, 22))
+        outs = int(chance.choice([1, 2, 3, *range(4, 22)]))
         dilations = (dilation, 1 + int(chance.integers(5) == 0))
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [int(chance.integers(0, r + 1)) for r in reach] * 2
     sides = [int(chance.integers(r + 2, r + 9)) for r in reach]
     x = (images, *sides, channels)
-    w = (*kernel, channels) if depthwise else (outs, *kernel, channels // groups)
+    w = (
+        (*kernel, channels * max(outs, 1))
+        if depthwise
+        else (outs, *kernel, channels // groups)
+    )
     attrs: dict[str, object] = {
         "strides": (stride, stride),
         "dilations": dilations,
