@@ -109,6 +109,20 @@ GROUPED = (
         _FOURS,
     ),
     (
+        "the cells of a window at the edge of an average",
+        "pybuild/kernels/pool.py",
+        'begin = k.let("begin", places[0] + wide[0] * channels)',
+        'begin = k.let("begin", places[0])',
+        "tests/unit/test_kernels.py::test_averages_of_fewer_cells_at_the_edges",
+    ),
+    (
+        "the sum of a lane in the high half",
+        "pybuild/kernels/pool_fours.py",
+        "*(pair >> 16 for pair in totals)",
+        "*(pair >> 17 for pair in totals)",
+        "tests/unit/test_kernels.py::test_averages_of_fewer_cells_at_the_edges",
+    ),
+    (
         "where the next mean begins",
         "pybuild/kernels/reduce.py",
         "channels, channels, 1, count, count)",

@@ -83,6 +83,11 @@ def _elements() -> Iterator[tuple[str, Case]]:
         "mul", wide, tensor((), INT8, 0.0633, -5), {1: None}, rounding="double",
         clamp=(None, None),
     )  # fmt: skip
+    pixels = (tensor((1, 12, 12, 16), INT8, 0.05, 3),)
+    yield "average 3x3, padded, 16", case(
+        "avg_pool2d", pixels, kernel=(3, 3), strides=(1, 1), pads=(1,) * 4,
+        rounding="double",
+    )  # fmt: skip
     image = (tensor((1, 8, 8, 64), INT8, 0.05, -20),)
     yield "mean of 64 pixels, 64 channels", case(
         "mean", image, tensor((), INT8, 0.02, 5), axes=(1, 2), keepdims=True,
@@ -143,6 +148,10 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
             "avg_pool2d", (x,), x, kernel=(side, side), strides=(stride, stride),
             rounding="double",
         )  # fmt: skip
+    yield "average 3x3, padded, 32", case(
+        "avg_pool2d", (x,), x, kernel=(3, 3), strides=(1, 1), pads=inside,
+        rounding="double",
+    )  # fmt: skip
     out = tensor((), INT8, 0.04, 2)
     mean = {"axes": (1, 2), "keepdims": False, "rounding": "double"}
     yield "mean of 64, 64", case("mean", (tensor((1, 8, 8, 64)),), out, **mean)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels import pool_dsp, pool_mve
+from pybuild.kernels import pool_dsp, pool_fours, pool_mve
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.finish import FloatClamp
@@ -74,6 +74,9 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         k = pool_dsp.kernel(layer, partial(_reduction, layer))
         cheap = y.size * (2 * kernel_h * kernel_w + 20)
         found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
+    elif pool_fours.suits(layer, target):
+        k = _Fours(layer, target).write()
+        found.append(offer(k, operands, tables=_finish_tables(layer), cost=cost))
     if pool_dsp.has_maxima(layer, target):
         edge = outside_pixel(window, layer.fill, layer.elem)
         least = y.size * (kernel_h * kernel_w + 4)
@@ -239,12 +242,17 @@ class _Unrolled:
         return self.k.let("cells", (last - maximum(x0, 0)) * w.kernel_h)
 
 
+_Ends = tuple[Expr, Expr]
+_Sides = tuple[_Ends, _Ends]  # rows and columns of a window
+_Row = Callable[[Builder, Expr], Var]
+
+
 class _Large:
     """A kernel that adds cell after cell to a block of channels."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, kind: str = "") -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name + kind)
         self.elem = layer.elem
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
@@ -254,7 +262,6 @@ class _Large:
         self.out_width = k.arg("out_width", layer.window.out_width)
         first = const(2) if layer.rows is not None else self.kernel_h + 1
         self.reduction = _reduction(layer, k, first)
-        self.totals = k.array("totals", self.total, BLOCK)
 
     def write(self) -> Builder:
         k, rows = self.k, self.layer.rows
@@ -280,41 +287,41 @@ class _Large:
             self._band(k.let("to", to), ends, row)
         return k
 
-    def _inside(
-        self, start: Expr, size: Expr, limit: Expr, mark: str
-    ) -> tuple[Expr, Expr]:
+    def _inside(self, start: Expr, size: Expr, limit: Expr, mark: str) -> _Ends:
         """The part [first, last) of a window that lies on the image."""
         k = self.k
         first = k.let(f"first_{mark}", maximum(0 - start, 0))
         return first, k.let(f"last_{mark}", minimum(limit - start, size))
 
-    def _band(
-        self,
-        y: Expr,
-        tall: tuple[Expr, Expr],
-        row: Callable[[Builder, Expr], Var],
-    ) -> None:
+    def _band(self, y: Expr, tall: _Ends, row: _Row) -> None:
         """One row of the output; `tall`: the window's rows on the image."""
         k, channels = self.k, self.pixels.channels
         with k.loop("ox", self.out_width) as ox:
             x0 = k.let("x0", self.pixels.start(ox))
-            wide: tuple[Expr, Expr] = (const(0), self.kernel_w)
+            wide: _Ends = (const(0), self.kernel_w)
             if self.layer.window.padded:
                 wide = self._inside(x0, self.kernel_w, self.pixels.width, "x")
-            inside, cells = self._counts(tall, wide)
-            with k.loop("base", channels, 0, BLOCK) as base:
-                count = k.let("count", minimum(channels - base, BLOCK))
-                with k.loop("j", count) as j:
-                    k.store(self.totals, j, self.reduction.start(inside))
-                self._cells(tall, wide, row, (x0 * channels + base, count))
-                at = k.let("at", ox * channels + base)
-                with k.loop("j", count) as j:
-                    value = self.reduction.end(load(self.totals, j), cells)
-                    k.store(y, at + j, value)
+            counts = self._counts(tall, wide)
+            places = (x0 * channels, ox * channels)
+            self._channels(y, (tall, wide), row, counts, places)
 
-    def _counts(
-        self, tall: tuple[Expr, Expr], wide: tuple[Expr, Expr]
-    ) -> tuple[Expr, Expr]:
+    def _channels(
+        self, y: Expr, ends: _Sides, row: _Row, counts: _Ends, places: _Ends
+    ) -> None:
+        """One pixel of the output; `places`: of the window and of it in their rows."""
+        k, channels, (inside, cells) = self.k, self.pixels.channels, counts
+        totals = k.array("totals", self.total, BLOCK)
+        with k.loop("base", channels, 0, BLOCK) as base:
+            count = k.let("count", minimum(channels - base, BLOCK))
+            with k.loop("j", count) as j:
+                k.store(totals, j, self.reduction.start(inside))
+            self._cells(totals, ends, row, (places[0] + base, count))
+            at = k.let("at", places[1] + base)
+            with k.loop("j", count) as j:
+                value = self.reduction.end(load(totals, j), cells)
+                k.store(y, at + j, value)
+
+    def _counts(self, tall: _Ends, wide: _Ends) -> _Ends:
         """Cells of a window on the image, and those that its average counts."""
         k, layer = self.k, self.layer
         inside = (tall[1] - tall[0]) * (wide[1] - wide[0])
@@ -328,19 +335,43 @@ class _Large:
             inside = k.let("cells", inside)
         return inside, inside
 
-    def _cells(
-        self,
-        tall: tuple[Expr, Expr],
-        wide: tuple[Expr, Expr],
-        row: Callable[[Builder, Expr], Var],
-        block: tuple[Expr, Expr],
-    ) -> None:
-        k, (begin, count) = self.k, block
+    def _cells(self, totals: Var, ends: _Sides, row: _Row, block: _Ends) -> None:
+        k, (tall, wide), (begin, count) = self.k, ends, block
         with k.loop("ky", tall[1], tall[0]) as ky:
             line = row(k, ky)
             with k.loop("kx", wide[1], wide[0]) as kx:
                 cell = k.let("cell", begin + kx * self.pixels.channels)
                 with k.loop("j", count) as j:
                     value = cast(load(line, cell + j), self.total)
-                    total = self.reduction.add(load(self.totals, j), value)
-                    k.store(self.totals, j, total)
+                    k.store(totals, j, self.reduction.add(load(totals, j), value))
+
+
+class _Fours(_Large):
+    """The same of int8, whose sums of four channels stay in registers."""
+
+    def __init__(self, layer: Layer, target: Target) -> None:
+        made = pool_fours.of(layer, target)
+        super().__init__(layer, made.kind)
+        self.four = made
+
+    def _channels(
+        self, y: Expr, ends: _Sides, row: _Row, counts: _Ends, places: _Ends
+    ) -> None:
+        k, channels = self.k, self.pixels.channels
+        (tall, wide), (inside, cells) = ends, counts
+        start = k.let("start", self.reduction.start(inside))
+        columns = k.let("columns", wide[1] - wide[0])
+        begin = k.let("begin", places[0] + wide[0] * channels)
+        with k.loop("base", channels, 0, 4) as base:
+            if self.layer.window.channels % 4:
+                base = k.let("block", minimum(base, channels - 4))
+            totals = self.four.totals(k)
+            with k.loop("ky", tall[1], tall[0]) as ky:
+                x = k.let("x", offset(row(k, ky), begin + base))
+                with k.loop("kx", columns, rolled=True):
+                    self.four.add(k, totals, x)
+                    k.assign(x, offset(x, channels))
+            at = k.let("at", places[1] + base)
+            for j, lane in enumerate(self.four.lanes(k, totals)):
+                total = k.let("total", start + lane)
+                k.store(y, at + j, self.reduction.end(total, cells))
