@@ -287,9 +287,9 @@ PAIRED = (
     ),
     (
         "where the next word of a row is",
-        "pybuild/kernels/conv_dsp_code.py",
-        "step = 2 if self.layer.direct else self.layer.pixels",
-        "step = self.layer.pixels",
+        "pybuild/kernels/conv_dsp_layer.py",
+        "return 2 if self.direct else self.pixels",
+        "return self.pixels",
         _DIRECT,
     ),
     (
