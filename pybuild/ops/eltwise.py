@@ -94,6 +94,9 @@ def add_parameters(node: Node, graph: Graph) -> AddParameters:
     elif rule == "even":
         left, shift, multiplier = 0, 0, 1
         bits = _sum_bits(a.scale / y.scale, b.scale / y.scale)
+        if not bits:
+            what = "the scales of inputs and output are too far apart for 32 bits"
+            raise invalid(node, graph, what, "calibrate the output of this layer")
         a_multiplier, b_multiplier = (
             round(t.scale / y.scale * 2.0**bits) for t in (a, b)
         )
@@ -119,9 +122,9 @@ def _shift(node: Node, graph: Graph, ratio: float) -> int:
 
 
 def _sum_bits(a: float, b: float) -> int:
-    """The most fraction bits with which 255 * (a + b) and a half fit int32."""
+    """The most fraction bits with which 255 * (a + b) and a half fit int32; 0: none."""
     bits = 30
-    while bits > 1 and 255 * ((a + b) * 2.0**bits + 1) + 2.0 ** (bits - 1) >= 2.0**31:
+    while bits and 255 * ((a + b) * 2.0**bits + 1) + 2.0 ** (bits - 1) >= 2.0**31:
         bits -= 1
     return bits
 

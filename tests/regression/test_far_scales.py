@@ -39,6 +39,16 @@ def test_they_are_refused(op: str, rounding: str) -> None:
     assert str(raised.value) == text
 
 
+@pytest.mark.parametrize("far", [2.0**23, 2.0**80])
+def test_tensors_whose_sum_no_fraction_fits(far: float) -> None:
+    """Of the rule that rounds once: beyond int64, numpy stopped with a traceback."""
+    net = GraphBuilder("sum")
+    a, b = (net.input(name, (1, 4), "int8", (far, 3)) for name in "ab")
+    net.output(net.op("add", a, b, quant=(1.0, 0)))
+    with pytest.raises(BuildError, match=r"'add' .add.: the scales .* too far apart"):
+        model_of(net.build()).build(rounding="onnx")
+
+
 def test_below_that_they_are_held() -> None:
     graph = layer("dense", MOST * 0.999)
     library = model_of(graph).build()

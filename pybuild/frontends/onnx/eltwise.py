@@ -110,6 +110,13 @@ def _vector(draft: Draft, op: Op, index: int) -> npt.NDArray[np.float64]:
     return value.astype(np.float64).reshape(-1)
 
 
+def cut_of(size: int, start: int, end: int, step: int) -> slice:
+    """Of an axis: as Python's own slices, but where steps go back, from the first
+    element on if the start lies before it.
+    """
+    return slice(max(start, -size) if step < 0 else start, end, step)
+
+
 def axis_of(op: Op, axis: int, rank: int) -> int:
     """A possibly negative axis as a non-negative one."""
     if not -rank <= axis < max(rank, 1):

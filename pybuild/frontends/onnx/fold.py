@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.frontends.onnx.draft import Draft
-from pybuild.frontends.onnx.eltwise import axis_of
+from pybuild.frontends.onnx.eltwise import axis_of, cut_of
 from pybuild.frontends.onnx.op import Op
 from pybuild.frontends.onnx.shape import target_shape
 
@@ -58,7 +58,7 @@ def _slice(op: Op, values: Sequence[Any]) -> Any:
         steps = (1,) * len(starts) if more[1] is None else more[1].reshape(-1).tolist()
     cuts = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        cuts[axis] = slice(start, end, step)
+        cuts[axis] = cut_of(data.shape[axis], start, end, step)
     return data[tuple(cuts)]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.elements import Handler, flowing, onnx_type
+from pybuild.frontends.onnx.eltwise import cut_of
 from pybuild.frontends.onnx.flow import Flow
 
 
@@ -234,7 +235,8 @@ def slice_(flow: Flow) -> None:
     steps = flow.ints(4, "steps") or (1,) * len(starts)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = flow.axis(axis, rank)
-        places = range(flow.shape(x)[at])[slice(start, end, step)]
+        size = flow.shape(x)[at]
+        places = range(size)[cut_of(size, start, end, step)]
         if step > 0:
             x = flow.slice(x, at, places.start, places.stop, step)
         else:
