@@ -115,7 +115,8 @@ def parser() -> argparse.ArgumentParser:
         _build_options(verb, words=verb not in (run, debug))
         quantise_options(verb)
         verb.set_defaults(emit="c")
-    build.add_argument("-o", "--out", required=True, metavar="DIR")
+    text = "the folder to write"
+    build.add_argument("-o", "--out", required=True, metavar="DIR", help=text)
     text = "list plans from the smallest to the fastest; FILE.svg: draw them too"
     inspect.add_argument("--ram-curve", nargs="?", const="", metavar="FILE", help=text)
     text = "C sources, or an object for --target, which needs no compiler"

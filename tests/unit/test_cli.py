@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import onnx
 import pytest
 
 from pybuild.cli import main, progress
-from pybuild.cli.options import size
+from pybuild.cli.options import parser, size
 from tests.frontends import onnx_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +77,19 @@ def test_every_verb_takes_the_options_of_build(verb: str, capsys: Capture) -> No
 )
 def test_size(text: str, bytes: int) -> None:
     assert size(text) == bytes
+
+
+def test_every_option_says_what_it_does() -> None:
+    assert not list(_unexplained(parser()))
+
+
+def _unexplained(command: argparse.ArgumentParser) -> Iterator[str]:
+    for action in command._actions:
+        if isinstance(action.choices, dict):
+            for verb in action.choices.values():
+                yield from _unexplained(verb)
+        elif not action.help:
+            yield f"{command.prog}: {action.option_strings or action.dest}"
 
 
 def test_help_does_not_import_the_compiler() -> None:
