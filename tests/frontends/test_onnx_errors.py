@@ -87,6 +87,14 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
         ),
         "(Dropout): training mode is random",
     ),
+    "mirrored": (
+        lambda: build(
+            [node("Pad", ["x", "p"], mode="reflect")], [4],
+            {"p": np.array([0, 2**31 - 8])}, opset=18,
+        ),
+        "(Pad): axis 0 would have 2147483644 elements. Hint: constant padding takes "
+        "no table of them",
+    ),
     "turns": (
         lambda: build(
             [
@@ -115,6 +123,14 @@ def _counted() -> onnx.GraphProto:
     ]
     outputs = [value("on", TensorProto.BOOL, []), value("new", FLOAT, [1])]
     return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def test_an_input_of_text() -> None:
+    value = helper.make_tensor_value_info
+    values = [value("x", TensorProto.STRING, [2])], [value("y", FLOAT, [2])]
+    graph = helper.make_graph([node("Relu", ["x"])], "bad", *values)
+    said = "bad.onnx: input 'x' is text, which is not supported. Hint: export with"
+    assert problems(helper.make_model(graph))[0].startswith(said)
 
 
 @pytest.mark.parametrize("name", CASES)

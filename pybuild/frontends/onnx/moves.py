@@ -12,6 +12,9 @@ from pybuild.frontends.onnx.elements import Handler, flowing, onnx_type
 from pybuild.frontends.onnx.eltwise import cut_of
 from pybuild.frontends.onnx.flow import Flow
 
+# of an axis that is mirrored, repeated or wrapped: each is a number in flash
+_MOST_PLACES = 1 << 24
+
 
 @flowing
 def expand(flow: Flow) -> None:
@@ -55,6 +58,9 @@ def pad(flow: Flow) -> None:
         if mode == "constant":
             x = _bordered(flow, x, axis, (before, after), fill)
         else:
+            if size + before + after > _MOST_PLACES:
+                what = f"axis {axis} would have {size + before + after} elements"
+                raise op.invalid(what, "constant padding takes no table of them")
             wide: Any = np.pad
             places = wide(np.arange(size), (before, after), mode)
             x = flow.taken(x, places, axis)

@@ -236,7 +236,8 @@ def _boundary_types(source: str, model: ModelProto) -> list[Problem]:
             fine = name in TYPES or value.name in constants
             if not fine:
                 form = str(value.type.WhichOneof("value") or "")
-                kind, hint = _FORMS.get(form, (name or "not a tensor", _PLAIN_TYPES))
+                kind = {"": "not a tensor", "object": "text"}.get(name, name)
+                kind, hint = _FORMS.get(form, (kind, _PLAIN_TYPES))
                 what = f"{role} '{value.name}' is {kind}, which is not supported"
                 problems.append(Problem(source, what, hint.format(role=role)))
     return problems
