@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import llvmlite.binding as llvm
+
+# whether statements side by side may become vectors: LLVM 22.1 fills lanes that lack
+# an operation with copies, and loses the high halves of sums of two int16 in a word; of
+# products that are scaled by a power of two it keeps 16 bits. Of 21 nothing is known
+_LAST_GOOD_SLP = 20
 
 
 def optimise(parsed: Any, machine: Any, unroll: bool) -> None:
@@ -17,20 +21,6 @@ def optimise(parsed: Any, machine: Any, unroll: bool) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_unrolling = unroll
     options.loop_vectorization = True
-    options.slp_vectorization = _has_good_slp()
+    options.slp_vectorization = llvm.llvm_version_info[0] <= _LAST_GOOD_SLP
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
-
-
-@functools.cache
-def _has_good_slp() -> bool:
-    """Whether statements side by side may become vectors.
-
-    LLVM 22.1 fills lanes that lack an operation with copies, and loses the high halves
-    of sums of two int16 in a word: it is told not to. Earlier versions do no such
-    thing; of others nothing is known, not even whether they have the option.
-    """
-    version: int = llvm.llvm_version_info[0]
-    if version == 22:
-        llvm.set_option("pybuild", "-slp-copyable-elements=false")
-    return version == 22 or version < 21

@@ -1,4 +1,5 @@
-"""LLVM's SLP vectoriser lost the high halves of sums of two int16 in a word."""
+"""LLVM's SLP vectoriser lost the high halves of sums of two int16 in a word, and of
+products that are scaled by a power of two."""
 
 from __future__ import annotations
 
@@ -32,3 +33,16 @@ def test_means_of_a_constant_count(
     graph = library.plan.graph
     wanted = interpret(graph, inputs_of(graph))
     must_equal(outputs_of(library), [wanted[name] for name in graph.outputs])
+
+
+@pytest.mark.parametrize("up", [0.25, 1.0, 2.0])
+def test_products_scaled_by_a_power_of_two(up: float) -> None:
+    """Such as those by a mask of ones."""
+    net = GraphBuilder("product")
+    a, b = (net.input(name, (1, 2, 8, 16), "int8", (1.0, 5)) for name in "ab")
+    net.output(net.op("mul", a, b, quant=(1 / up, -5)))
+    for target in ("cortex-m4", "cortex-m55"):
+        library = model_of(net.build()).build(target=target)
+        graph = library.plan.graph
+        wanted = interpret(graph, inputs_of(graph))
+        must_equal(outputs_of(library), [wanted[name] for name in graph.outputs])
