@@ -114,7 +114,7 @@ def test_wrong_names_shapes_and_types_name_what_is_right(net: Net) -> None:
     with pytest.raises(KeyError, match="'image'"):
         net.run(audio=image("int8"))
     with pytest.raises(KeyError, match="'scores'"):
-        net.get_output("label")
+        net.get_output("score")
     with pytest.raises(ValueError, match=r"int8\[1, 8, 8, 3\], not float32"):
         net.run(image=image("float32"))
 
