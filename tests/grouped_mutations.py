@@ -74,6 +74,13 @@ GROUPED = (
         _FOURS,
     ),
     (
+        "the end of a product on cores that multiply one by one",
+        "pybuild/kernels/eltwise.py",
+        "values = values if starts_at_zero(ending) else values[1:]",
+        "values = values if starts_at_zero(ending) else values[:-1]",
+        "tests/unit/test_block_kernels.py::test_llvm_equals_numpy",
+    ),
+    (
         "ties of a sum that fall away from zero",
         "pybuild/kernels/affine_add.py",
         "yield round(a + a * 2.0**-bits), round(b + b * 2.0**-bits)",

@@ -133,7 +133,13 @@ def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 
 
 def of_products(made: MulParameters) -> Affine | None:
-    """The cheap end of a mul of int8: of all products, less the zero points."""
+    """The cheap end of a mul of int8."""
+    return _of_rule(*products(made))
+
+
+def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
+    """A mul of int8 as a layer of one channel, and its least and greatest sum: of all
+    products, less the zero points."""
     a, b = (np.asarray([-128, 127]) - zero for zero in (made.a_zero, made.b_zero))
     corners = np.outer(a, b)
     low, high = corners.min(keepdims=True)[0], corners.max(keepdims=True)[0]
@@ -142,7 +148,7 @@ def of_products(made: MulParameters) -> Affine | None:
         made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
         made.high,
     )  # fmt: skip
-    return _of_rule(layer, low, high)
+    return layer, low, high
 
 
 def staircase(

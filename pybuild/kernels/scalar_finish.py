@@ -117,7 +117,7 @@ class ScalarFinish:
         count = columns(self.ending)
         return [k.let(f"end{i}", load(ends, at + i)) for i in range(first, count)]
 
-    def narrow(self, k: Builder, acc: Expr, row: Sequence[Var]) -> Expr:
+    def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
         """The int8 value of an accumulator."""
         if isinstance(self.ending, Split):
             value = self._by_parts(k, acc, row)
@@ -128,7 +128,7 @@ class ScalarFinish:
         low, high = self.bound["low"], self.bound["high"]
         return cast(minimum(maximum(value, low), high), INT8)
 
-    def _by_parts(self, k: Builder, acc: Expr, row: Sequence[Var]) -> Expr:
+    def _by_parts(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
         ending = self.ending
         assert isinstance(ending, Split)
         upper, lower, plus, shift, *minus = row
@@ -140,7 +140,7 @@ class ScalarFinish:
             value = value + ((acc >> 31) & minus[0])
         return value >> shift
 
-    def _by_high_half(self, k: Builder, acc: Expr, row: Sequence[Var]) -> Expr:
+    def _by_high_half(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
         ending = self.ending
         assert isinstance(ending, Affine)
         plus, *minus, factor = row
