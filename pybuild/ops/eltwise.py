@@ -139,7 +139,9 @@ def mul_parameters(node: Node, graph: Graph) -> MulParameters:
     if rounding(node) == "even":
         scale = a.scale * b.scale / y.scale
     else:
-        scale = float(np.float32(a.scale) * np.float32(b.scale) / np.float32(y.scale))
+        with np.errstate(over="ignore"):
+            product = np.float32(a.scale) * np.float32(b.scale)
+            scale = float(product / np.float32(y.scale))
     multiplier, shift = quantize_multiplier(scale)
     return MulParameters(
         rounding(node), a.zero_point, b.zero_point, multiplier, shift, y.zero_point,

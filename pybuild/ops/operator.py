@@ -133,7 +133,8 @@ def ratio(node: Node, x: Tensor, y: Tensor, factor: float = 1.0) -> float:
     factor = float(np.float32(factor))
     if node.attrs.get("wide", False):
         return x.scale * factor / y.scale
-    return float(np.float32(x.scale) * np.float32(factor) / np.float32(y.scale))
+    with np.errstate(over="ignore"):
+        return float(np.float32(x.scale) * np.float32(factor) / np.float32(y.scale))
 
 
 def clamp_of(node: Node) -> tuple[float | None, float | None]:

@@ -28,6 +28,8 @@ def quantize_multiplier(scale: float) -> tuple[int, int]:
     """
     if scale == 0.0:
         return 0, 0
+    if scale == math.inf:  # of two float32
+        return _Q31 - 1, 30
     fraction, shift = math.frexp(scale)
     multiplier = math.floor(fraction * _Q31 + 0.5)
     if multiplier == _Q31:

@@ -49,6 +49,20 @@ def test_tensors_whose_sum_no_fraction_fits(far: float) -> None:
         model_of(net.build()).build(rounding="onnx")
 
 
+def test_scales_whose_ratio_float32_does_not_hold() -> None:
+    """As the greatest multiplier, which is refused where it matters: no traceback."""
+    net = GraphBuilder("ratio")
+    x = net.input("x", (1, 8), "int8", (1e20, 3))
+    steep = net.op("leaky_relu", x, alpha=0.1, quant=(1e-40, 0))
+    net.output(steep)
+    library = model_of(net.build()).build()
+    wanted = interpret(library.plan.graph, inputs_of(library.plan.graph))
+    must_equal(outputs_of(library), [wanted[steep.name]])
+    net.output(net.op("mul", x, x, quant=(1e-40, 0)))
+    with pytest.raises(BuildError, match="too far apart"):
+        model_of(net.build()).build()
+
+
 def test_below_that_they_are_held() -> None:
     graph = layer("dense", MOST * 0.999)
     library = model_of(graph).build()
