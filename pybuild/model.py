@@ -166,7 +166,8 @@ class Model:
         stream: Collection[str] = (),
         alone: bool = True,
     ) -> Library:
-        """Plans the model and, with `out`, writes the tree there.
+        """Plans the model and, with `out`, writes the tree there. What is not described
+        here is as the option of `crt build` with that name.
 
         target  name of a processor, or several by device: {0: the CPU's, 1: ...}
         place   device by layer or operator, "input:NAME" or "output:NAME", or "*":
@@ -213,8 +214,7 @@ class Model:
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
             "stream": [*stream], "alone": alone,
         }  # fmt: skip
-        made_own = _own(made, optimise) if alone else made
-        tables = make_tables(made_own, prefix, len(table))
+        tables = make_tables(_own(made, optimise) if alone else made, prefix, len(table))
         tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
         library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
