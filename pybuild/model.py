@@ -166,8 +166,7 @@ class Model:
         stream: Collection[str] = (),
         alone: bool = True,
     ) -> Library:
-        """Plans the model and, with `out`, writes the tree there. What is not described
-        here is as the option of `crt build` with that name.
+        """Plans the model; writes the tree to `out`. Others: as `crt build --help`.
 
         target  name of a processor, or several by device: {0: the CPU's, 1: ...}
         place   device by layer or operator, "input:NAME" or "output:NAME", or "*":
@@ -191,7 +190,8 @@ class Model:
         Errors  BuildError, LimitError; then nothing is written
         """
         words = (input, compress, names, storage, optimise, emit, plan)
-        found = option_problems(target, words, rounding or self.rounding, regions)
+        rule = rounding or self.rounding
+        found = option_problems(target, words, rule, regions)
         self._require(found, layout or {}, params, lazy or (), push, stream)
         model, prefix = self.with_parameters(params), chosen_prefix(name, self.path)
         graph = replace(model.lower(rounding, layout, storage), name=prefix)
@@ -214,8 +214,9 @@ class Model:
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
             "stream": [*stream], "alone": alone,
         }  # fmt: skip
-        tables = make_tables(_own(made, optimise) if alone else made, prefix, len(table))
-        tables, rule = replace(tables, named=names == "full"), rounding or self.rounding
+        own = _own(made, optimise) if alone else made
+        tables = make_tables(own, prefix, len(table))
+        tables = replace(tables, named=names == "full")
         library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
