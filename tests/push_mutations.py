@@ -28,8 +28,8 @@ PUSHED = (
     (
         "stages after the pushed one",
         "crt/src/push.c",
-        "const struct crt_stage *stage = f->stage + 1;",
-        "const struct crt_stage *stage = f->stage + 2;",
+        "(f->stage - model->stages) + 1u;",
+        "(f->stage - model->stages) + 2u;",
         "tests/unit/test_push.py",
     ),
     (

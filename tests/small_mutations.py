@@ -76,7 +76,7 @@ SMALL = (
     (
         "rows below an image, by a kernel of little code",
         "pybuild/kernels/depthwise_small.py",
-        "const(0) <= minimum(row, height - 1 - row)",
+        "const(0) <= minimum(row, self.height - 1 - row)",
         "const(0) <= row",
         _SMALL.format("test_llvm_equals_numpy"),
     ),
@@ -100,5 +100,26 @@ SMALL = (
         'self._runs.add([replace(o, comment="") for o in run])',
         "self._runs.add(run)",
         _SMALL.format("test_steps_share_operands_whatever_lies_there"),
+    ),
+    (
+        "operands that end one run and begin the next",
+        "pybuild/emit/runs.py",
+        "len(self.flat) - shared",
+        "len(self.flat)",
+        _SMALL.format("test_steps_share_operands_whatever_lies_there"),
+    ),
+    (
+        "steps that are stages",
+        "crt/src/run.c",
+        "uint32_t left = 1;",
+        "uint32_t left = 2;",
+        "tests/crt/test_crt.py",
+    ),
+    (
+        "stages in lock step are said",
+        "pybuild/emit/tables.py",
+        "(s.count, s.device, s.link) == (1, 0, 0) for s in self.stages",
+        "s.count > 0 for s in self.stages",
+        "tests/golden/test_golden.py",
     ),
 )

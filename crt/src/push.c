@@ -37,6 +37,8 @@ static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
     model = g->model;
     if (input >= model->input_count)
         return CRT_ERR_INDEX;
+    if (model->stages == NULL)
+        return CRT_ERR_PUSHED;
     for (f->stage = model->stages;
          f->stage != model->stages + model->stage_count; f->stage++) {
         for (i = 0; i < f->stage->count; i++) {
@@ -83,7 +85,7 @@ static int begin(struct crt_graph *g, void **pointers, const struct feed *f)
     if (error != CRT_OK)
         return error;
     for (i = 0; error == CRT_OK && &model->stages[i] != f->stage; i++)
-        error = crt_run_stage(g, pointers, &model->stages[i]);
+        error = crt_run_stage(g, pointers, i);
     if (error != CRT_OK)
         return crt_end(g, error);
     for (i = 0; i < f->stage->count; i++)
@@ -96,11 +98,10 @@ static int begin(struct crt_graph *g, void **pointers, const struct feed *f)
 static int finish(struct crt_graph *g, void **pointers, const struct feed *f)
 {
     const struct crt_model *model = g->model;
-    const struct crt_stage *stage = f->stage + 1;
+    uint32_t stage = (uint32_t)(f->stage - model->stages) + 1u;
     int error = CRT_OK;
 
-    for (; error == CRT_OK && stage != model->stages + model->stage_count;
-         stage++)
+    for (; error == CRT_OK && stage != model->stage_count; stage++)
         error = crt_run_stage(g, pointers, stage);
     return crt_end(g, error);
 }

@@ -120,9 +120,9 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
         return unpack(g, step);
     if (step->kernel == NULL || device != 0)
         error = g->model->accelerator->step(g, index, device);
-    if (error == CRT_ON_CPU)
-        error = crt_run_bands(g, index, p, 0, step->bands);
-    return error;
+    if (error != CRT_ON_CPU)
+        return error;
+    return crt_run_bands(g, index, p, 0, step->bands);
 }
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -152,30 +152,40 @@ int crt_begin(struct crt_graph *g)
     return CRT_OK;
 }
 
-int crt_run_stage(struct crt_graph *g, void **p, const struct crt_stage *s)
+int crt_run_stage(struct crt_graph *g, void **p, uint32_t index)
 {
-    uint32_t i;
-    int error = CRT_OK;
+    const struct crt_stage *s = g->model->stages;
+    uint32_t left = 1; /* the step of this number, if nothing is said */
+    uint32_t device = 0;
+    int error;
 
-    if (s->link != 0)
-        return g->model->advance(g, p, s);
-    for (i = s->first; i < (uint32_t)s->first + s->count; i++) {
-        error = run_step(g, p, i, s->device);
+    if (s != NULL) {
+        s += index;
+        if (s->link != 0)
+            return g->model->advance(g, p, s);
+        index = s->first;
+        left = s->count;
+        device = s->device;
+    }
+    do {
+        error = run_step(g, p, index, device);
         if (error != CRT_OK) {
-            g->failed_step = (int16_t)i;
+            g->failed_step = (int16_t)index;
             break;
         }
-    }
+        index++;
+    } while (--left != 0);
     return error;
 }
 
 /* Nothing goes on behind the caller's back: waits, whatever has happened. */
 static int settle(struct crt_graph *g, int error)
 {
-    int late = CRT_OK;
+    int late;
 
-    if (g->model->accelerator != NULL)
-        late = g->model->accelerator->wait(g);
+    if (g->model->accelerator == NULL)
+        return error;
+    late = g->model->accelerator->wait(g);
     return error != CRT_OK ? error : late;
 }
 
@@ -203,7 +213,7 @@ int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
     }
     if (error != CRT_OK)
         return error;
-    error = settle(g, crt_run_stage(g, pointers, &g->model->stages[stage]));
+    error = settle(g, crt_run_stage(g, pointers, stage));
     g->stage = (uint16_t)(stage + 1u);
     if (error == CRT_OK && g->stage < g->model->stage_count)
         return CRT_OK;
@@ -220,8 +230,8 @@ int crt_graph_run(struct crt_graph *g, void **pointers)
     error = crt_begin(g);
     if (error != CRT_OK)
         return error;
-    for (stage = 0; stage < g->model->stage_count && error == CRT_OK; stage++)
-        error = crt_run_stage(g, pointers, &g->model->stages[stage]);
+    for (stage = 0; error == CRT_OK && stage != g->model->stage_count; stage++)
+        error = crt_run_stage(g, pointers, stage);
     return crt_end(g, settle(g, error));
 }
 

@@ -119,6 +119,8 @@ def _lists(tables: Tables) -> list[str]:
             f"struct crt_link {name}_links[]",
             (f"    {{{', '.join(map(str, link))}}}," for link in tables.links),
         )
+    if tables.plain_stages:
+        return lines
     lines += _drawings(tables)
     return lines + _table(
         f"struct crt_stage {name}_stages[]",
@@ -174,6 +176,7 @@ def _model(tables: Tables) -> list[str]:
     sizes = [f"    {size_macro(tables, row)}," for row in tables.regions]
     lines += _table(f"uint32_t {name}_regions[]", sizes)
     label = c_string(name) if tables.named else "NULL"
+    stages = "NULL" if tables.plain_stages else f"{name}_stages"
     layouts, devices, accelerator = "NULL", "NULL", "NULL"
     unpack = tables.unpack or "NULL"
     if tables.parameters:
@@ -197,7 +200,7 @@ def _model(tables: Tables) -> list[str]:
     return [
         *lines,
         f"const struct crt_model {name}_model = {{",
-        f"    CRT_ABI, {label}, {name}_stages, {name}_steps,",
+        f"    CRT_ABI, {label}, {stages}, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",
         f"    {devices}, {unpack}, {accelerator}, {advance}, {links}, {state},",
         f"    {', '.join(map(str, counts))}, {name}_rows",

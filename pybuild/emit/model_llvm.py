@@ -15,7 +15,7 @@ from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
 from pybuild.kernels.external import External
 from pybuild.loop import Func
 
-ABI = 5
+ABI = 6
 _OPERAND, _ROWS = "{ i32, i16, i16 }", "{ ptr, i32, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"
@@ -151,7 +151,7 @@ def _lists(tables: Tables) -> list[str]:
         _array(f"{name}_rows", _ROWS, rows),
         _array(f"{name}_operands", _OPERAND, operands),
         _array(f"{name}_steps", _STEP, steps),
-        _array(f"{name}_stages", _STAGE, stages),
+        *([] if tables.plain_stages else [_array(f"{name}_stages", _STAGE, stages)]),
         *([_array(f"{name}_links", _LINK, links)] if links else []),
     ]
 
@@ -191,7 +191,8 @@ def _model(tables: Tables) -> list[str]:
         numbers = [str(row.device) for row in tables.regions]
         lines.append(_array(f"{name}_region_devices", "i8", numbers))
     parts = [_symbol(_name(tables))]
-    parts += [f"@{name}_{part}" for part in ("stages", "steps", "tensors")]
+    parts += ["null" if tables.plain_stages else f"@{name}_stages"]
+    parts += [f"@{name}_{part}" for part in ("steps", "tensors")]
     unpack = _symbol(tables.unpack)
     parts += [layouts, f"@{name}_regions", devices, unpack, accelerator]
     parts += ["@crt_lockstep", f"@{name}_links"] if tables.links else ["null"] * 2

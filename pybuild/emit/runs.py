@@ -23,8 +23,13 @@ class Runs(Generic[T]):
         """Index of the first element of `run`."""
         key = tuple(run)
         if key not in self._known:
-            self._known[key] = len(self.flat)
-            self.flat.extend(key)
+            # what ends the list may begin this run
+            same = (
+                n for n in range(len(key), 0, -1) if key[:n] == tuple(self.flat[-n:])
+            )
+            shared = next(same, 0)
+            self._known[key] = len(self.flat) - shared
+            self.flat.extend(key[shared:])
         return self._known[key]
 
 

@@ -260,9 +260,15 @@ class Tables:
         )  # fmt: skip
 
     @property
+    def plain_stages(self) -> bool:
+        """Each step is a stage, on the CPU: nothing is said of them."""
+        return all((s.count, s.device, s.link) == (1, 0, 0) for s in self.stages)
+
+    @property
     def stage_bytes(self) -> int:
         """Of that, for the stages and what their steps wait for."""
-        return STAGE_BYTES * len(self.stages) + LINK_BYTES * len(self.links)
+        stages = 0 if self.plain_stages else len(self.stages)
+        return STAGE_BYTES * stages + LINK_BYTES * len(self.links)
 
     @property
     def instance_bytes(self) -> int:

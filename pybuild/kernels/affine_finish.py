@@ -17,13 +17,21 @@ class AffineFinish:
 
     usual  base and shift are what they are in most layers, and constants; else they
            are arguments: all other layers share a kernel
+    together  both in one: the base is a number of half steps
     """
 
-    def __init__(self, k: Builder, ending: Affine, usual: bool) -> None:
+    def __init__(
+        self, k: Builder, ending: Affine, usual: bool, together: bool = False
+    ) -> None:
         self.ending = ending
         self.base: Expr = const(ending.base)
         self.shift: Expr = const(ending.shift)
-        if not usual:
+        if together:
+            steps = ending.base >> ending.shift - 1
+            both = k.arg("steps_shift", steps << 16 | ending.shift)
+            self.shift = both & 0xFFFF
+            self.base = (both >> 16) << (self.shift - 1)
+        elif not usual:
             self.base = k.arg("base", ending.base)
             self.shift = k.arg("shift", ending.shift)
         self.low: Expr = const(ending.low)

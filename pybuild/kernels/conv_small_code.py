@@ -177,15 +177,31 @@ class _Writer:
         """Where a piece is: in the row, or a copy with what stands beside that."""
         k = self.k
         x = k.let("x", offset(row, first))
-        with k.when(minimum(first, self.inside - self.run - first) < 0):
-            with k.loop("byte", self.run) as byte:
-                value = k.let("value", self.outside)
-                at = k.let("at", first + byte)
-                with k.when(const(0) <= minimum(at, self.inside - 1 - at)):
-                    k.assign(value, cast(load(row, at), INT32))
-                k.store(self.piece, byte, cast(value, INT8))
+        leaves = minimum(first, self.inside - self.run - first) < 0
+        with k.when(leaves):
+            self._copy(row, first)
             k.assign(x, self.piece)
         return x
+
+    def _copy(self, row: Expr, first: Expr) -> None:
+        """A piece, byte by byte."""
+        k = self.k
+        with (
+            k.part(
+                "piece_small",
+                piece=self.piece,
+                row=row,
+                first=first,
+                run=self.run,
+                inside=self.inside,
+                outside=self.outside,
+            ) as (piece, source, start, run, inside, outside),
+            k.loop("byte", run) as byte,
+        ):
+            value, at = k.let("value", outside), k.let("at", start + byte)
+            with k.when(const(0) <= minimum(at, inside - 1 - at)):
+                k.assign(value, cast(load(source, at), INT32))
+            k.store(piece, byte, cast(value, INT8))
 
     def _channels(self, ox: Expr, more: Expr) -> None:
         """All output channels of two pixels, in a function of their own."""

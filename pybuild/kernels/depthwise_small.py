@@ -69,16 +69,20 @@ class Layer:
     @property
     def arguments(self) -> tuple[tuple[Named, Named], ...]:
         """Two by two, as the kernel takes them."""
-        w = self.window
-        lines: tuple[tuple[Named, Named], ...] = (
+        w, image = self.window, self.image
+        heights = (image.out_height, image.height, image.top) if image else (0, 0, 0)
+        return (
             (("out_width", w.out_width), ("channels", w.channels)),
             (("width", w.width), ("pitch", self.pitch)),
-            (("stride", w.stride_w), ("left", w.left)),
+            (("stride_left", w.left << 8 | w.stride_w), ("top", heights[2])),
+            (("out_height", heights[0]), ("height", heights[1])),
         )
-        if self.image is None:
-            return lines
-        heights = (("out_height", self.image.out_height), ("height", self.image.height))
-        return (*lines, heights)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether all numbers have, in halves and quarters of arguments."""
+        w = self.window
+        return have_room(self.arguments) and max(w.stride_w, w.left) < 1 << 7
 
     @property
     def name(self) -> str:
@@ -121,13 +125,15 @@ class _Writer:
     def __init__(self, layer: Layer) -> None:
         self.layer, w = layer, layer.window
         self.k = k = Builder(layer.name)
-        (out_width, channels), (width, pitch), (stride, left), *heights = (
-            k.halves(*pair) for pair in layer.arguments
-        )
-        self.out_width, self.channels, self.pitch = out_width, channels, pitch
+        (
+            (self.out_width, channels),
+            (width, self.pitch),
+            (beside, self.top),
+            (self.out_height, self.height),
+        ) = (k.halves(*pair) for pair in layer.arguments)
+        self.channels, self.stride = channels, k.let("stride", beside & 0xFF)
         self.inside = k.let("inside", width * channels)
-        self.before = k.let("before", left * channels)
-        self.stride, self.heights = stride, heights
+        self.before = k.let("before", (beside >> 8) * channels)
         # alike in most models: constants then
         self.kernel_h, self.turns = (
             k.arg("kernel_h", w.kernel_h),
@@ -138,7 +144,7 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", after + 1, INT32)
         self.lines = k.row("lines", after + 2, INT8, writable=True)
-        self.finish = AffineFinish(k, layer.ending, False)
+        self.finish = AffineFinish(k, layer.ending, False, together=True)
 
     def write(self) -> Builder:
         k = self.k
@@ -148,13 +154,11 @@ class _Writer:
                 self._line(ky, k.row("row", ky + 1, INT8))
             self._pixels(self.y)
             return k
-        ((out_height, height),) = self.heights
-        top = k.arg("top", self.layer.image.top)
         x, y = k.row("x", 1, INT8), k.let("to", self.y)
-        with k.loop("oy", out_height) as oy:
+        with k.loop("oy", self.out_height) as oy:
             with k.loop("ky", self.kernel_h) as ky:
-                row = k.let("row", oy * self.stride - top + ky)
-                with k.when(const(0) <= minimum(row, height - 1 - row)):
+                row = k.let("row", oy * self.stride - self.top + ky)
+                with k.when(const(0) <= minimum(row, self.height - 1 - row)):
                     self._line(ky, offset(x, row * self.inside))
                 with k.otherwise():
                     line = offset(self.lines, ky * self.pitch)
@@ -258,7 +262,7 @@ def candidates(
     for signed in forms(ending):
         for at_once, met, (images, bands) in ways:
             layer = Layer(window, ending, sums.made.x_zero, at_once, signed)
-            if not have_room(layer.arguments):
+            if not layer.has_room:
                 continue
             k = kernel(layer)
             found.append(

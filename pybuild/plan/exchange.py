@@ -1,5 +1,6 @@
 """Which kernels compute the layers of stages that are chosen: those that the model gets
-at the best price, of all that need no more memory. Knows no addresses.
+at the best price, of all that need no more memory, or little more where all that
+counts is code. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -14,18 +15,23 @@ from pybuild.kernels.choose import Weighed
 from pybuild.plan.cuts import expand
 from pybuild.plan.lockstep import Work
 from pybuild.plan.stages import Arrangement
+from pybuild.plan.storage import Block
 
 
 def exchanged(
     found: Arrangement,
     offers: Sequence[tuple[Node, Sequence[Candidate]]],
     weighed: Weighed,
+    more: int = 0,
 ) -> Arrangement:
-    """The same stages, in as many bytes."""
+    """The same stages, in as many bytes.
+
+    more  bytes by which working memory that a stage has may grow
+    """
     known = {node.output: candidates for node, candidates in offers}
     fits = {
         works[0][0].output: [
-            _fits(candidate, works, room, alone)
+            _fits(candidate, works, room + more * (room > 0), alone)
             for candidate in known[works[0][0].output]
         ]
         for works, room, alone in _layers(found)
@@ -37,7 +43,22 @@ def exchanged(
         node = works[0][0]
         number = best.get(node.output)
         steps += works if number is None else expand(node, known[node.output][number])
-    return replace(found, steps=tuple(steps), scratch=_scratch(found, steps))
+    scratch = _scratch(found, steps)
+    storage = replace(found.storage, blocks=_grown(found, steps, scratch))
+    return replace(found, steps=tuple(steps), scratch=scratch, storage=storage)
+
+
+def _grown(
+    found: Arrangement, steps: Sequence[Work], scratch: Sequence[str]
+) -> tuple[Block, ...]:
+    """All blocks; those of working memory with room for these steps."""
+    needed: dict[str, int] = {}
+    for name, (_, candidate) in zip(scratch, steps, strict=True):
+        needed[name] = max(needed.get(name, 0), candidate.scratch)
+    return tuple(
+        replace(block, bytes=max(block.bytes, needed.get(block.name, 0)))
+        for block in found.storage.blocks
+    )
 
 
 def _layers(found: Arrangement) -> Iterator[tuple[list[Work], int, bool]]:

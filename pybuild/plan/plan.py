@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.kernels.choose import Weighed
-from pybuild.plan.choice import chosen_rows
+from pybuild.plan.choice import chosen_rows, least_bytes
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
 from pybuild.plan.given import given_storage
@@ -43,6 +43,8 @@ from pybuild.plan.traffic import moved_in
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
+# of all bytes, what each stage's working memory may grow by for less code
+_SHARE = 32
 
 Choose = Callable[[Node, Graph], list[Candidate]]
 
@@ -163,7 +165,7 @@ def make_plan(
         given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
                        frozenset(spent), fine and not graph.is_placed)  # fmt: skip
         if weighed is not None:
-            found = exchanged(found, options, weighed)
+            found = exchanged(found, options, weighed, _more(found, weighed, ram_limit))
         return _placed(graph, views, *_unpacked(found, compress, specs), given)
 
     if pushed:
@@ -181,6 +183,12 @@ def make_plan(
         search = Search(graph, options, views, keep_inputs, lazy, spent)
         return chosen_rows(search, found, ram_limit, made)
     return made(found, ram_limit)
+
+
+def _more(found: Arrangement, weighed: Weighed, ram_limit: Limits) -> int:
+    """Bytes that little code may cost: a small share, unless users say how many."""
+    little = weighed.optimise == "size" and ram_limit is None
+    return least_bytes(found) // _SHARE if little else 0
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

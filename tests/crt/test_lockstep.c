@@ -247,6 +247,9 @@ static void test_push(void)
     uint32_t r;
 
     start_push(&g, &m, own);
+    m.stages = NULL;
+    EXPECT(push(&g, 0, 1) == CRT_ERR_PUSHED); /* nothing is in lock step */
+    m.stages = push_stages;
     EXPECT(push(&g, 0, 1) == CRT_ERR_INPUT_MISSING); /* k */
     EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
     EXPECT(crt_graph_rows_left(&g, 0) == ROWS);

@@ -176,12 +176,6 @@ static const struct crt_step conv_int8_steps[] = {
      1, 5, 1, 2, 0, 0},
 };
 
-static const struct crt_stage conv_int8_stages[] = {
-    {0, 1, 0, 0},
-    {1, 1, 0, 0},
-    {2, 1, 0, 0},
-};
-
 static const int32_t conv_int8_dims_0[] = {1, 5, 4, 2};
 static const int32_t conv_int8_dims_1[] = {1, 5, 4, 4};
 
@@ -196,7 +190,7 @@ static const uint32_t conv_int8_regions[] = {
 };
 
 const struct crt_model conv_int8_model = {
-    CRT_ABI, "conv_int8", conv_int8_stages, conv_int8_steps,
+    CRT_ABI, "conv_int8", NULL, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 3, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows

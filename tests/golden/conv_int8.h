@@ -6,8 +6,8 @@
 
 #include "crt/graph.h"
 
-#if CRT_ABI != 5
-#error "conv_int8.h was made for CRT_ABI 5: regenerate it"
+#if CRT_ABI != 6
+#error "conv_int8.h was made for CRT_ABI 6: regenerate it"
 #endif
 
 #ifdef __cplusplus

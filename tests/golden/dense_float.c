@@ -63,10 +63,6 @@ static const struct crt_step dense_float_steps[] = {
      1, 1, 1, 1, 2, 0},
 };
 
-static const struct crt_stage dense_float_stages[] = {
-    {0, 1, 0, 0},
-};
-
 static const int32_t dense_float_dims_0[] = {1, 6};
 static const int32_t dense_float_dims_1[] = {1, 3};
 
@@ -80,7 +76,7 @@ static const uint32_t dense_float_regions[] = {
 };
 
 const struct crt_model dense_float_model = {
-    CRT_ABI, "dense_float", dense_float_stages, dense_float_steps,
+    CRT_ABI, "dense_float", NULL, dense_float_steps,
     dense_float_tensors, NULL, dense_float_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 1, 1, 1, 1, 0, 4, 16, 1, 1, dense_float_rows

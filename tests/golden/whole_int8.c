@@ -425,15 +425,6 @@ static const struct crt_step whole_int8_steps[] = {
      1, 1, 1, 1, 1, 0},
 };
 
-static const struct crt_stage whole_int8_stages[] = {
-    {0, 1, 0, 0},
-    {1, 1, 0, 0},
-    {2, 1, 0, 0},
-    {3, 1, 0, 0},
-    {4, 1, 0, 0},
-    {5, 1, 0, 0},
-};
-
 static const int32_t whole_int8_dims_0[] = {1, 8, 8, 3};
 static const int32_t whole_int8_dims_1[] = {1, 5};
 
@@ -449,7 +440,7 @@ static const uint32_t whole_int8_regions[] = {
 };
 
 const struct crt_model whole_int8_model = {
-    CRT_ABI, "whole_int8", whole_int8_stages, whole_int8_steps,
+    CRT_ABI, "whole_int8", NULL, whole_int8_steps,
     whole_int8_tensors, NULL, whole_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 6, 6, 1, 1, 0, 9, 16, 1, 1, whole_int8_rows

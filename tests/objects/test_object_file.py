@@ -160,7 +160,6 @@ def test_each_kernel_and_table_is_a_section_of_its_own() -> None:
         "operands": tables.OPERAND_BYTES * len(facts.operands),
         "rows": tables.ROWS_BYTES * len(facts.rows),
         "steps": tables.STEP_BYTES * len(facts.steps),
-        "stages": tables.STAGE_BYTES * len(facts.steps),
         "tensors": tables.TENSOR_BYTES * io,
         "model": tables.MODEL_BYTES + 4,  # with the pointer to crt's version
     }

@@ -143,5 +143,6 @@ def test_steps_share_operands_whatever_lies_there() -> None:
     assert runs.add(first) == 0
     assert runs.add([operand(0, "c"), operand(64, "b")]) == 2
     assert runs.add([operand(0, "c"), operand(32, "b")]) == 0
-    assert [o.comment for o in runs.flat] == ["a, c", "b", "c", "b"]
-    assert [o.at for o in runs.flat] == [0, 32, 0, 64]
+    assert runs.add([operand(64, "d"), operand(96, "e")]) == 3
+    assert [o.comment for o in runs.flat] == ["a, c", "b", "c", "b, d", "e"]
+    assert [o.at for o in runs.flat] == [0, 32, 0, 64, 96]

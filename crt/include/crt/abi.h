@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 5
+#define CRT_ABI 6
 
 /* A kernel computes one band of output rows.
  *
@@ -158,6 +158,7 @@ typedef int crt_unpack(const void *from, uint32_t from_bytes, void *to,
 struct crt_model {
     uint32_t abi; /* CRT_ABI of the generator */
     const char *name;
+    /* NULL: each step is a stage, on the CPU */
     const struct crt_stage *stages;
     const struct crt_step *steps;
     const struct crt_tensor *tensors; /* inputs, outputs, then parameters */

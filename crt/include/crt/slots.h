@@ -111,7 +111,7 @@ int crt_begin(struct crt_graph *g);
 int crt_end(struct crt_graph *g, int error);
 
 /* Computes a stage. */
-int crt_run_stage(struct crt_graph *g, void **p, const struct crt_stage *s);
+int crt_run_stage(struct crt_graph *g, void **p, uint32_t index);
 
 /* Computes some bands of a step, of each image, and tells the hook of each.
  *
