@@ -215,8 +215,7 @@ class Model:
             "stream": [*stream], "alone": alone,
         }  # fmt: skip
         own = _own(made, optimise) if alone else made
-        tables = make_tables(own, prefix, len(table))
-        tables = replace(tables, named=names == "full")
+        tables = replace(make_tables(own, prefix, len(table)), named=names == "full")
         library = Library(model, made, tables, rule, options, kernels=weighed)
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
