@@ -38,7 +38,7 @@ GENERAL = (
     (
         "options that name tensors, one at a time",
         "pybuild/model.py",
-        "lambda: all_known(lazy, ends, \"--lazy\"),",
+        'lambda: all_known(lazy, ends, "--lazy"),',
         "",
         _MESSAGES,
     ),

@@ -55,8 +55,8 @@ SMALL = (
     (
         "numbers that have no room in half an argument",
         "pybuild/kernels/conv_small.py",
-        "have_room(layer.arguments) and",
-        "layer.arguments and",
+        "if have_room(layer.arguments):",
+        "if layer.arguments:",
         _SMALL.format("test_two_numbers_in_an_argument_have_room"),
     ),
     (

@@ -12,6 +12,13 @@ _OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
 
 LITE = (
     (
+        "what a sum of Micro's begins with",
+        f"{_HERE}/fixed.py",
+        'flow.either(total, flow.add(total, begun), "tflm")',
+        'flow.either(total, total, "tflm")',
+        _OTHERWISE,
+    ),
+    (
         "weights that are turned for one reader",
         f"{_HERE}/builder.py",
         "and value is not None and np.array_equal(held, value)",

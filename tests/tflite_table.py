@@ -56,7 +56,8 @@ otherwise than LiteRT, `--rounding tflm` does as it:
   ADD of int32 has no fused activation.
 - EMBEDDING_LOOKUP of int8 takes the scale of the first row for all.
 - SPACE_TO_BATCH_ND of int8 fills with 0, not with the zero point.
-- CUMSUM of int8 begins with the zero point, taken off once more (otherwise with 0).
+- Sums of ADD_N and CUMSUM of int8 begin with the zero point, taken off once more
+  (otherwise with 0).
 
 Two of its kernels have no meaning and are not followed: GREATER of int16 computes with
 numbers that are never set, LOGICAL_AND and LOGICAL_OR read the bytes of any type as

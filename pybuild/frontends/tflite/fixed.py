@@ -42,7 +42,8 @@ def requantized_wide(flow: Flow, x: Tensor, scale: float) -> Tensor:
 
 
 def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
-    """Each with 20 more bits, in the scale of twice the largest.
+    """Each with 20 more bits, in the scale of twice the largest. TFLM begins its sum
+    with the integer 0 as if that were one more input.
 
     Source  TFLM ADD_N; LiteRT has none in int8
     """
@@ -53,6 +54,9 @@ def add_n(flow: Flow, parts: Sequence[Tensor]) -> Tensor:
     total = terms[0]
     for term in terms[1:]:
         total = flow.add(total, term)
+    begun = flow.const(-parts[0].zero_point * (1 << 20), total)
+    begun = flow.requantized(begun, parts[0].scale / twice)
+    total = flow.either(total, flow.add(total, begun), "tflm")
     made = flow.requantized(total, twice / ((1 << 20) * y.scale))
     return flow.quantised(made, y)
 

@@ -60,9 +60,10 @@ def transpose_conv(call: Call) -> None:
     for axis, stride in enumerate(strides, 1):
         x = _spread(flow, x, axis, stride)
         x = _around(call, flow, x, axis, stride, value.shape[axis], wanted[axis])
-    value = np.ascontiguousarray(value[:, ::-1, ::-1])
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
     w = call.builder.add(tensor, value)
+    for axis in (1, 2):
+        w = flow.flip(w, axis)
     attrs = {
         "groups": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
         **layers.fused(call),
