@@ -11,7 +11,9 @@ import pytest
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite import load
 from pybuild.graph import Graph
+from pybuild.model import Model
 from pybuild.ops.interpret import interpret
+from pybuild.run.weights import Weights
 from tests.ops.cases import with_rounding
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -178,6 +180,32 @@ def test_weights_that_one_reader_turns_stay_as_they_are_for_others() -> None:
         FileOperator("CONV_2D", (0, 2, 6), (5,), "Conv2DOptions", plain),
     ]
     _agrees(write(tensors, operators, [0], [3, 5]))
+
+
+def _transposed(w: Array) -> bytes:
+    shape = (1, 5, 5, 2)
+    tensors = [
+        FileTensor("x", shape),
+        FileTensor("w", w.shape, data=w),
+        FileTensor("size", (4,), "INT32", _int32(*shape)),
+        FileTensor("y", shape),
+    ]
+    once = {"Padding": 0, "StrideH": 1, "StrideW": 1}
+    one = FileOperator("TRANSPOSE_CONV", (2, 1, 0), (3,), "TransposeConvOptions", once)
+    return write(tensors, [one], [0], [3])
+
+
+def test_parameters_of_transposed_convolutions_are_in_the_order_of_the_file() -> None:
+    a, b = (_CHANCE.normal(size=(2, 3, 3, 2)).astype(np.float32) for _ in range(2))
+    graph = load("a.tflite", _transposed(a), {})
+    model = Model("a.tflite", graph, "litert", "0" * 64)
+    library = model.build(params="replaceable")
+    net, x = library.host(), _CHANCE.normal(size=(1, 5, 5, 2)).astype(np.float32)
+    for w in (a, b):
+        net.load_params(Weights(library.image({"w": w})))
+        net.run(x=x)
+        wanted = run_litert(_transposed(w), [{"x": x}])[0]["y"]
+        np.testing.assert_allclose(net.get_output("y"), wanted, atol=1e-5)
 
 
 def test_dequantized_constant_weights_per_channel() -> None:
