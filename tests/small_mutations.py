@@ -120,6 +120,6 @@ SMALL = (
         "pybuild/emit/tables.py",
         "(s.count, s.device, s.link) == (1, 0, 0) for s in self.stages",
         "s.count > 0 for s in self.stages",
-        "tests/golden/test_golden.py",
+        "tests/unit/test_names.py",
     ),
 )

@@ -360,6 +360,8 @@ class Net(Pushing, Keeping):
     @property
     def stage_steps(self) -> list[range]:
         """The steps of each stage."""
+        if not self._model.stages:  # each step is one
+            return [range(step, step + 1) for step in range(self.stages)]
         stages = self._model.stages[0 : self._model.stage_count]
         return [range(stage.first, stage.first + stage.count) for stage in stages]
 

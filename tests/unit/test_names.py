@@ -94,7 +94,7 @@ def test_tensors_get_no_name_that_generated_files_define() -> None:
         )
         for word in words_of(library)
     }
-    assert found >= {"rows", "links", "name", "tensor", "kept", "rows_left"}
+    assert found >= {"rows", "links", "stages", "name", "tensor", "kept", "rows_left"}
     assert found - set(NUMBERED) <= set(RESERVED)
 
 
