@@ -262,8 +262,8 @@ def test_scratch_and_hot_weights_are_handed_over_from_their_region() -> None:
     regions = ["tiny=16:fast", "near=64K:plain+weights"]
     made = pybuild.load(DIGITS).build(target="cortex-m4", regions=regions)
     assert [r.name for r in made.plan.regions if r.bytes] == ["tiny", "near"]
-    own = [s.scratch_region for s in made.plan.steps if s.candidate.scratch]
-    seen = [o.buffer for o in made.tables.operands if o.comment == "scratch"]
+    own = {s.scratch_region for s in made.plan.steps if s.candidate.scratch}
+    seen = {o.buffer for o in made.tables.operands if o.comment == "scratch"}
     assert seen == own and 1 in own
     copied = {name for name in made.plan.places if name.endswith("(copied)")}
     hot = [o.buffer for o in made.tables.operands if o.comment in copied]
