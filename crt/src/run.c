@@ -15,12 +15,12 @@ static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
 
     if (r->stride != 0 && r->ring == r->count)
         row0 += (size_t)image * r->count * r->row_bytes;
-    for (; left != 0; left--, row++) { /* rows above row 0 are huge numbers */
+    for (; left != 0; left--, row++, p++) { /* above row 0: huge numbers */
         if (row >= r->count)
-            *p++ = (void *)r->pad_row;
+            *p = (void *)r->pad_row;
         else
-            *p++ = row0 +
-                   (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
+            *p = row0 +
+                 (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
     }
     return p;
 }
