@@ -77,8 +77,8 @@ PUSHED = (
     (
         "the row of padding of a ring",
         "crt/src/run.c",
-        "*p++ = (void *)r->pad_row;",
-        "*p++ = row0;",
+        "*p = (void *)r->pad_row;",
+        "*p = row0;",
         _C,
     ),
     (
