@@ -12,6 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Bound, Tensor
+from pybuild.kernels.candidate import ROWS_BYTES
 from pybuild.loop import Func
 from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA_ALIGN
@@ -27,7 +28,7 @@ CONSUMED, LAZY, PUSHED = 1, 2, 4  # CRT_TENSOR_...
 # what unpacks constants, and the header and source of crt that have it
 UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
-OPERAND_BYTES, ROWS_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 20, 24, 6, 10
+OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 24, 6, 10
 TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 76, 20, 16
 # what saved state begins with
 ID_BYTES = 4

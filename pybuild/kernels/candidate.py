@@ -84,6 +84,8 @@ class Candidate:
 
 # enum crt_task of crt/abi.h
 TASK_COPY, TASK_WAIT, TASK_UNPACK, TASK_INPUT = 1, 2, 3, 4
+# of struct crt_rows, where a pointer has 4 bytes
+ROWS_BYTES = 20
 
 
 def whole(tensor: Tensor) -> RowAccess:

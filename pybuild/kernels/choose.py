@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.candidate import ROWS_BYTES, Candidate
 from pybuild.kernels.prices import price
 from pybuild.loop import Func
 from pybuild.targets.target import Target
@@ -21,7 +21,6 @@ _NEVER = float("inf")
 _WORTH = {"size": 1.0, "balanced": 1 / 70_000, "speed": 1 / 400_000}
 # whether tables count: they are small beside code that is made to be fast
 _WITH_TABLES = {"size"}
-_ROWS = 20  # bytes of struct crt_rows
 _MOST = {"size": 1.485, "balanced": 1.03, "speed": 1.002}
 
 
@@ -33,7 +32,7 @@ class Option:
     pieces  bytes of its code, and of functions that other kernels call too
     func    its code; None: a task of the runtime's own
     usable  the plan for whole tensors can take it
-    tables  bytes of its arguments and of how it meets rows
+    tables  bytes of its arguments, and of what says which rows it reads and writes
     """
 
     kernel: str
@@ -78,10 +77,10 @@ def options_of(
 
 
 def _table_bytes(candidate: Candidate) -> int:
-    """Of what a layer's step has of its own; a single row is met as all others."""
+    """Of what a layer's step has of its own: single rows are all described by one."""
     accesses = (*candidate.outputs, *candidate.inputs)
     rows = sum(access.rows > 1 for access in accesses)
-    return 4 * (len(candidate.args) + len(candidate.constants)) + _ROWS * rows
+    return 4 * (len(candidate.args) + len(candidate.constants)) + ROWS_BYTES * rows
 
 
 def chosen(options: Options, optimise: str) -> dict[str, Option]:
