@@ -95,6 +95,13 @@ SMALL = (
         _SMALL.format("test_a_kernel_takes_the_layers_of_one_other"),
     ),
     (
+        "memory that other stages need",
+        "pybuild/plan/exchange.py",
+        "max(0, most - now, more",
+        "max(0, more",
+        "tests/unit/test_choose.py",
+    ),
+    (
         "operands that steps share",
         "pybuild/emit/runs.py",
         'self._runs.add([replace(o, comment="") for o in run])',

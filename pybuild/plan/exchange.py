@@ -1,6 +1,6 @@
 """Which kernels compute the layers of stages that are chosen: those that the model gets
-at the best price, of all that need no more memory, or little more where all that
-counts is code. Knows no addresses.
+at the best price, of all that need no more memory, or that find memory which only other
+stages need where all that counts is code. Knows no addresses.
 """
 
 from __future__ import annotations
@@ -14,61 +14,83 @@ from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.choose import Weighed
 from pybuild.plan.cuts import expand
 from pybuild.plan.lockstep import Work
+from pybuild.plan.memory import alive
+from pybuild.plan.regions import BLOCK_ALIGN
 from pybuild.plan.stages import Arrangement
-from pybuild.plan.storage import Block
+from pybuild.plan.storage import Block, scratch_of
 
 
 def exchanged(
     found: Arrangement,
     offers: Sequence[tuple[Node, Sequence[Candidate]]],
     weighed: Weighed,
+    most: int = 0,
     more: int = 0,
 ) -> Arrangement:
     """The same stages, in as many bytes.
 
-    more  bytes by which working memory that a stage has may grow
+    most  bytes alive at once up to which a stage's working memory may grow
+    more  bytes by which it may grow anyway, if there is any
     """
     known = {node.output: candidates for node, candidates in offers}
+    layers = [*_layers(found, most, more)]
     fits = {
         works[0][0].output: [
-            _fits(candidate, works, room + more * (room > 0), alone)
+            _fits(candidate, works, room, alone)
             for candidate in known[works[0][0].output]
         ]
-        for works, room, alone in _layers(found)
+        for works, room, alone in layers
         if works[0][0].output in known
     }
     best = weighed.best(fits)
     steps: list[Work] = []
-    for works, _, _ in _layers(found):
+    for works, _, _ in layers:
         node = works[0][0]
         number = best.get(node.output)
         steps += works if number is None else expand(node, known[node.output][number])
-    scratch = _scratch(found, steps)
-    storage = replace(found.storage, blocks=_grown(found, steps, scratch))
+    blocks = _blocks(found, steps)
+    scratch = tuple(
+        blocks[k].name if candidate.scratch else ""
+        for k, stage in enumerate(_stages(found))
+        for _, candidate in steps[stage.start : stage.stop]
+    )
+    old = (b for b in found.storage.blocks if b.name not in found.scratch)
+    storage = replace(found.storage, blocks=(*old, *blocks.values()))
     return replace(found, steps=tuple(steps), scratch=scratch, storage=storage)
 
 
-def _grown(
-    found: Arrangement, steps: Sequence[Work], scratch: Sequence[str]
-) -> tuple[Block, ...]:
-    """All blocks; those of working memory with room for these steps."""
-    needed: dict[str, int] = {}
-    for name, (_, candidate) in zip(scratch, steps, strict=True):
-        needed[name] = max(needed.get(name, 0), candidate.scratch)
-    return tuple(
-        replace(block, bytes=max(block.bytes, needed.get(block.name, 0)))
-        for block in found.storage.blocks
-    )
+def _stages(found: Arrangement) -> list[range]:
+    stages = [range(s.first, s.end) for s in found.stages]
+    return stages or [range(i, i + 1) for i in range(len(found.steps))]
 
 
-def _layers(found: Arrangement) -> Iterator[tuple[list[Work], int, bool]]:
+def _blocks(found: Arrangement, steps: Sequence[Work]) -> dict[int, Block]:
+    """The working memory of each stage that has any, with room for these steps."""
+    held = {block.name: block for block in found.storage.blocks}
+    blocks: dict[int, Block] = {}
+    for k, stage in enumerate(_stages(found)):
+        size = max(steps[i][1].scratch for i in stage)
+        known = next((found.scratch[i] for i in stage if found.scratch[i]), "")
+        if known:
+            size = max(size, held[known].bytes)
+            blocks[k] = replace(held[known], bytes=size)
+        elif size:
+            blocks[k] = Block(scratch_of(steps[stage.start][0]), size, k, k)
+    return blocks
+
+
+def _layers(
+    found: Arrangement, most: int, more: int
+) -> Iterator[tuple[list[Work], int, bool]]:
     """The steps of each layer, the scratch that there is, whether it is a stage."""
-    ends = [(s.first, s.end) for s in found.stages]
-    for first, end in ends or [(i, i + 1) for i in range(len(found.steps))]:
-        stage = found.steps[first:end]
+    sums = alive(found.storage.blocks, BLOCK_ALIGN)
+    for k, places in enumerate(_stages(found)):
+        stage = found.steps[places.start : places.stop]
+        now = max((s for s in sums if s[0] <= k), default=(0, 0))[1]
         room = max(candidate.scratch for _, candidate in stage)
+        room += max(0, most - now, more * (room > 0))
         for _, works in groupby(stage, key=lambda work: work[0].output):
-            yield [*works], room, end - first == 1
+            yield [*works], room, len(places) == 1
 
 
 def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -> bool:
@@ -87,14 +109,3 @@ def _alike(one: Candidate, now: Candidate, alone: bool) -> bool:
         return False
     rows = (one.images, one.bands, one.outputs, one.inputs)
     return alone or rows == (now.images, now.bands, now.outputs, now.inputs)
-
-
-def _scratch(found: Arrangement, steps: Sequence[Work]) -> tuple[str, ...]:
-    """The block of each step, which may have needed none before."""
-    stages = [range(s.first, s.end) for s in found.stages]
-    names = [""] * len(steps)
-    for stage in stages or [range(i, i + 1) for i in range(len(steps))]:
-        block = next((found.scratch[i] for i in stage if found.scratch[i]), "")
-        for i in stage:
-            names[i] = block if steps[i][1].scratch else ""
-    return tuple(names)

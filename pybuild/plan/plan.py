@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.kernels.choose import Weighed
-from pybuild.plan.choice import chosen_rows, least_bytes
+from pybuild.plan.choice import chosen_rows
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
 from pybuild.plan.given import given_storage
@@ -43,7 +43,7 @@ from pybuild.plan.traffic import moved_in
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
-# of all bytes, what each stage's working memory may grow by for less code
+# of all bytes, what less code may take more
 _SHARE = 32
 
 Choose = Callable[[Node, Graph], list[Candidate]]
@@ -164,9 +164,20 @@ def make_plan(
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
         given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
                        frozenset(spent), fine and not graph.is_placed)  # fmt: skip
-        if weighed is not None:
-            found = exchanged(found, options, weighed, _more(found, weighed, ram_limit))
-        return _placed(graph, views, *_unpacked(found, compress, specs), given)
+
+        def laid(one: Arrangement) -> Plan:
+            return _placed(graph, views, *_unpacked(one, compress, specs), given)
+
+        if weighed is None:
+            return laid(found)
+        plan = laid(exchanged(found, options, weighed))
+        if weighed.optimise != "size" or graph.storage or specs:
+            return plan
+        # what other stages need anyway may serve for less code
+        most = _most(plan, ram_limit)
+        more = max(0, most - plan.arena_bytes)
+        less = laid(exchanged(found, options, weighed, most, more))
+        return less if less.arena_bytes <= most else plan
 
     if pushed:
         fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
@@ -185,10 +196,11 @@ def make_plan(
     return made(found, ram_limit)
 
 
-def _more(found: Arrangement, weighed: Weighed, ram_limit: Limits) -> int:
-    """Bytes that little code may cost: a small share, unless users say how many."""
-    little = weighed.optimise == "size" and ram_limit is None
-    return least_bytes(found) // _SHARE if little else 0
+def _most(plan: Plan, ram_limit: Limits) -> int:
+    """Bytes that less code may take: a small share more, unless users say how many."""
+    limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
+    share = plan.arena_bytes // _SHARE
+    return plan.arena_bytes + share if limit is None else limit
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

@@ -183,3 +183,24 @@ def test_in_rows_prices_choose_among_kernels_that_need_no_more_memory() -> None:
             assert (now.scratch_at >= 0) == (now.candidate.scratch > 0)
     funcs = [[step.candidate.func for step in p.steps] for p in (plain, priced)]
     assert funcs[0] != funcs[1]
+
+
+def test_for_size_kernels_take_memory_that_only_other_stages_need() -> None:
+    """The dense layer's stage has no working memory, and little code needs 1 KB."""
+    graph = pybuild.load(DIGITS).lower()
+    found = offers(graph, [M4], "size")
+    options = options_of(found, dict.fromkeys(found, M4))
+
+    def plan(optimise: str, limit: int | None) -> Plan:
+        offered = lambda node, _: found[node.output]  # noqa: E731
+        weighed = Weighed(options, optimise)
+        return make_plan(graph, offered, False, limit, rows=True, weighed=weighed)
+
+    roomy, fast = plan("size", 3000), plan("balanced", 3000)
+    assert roomy.arena_bytes == fast.arena_bytes == 1568
+    ends = [p.steps[-1].candidate for p in (fast, roomy)]
+    assert [end.scratch for end in ends] == [0, 1024]
+    at = roomy.steps[-1].scratch_at
+    assert at >= 0 and at % 4 == 0 and at + 1024 <= roomy.arena_bytes
+    tight = plan("size", None)
+    assert tight.arena_bytes == 880 and tight.steps[-1].candidate.scratch == 0
