@@ -54,8 +54,8 @@ def exchanged(
         for k, stage in enumerate(_stages(found))
         for _, candidate in steps[stage.start : stage.stop]
     )
-    old = (b for b in found.storage.blocks if b.name not in found.scratch)
-    storage = replace(found.storage, blocks=(*old, *blocks.values()))
+    made = {block.name: block for block in (*found.storage.blocks, *blocks.values())}
+    storage = replace(found.storage, blocks=tuple(made.values()))
     return replace(found, steps=tuple(steps), scratch=scratch, storage=storage)
 
 
