@@ -7,7 +7,10 @@ Knows nothing of operators, graphs or targets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from pybuild.dtype import DType
 from pybuild.expr import (
@@ -184,26 +187,25 @@ class Lanes(Expr):
         return VectorType(scalar_type(self.values[0]), len(self.values))
 
 
+_INSIDE: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Load: attrgetter("pointer", "index"),
+    WideLoad: attrgetter("pointer", "index"),
+    Offset: attrgetter("pointer", "index"),
+    Row: lambda expr: (expr.index,),
+    Binary: attrgetter("a", "b"),
+    Select: attrgetter("condition", "a", "b"),
+    Cast: lambda expr: (expr.value,),
+    Bitcast: lambda expr: (expr.value,),
+    Call: attrgetter("args"),
+    Lane: lambda expr: (expr.vector,),
+    Lanes: attrgetter("values"),
+}
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one."""
-    match expr:
-        case Load(pointer, index) | Offset(pointer, index) | WideLoad(pointer, index):
-            return (pointer, index)
-        case Row(index):
-            return (index,)
-        case Binary(_, a, b):
-            return (a, b)
-        case Select(condition, a, b):
-            return (condition, a, b)
-        case Cast(value) | Bitcast(value):
-            return (value,)
-        case Call(_, args):
-            return args
-        case Lane(vector):
-            return (vector,)
-        case Lanes(values):
-            return values
-    return ()
+    inside = _INSIDE.get(type(expr))
+    return inside(expr) if inside else ()
 
 
 @dataclass(frozen=True)

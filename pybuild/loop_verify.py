@@ -194,38 +194,42 @@ def _operands(stmt: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def reads(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The names that a block uses or changes."""
-    found = {s.var.name for s in statements(body) if isinstance(s, Assign)}
-
-    def visit(expr: Expr) -> None:
+def _names(stmt: Stmt) -> set[str]:
+    """Those in a statement's own expressions."""
+    found: set[str] = set()
+    left = [*_operands(stmt)]
+    while left:
+        expr = left.pop()
         if isinstance(expr, Var):
             found.add(expr.name)
-        for child in children(expr):
-            visit(child)
-
-    for stmt in statements(body):
-        for expr in _operands(stmt):
-            visit(expr)
-    return frozenset(found)
+        else:
+            left += children(expr)
+    return found
 
 
-def used(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The block, and those inside, without variables that nothing reads afterwards."""
+def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
+    """The block, and those inside, without variables that nothing reads afterwards;
+    and the names that it uses or changes."""
     found: list[Stmt] = []
-    names: frozenset[str] = frozenset()
+    names: set[str] = set()
     for stmt in reversed(body):
         match stmt:
             case Let(var) if var.name not in names:
                 continue
+            case Assign(var):
+                names.add(var.name)
             case For() | Part():
-                stmt = replace(stmt, body=used(stmt.body))
+                inside, inner = used(stmt.body)
+                stmt = replace(stmt, body=inside)
+                names |= inner
             case If():
-                both = used(stmt.body), used(stmt.otherwise)
-                stmt = replace(stmt, body=both[0], otherwise=both[1])
-        names |= reads((stmt,))
+                inside, inner = used(stmt.body)
+                otherwise, more = used(stmt.otherwise)
+                stmt = replace(stmt, body=inside, otherwise=otherwise)
+                names |= inner | more
+        names |= _names(stmt)
         found.append(stmt)
-    return tuple(reversed(found))
+    return tuple(reversed(found)), names
 
 
 def has_vectors(func: Func) -> bool:

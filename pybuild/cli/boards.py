@@ -84,14 +84,17 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def target_of(args: argparse.Namespace) -> str:
     """Whose kernels to build: as asked, else the board's core's."""
-    from pybuild.targets.board import load_board
     from pybuild.targets.core import CORES
 
     if args.target is not None:
         core = CORES.get(args.target)
         return core.target if core else str(args.target)
     on = getattr(args, "on", HOST)
-    return "generic" if on == HOST else load_board(on).core.target
+    if on == HOST:
+        return "generic"
+    from pybuild.targets.board import load_board
+
+    return load_board(on).core.target
 
 
 def _device(args: argparse.Namespace) -> Device:

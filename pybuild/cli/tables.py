@@ -6,11 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pybuild.package.curve import Point
-from pybuild.package.image_report import ImageReport
-from pybuild.package.report import Boundary, Layer, RegionUse, Report, Stored
-
 if TYPE_CHECKING:
+    from pybuild.package.curve import Point
+    from pybuild.package.image_report import ImageReport
+    from pybuild.package.report import Boundary, Layer, RegionUse, Report, Stored
     from pybuild.run.bench import BenchResult
     from pybuild.run.check import CheckResult
     from pybuild.run.layers import DebugResult

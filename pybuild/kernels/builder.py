@@ -28,7 +28,7 @@ from pybuild.loop import (
     const,
     i32,
 )
-from pybuild.loop_verify import reads, used, verify
+from pybuild.loop_verify import used, verify
 
 # an argument's name and value
 Named = tuple[str, int]
@@ -144,9 +144,8 @@ class Builder:
         params = [Var(word, value.type) for word, value in given.items()]
         self._blocks.append([])
         yield params
-        body = used(tuple(self._blocks.pop()))
+        body, names = used(tuple(self._blocks.pop()))
         self._names = outer
-        names = reads(body)
         params = [p for p in params if p.name in names]
         values = tuple(given[p.name] for p in params)
         # what is done again is done by the same function
@@ -165,8 +164,7 @@ class Builder:
 
     def _used(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The body without variables, and arguments left out, that nothing reads."""
-        body = used(body)
-        names = reads(body)
+        body, names = used(body)
         kept = [i for i, arg in enumerate(self._args) if arg.name in names]
         self._args = [self._args[i] for i in kept]
         self.values[:] = [self.values[i] for i in kept]

@@ -35,7 +35,7 @@ from pybuild.loop import (
     offset,
     select,
 )
-from pybuild.loop_verify import reads, used
+from pybuild.loop_verify import used
 
 _Known = Mapping[Var, Expr]
 # the parameters that a part keeps, whatever it is given
@@ -62,8 +62,7 @@ def with_constants(
     kept  what its parts still take: other kernels call them
     """
     known = {func.args[i]: const(value) for i, value in values.items()}
-    body = used(_block(func.body, known, kept))
-    names = reads(body)
+    body, names = used(_block(func.body, known, kept))
     left = tuple(a for a in func.args if a not in known and a.name in names)
     return replace(func, args=left, body=body)
 
@@ -107,8 +106,7 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
                 if isinstance(v, Const) and p not in stay
             }
             left = {p: v for p, v in values.items() if p not in fixed}
-            inner = used(_block(body, fixed, kept))
-            names = reads(inner)
+            inner, names = used(_block(body, fixed, kept))
             left = {p: v for p, v in left.items() if p.name in names}
             full = _part_name(name, params, fixed)
             return Part(full, tuple(left), tuple(left.values()), inner)

@@ -6,14 +6,16 @@ Values only; knows nothing of how they were found or where they are printed.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pybuild.emit.image_c import ImageTables
-from pybuild.emit.pool import Pool
 from pybuild.package.report import Report
 from pybuild.plan.regions import ARENA_NAME
 from pybuild.plan.specs import RegionSpec
 from pybuild.plan.together import Piece, lay_pieces
+
+if TYPE_CHECKING:
+    from pybuild.emit.image_c import ImageTables
+    from pybuild.emit.pool import Pool
 
 # struct crt_turn on a 32-bit target
 _TURN_BYTES = 8

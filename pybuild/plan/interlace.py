@@ -113,10 +113,7 @@ class _Search:
             spots = _free(self._beside(i, at), size, around, self.align)
             if not spots:
                 return count, None
-            tries = [min(max(s, a), b) for a, b in spots for s in (low, high - size)]
-            over = [max(low - s, 0) + max(s + size - high, 0) for s in tries]
-            least = min(over)
-            fair = [s for s, more in zip(tries, over, strict=True) if more == least]
+            fair = _nearest(spots, low, high - size)
             at[i] = max(fair) if chance.random() < late else min(fair)
             low, high = min(low, at[i]), max(high, at[i] + size)
         offsets = tuple(at[i] - low for i in range(len(order)))
@@ -131,16 +128,32 @@ class _Search:
         )
 
 
+def _nearest(spots: Sequence[Span], low: int, high: int) -> list[int]:
+    """Of the spots, those from which least sticks out below `low` or above `high`."""
+    least, found = _FAR, list[int]()
+    for first, last in spots:
+        for wish in (low, high):
+            s = first if wish < first else last if wish > last else wish
+            out = (low - s if s < low else 0) + (s - high if s > high else 0)
+            if out < least:
+                least, found = out, [s]
+            elif out == least:
+                found.append(s)
+    return found
+
+
 def _free(taken: Sequence[Span], size: int, around: Span, align: int) -> list[Span]:
     """(first, last) spots for `size` bytes outside all that is taken."""
     reach, last = around[0], around[1] - size
     found = []
     for low, high in (*taken, (_FAR, _FAR)):
         if low >= reach:
-            first, end = round_up(reach, align), min(low, last) // align * align
+            first = -(-reach // align) * align
+            end = (low if low < last else last) // align * align
             if first <= end:
                 found.append((first, end))
-        reach = max(reach, high)
-        if reach > last:
-            break
+        if high > reach:
+            reach = high
+            if reach > last:
+                break
     return found

@@ -18,7 +18,6 @@ from pybuild.emit.text import Content
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Tensor
 from pybuild.run.compiled import Compiled, SlotFacts
-from pybuild.run.weights import Weights
 
 if TYPE_CHECKING:
     from pybuild.plan.plan import Plan
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pybuild.run.module import GraphModule
     from pybuild.run.native import Net
     from pybuild.run.tensors import NDArray
+    from pybuild.run.weights import Weights
 
 BACKENDS = ("llvm", "c")
 
@@ -92,6 +92,8 @@ class Factory(abc.ABC):
     @functools.cached_property
     def weights(self) -> Weights:
         """The parameters that the model came with, for any number of instances."""
+        from pybuild.run.weights import Weights
+
         return Weights(self.image())
 
     @functools.cached_property
