@@ -63,3 +63,25 @@ class LimitError(BuildError):
     """A limit the user gave (RAM, flash) is exceeded; exit code 3."""
 
     exit_code = 3
+
+
+def require(value: str, known: tuple[str, ...], option: str) -> None:
+    """Errors  BuildError for a word that the option has not"""
+    if value not in known:
+        raise BuildError(option, f"'{value}' is not known", one_of(known))
+
+
+def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
+    """Errors  BuildError with every name that is not there"""
+    there = list(known)
+    found = [
+        Problem(option, f"there is no '{name}'", one_of(tuple(there)))
+        for name in names
+        if name not in there
+    ]
+    if found:
+        raise BuildError.of(found)
+
+
+def one_of(known: tuple[str, ...]) -> str:
+    return f"one of {', '.join(known)}"

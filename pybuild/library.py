@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from pybuild import __version__
 from pybuild.dtype import Array
 from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content, whole
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, all_known
 from pybuild.graph import Graph
 from pybuild.kernels.choose import Options
 from pybuild.kernels.devices import offers, processor_of, table_of
@@ -26,7 +26,16 @@ from pybuild.package.curve import Point
 from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
 from pybuild.package.report import (
-    Flash, Ram, Report, Stored, boundary, copies, devices, layers, made_for, promise,
+    Flash,
+    Ram,
+    Report,
+    Stored,
+    boundary,
+    copies,
+    devices,
+    layers,
+    made_for,
+    promise,
     regions,
 )  # fmt: skip
 from pybuild.package.tree import tree_files
@@ -374,23 +383,3 @@ def _must_fit(graph: Graph, values: Mapping[str, Array]) -> None:
             found.append(Problem(f"{graph.source}: parameter '{name}'", what))
     if found:
         raise BuildError.of(found)
-
-
-def require(value: str, known: tuple[str, ...], option: str) -> None:
-    if value not in known:
-        raise BuildError(option, f"'{value}' is not known", one_of(known))
-
-
-def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
-    there = list(known)
-    found = [
-        Problem(option, f"there is no '{name}'", one_of(tuple(there)))
-        for name in names
-        if name not in there
-    ]
-    if found:
-        raise BuildError.of(found)
-
-
-def one_of(known: tuple[str, ...]) -> str:
-    return f"one of {', '.join(known)}"

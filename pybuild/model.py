@@ -10,7 +10,7 @@ from pathlib import Path
 from pybuild import passes
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, all_known, one_of, require
 from pybuild.graph import Graph, verify
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.choose import Options, Weighed, narrowed, options_of
@@ -22,7 +22,7 @@ from pybuild.kernels.devices import (
     processor_of,
     table_of,
 )
-from pybuild.library import Library, all_known, one_of, require, with_image
+from pybuild.library import Library, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.layout import set_layout
 from pybuild.passes.place import Rules
