@@ -260,7 +260,11 @@ def load_module(path: str | Path) -> Factory | Package:
 
 def _rebuilt(graph: Graph, facts: Mapping[str, Any]) -> Library:
     model = Model(f"{facts['name']}.json", graph, facts["rounding"], "")
-    library = model.build(name=facts["name"], **facts["options"])
+    options = {**facts["options"]}
+    for option in ("target", "ram_limit"):
+        if isinstance(options.get(option), Mapping):  # in JSON numbers are text
+            options[option] = {int(n): each for n, each in options[option].items()}
+    library = model.build(name=facts["name"], **options)
     return replace(library, backend=facts["backend"])
 
 

@@ -19,7 +19,7 @@ from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.graph import Graph
 from pybuild.kernels.choose import Options
-from pybuild.kernels.devices import offers, processor_of, table_of
+from pybuild.kernels.devices import by_name, offers, processor_of, table_of
 from pybuild.kernels.parameters import with_values
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
@@ -94,8 +94,11 @@ class Library(Factory):
         return self.plan
 
     def facts(self) -> dict[str, Any]:
+        """Errors  BuildError for a target that no name stands for"""
+        named = {"target": by_name(self.options["target"])}
         return {
-            "name": self.name, "backend": self.backend, "options": dict(self.options),
+            "name": self.name, "backend": self.backend,
+            "options": {**self.options, **named},
             "rounding": self.rounding, "parameters": described(self.parameters),
             "slots": [[s.name, s.layout, list(s.sources)] for s in self.slots],
         }  # fmt: skip
@@ -154,7 +157,7 @@ class Library(Factory):
 
     def of_window(self) -> Graph:
         """The final graph of the same build of the whole window: without --stream."""
-        options = {**self.options, "stream": ()}
+        options = {**self.options, "stream": (), "ram_limit": None}
         return self.model.build(name=self.name, **options).plan.graph
 
     def ram_bound(self) -> int:
@@ -252,7 +255,8 @@ class Library(Factory):
             raise BuildError(self.name, what, "build it for one processor")
         if self.options["target"] == target:
             return self
-        made = self.model.build(name=self.name, **{**self.options, "target": target})
+        options = {**self.options, "target": target, "ram_limit": None}
+        made = self.model.build(name=self.name, **options)
         return replace(made, mod_name=self.mod_name, bound=self.bound)
 
     def files(self) -> dict[str, Content]:

@@ -212,7 +212,7 @@ class Model:
             "optimise": optimise, "layout": layout, "compress": compress,
             "names": names, "storage": storage, "emit": emit, "place": place,
             "plan": plan, "regions": [s.text for s in specs], "push": [*push],
-            "stream": [*stream], "alone": alone,
+            "stream": [*stream], "alone": alone, "ram_limit": ram_limit,
         }  # fmt: skip
         own = _own(made, optimise) if alone else made
         tables = replace(make_tables(own, prefix, len(table)), named=names == "full")

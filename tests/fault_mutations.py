@@ -124,4 +124,25 @@ FAULTS = (
         "if (bytes",
         "tests/crt/test_crt.py::test_calls[test_calls.c-gcc-]",
     ),
+    (
+        "a limit of RAM that new weights know nothing of",
+        "pybuild/model.py",
+        '"ram_limit": ram_limit,',
+        '"ram_limit": None,',
+        "tests/regression/test_exported_again.py",
+    ),
+    (
+        "devices of an exported library as text",
+        "pybuild/entry.py",
+        "{int(n): each for n, each",
+        "{n: each for n, each",
+        "tests/regression/test_exported_again.py",
+    ),
+    (
+        "what zlib says of archives",
+        "pybuild/params/files.py",
+        "except Exception as error:",
+        "except (ValueError, OSError) as error:",
+        "tests/regression/test_damaged_files.py",
+    ),
 )

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import pybuild
 from pybuild.cli import tables
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
+from pybuild.params.files import read_arrays, write_arrays
 
 if TYPE_CHECKING:
     from pybuild.run.board.bench import BoardBench
@@ -228,7 +227,7 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
             (outputs,) = run_samples(device, library, [given])
         where = device.to_json()
     if args.out is not None:
-        np.savez(args.out, **outputs)  # type: ignore[arg-type]
+        Path(args.out).write_bytes(write_arrays(outputs, "outputs.npz"))
     if not args.json:
         for name, value in outputs.items():
             print(_shown(name, value))
@@ -260,13 +259,9 @@ def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Arr
     graph = library.plan.graph
     if args.input_file is None:
         return dict(example_inputs(graph))
-    where = Path(args.input_file).name
-    try:
-        with np.load(args.input_file) as file:
-            found = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, AttributeError) as error:
-        what = f"is no .npz file ({error})"
-        raise BuildError(where, what, "numpy.savez(file, NAME=array)") from None
+    path = Path(args.input_file)
+    where, data = path.name, path.read_bytes()
+    found = read_arrays(data, where)
     problems = []
     for name in graph.inputs:
         tensor = graph.tensor(name)

@@ -40,6 +40,20 @@ def table_of(target: Targets) -> tuple[Target, ...]:
     return tuple(made)
 
 
+def by_name(target: Targets) -> str | dict[int, str]:
+    """The same option without facts of targets.
+
+    Errors  BuildError for a target that is no known one
+    """
+    table = table_of(target)
+    for one in table:
+        if one != target_named(one.name):
+            what = f"'{one.name}' is not as pybuild knows it"
+            raise BuildError("--target", what, "only known targets can be exported")
+    names = {index: one.name for index, one in enumerate(table)}
+    return names if isinstance(target, Mapping) else names[0]
+
+
 def processor_of(target: Targets) -> Llvm:
     """What an object is compiled for.
 

@@ -77,9 +77,13 @@ def write_arrays(
 def _read_npz(data: bytes, source: str) -> dict[str, Array]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+            found = {name: archive[name] for name in archive.files}
+    except Exception as error:  # of zlib, zipfile, numpy and the words of its headers
         raise BuildError(source, f"is a damaged .npz file: {error}") from None
+    for name, value in found.items():
+        if not isinstance(value, np.ndarray):  # of other members numpy gives the bytes
+            raise BuildError(source, f"is a damaged .npz file: '{name}' is no array")
+    return found
 
 
 def _write_npz(arrays: Mapping[str, Array]) -> bytes:

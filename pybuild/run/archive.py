@@ -129,8 +129,11 @@ def _files(path: Path) -> Callable[[str], bytes]:
             raise KeyError(name) from None
 
     def of_archive(name: str) -> bytes:
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return archive.read(name)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise BuildError(path.name, f"is damaged: {error}") from None
 
     if path.is_dir():
         return of_folder

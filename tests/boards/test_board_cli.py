@@ -183,7 +183,7 @@ def test_inputs_that_do_not_fit(
         f"b.npz: there is no 'image', {want}",
         "b.npz: the model has no input 'picture'. Hint: the inputs are image",
     ]
-    assert refused(capsys, *words, none).startswith("c.npz: is no .npz file")
+    assert refused(capsys, *words, none).startswith("c.npz: holds no parameters")
     assert "cannot" in refused(capsys, *words, tmp_path / "d.npz") or "no such" in (
         refused(capsys, *words, tmp_path / "d.npz")
     )
