@@ -3,65 +3,49 @@ every core may have, and those that this core gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import patch
 
-import numpy as np
-
 from pybuild.dtype import DType
-from pybuild.graph import Quant
 from pybuild.model import Model
 from pybuild.run.board.bench import RUNTIME, bench_on_board
 from pybuild.run.board.device import Device, open_device
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES
 from tests.costs import Row, Table
-from tests.unit.kernel_cases import INT8, Case, case, tensor
+from tests.unit.kernel_cases import INT8, Case, case, tensor, weighted_case
 
 CORE, VECTORS = "cortex-m4", "cortex-m55"
 INT16 = DType.INT16
 
 
-def _window(
-    op: str, x: Sequence[int], w: tuple[int, ...], dtype: DType = INT8, groups: int = 1
-) -> Case:
-    """A layer with weights, of stride 1, padded so that pixels stay as many."""
-    chance = np.random.default_rng(1)
-    outs, axis, pad = (w[0], 0, w[1]) if op == "conv2d" else (w[-1], 2, w[0])
-    whole = dtype is INT8
-    bias = chance.integers(-3000, 3000, outs)
-    inputs = (
-        tensor(x, dtype, 0.05, 3 if whole else 0),
-        (w, INT8, Quant((0.01,) * outs, (0,) * outs, axis)),
-        ((outs,), DType.INT32 if whole else DType.INT64, None),
-    )
-    attrs = {"groups": groups} if op == "conv2d" else {}
-    values = {
-        1: chance.integers(-127, 128, w).astype(np.int8),
-        2: bias.astype(np.int32 if whole else np.int64),
-    }
-    return case(op, inputs, tensor((), dtype, 0.3, -5 if whole else 0), values,
-                rounding="double" if whole else "wide", strides=(1, 1),
-                pads=(pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
-
-
 def _layers() -> Iterator[tuple[str, Case]]:
     for groups in (4, 16):
         x, w = (1, 12, 12, 32), (32, 3, 3, 32 // groups)
-        yield f"3x3, 32 to 32 in {groups} groups", _window("conv2d", x, w, INT8, groups)
+        yield (
+            f"3x3, 32 to 32 in {groups} groups",
+            weighted_case("conv2d", x, w, INT8, groups),
+        )
     for side, channels in ((1, 16), (3, 8)):
         x, w = (1, 12, 12, channels), (1, side, side, channels)
-        yield f"{side}x{side}, {channels} to 1", _window("conv2d", x, w)
-    yield "3x3, 1 to 8", _window("conv2d", (1, 24, 24, 1), (8, 3, 3, 1))
-    for channels, outs in ((1, 8), (2, 8), (8, 32)):
+        yield f"{side}x{side}, {channels} to 1", weighted_case("conv2d", x, w)
+    for channels, outs in ((1, 8), (3, 3), (3, 8)):
+        x, w = (1, 24, 24, channels), (outs, 1, 1, channels)
+        yield f"1x1, {channels} to {outs}", weighted_case("conv2d", x, w)
+    yield "dense, 3 to 16", weighted_case("conv2d", (1, 1, 1, 3), (16, 1, 1, 3))
+    yield "3x3, 1 to 8", weighted_case("conv2d", (1, 24, 24, 1), (8, 3, 3, 1))
+    for channels, outs in ((1, 8), (2, 8), (3, 3), (8, 32)):
         x, w = (1, 24, 24, channels), (3, 3, outs)
-        yield f"depthwise 3x3, {channels} to {outs}", _window("depthwise_conv2d", x, w)
+        yield (
+            f"depthwise 3x3, {channels} to {outs}",
+            weighted_case("depthwise_conv2d", x, w),
+        )
     x, w = (1, 12, 12, 32), (32, 3, 3, 8)
-    yield "16x8: 3x3, 32 to 32 in 4 groups", _window("conv2d", x, w, INT16, 4)
+    yield "16x8: 3x3, 32 to 32 in 4 groups", weighted_case("conv2d", x, w, INT16, 4)
     for channels, outs in ((1, 8), (8, 32)):
         x, w = (1, 24, 24, channels), (3, 3, outs)
-        made = _window("depthwise_conv2d", x, w, INT16)
+        made = weighted_case("depthwise_conv2d", x, w, INT16)
         yield f"16x8: depthwise 3x3, {channels} to {outs}", made
 
 
@@ -164,14 +148,14 @@ def _on_vectors() -> Iterator[tuple[str, Case]]:
     yield "mul by channel, 32", case("mul", (x, scale), out, rounding="double")
     for side in (3, 5, 7):
         w = (side, side, 32)
-        made = _window("depthwise_conv2d", (1, 16, 16, 32), w)
+        made = weighted_case("depthwise_conv2d", (1, 16, 16, 32), w)
         yield f"depthwise {side}x{side}, 32", made
     yield from _moves()
     for outs in (1, 3):
-        layer = _window("conv2d", (1, 12, 12, 16), (outs, 1, 1, 16))
+        layer = weighted_case("conv2d", (1, 12, 12, 16), (outs, 1, 1, 16))
         yield f"1x1, 16 to {outs}", layer
     x32, w = (1, 12, 12, 32), (32, 3, 3, 8)
-    yield "3x3, 32 to 32 in 4 groups", _window("conv2d", x32, w, INT8, 4)
+    yield "3x3, 32 to 32 in 4 groups", weighted_case("conv2d", x32, w, INT8, 4)
 
 
 def on_vectors() -> Table:

@@ -3,7 +3,8 @@
 _ORDER = "tests/unit/test_llvm_order.py"
 _SPLIT = "tests/unit/test_affine_split.py"
 _DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
-_KERNELS = "tests/unit/test_block_kernels.py::test_llvm_equals_numpy"
+_KERNELS = "tests/unit/test_block_kernels.py -k equals_numpy"
+_SMALL = "tests/unit/test_block_kernels.py -k small_layers"
 _PAIRS = "tests/unit/test_block_kernels.py::test_two_sums_in_a_word_are_two_sums"
 _FITS = "tests/unit/test_block_kernels.py::test_what_fits_half_a_word"
 _FLOATS = "tests/unit/test_float_kernels.py::test_llvm_equals_plain_kernels"
@@ -89,6 +90,34 @@ SCALAR = (
         "wide = wide - HALF * kernels",
         "wide = wide - (HALF - 1) * kernels",
         _KERNELS,
+    ),
+    (
+        "blocks of channels that four do not divide",
+        "pybuild/kernels/conv_block.py",
+        "if window.out_channels % least == 0:",
+        "if window.out_channels:",
+        _SMALL,
+    ),
+    (
+        "turns of taps that four do not divide",
+        "pybuild/kernels/conv_block_code.py",
+        "return min((usual, *whole)",
+        "return min((usual, usual)",
+        _SMALL,
+    ),
+    (
+        "what an end without high products takes",
+        "pybuild/kernels/conv.py",
+        "end = 78 if slow",
+        "end = 24 if slow",
+        _SMALL,
+    ),
+    (
+        "layers of less than a word on a core with pairs",
+        "pybuild/kernels/conv_block.py",
+        "kernels.shape[1] >= WORD",
+        "kernels.shape[1] >= 1",
+        _SMALL,
     ),
     (
         "the sign of the lower of two sums in a word",

@@ -269,11 +269,11 @@ def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
     out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
     calls = (x.shape[0], y.shape[1])
     rows = (out, source)
-    found = plain(layer, rows, tables, calls)
+    found = plain(layer, rows, tables, calls, target)
     if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
         if window.groups == 1:  # all inputs of a pixel are read before one is written
             over = replace(layer, over=True)
-            found.append(offer(over, (out, source), tables, calls))
+            found.append(offer(over, (out, source), tables, calls, target))
         for family in families(optimise):
             if family in _BY_ROWS:
                 found += family.candidates(node, graph, target, window, rows, calls)
@@ -309,13 +309,29 @@ def plain(
     rows: tuple[RowAccess, RowAccess],
     tables: tuple[Packed, ...],
     calls: tuple[int, int],
+    target: Target,
 ) -> list[Candidate]:
     """The kernel of blocks of outputs, and for int8, whose weights lie alike for both,
     one that has half its code: an output at a time."""
-    found = [offer(layer, rows, tables, calls)]
+    found = [offer(layer, rows, tables, calls, target)]
     if layer.elem is INT8:
-        found.append(offer(replace(layer, sizes=(1,)), rows, tables, calls))
+        found.append(offer(replace(layer, sizes=(1,)), rows, tables, calls, target))
     return found
+
+
+def cost(layer: Layer, target: Target) -> int:
+    """Estimated instructions of a pixel: products, and the ends of sums."""
+    w = layer.window
+    taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
+    several, alone = 4, 7
+    # without high products; what is in place is worth the same memory everywhere
+    slow = "mulhi" not in target.features and not layer.over
+    end = 78 if slow and target.sums else 24
+    sizes = [(size, stop - start) for size, start, stop in layer.blocks]
+    if layer.is_float and any(size > 1 for size, _ in sizes):
+        alone = several
+    each = (n * ((several if size > 1 else alone) * taps + end) for size, n in sizes)
+    return w.groups * sum(each)
 
 
 def offer(
@@ -323,17 +339,14 @@ def offer(
     rows: tuple[RowAccess, RowAccess],
     tables: tuple[Packed, ...],
     calls: tuple[int, int],
+    target: Target,
 ) -> Candidate:
     """The candidate of a layer; `calls`: images and bands."""
     k = kernel(layer)
     images, bands = calls
     w = layer.window
-    taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
     pixels = images * bands * w.out_width
-    together = any(size > 1 for size, _, _ in layer.blocks)
-    pixel, loaded = 0, 4 if together else 7
-    if layer.over:
-        pixel = w.channels * layer.elem.bytes
+    pixel = w.channels * layer.elem.bytes if layer.over else 0
     return Candidate(
         func=k.finish(in_place=layer.over),
         args=tuple(k.values),
@@ -344,5 +357,5 @@ def offer(
         bands=bands,
         scratch=pixel,
         in_place=(0,) if layer.over else (),
-        cost=pixels * (w.out_channels * (loaded * taps + 24) + 8 * pixel),
+        cost=pixels * (cost(layer, target) + 8 * pixel),
     )

@@ -7,12 +7,15 @@ others, and every pointer only moves forward.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.conv_block_code import HALF, Layer, kernel
+from pybuild.kernels.conv_dsp_layer import WORD
 from pybuild.kernels.known_sums import known_sums
 from pybuild.kernels.requant import Ints
 from pybuild.kernels.scalar_finish import Ending, scalar_ending, table
@@ -21,6 +24,7 @@ from pybuild.kernels.window import Window
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
+_GAINS = 0.95  # of a block for one layer
 _ROOM = 2  # copying a byte into the patch
 
 
@@ -84,17 +88,29 @@ def offer(
     )
 
 
-def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool
-          ) -> Layer | None:  # fmt: skip
+def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool,
+          blocks: Iterable[tuple[int, int]]) -> Layer | None:  # fmt: skip
     """The block that fits the layer best."""
     layers = [
         Layer(window, ending, x_zero, channels * (1 + paired), pixels,
               "signed_bytes" not in target.features, paired)
-        for channels, pixels in target.sums
+        for channels, pixels in blocks
         if pixels <= window.out_width
         and channels * (1 + paired) <= window.out_channels
     ]  # fmt: skip
     return min(layers, key=cost, default=None)
+
+
+def _odd_blocks(window: Window, target: Target) -> list[tuple[int, int]]:
+    """Of fewer output channels, where blocks of the usual ones would be computed in
+    part twice, or are more than there are; in as many registers: sums, and a value of
+    each pixel."""
+    least = min(channels for channels, _ in target.sums)
+    most = max(channels * pixels + pixels for channels, pixels in target.sums)
+    if window.out_channels % least == 0:
+        return []
+    sizes = range(1, min(least, window.out_channels + 1))
+    return [(c, n) for c in sizes for n in range(1, most // (c + 1) + 1)]
 
 
 def candidates(
@@ -106,12 +122,15 @@ def candidates(
     calls: tuple[int, int],
     paired: bool = False,
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer: none, or one."""
+    """The kernels of this file that suit a layer: none, one, or one that other layers
+    may share and a faster one."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
     if not (target.sums and is_int8 and fixed(node, graph)) or window.groups > 1:
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
+    if "dsp" in target.features and kernels.shape[1] >= WORD:
+        return []  # conv_dsp.py's are faster
     if paired and not fits_pairs(kernels):
         return []
     sums = known_sums(node, graph, kernels)
@@ -120,11 +139,27 @@ def candidates(
     ending = scalar_ending(sums.made, sums.low, sums.high, target)
     if ending is None:
         return []
-    layer = _best(window, ending, sums.made.x_zero, target, paired)
-    if layer is None or not 4 <= layer.taps < _MOST_TAPS:
+    if kernels.shape[1] >= _MOST_TAPS:
         return []
-    ends = table(ending, start(layer, kernels, sums.bias), _order(layer))
-    return [offer(layer, rows, (pack(layer, kernels), ends), calls)]
+    usual, odd = (
+        _best(window, ending, sums.made.x_zero, target, paired, blocks)
+        for blocks in (target.sums, _odd_blocks(window, target))
+    )
+    layers = [usual] if usual is not None else []
+    if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
+        layers.append(odd)
+    return [
+        offer(
+            layer,
+            rows,
+            (
+                pack(layer, kernels),
+                table(ending, start(layer, kernels, sums.bias), _order(layer)),
+            ),
+            calls,
+        )
+        for layer in layers
+    ]
 
 
 def fits_pairs(kernels: Array) -> bool:

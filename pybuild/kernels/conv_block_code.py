@@ -28,6 +28,7 @@ from pybuild.loop import (
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8
+TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
 MOST_PRODUCTS = 64  # in one turn of the innermost loop
 MOST_BYTES = 32  # of weights or pixels in a turn: what loads reach from a pointer
 
@@ -66,11 +67,16 @@ class Layer:
 
     @property
     def unrolled(self) -> int:
-        """Taps in one turn."""
-        block = self.words * self.pixels
-        if self.taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
+        """Taps in one turn; of few taps, so many that zeros are no large part."""
+        taps, block = self.taps, self.words * self.pixels
+        if taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
             return 8
-        return 2 if 4 * block > MOST_PRODUCTS else 4
+        usual = 2 if 4 * block > MOST_PRODUCTS else 4
+        if 8 * (-taps % usual) <= taps:
+            return usual
+        whole = [n for n in TURNS if taps % n == 0 and n * block <= MOST_PRODUCTS]
+        tap = self.words + self.pixels + 2 * block
+        return min((usual, *whole), key=lambda n: -(-taps // n) * (n * tap + 4))
 
     @property
     def lanes(self) -> int:

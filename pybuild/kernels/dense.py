@@ -21,7 +21,7 @@ def dense(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candi
     window = Window(batch, batch, inputs, outputs, 1, 1)
     layer, tables = weighted(node, graph, window, target)
     rows = (whole(y), whole(x))
-    found = plain(layer, rows, tables, (1, 1))
+    found = plain(layer, rows, tables, (1, 1), target)
     for family in families(optimise):
         found += family.candidates(node, graph, target, window, rows, (1, 1))
     return found

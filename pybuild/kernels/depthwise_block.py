@@ -12,7 +12,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.depthwise_block_code import HALF, Layer, kernel
-from pybuild.kernels.depthwise_dsp_layer import Image
+from pybuild.kernels.depthwise_dsp_layer import GROUP, Image
 from pybuild.kernels.known_sums import known_sums
 from pybuild.kernels.scalar_finish import scalar_ending, table
 from pybuild.kernels.weights import constant, fixed
@@ -43,8 +43,10 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, by rows, and by images."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
-    if not (target.sums and is_int8 and fixed(node, graph)):
+    if not (target.row_sums and is_int8 and fixed(node, graph)):
         return []
+    if window.channels >= GROUP and target.features & {"dsp", "mve"}:
+        return []  # those of four channels are faster
     if window.out_channels != window.channels or window.kernel_w > _WIDEST:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T

@@ -162,7 +162,7 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[tuple[_Maker, st
     if node.op == "mul":
         product = mul_parameters(node, graph)
         fast = mul4(product) if pairs else None
-        if dtype is INT8 and target.row_sums and not pairs:
+        if dtype is INT8 and target.sums and not pairs:
             fast = _proven(product, target)
         plain = _mul(product, dtype, where)
     else:

@@ -44,6 +44,7 @@ class Target:
 
 
 # Cortex-M have 13 integer registers, of which M0 computes in 8 only; RISC-V has 31
+_PRODUCTS = ((4, 2), (4, 1))
 _MULTIPLY = frozenset({"mulhi", "signed_bytes"})
 _DSP = frozenset({"dsp"}) | _MULTIPLY
 _WIDE = (*((16, pixels) for pixels in (5, 4, 3, 2, 1)), (8, 6), (8, 4))
@@ -57,12 +58,12 @@ TARGETS = {
         # integers LLVM makes vectors along the sum, of the kernels for any core
         Target("host", (16, 8, 1), float_sums=_WIDE),
         Target("cortex-m0", sums=((4, 1),), row_sums=3),
-        Target("cortex-m3", sums=((4, 2), (4, 1)), row_sums=5, features=_MULTIPLY),
+        Target("cortex-m3", sums=_PRODUCTS, row_sums=5, features=_MULTIPLY),
         *(
-            Target(n, float_sums=_SINGLE, features=_DSP)
+            Target(n, sums=_PRODUCTS, row_sums=5, float_sums=_SINGLE, features=_DSP)
             for n in ("cortex-m4", "cortex-m7", "cortex-m33")
         ),
-        Target("cortex-m55", features=_MULTIPLY | {"mve"}),
+        Target("cortex-m55", row_sums=5, features=_MULTIPLY | {"mve"}),
         Target(
             "rv32imc",
             sums=((4, 3), (4, 2), (8, 1), (4, 1)),

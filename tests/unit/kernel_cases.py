@@ -84,6 +84,29 @@ def case(
     return Case(node, graph, arrays)
 
 
+def weighted_case(
+    op: str, x: Sequence[int], w: tuple[int, ...], dtype: DType = INT8, groups: int = 1
+) -> Case:
+    """A layer with weights, of stride 1, padded so that pixels stay as many."""
+    chance = np.random.default_rng(1)
+    outs, axis, pad = (w[0], 0, w[1]) if op == "conv2d" else (w[-1], 2, w[0])
+    whole = dtype is INT8
+    bias = chance.integers(-3000, 3000, outs)
+    inputs = (
+        tensor(x, dtype, 0.05, 3 if whole else 0),
+        (w, INT8, Quant((0.01,) * outs, (0,) * outs, axis)),
+        ((outs,), DType.INT32 if whole else DType.INT64, None),
+    )
+    attrs = {"groups": groups} if op == "conv2d" else {}
+    values = {
+        1: chance.integers(-127, 128, w).astype(np.int8),
+        2: bias.astype(np.int32 if whole else np.int64),
+    }
+    return case(op, inputs, tensor((), dtype, 0.3, -5 if whole else 0), values,
+                rounding="double" if whole else "wide", strides=(1, 1),
+                pads=(pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
+
+
 def int8_cases() -> list[Case]:
     """Every integer operator under every rounding it knows: exact."""
     return [*_add_cases(), *_depthwise_cases(), *_pool_cases(), *_mean_cases(),
