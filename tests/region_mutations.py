@@ -55,8 +55,15 @@ REGIONS = (
     (
         "what a region has left for the next model of an image",
         "pybuild/plan/together.py",
-        "bytes=max(0, spec.bytes - used)",
-        "bytes=spec.bytes",
+        "free = max(0, spec.bytes - used)",
+        "free = spec.bytes",
+        _UNIT,
+    ),
+    (
+        "arenas of an image that end behind their region",
+        "pybuild/plan/together.py",
+        "bytes=free // ARENA_ALIGN * ARENA_ALIGN",
+        "bytes=free",
         _UNIT,
     ),
     (

@@ -106,7 +106,9 @@ class Room:
             arenas = {name: sizes.get(spec.name, 0) for name, sizes in others.items()}
             groups = [[n for n in g if n in arenas] for g in self.exclusive]
             used = lay_together(arenas, groups, ()).bytes
-            found.append(replace(spec, bytes=max(0, spec.bytes - used)))
+            free = max(0, spec.bytes - used)
+            # whole steps of what arenas begin at: the next one fits after it, too
+            found.append(replace(spec, bytes=free // ARENA_ALIGN * ARENA_ALIGN))
         return tuple(found)
 
     def take(self, model: str, sizes: Mapping[str, int]) -> None:

@@ -337,6 +337,17 @@ def test_models_share_the_regions_of_an_image(
     assert sanitized(tmp_path / "tree").count("self-test: no error") == 2
 
 
+@pytest.mark.parametrize("more", [0, 4, 8, 12])
+def test_arenas_of_an_image_end_within_their_region(more: int) -> None:
+    """Each begins at a multiple of 16, and what is left for it ends at one."""
+    models = {name: classifier(name).model() for name in ("one", "two")}
+    need = models["one"].build().plan.arena_bytes
+    regions = [f"a={need + more}", f"b={2 * need + more}:slow"]
+    made = pybuild.build_image(models, name="duo", regions=regions)
+    for piece in made.tables.pieces:
+        assert piece.spec is not None and piece.together.bytes <= piece.spec.bytes
+
+
 def test_buffers_of_connections_need_room_too() -> None:
     regions = ["a=320", "b=320", "c=20", "d=16"]
     made = pybuild.build_image(
