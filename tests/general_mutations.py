@@ -197,6 +197,20 @@ GENERAL = (
         _MIXED,
     ),
     (
+        "what is computed of weights at import",
+        "pybuild/frontends/onnx/draft.py",
+        "any(self.is_weight(n) for n in node.inputs)",
+        "node.op in MOVING and self.is_weight(node.inputs[0])",
+        "tests/frontends/test_onnx_parameters.py",
+    ),
+    (
+        "a piece of weights that the file takes",
+        "pybuild/frontends/onnx/fold.py",
+        "ends = [c.indices(d) for",
+        "ends = [slice(None).indices(d) for",
+        "tests/frontends/test_onnx_parameters.py",
+    ),
+    (
         "a build for the values of the last run",
         "pybuild/backend.py",
         "if self._net is None or not same:",

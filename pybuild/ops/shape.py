@@ -9,6 +9,8 @@ from pybuild.graph import Graph, Node
 from pybuild.ops.operator import Types, Values, invalid, operand, value
 from pybuild.ops.quant import pad_value
 
+# each element of their output is one of their input
+MOVING = ("reshape", "slice", "transpose")
 # gives a tensor that is kept from run to run its next value, after all else
 ASSIGN = "assign"
 

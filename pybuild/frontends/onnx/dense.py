@@ -57,7 +57,7 @@ def _scaled(draft: Draft, op: Op, name: str, alpha: float) -> str:
         return name
     if name not in draft.sources:
         draft.tensor(name)
-        made = draft.constants[name].astype(np.float64) * alpha
+        made = draft.values[name].astype(np.float64) * alpha
         return draft.constant(f"{name}.scaled", made.astype(np.float32))
     whole = draft.tensor(draft.sources[name])
     if alpha <= 0 or whole.quant is None:
@@ -76,7 +76,7 @@ def _bias(draft: Draft, op: Op, name: str, outs: int, beta: float) -> str:
     shape = draft.tensor(name).shape
     if name in draft.sources and shape == (outs,) and beta == 1.0:
         return name
-    value = draft.constants.get(name)
+    value = draft.known(name)
     if value is None or value.dtype != np.float32:
         return ""
     if any(dim != 1 for dim in shape[:-1]):

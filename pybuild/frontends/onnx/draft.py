@@ -16,9 +16,12 @@ from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.op import Boundary, Op
 from pybuild.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.ops.shape import MOVING
 
 # more than this is a broken file, not a model for a microcontroller
 MOST_BYTES = 1 << 31
+# element types of weights
+_WEIGHTS = ("float16", "float32", "float64", "int8")
 # types that a tensor may have without a scale
 _PLAIN = ("float32", "float64", "int32", "int64", "bool")
 
@@ -28,6 +31,7 @@ class Draft:
 
     values    what is known at build time; becomes a constant when an operator reads it
     quants    scales that the file gives to tensors where they are read
+    derived   known values -> the node that makes them of weights of the file
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
     lists     lists of tensors: what is in each
@@ -48,6 +52,7 @@ class Draft:
         self.reserved = set(reserved)
         self.values: dict[str, Array] = {}
         self.quants: dict[str, Quant] = {}
+        self.derived: dict[str, Node] = {}
         self.sources: dict[str, str] = {}
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
@@ -98,13 +103,47 @@ class Draft:
         return self.no_tensor(name)
 
     def tensor(self, name: str) -> Tensor:
-        """The type of a tensor; a known value becomes a constant of the graph.
+        """The type of a tensor; a known value becomes a constant of the graph, or what
+        makes it of weights, which are parameters by their names in the file.
 
         Errors  BuildError for an element type that we do not have
         """
         if name not in self.tensors:
-            self._store(name, self.values[name], self.quants.get(name))
+            if name in self.derived:
+                self._derive(name)
+            else:
+                self._store(name, self.values[name], self.quants.get(name))
         return self.tensors[name]
+
+    def _derive(self, name: str) -> None:
+        """The nodes that make a known value of weights; passes fold them."""
+        left = [name]
+        while left:
+            node = self.derived[left[-1]]
+            first = [n for n in node.inputs if n in self.derived.keys() - self.tensors]
+            left += first
+            if first or left.pop() in self.tensors:
+                continue
+            reads = tuple(self.raw(n) for n in node.inputs)
+            value, made = self.values[node.output], node.output
+            quant = self.tensors[reads[0]].quant if node.op in MOVING else None
+            kind = self.type_of(made, value)
+            self.tensors[made] = Tensor(made, value.shape, kind, quant)
+            self.nodes.append(replace(node, inputs=reads))
+
+    def is_weight(self, name: str) -> bool:
+        """Whether it is a known tensor of the file that a user may replace, or is made
+        of one."""
+        value = self.values.get(name)
+        kind = "" if value is None else value.dtype.name
+        return name in self.derived or (name in self.reserved and kind in _WEIGHTS)
+
+    def known_as(self, name: str, value: Array, node: Node) -> None:
+        """A known value, and the node that makes it where that reads weights."""
+        self.values[name] = value
+        of_weights = any(self.is_weight(n) for n in node.inputs)
+        if of_weights and value.size and value.dtype != np.uint8:  # int8 here
+            self.derived[name] = node
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor or of a known value."""

@@ -17,6 +17,7 @@ from pybuild.frontends.onnx.draft import MOST_BYTES, Draft
 from pybuild.frontends.onnx.op import Op
 from pybuild.graph import Attr, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
+from pybuild.ops.shape import MOVING
 
 # larger values are left to the passes
 MOST_FOLDED = 1 << 12
@@ -107,16 +108,21 @@ class Flow:
         *,
         shape: tuple[int, ...] | None = None,
     ) -> str:
-        """One node of the graph, or its value where that is known now."""
+        """One node of the graph, or its value where that is known now.
+
+        Of weights both: passes fold the node.
+        """
         draft = self.draft
-        name = draft.fresh(f"{self.op.output}.{kind}")
+        moves = kind in MOVING and draft.is_weight(inputs[0])
+        text = f"{inputs[0]}.moved" if moves else f"{self.op.output}.{kind}"
+        name = draft.fresh(text)
         values = [self.known(n) for n in inputs]
         node = Node(kind, name, tuple(inputs), (name,), dict(attrs or {}))
         small = all(v is not None and v.size <= MOST_FOLDED for v in values)
         if small:
             made = self._computed(node, values, shape)
             if made is not None:
-                draft.values[name] = made
+                draft.known_as(name, made, node)
                 return name
         reads = tuple(draft.raw(n) for n in inputs)
         node = Node(kind, name, reads, (name,), dict(attrs or {}))
@@ -156,7 +162,8 @@ class Flow:
             return
         value = self.known(name)
         if value is not None:
-            draft.values[output] = value
+            node = Node("reshape", output, (name,), (output,))
+            draft.known_as(output, value, node)
             return
         draft.emit("copy", output, [name], output)
 

@@ -17,6 +17,7 @@ from pybuild.frontends.onnx.draft import Draft
 from pybuild.frontends.onnx.eltwise import axis_of, cut_of
 from pybuild.frontends.onnx.op import Op
 from pybuild.frontends.onnx.shape import target_shape
+from pybuild.graph import Attr, Node
 
 Fold = Callable[[Op, Sequence[Any]], Any]
 MOST_ELEMENTS = 1 << 24
@@ -43,7 +44,8 @@ def _gather(op: Op, values: Sequence[Any]) -> Any:
     return np.take(data, indices.astype(np.int64), axis=op.integer("axis", 0))
 
 
-def _slice(op: Op, values: Sequence[Any]) -> Any:
+def _cuts(op: Op, values: Sequence[Any]) -> list[slice]:
+    """What a Slice takes of each axis."""
     data = values[0]
     if len(values) == 1:
         starts, ends = op.integers("starts", ()), op.integers("ends", ())
@@ -59,7 +61,11 @@ def _slice(op: Op, values: Sequence[Any]) -> Any:
     cuts = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         cuts[axis] = cut_of(data.shape[axis], start, end, step)
-    return data[tuple(cuts)]
+    return cuts
+
+
+def _slice(op: Op, values: Sequence[Any]) -> Any:
+    return values[0][tuple(_cuts(op, values))]
 
 
 def _unsqueeze(op: Op, values: Sequence[Any]) -> Any:
@@ -172,6 +178,10 @@ FOLDS: dict[str, Fold] = {
     "Where": lambda op, v: np.where(*np.broadcast_arrays(*v)),
     "Equal": lambda op, v: np.equal(*v),
 }
+_MOVING = {
+    "Cast": "reshape", "Identity": "reshape", "Reshape": "reshape", "Slice": "slice",
+    "Squeeze": "reshape", "Transpose": "transpose", "Unsqueeze": "reshape",
+}  # fmt: skip
 # these can be computed only from known values
 ONLY_FOLDED = frozenset(FOLDS) | {"Shape", "Size"}
 
@@ -197,5 +207,25 @@ def fold(draft: Draft, op: Op) -> bool:
     with np.errstate(all="ignore"):
         made = np.asarray(FOLDS[op.kind](op, known))
     _must_be_small(op, made.shape)
-    draft.values[op.output] = made
+    node = _moving(op, known, made.dtype)
+    if node is None:
+        draft.values[op.output] = made
+    else:
+        draft.known_as(op.output, made, node)
     return True
+
+
+def _moving(op: Op, values: Sequence[Any], made: np.dtype[Any]) -> Node | None:
+    """The node of a graph that does the same, of operators that move elements."""
+    kind = _MOVING.get(op.kind)
+    if kind is None or made != values[0].dtype:
+        return None
+    attrs: dict[str, Attr] = {}
+    if op.kind == "Transpose":
+        attrs["perm"] = op.integers("perm", tuple(range(values[0].ndim))[::-1])
+    elif op.kind == "Slice":
+        shape = values[0].shape
+        ends = [c.indices(d) for c, d in zip(_cuts(op, values), shape, strict=True)]
+        for n, name in enumerate(("begin", "end", "strides")):
+            attrs[name] = tuple(end[n] for end in ends)
+    return Node(kind, op.name, (op.input(0),), (op.output,), attrs)

@@ -7,6 +7,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.ops.interpret import operator_of
+from pybuild.ops.shape import MOVING
 
 # larger values are left to the passes
 MOST_FOLDED = 1 << 12
@@ -17,12 +18,14 @@ MARKS = frozenset({"only", "unscaled", "either"})
 def value_of(node: Node, graph: Graph) -> Array | None:
     """What a node makes, where that is small and known.
 
-    Not of what has a scale, nor a mark: how that rounds is for a pass to say.
+    Not of what has a scale, nor a mark: how that rounds is for a pass to say. Nor of
+    weights that are only moved: those are folded as what the file calls them.
     """
     names = [name for name in (*node.inputs, *node.outputs) if name]
     tensors = [graph.tensors[name] for name in names]
     large = any(t.quant is not None or t.size > MOST_FOLDED for t in tensors)
-    if large or len(node.outputs) > 1 or node.attrs.keys() & MARKS:
+    moved = node.op in MOVING and tensors[0].dtype.is_float
+    if large or moved or len(node.outputs) > 1 or node.attrs.keys() & MARKS:
         return None
     values = [graph.constants.get(name) for name in node.inputs]
     if any(value is None for value in values):

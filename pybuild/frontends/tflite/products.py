@@ -5,7 +5,6 @@ TRANSPOSE_CONV, resizing, norms of rows.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from pybuild.frontends.tflite.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.elements import Handler, typed, unsupported
 from pybuild.frontends.tflite.fixed import inverse_root, requantized_wide, whole_scale
 from pybuild.frontends.tflite.flow import Flow
-from pybuild.graph import Node, Tensor
+from pybuild.graph import Tensor
 
 
 def batch_matmul(call: Call) -> None:
@@ -62,26 +61,12 @@ def transpose_conv(call: Call) -> None:
         x = _spread(flow, x, axis, stride)
         x = _around(call, flow, x, axis, stride, value.shape[axis], wanted[axis])
     x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
-    w = _turned(call, call.builder.add(tensor, value))
+    w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)
     attrs = {
         "groups": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
         **layers.fused(call),
     }  # fmt: skip
     call.emit("conv2d", (x.name, w.name, bias), attrs)
-
-
-def _turned(call: Call, w: Tensor) -> Tensor:
-    """Rows and columns backwards, by a node that is folded later: a parameter keeps the
-    order of the file."""
-    builder = call.builder
-    made = replace(w, name=builder.fresh(f"{w.name}.turned"))
-    ends = [(n - 1, -1, -1) if axis in (1, 2) else (0, n, 1)
-            for axis, n in enumerate(w.shape)]  # fmt: skip
-    words = ("begin", "end", "strides")
-    attrs = dict(zip(words, zip(*ends, strict=True), strict=True))
-    builder.tensors[made.name] = made
-    builder.nodes.append(Node("slice", made.name, (w.name,), (made.name,), attrs))
-    return made
 
 
 def _spread(flow: Flow, x: Tensor, axis: int, stride: int) -> Tensor:
