@@ -124,6 +124,7 @@ class Graph:
     state    tensors that are kept from run to run: read, by no node made
     windows  of inputs and outputs that are the newest rows of a stream
     bounded  outputs that have room for more than there may be
+    origins  node, or what a node makes -> its name and operator in the file
     """
 
     name: str
@@ -140,13 +141,17 @@ class Graph:
     state: Mapping[str, State] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
     bounded: Mapping[str, Bound] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
 
     def where(self, node: Node) -> str:
-        """The place of a node, for messages."""
-        return f"{self.source}: node '{node.name}' ({node.op})"
+        """The place of a node in the file, for messages."""
+        names = (node.name, *node.outputs)
+        own = f"'{node.name}' ({node.op})"
+        told = next((self.origins[n] for n in names if n in self.origins), own)
+        return f"{self.source}: node {told}"
 
     def known(self, name: str) -> bool:
         """Whether the value of a tensor is fixed for ever."""
@@ -296,4 +301,5 @@ def rest_of(graph: Graph, blamed: Collection[str] = ()) -> Graph:
         tuple(name for name in read if name not in made and name not in constants),
         tuple(name for name in made if name not in read),
         constants,
+        origins=graph.origins,
     )

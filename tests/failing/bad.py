@@ -176,6 +176,24 @@ def five_phases(folder: Path) -> Path:
     return folder / "phases.tflite"
 
 
+def output_of_no_scale(folder: Path) -> Path:
+    """Two layers whose output is calibrated to next to nothing; one has no name."""
+    names = ["x", "sx", "zero", "w", "sx", "zero", "sy", "zero"]
+    nodes = [
+        helper.make_node("QLinearMatMul", names, ["small"], name="product"),
+        helper.make_node("QLinearMatMul", names, ["smaller"]),
+    ]
+    whole = TensorProto.INT8
+    constants = {
+        "sx": np.float32(0.1),
+        "sy": np.float32(1e-12),
+        "zero": np.int8(0),
+        "w": np.full((4, 1), 127, np.int8),
+    }
+    results = [(name, whole, [1, 1]) for name in ("small", "smaller")]
+    return _onnx(folder / "far.onnx", nodes, [("x", whole, [1, 4])], results, constants)
+
+
 def dynamic(folder: Path) -> Path:
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
     values = [("x", FLOAT, ["batch", 4])], [("y", FLOAT, ["batch", 4])]
@@ -295,6 +313,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         five_problems,
         five_problems_tflite,
         five_phases,
+        output_of_no_scale,
         dynamic,
         float8,
         no_operators,

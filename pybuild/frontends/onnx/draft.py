@@ -73,7 +73,10 @@ class Draft:
         self.problems: list[Problem] = []
         self.told: Mapping[str, Boundary] = {}
         self._arranged: dict[tuple[object, ...], str] = {}
-        self.view = Graph("", source, (), self.tensors, (), (), self.constants)
+        self.origins: dict[str, str] = {}
+        self.view = Graph(
+            "", source, (), self.tensors, (), (), self.constants, origins=self.origins
+        )
 
     def fresh(self, text: str) -> str:
         """A name like `text` that nothing else has."""
@@ -182,6 +185,15 @@ class Draft:
         except ValueError:
             what = f"'{name}' is {value.dtype.name}, which is not supported"
             raise BuildError("", what, "export the model in float32 or int8") from None
+
+    def note_origins(self, op: Op, before: int) -> None:
+        """What the file calls the nodes from that number on, for messages.
+
+        Of a node that writes out a graph inside it, what is in that has said so.
+        """
+        for node in self.nodes[before:]:
+            for name in (node.name, *node.outputs):
+                self.origins.setdefault(name, f"'{op.name}' ({op.kind})")
 
     def stand_in(self, names: Sequence[str]) -> None:
         """Tensors for those that a problem kept from being made.

@@ -223,6 +223,7 @@ def load(
         ),
         constants=draft.constants,
         bounded=bounded,
+        origins=draft.origins,
     )
 
 
@@ -310,6 +311,7 @@ def _import(draft: Draft, op: Op) -> None:
     if any(name and not draft.has(name) for name in op.inputs):
         draft.stand_in(op.outputs)
         return
+    before = len(draft.nodes)
     try:
         if refused := sequences.no_reader(draft, op):
             raise refused
@@ -332,6 +334,7 @@ def _import(draft: Draft, op: Op) -> None:
     except _BAD as error:
         what = f"its attributes or inputs are not valid ({type(error).__name__})"
         draft.problems.append(Problem(op.where, what))
+    draft.note_origins(op, before)
     draft.stand_in(op.outputs)
 
 

@@ -56,6 +56,7 @@ class Builder:
         self.numbered: dict[str, int] = {}  # name -> the last number given
         self.known: dict[int, Tensor] = {}
         self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
+        self.origins: dict[str, str] = {}
         self.redimensioned = False
         self.max_turns = 0  # of a WHILE whose condition is computed; 0: refused
         self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
@@ -76,6 +77,7 @@ class Builder:
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
         inside.nodes, inside.taken = outer.nodes, outer.taken
+        inside.origins = outer.origins
         inside.numbered, inside.inside = outer.numbered, (*outer.inside, graph)
         inside.tensors, inside.constants = outer.tensors, outer.constants
         inside.graph = outer.graph
@@ -212,7 +214,11 @@ class Call:
 
     @property
     def where(self) -> str:
-        return f"{self.builder.source}: node '{self.label}' ({self.flat.code})"
+        return f"{self.builder.source}: node {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        return f"'{self.label}' ({self.flat.code})"
 
     def error(self, what: str, hint: str = "") -> BuildError:
         return BuildError(self.where, what, hint)

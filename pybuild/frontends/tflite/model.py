@@ -93,6 +93,7 @@ def load(
         inputs=inputs,
         outputs=outputs,
         constants=dict(builder.constants),
+        origins=builder.origins,
     )
     if builder.problems:
         found = BuildError.of(_each_once(builder.problems))
@@ -184,7 +185,7 @@ def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
         builder.problems.append(Problem(where, what, "the file is damaged"))
         return
     label = f"operator {index}" if silent else builder.names[flat.outputs[0]]
-    call = Call(builder, flat, label)
+    call, before = Call(builder, flat, label), len(builder.nodes)
     try:
         _call(call)
     except BuildError as error:
@@ -192,6 +193,9 @@ def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
         for output in flat.outputs:
             if output not in builder.known:
                 builder.known[output] = builder.add(_placeholder(builder, output))
+    for node in builder.nodes[before:]:  # of a subgraph's, what is in it said so
+        for name in (node.name, *node.outputs):
+            builder.origins.setdefault(name, call.origin)
 
 
 def _call(call: Call) -> None:
