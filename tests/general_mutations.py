@@ -1,6 +1,7 @@
 """Mutations of the general operators and of how front ends use them, for mutate.py."""
 
 from channel_mutations import CHANNELS
+from front_mutations import FRONT
 from tflite_mutations import LITE
 
 _GENERAL = "tests/ops/test_general.py"
@@ -197,27 +198,6 @@ GENERAL = (
         _MIXED,
     ),
     (
-        "what is computed of weights at import",
-        "pybuild/frontends/onnx/draft.py",
-        "any(self.is_weight(n) for n in node.inputs)",
-        "node.op in MOVING and self.is_weight(node.inputs[0])",
-        "tests/frontends/test_onnx_parameters.py",
-    ),
-    (
-        "a piece of weights that the file takes",
-        "pybuild/frontends/onnx/fold.py",
-        "ends = [c.indices(d) for",
-        "ends = [slice(None).indices(d) for",
-        "tests/frontends/test_onnx_parameters.py",
-    ),
-    (
-        "kernels' problems name nodes of the file",
-        "pybuild/graph.py",
-        "if n in self.origins), own)",
-        "if n in self.origins and not n), own)",
-        "tests/failing",
-    ),
-    (
         "a build for the values of the last run",
         "pybuild/backend.py",
         "if self._net is None or not same:",
@@ -400,5 +380,6 @@ GENERAL = (
         _LISTS,
     ),
     *CHANNELS,
+    *FRONT,
     *LITE,
 )
