@@ -32,7 +32,7 @@ def test_digits_beside_onnxruntime(method: str) -> None:
 def test_scenes_beside_onnxruntime(method: str) -> None:
     """As right up to chance: each differs from the float network in some 110 scenes."""
     require_module("onnxruntime")
-    chosen = quantising.many_scenes()
+    chosen = quantising.scenes()
     (mine, _), other = (f(chosen, method) for f in (quantising.ours, quantising.theirs))
     assert mine.right >= other.right - 0.0005 * len(chosen.test["labels"])
     assert mine.error < 0.9 * other.error
