@@ -251,6 +251,7 @@ TABLES = (
     board_costs.fastest_on_boards, board_costs.smallest_on_boards,
     board_costs.floats_on_boards,
     layer_costs.single_layers, layer_costs.on_vectors,
+    layer_costs.without_products,
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,

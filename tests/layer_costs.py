@@ -1,5 +1,5 @@
-"""Single layers on a Cortex-M4 and a Cortex-M55, as tables: what the kernels take that
-every core may have, and those that this core gets."""
+"""Single layers on a Cortex-M4, a Cortex-M55 and a Cortex-M0, as tables: what the
+kernels take that every core may have, and those that this core gets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pybuild.run.board.device import Device, open_device
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES
 from tests.costs import Row, Table
-from tests.unit.kernel_cases import INT8, Case, case, tensor, weighted_case
+from tests.unit.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
 
-CORE, VECTORS = "cortex-m4", "cortex-m55"
+CORE, VECTORS, LEAST = "cortex-m4", "cortex-m55", "cortex-m0"
 INT16 = DType.INT16
 
 
@@ -114,6 +114,26 @@ def single_layers() -> Table:
     return Table("Single layers", says, columns, tuple(rows))
 
 
+def _without_products() -> Iterator[tuple[str, Case]]:
+    for channels, outs in ((1, 8), (3, 3), (5, 5), (9, 9), (16, 16)):
+        layer = weighted_case("conv2d", (1, 24, 24, channels), (outs, 1, 1, channels))
+        yield f"1x1, {channels} to {outs}", layer
+    yield "dense, 3 to 16", weighted_case("conv2d", (1, 1, 1, 3), (16, 1, 1, 3))
+    x, w = (1, 24, 24, 3), (3, 3, 3)
+    yield "depthwise 3x3, 3 to 3", weighted_case("depthwise_conv2d", x, w)
+    numbers, bytes_ = tensor((1, 1000), FLOAT32), tensor((1, 1000), INT8, 0.05, 3)
+    yield "quantize, 1,000", case("quantize", (numbers,), bytes_, rounding="double")
+    yield "dequantize, 1,000", case("dequantize", (bytes_,), numbers)
+
+
+def without_products() -> Table:
+    device = open_device(CORES[LEAST], "gcc", "qemu", LEAST)
+    rows = [_figures(name, one, device, LEAST) for name, one in _without_products()]
+    says = f"Likewise on a {LEAST}, which has no high products and no floats."
+    columns = ("layer", "plain", "its own", "ratio", "per output", "kernel")
+    return Table("Single layers on the least core", says, columns, tuple(rows))
+
+
 def _on_vectors() -> Iterator[tuple[str, Case]]:
     x, inside = tensor((1, 16, 16, 32), INT8, 0.05, 3), (1, 1, 1, 1)
     for side, stride, pads in ((2, 2, (0,) * 4), (3, 2, inside)):
@@ -186,9 +206,9 @@ def _both(name: str, one: Case, device: Device, back: str, emit: str) -> Row:
     return name, back, plain, spent, f"{spent / plain:.2f}", f"{each:.1f}", kernel
 
 
-def _figures(name: str, one: Case, device: Device) -> Row:
+def _figures(name: str, one: Case, device: Device, core: str = CORE) -> Row:
     plain, _ = _spent(one, device, "generic", "c")
-    spent, kernel = _spent(one, device, CORE, "c")
+    spent, kernel = _spent(one, device, core, "c")
     each = spent / one.graph.tensor("y").size
     return name, plain, spent, f"{spent / plain:.2f}", f"{each:.1f}", kernel
 

@@ -4,6 +4,7 @@ _ORDER = "tests/unit/test_llvm_order.py"
 _SPLIT = "tests/unit/test_affine_split.py"
 _DSP = "tests/ops/test_backends.py::test_llvm -k depthwise_stride2_9"
 _KERNELS = "tests/unit/test_block_kernels.py -k equals_numpy"
+_CONVERT = "tests/unit/test_convert.py -k llvm"
 _SMALL = "tests/unit/test_block_kernels.py -k small_layers"
 _PAIRS = "tests/unit/test_block_kernels.py::test_two_sums_in_a_word_are_two_sums"
 _FITS = "tests/unit/test_block_kernels.py::test_what_fits_half_a_word"
@@ -92,6 +93,27 @@ SCALAR = (
         _KERNELS,
     ),
     (
+        "numbers that are none, by thresholds",
+        "pybuild/kernels/convert.py",
+        "select(const(_INFINITY) < size, const(0), at)",
+        "select(const(_INFINITY + 2) < size, at, at)",
+        _CONVERT,
+    ),
+    (
+        "the first step of a search",
+        "pybuild/kernels/convert.py",
+        "levels + 1 - first)",
+        "levels - first)",
+        _CONVERT,
+    ),
+    (
+        "the least number of a level",
+        "pybuild/kernels/convert.py",
+        "return most.astype(np.int32)",
+        "return (most + (most > 1 << 24)).astype(np.int32)",
+        _CONVERT,
+    ),
+    (
         "blocks of channels that four do not divide",
         "pybuild/kernels/conv_block.py",
         "if window.out_channels % least == 0:",
@@ -108,8 +130,8 @@ SCALAR = (
     (
         "what an end without high products takes",
         "pybuild/kernels/conv.py",
-        "end = 78 if slow",
-        "end = 24 if slow",
+        "else 78) if slow",
+        "else 24) if slow",
         _SMALL,
     ),
     (

@@ -324,9 +324,9 @@ def cost(layer: Layer, target: Target) -> int:
     w = layer.window
     taps = w.kernel_h * w.kernel_w * (w.channels // w.groups)
     several, alone = 4, 7
-    # without high products; what is in place is worth the same memory everywhere
-    slow = "mulhi" not in target.features and not layer.over
-    end = 78 if slow and target.sums else 24
+    # without high products; less for what is in place, since that is worth memory
+    slow = bool(target.sums) and "mulhi" not in target.features
+    end = (36 if layer.over else 78) if slow else 24
     sizes = [(size, stop - start) for size, start, stop in layer.blocks]
     if layer.is_float and any(size > 1 for size, _ in sizes):
         alone = several

@@ -23,6 +23,7 @@ class Target:
                                "mulhi": the high half of a product
                                "signed_bytes": loads of them near a pointer
                                "mve": vectors of 16 bytes
+    float_calls                operations on floats are calls of functions
     operators  what it can compute; None: everything
     pace       time that one of a kernel's estimated instructions takes
     copy_pace, copy_start      time to move a byte to or from it, and to begin
@@ -34,6 +35,7 @@ class Target:
     row_sums: int = 0
     float_sums: tuple[tuple[int, int], ...] = ()
     features: frozenset[str] = frozenset()
+    float_calls: bool = False
     operators: frozenset[str] | None = None
     pace: float = 1.0
     copy_pace: float = 0.25
@@ -57,8 +59,14 @@ TARGETS = {
         # vector registers: float sums of 16 neighbouring channels side by side. Of
         # integers LLVM makes vectors along the sum, of the kernels for any core
         Target("host", (16, 8, 1), float_sums=_WIDE),
-        Target("cortex-m0", sums=((4, 1),), row_sums=3),
-        Target("cortex-m3", sums=_PRODUCTS, row_sums=5, features=_MULTIPLY),
+        Target("cortex-m0", sums=((4, 1),), row_sums=3, float_calls=True),
+        Target(
+            "cortex-m3",
+            sums=_PRODUCTS,
+            row_sums=5,
+            features=_MULTIPLY,
+            float_calls=True,
+        ),
         *(
             Target(n, sums=_PRODUCTS, row_sums=5, float_sums=_SINGLE, features=_DSP)
             for n in ("cortex-m4", "cortex-m7", "cortex-m33")
@@ -69,6 +77,7 @@ TARGETS = {
             sums=((4, 3), (4, 2), (8, 1), (4, 1)),
             row_sums=6,
             features=_MULTIPLY,
+            float_calls=True,
         ),
     )
 }

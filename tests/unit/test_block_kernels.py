@@ -115,6 +115,7 @@ def _paired(every: int) -> list[tuple[str, Job]]:
         ("cortex-m4", ((1, 9, 9, 4), (8, 1, 1, 4)), "conv2d_dsp"),
         ("cortex-m0", ((1, 9, 9, 5), (5, 1, 1, 5)), "block1x2_unsigned"),
         ("cortex-m0", ((1, 9, 9, 8), (8, 1, 1, 8)), "block4x1_unsigned"),
+        ("cortex-m0", ((1, 9, 9, 1), (8, 1, 1, 1)), "block4x1_unsigned"),
         ("cortex-m3", ((1, 9, 9, 7), (8, 1, 1, 7)), "block4x2_pointwise_shift9_by7"),
         ("rv32imc", ((1, 9, 9, 9), (9, 3, 3, 9)), "block3x3"),
         ("cortex-m4", ((1, 9, 9, 3), (3, 3, 3)), "depthwise_block_image"),
@@ -131,7 +132,8 @@ def test_small_layers_have_kernels_of_blocks(
     assert best.func is not None
     assert kernel in best.func.name
     # for less a plan would rather save its scratch
-    assert offers[0].cost > 1.05 * best.cost
+    plain = [o.cost for o in offers if o.func and "tensor_double" in o.func.name]
+    assert min(plain) > 1.05 * best.cost
 
 
 def _check(jobs: list[tuple[str, Job]], results: list[dict[str, np.ndarray]]) -> None:
