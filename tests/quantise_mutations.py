@@ -186,4 +186,11 @@ QUANTISE = (
         "",
         _UNIT,
     ),
+    (
+        "what was always zero as -32767..32767 in int16",
+        "pybuild/quantisation/scheme.py",
+        "if top > 1e-30 else 1 / 32768",
+        "if top > 1e-30 else 1.0",
+        _UNIT,
+    ),
 )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybuild.cli import startup  # noqa: F401
-from pybuild.cli.options import USAGE, parser
+from pybuild.cli.options import USAGE, parsed
 from pybuild.cli.verbs import VERBS
 from pybuild.errors import BuildError, Problem
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     exceeded, 64 usage. Never raises for bad input.
     """
     try:
-        args = parser().parse_args(argv)
+        args = parsed(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pybuild import __version__
@@ -94,6 +95,15 @@ def place(text: str) -> tuple[str, int | str]:
     if not equals or not what or not to:
         raise argparse.ArgumentTypeError(f"'{text}' is not WHAT=NUMBER")
     return what, int(to) if to.isdigit() else to
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Errors  SystemExit of code USAGE; argparse itself takes `--name=--` for a list"""
+    top = parser()
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):
+            top.error(f"argument {word[:-3]}: '--' is no value")
+    return top.parse_args(words)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -193,7 +193,11 @@ def activation(low: float, high: float) -> Quant:
 
 
 def wide_activation(low: float, high: float) -> Quant:
-    """int16 around zero, without a zero point, as its kernels want it."""
+    """int16 around zero, without a zero point, as its kernels want it.
+
+    Of what was zero on all samples -1..1: more would scale what a layer with small
+    outputs could make of it beyond 32 bits.
+    """
     top = max(-low, high)
-    scale = float(np.float32(top / 32767)) if top > 1e-30 else 1.0
+    scale = float(np.float32(top / 32767)) if top > 1e-30 else 1 / 32768
     return Quant((scale,), (0,))

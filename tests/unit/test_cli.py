@@ -48,6 +48,7 @@ def tree(folder: Path) -> dict[str, bytes]:
         ["build", INT8],
         ["inspect"],
         ["inspect", INT8, "--ram-limit", "much"],
+        ["inspect", INT8, "--name=--"],
         ["check", INT8, "--samples", "0"],
         ["check", INT8, "--backend", "fortran"],
         ["inspect", INT8, "--input-dim", "n"],

@@ -252,6 +252,19 @@ def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
     assert none.loss == 0.0 and not none.fitted and none.equalised == 0
 
 
+def test_int16_of_what_was_zero_on_all_samples() -> None:
+    """Its outputs are small biases: in steps of 1 sums scaled to those left int32."""
+    make = pybuild.GraphBuilder("dead")
+    x = make.input("x", (1, 4))
+    w, bias = normal((3, 4)), normal((3,), 1) / 100
+    reads = x, make.constant("w", w), make.constant("b", bias)
+    make.output(make.op("dense", *reads, name="dense"), "y")
+    zeros = np.zeros((2, 1, 4), np.float32)
+    made = pybuild.quantise(make.build(), {"x": zeros}, int16=["dense"])
+    got = made.model.build().host()(x=zeros[0])["y"]
+    np.testing.assert_allclose(got, bias[None], atol=1e-4)
+
+
 def test_the_cheapest_mix_has_int16_where_that_is_enough() -> None:
     """Channels far apart: int8 loses the small ones, int16 keeps them."""
     graph = small(np.logspace(-0.75, 0.75, 6))
