@@ -205,7 +205,7 @@ class Model:
         made = make_plan(
             graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
             lazy, compress, plan == "rows", specs, push,
-            Weighed(weighed, optimise) if rows else None, spent,
+            Weighed(weighed, optimise) if rows else None, spent, optimise == "size",
         )  # fmt: skip
         options = {
             "rounding": rounding, "input": input, "target": target, "lazy": lazy,

@@ -188,8 +188,8 @@ GROUPED = (
     (
         "rows of several images that are one row each",
         "pybuild/emit/assemble.py",
-        "if alone and images == 1:",
-        "if alone:",
+        "if access.is_single and images == 1:",
+        "if access.is_single:",
         "tests/unit/test_row_tables.py",
     ),
     (

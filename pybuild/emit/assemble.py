@@ -296,8 +296,7 @@ class _Maker:
             stride=access.stride,
             pad=access.pad,
         )
-        alone = (rows.pad_row, rows.count, rows.window, rows.pad) == ("", 1, 1, 0)
-        if alone and images == 1:
+        if access.is_single and images == 1:
             rows = SINGLE_ROW
         return Operand(place.at, buffer, self._rows(rows), access.tensor)
 

@@ -30,6 +30,12 @@ class RowAccess:
     pad_row: bytes | None = None
     ring: int = 0
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one row, of one image."""
+        ways = (self.rows, self.window, self.pad, self.pad_row)
+        return ways == (1, 1, 0, None)
+
 
 @dataclass(frozen=True)
 class Packed:

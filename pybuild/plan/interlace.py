@@ -25,7 +25,7 @@ def interlaced(blocks: Sequence[Sequence[Piece]], align: int) -> Layout:
     return _Search(blocks, align).best() if blocks else Layout((), 0, 0)
 
 
-def _taken(a: Sequence[Piece], b: Sequence[Piece]) -> Taken:
+def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
     """Where `a` cannot begin, counted from where `b` begins."""
     pairs = ((q.at - p.end, q.end - p.at) for p in a for q in b if p.when & q.when)
     merged: list[Span] = []
@@ -57,7 +57,7 @@ class _Search:
         self.taken: list[dict[int, Taken]] = [{} for _ in blocks]
         for i, a in enumerate(blocks):
             for j in range(i):
-                if self.alive[i] & self.alive[j] and (taken := _taken(a, blocks[j])):
+                if self.alive[i] & self.alive[j] and (taken := taken_by(blocks[j], a)):
                     self.taken[i][j] = taken
                     self.taken[j][i] = tuple((-b, -a) for a, b in reversed(taken))
 

@@ -16,7 +16,6 @@ from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.kept import Kept, kept_memory
 from pybuild.plan.lockstep import Ring
 from pybuild.plan.order import order_nodes
-from pybuild.plan.pieces import in_pieces
 from pybuild.plan.places import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.push import arrange_fed
 from pybuild.plan.regions import (
@@ -27,10 +26,10 @@ from pybuild.plan.regions import (
     Wishes,
     check_limits,
     overwritten,
-    place_regions,
 )
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
 from pybuild.plan.specs import RegionSpec
+from pybuild.plan.spots import Given, find_spots
 from pybuild.plan.stages import COUNTERS, Arrangement, Search, Stage
 from pybuild.plan.storage import (
     Block,
@@ -39,7 +38,6 @@ from pybuild.plan.storage import (
     lifetimes,
     scratch_of,
 )
-from pybuild.plan.traffic import moved_in
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
@@ -138,6 +136,7 @@ def make_plan(
     pushed: Collection[str] = (),
     weighed: Weighed | None = None,
     spent: Collection[str] = (),
+    little: bool = False,
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
@@ -148,6 +147,7 @@ def make_plan(
     specs   regions that users give devices; one without gets what it needs
     weighed prices of all candidates, where memory is not all that chooses among them
     spent   inputs whose rows are written over while others are still to be read
+    little  tables and code are to be few bytes
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -162,8 +162,9 @@ def make_plan(
 
     def made(found: Arrangement, limit: Limits) -> Plan:
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
-        given = _Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
-                       frozenset(spent), fine and not graph.is_placed)  # fmt: skip
+        given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
+                      frozenset(spent), fine and not graph.is_placed,
+                      little)  # fmt: skip
 
         def laid(one: Arrangement) -> Plan:
             return _placed(graph, views, *_unpacked(one, compress, specs), given)
@@ -171,7 +172,7 @@ def make_plan(
         if weighed is None:
             return laid(found)
         plan = laid(exchanged(found, options, weighed))
-        if weighed.optimise != "size" or graph.storage or specs:
+        if not little or graph.storage or specs:
             return plan
         # what other stages need anyway may serve for less code
         most = _most(plan, ram_limit)
@@ -206,21 +207,8 @@ def _most(plan: Plan, ram_limit: Limits) -> int:
 def placed(search: Search, found: Arrangement) -> Plan:
     """The plan of some stages, without wishes."""
     lazy, spent = tuple(search.lazy), frozenset(search.spent)
-    given = _Given(None, lazy, (), frozenset(), spent, True)
+    given = Given(None, lazy, (), frozenset(), spent, True)
     return _placed(search.graph, search.views, found, (), given)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What the user says of memory, as make_plan has it; by_rows: whether rows that are
-    done with make room."""
-
-    ram_limit: Limits
-    lazy: tuple[str, ...]
-    specs: tuple[RegionSpec, ...]
-    pushed: frozenset[str]
-    spent: frozenset[str]
-    by_rows: bool
 
 
 def _unpacked(
@@ -242,7 +230,7 @@ def _placed(
     views: Views,
     found: Arrangement,
     unpacks: Sequence[Unpack],
-    given: _Given,
+    given: Given,
 ) -> Plan:
     """Every block at its bytes."""
     slots = find_slots(graph, found.steps)
@@ -258,7 +246,9 @@ def _placed(
         align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
     )
     beside = (*copies, *homes.values())
-    found, regions, spots = _spots(graph, views, found, beside, slots, wishes, given)
+    found, regions, spots = find_spots(
+        graph, views, found, beside, slots, wishes, given
+    )
     check_limits(graph, regions, given.ram_limit)
     chosen, unpacks = keep_placed(found.steps, unpacks, spots)
     found = replace(found, steps=tuple(chosen))
@@ -287,31 +277,6 @@ def _placed(
         owners=found.storage.block_of,
         kept=kept_memory(graph, spots),
     )
-
-
-def _spots(
-    graph: Graph,
-    views: Views,
-    found: Arrangement,
-    beside: Sequence[Block],
-    slots: Mapping[Key, Slot],
-    wishes: Wishes,
-    given: _Given,
-) -> tuple[Arrangement, tuple[Region, ...], dict[str, Spot]]:
-    """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
-    devices = _devices(graph, slots.values())
-    wishes = replace(wishes, moved=moved_in(found, views, slots))
-    whole = place_regions((*found.storage.blocks, *beside), devices, wishes)
-    if given.by_rows:
-        finer = in_pieces(graph, views, found, beside, given.spent)
-        if finer is not None:
-            blocks = (*finer.found.storage.blocks, *beside)
-            moved = moved_in(finer.found, views, slots)
-            wishes = replace(wishes, moved=moved, pieces=finer.of)
-            less = place_regions(blocks, devices, wishes)
-            if less[0][0].bytes < whole[0][0].bytes:
-                return finer.found, *less
-    return found, *whole
 
 
 def _steps(
@@ -390,10 +355,3 @@ def _memory(region: int) -> str:
 
 def _best(offers: Sequence[Candidate]) -> Candidate:
     return min((c for c in offers if c.finish is None), key=lambda c: c.cost)
-
-
-def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
-    """The device of each block, by its name."""
-    scratch = {scratch_of(node): node.device for node in graph.nodes}
-    homes = {slot.home: slot.device for slot in slots}
-    return {**graph.locations(), **scratch, **homes}

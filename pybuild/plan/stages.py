@@ -46,6 +46,14 @@ class Arrangement:
     rings: Mapping[str, Ring] = field(default_factory=dict)
     scratch: tuple[str, ...] = ()
 
+    def block_of(self, views: Views, tensor: str) -> str | None:
+        """The block that a tensor is in; rows of rings have their own."""
+        root = views.of(tensor).root
+        if root not in self.rings:
+            return self.storage.block_of.get(root)
+        home = self.rings[root].home
+        return self.storage.block_of.get(home, home)
+
 
 @dataclass(frozen=True)
 class Search:

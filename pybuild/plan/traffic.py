@@ -22,14 +22,10 @@ Steps = Sequence[tuple[Node, Candidate]]
 def moved_in(
     found: Arrangement, views: Views, slots: Mapping[Key, Slot]
 ) -> Counter[str]:
-    """Bytes by the name of the block; rows of rings have their own."""
+    """Bytes by the name of the block."""
 
     def block_of(tensor: str) -> str | None:
-        root = views.of(tensor).root
-        if root not in found.rings:
-            return found.storage.block_of.get(root)
-        home = found.rings[root].home
-        return found.storage.block_of.get(home, home)
+        return found.block_of(views, tensor)
 
     moved = traffic(found.steps, found.scratch, block_of, slots)
     moved[COUNTERS] = 4 * sum(candidate.bands for _, candidate in found.steps)

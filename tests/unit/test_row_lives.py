@@ -27,7 +27,10 @@ from tests.unit.test_rows import (
     quick,
 )
 
-_HOW = st.sampled_from(["rows", "whole", "anyhow"])
+How = tuple[str, str]
+_HOW = st.tuples(
+    st.sampled_from(["rows", "whole", "anyhow"]), st.sampled_from(["size", "speed"])
+)
 
 
 class _Memory:
@@ -111,14 +114,14 @@ def is_alike(plan: Plan) -> bool:
     return all(len(each) == 1 for each in forms.values())
 
 
-def must_be_alike(graph: Graph, how: str, backend: str = "llvm") -> None:
-    model = model_of(graph)
+def must_be_alike(graph: Graph, how: How, backend: str = "llvm") -> None:
+    model, (plan, optimise) = model_of(graph), how
     wanted = outputs_of(model.build(plan="whole"))
-    if how == "anyhow":
+    if plan == "anyhow":
         with cut_anyhow(len(graph.nodes)):
-            made = model.build(input="consumable")
+            made = model.build(input="consumable", optimise=optimise)
     else:
-        made = model.build(input="consumable", plan=how)
+        made = model.build(input="consumable", plan=plan, optimise=optimise)
     for poison in (0x80, 0x7F):
         must_equal(outputs_of(made, backend, poison), wanted)
     if is_alike(made.plan):
@@ -127,28 +130,28 @@ def must_be_alike(graph: Graph, how: str, backend: str = "llvm") -> None:
 
 @quick(4)
 @given(row_graphs("int8"), _HOW)
-def test_inputs_written_over_give_the_same_bits(graph: Graph, how: str) -> None:
+def test_inputs_written_over_give_the_same_bits(graph: Graph, how: How) -> None:
     must_be_alike(graph, how)
 
 
 @pytest.mark.sweep
 @quick(300)
 @given(row_graphs("int8"), _HOW)
-def test_many_such_integers_are_equal_bits(graph: Graph, how: str) -> None:
+def test_many_such_integers_are_equal_bits(graph: Graph, how: How) -> None:
     must_be_alike(graph, how)
 
 
 @pytest.mark.sweep
 @quick(100)
 @given(row_graphs("float32"), _HOW)
-def test_many_such_floats_are_equal_bits(graph: Graph, how: str) -> None:
+def test_many_such_floats_are_equal_bits(graph: Graph, how: How) -> None:
     must_be_alike(graph, how)
 
 
 @quick(1)
 @given(row_graphs("int8"))
 def test_printed_c_writes_over_inputs_too(graph: Graph) -> None:
-    must_be_alike(graph, "rows", "c")
+    must_be_alike(graph, ("rows", "size"), "c")
 
 
 def test_a_convolution_follows_its_input_by_two_rows() -> None:

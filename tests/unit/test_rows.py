@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from pybuild.dtype import Array
 from pybuild.graph import Graph
 from pybuild.library import Library
-from pybuild.plan import plan as planner
+from pybuild.plan import spots as planner
 from pybuild.plan.cuts import Cut, Cuts
 from pybuild.plan.regions import Region, Spot, Wishes
 from pybuild.plan.storage import Block

@@ -17,6 +17,7 @@ from pybuild.targets.target import TARGETS
 from tests.networks import Network
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 from tests.unit.kernel_cases import INT8, INT32, Case, case, tensor
+from tests.unit.test_row_lives import must_be_there
 from tests.unit.vector_layers import OPERATORS, layer
 
 CORE = TARGETS["cortex-m4"]
@@ -111,6 +112,7 @@ def test_layers_share_them(plan: str) -> None:
     used = {s.candidate.func.name for s in library.plan.steps if s.candidate.func}
     assert used == {"conv2d_small_clamped"}
     assert library.ram_curve()
+    must_be_there(library.plan)
 
 
 def test_a_kernel_takes_the_layers_of_one_other() -> None:
@@ -146,3 +148,16 @@ def test_steps_share_operands_whatever_lies_there() -> None:
     assert runs.add([operand(64, "d"), operand(96, "e")]) == 3
     assert [o.comment for o in runs.flat] == ["a, c", "b", "c", "b, d", "e"]
     assert [o.at for o in runs.flat] == [0, 32, 0, 64, 96]
+
+
+@pytest.mark.parametrize("plan", ["rows", "whole"])
+def test_blocks_lie_where_steps_are_handed_the_same(plan: str) -> None:
+    """Each layer writes fewer bytes: any two places serve all of them in turn."""
+    net = Network("net", (1, 96), "int8", 0)
+    for outputs in (96, 80, 64, 56, 48, 40, 32, 24):
+        net.dense(f"dense{outputs}", outputs)
+    library = net.model().build(target="cortex-m4", optimise="size", plan=plan)
+    assert library.plan.arena_bytes == 192
+    # 14 and 15 where blocks stay as they were placed
+    assert len(library.tables.operands) == {"whole": 7, "rows": 10}[plan]
+    must_be_there(library.plan)

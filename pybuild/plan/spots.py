@@ -1,0 +1,68 @@
+"""Where blocks are: each as a whole or row by row, in as few bytes as that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pybuild.graph import Graph
+from pybuild.plan.alike import made_alike
+from pybuild.plan.pieces import in_pieces
+from pybuild.plan.regions import Limits, Region, Spot, Wishes, place_regions
+from pybuild.plan.slots import Key, Slot
+from pybuild.plan.specs import RegionSpec
+from pybuild.plan.stages import Arrangement
+from pybuild.plan.storage import Block, Views, scratch_of
+from pybuild.plan.traffic import moved_in
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says of memory, as make_plan has it.
+
+    by_rows  whether rows that are done with make room
+    little   whether tables are to be few bytes
+    """
+
+    ram_limit: Limits
+    lazy: tuple[str, ...]
+    specs: tuple[RegionSpec, ...]
+    pushed: frozenset[str]
+    spent: frozenset[str]
+    by_rows: bool
+    little: bool = False
+
+
+def find_spots(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    beside: Sequence[Block],
+    slots: Mapping[Key, Slot],
+    wishes: Wishes,
+    given: Given,
+) -> tuple[Arrangement, tuple[Region, ...], dict[str, Spot]]:
+    """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
+    devices = _devices(graph, slots.values())
+    wishes = replace(wishes, moved=moved_in(found, views, slots))
+    regions, spots = place_regions((*found.storage.blocks, *beside), devices, wishes)
+    finer = None
+    if given.by_rows:
+        finer = in_pieces(graph, views, found, beside, given.spent)
+    if finer is not None:
+        blocks = (*finer.found.storage.blocks, *beside)
+        moved = moved_in(finer.found, views, slots)
+        finely = replace(wishes, moved=moved, pieces=finer.of)
+        less = place_regions(blocks, devices, finely)
+        if less[0][0].bytes < regions[0].bytes:
+            found, wishes, (regions, spots) = finer.found, finely, less
+    if given.little and len(regions) == 1 and spots and not graph.storage:
+        spots = made_alike(graph, views, found, spots, wishes.pieces, wishes.align)
+    return found, regions, spots
+
+
+def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
+    """The device of each block, by its name."""
+    scratch = {scratch_of(node): node.device for node in graph.nodes}
+    homes = {slot.home: slot.device for slot in slots}
+    return {**graph.locations(), **scratch, **homes}
