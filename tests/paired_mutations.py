@@ -72,6 +72,20 @@ PAIRED = (
         _LAYERS,
     ),
     (
+        "what a mean by high products begins with",
+        "pybuild/kernels/pool_mve.py",
+        "apart = first if below is not None else first + plus",
+        "apart = first + plus",
+        _LAYERS,
+    ),
+    (
+        "zero points of a mean by high products",
+        "pybuild/kernels/pool_mve.py",
+        "High(ending, -count * made.x_zero)",
+        "High(ending, 1 - count * made.x_zero)",
+        _LAYERS,
+    ),
+    (
         "sums at the ends of a scaling by one product",
         "pybuild/kernels/affine_line.py",
         "least = np.where(above, (y << shift) - total, -_INT32).max()",

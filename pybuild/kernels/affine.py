@@ -18,6 +18,7 @@ from pybuild.kernels.requant import Ints
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
 from pybuild.ops.quant import requantize
+from pybuild.ops.reduce import MeanParameters
 
 FRACTION = 8  # bits below the unit of an accumulator when it is multiplied
 REACH = 1 << 22  # accumulators, bias included, are smaller than this
@@ -137,6 +138,22 @@ def of_products(made: MulParameters) -> Affine | None:
     return _of_rule(*products(made))
 
 
+def of_means(made: MeanParameters) -> Affine | None:
+    """The cheap end of a mean of int8: of sums of values as they are, less their zero
+    points."""
+    low, high = (np.asarray([made.count * (e - made.x_zero)]) for e in (-128, 127))
+    if max(-int(low[0]), int(high[0])) >= REACH:
+        return None
+    return _of_rule(_one_channel(made), low, high)
+
+
+def _one_channel(made: MulParameters | MeanParameters) -> ConvParameters:
+    return ConvParameters(
+        made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
+        made.high,
+    )  # fmt: skip
+
+
 def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
     """A mul of int8 as a layer of one channel, and its least and greatest sum: of all
     products, less the zero points."""
@@ -144,11 +161,7 @@ def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
     corners = np.outer(a, b)
     low, high = corners.min(keepdims=True)[0], corners.max(keepdims=True)[0]
     assert max(-int(low[0]), int(high[0])) < REACH
-    layer = ConvParameters(
-        made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
-        made.high,
-    )  # fmt: skip
-    return layer, low, high
+    return _one_channel(made), low, high
 
 
 def staircase(

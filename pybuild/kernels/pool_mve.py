@@ -5,29 +5,37 @@ Knows no node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.kernels.affine import FRACTION, Affine, of_means
 from pybuild.kernels.affine_line import MOST, Line, line
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.pool_layer import Layer
 from pybuild.kernels.taps import bind
 from pybuild.kernels.vectors import (
+    ADD4,
     ALL4,
     ALL16,
+    CORRECT4,
     LINE4,
     MAX4,
     MAX16,
     MIN16,
+    MULHI4,
     NARROW4,
     PLUS4,
+    SCALE4,
     bytes_at,
     words_at,
 )
 from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
 from pybuild.ops.pool import averages
+from pybuild.ops.quant import requantize
+from pybuild.ops.reduce import MeanParameters
 from pybuild.targets.target import Target
 
 
@@ -39,20 +47,90 @@ def suits(layer: Layer, target: Target) -> bool:
     return "mve" in target.features and layer.elem is DType.INT8 and alike and channels
 
 
-def scaled(layer: Layer) -> Line | None:
+@dataclass(frozen=True)
+class High:
+    """An end by high products, where no line equals the rule.
+
+    start  what is added to a sum of values as they are
+    """
+
+    ending: Affine
+    start: int
+
+    @property
+    def low(self) -> int:
+        return self.ending.low
+
+    @property
+    def high(self) -> int:
+        return self.ending.high
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        signed = "" if self.ending.below is None else "_signed"
+        return "high" + ("_based" if self.ending.base else "") + signed
+
+    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
+        """The words of four sums before they are shifted."""
+        made, first = self.ending, self.start << FRACTION
+        factor = k.let("factor", ALL4(k.arg("factor", int(made.multipliers[0]))))
+        base = k.arg("base", made.base) if made.base else None
+        plus, below = int(made.offsets[0]), made.below
+        apart = first if below is not None else first + plus
+        start = k.let("start", ALL4(k.arg("start", apart)))
+        offsets = []
+        if below is not None:
+            given = {"offset": plus, "below": int(below[0])}
+            offsets = [k.let(n, ALL4(k.arg(n, v))) for n, v in given.items()]
+
+        def end(total: Expr) -> Expr:
+            value = SCALE4(total, start)
+            value = CORRECT4(value, *offsets) if offsets else value
+            value = MULHI4(value, factor)
+            return ADD4(value, base) if base is not None else value
+
+        return end
+
+
+End = Line | High
+
+
+def scaled(layer: Layer) -> End | None:
     """The cheap end of an average, where there is one."""
     made, cells = layer.made, layer.window.kernel_h * layer.window.kernel_w
-    if made is None or 255 * cells >= MOST:
+    if made is None:
+        return None
+    if not made.divide:
+        multiplier, shift = made.multipliers[cells], made.shifts[cells]
+        mean = MeanParameters(
+            made.rounding, cells, multiplier, shift, made.x_zero, made.y_zero,
+            made.low, made.high,
+        )  # fmt: skip
+        return scaled_mean(mean)
+    if 255 * cells >= MOST:
         return None
     sums = np.arange(-128 * cells, 127 * cells + 1)
-    scale = made.multipliers[cells] * 2.0 ** (made.shifts[cells] - 31)
-    scale = 1 / cells if made.divide else scale
-    above = sums if made.divide else sums - cells * made.x_zero
-    wanted = averages(made, above, np.full_like(sums, cells))
-    return line(sums, wanted, scale, (made.low, made.high))
+    wanted = averages(made, sums, np.full_like(sums, cells))
+    return line(sums, wanted, 1 / cells, (made.low, made.high))
 
 
-def kernel(layer: Layer, end: Line | None) -> Builder:
+def scaled_mean(made: MeanParameters) -> End | None:
+    """The cheap end of a mean: by one product of 32 bits, or by a high one."""
+    count = made.count
+    sums = np.arange(-128 * count, 127 * count + 1)
+    if len(sums) <= MOST:
+        above, rule = sums - count * made.x_zero, made.rounding
+        wanted = requantize(above, made.multiplier, made.shift, rule) + made.y_zero
+        scale = made.multiplier * 2.0 ** (made.shift - 31)
+        found = line(sums, wanted, scale, (made.low, made.high))
+        if found is not None:
+            return found
+    ending = of_means(made)
+    return None if ending is None else High(ending, -count * made.x_zero)
+
+
+def kernel(layer: Layer, end: End | None) -> Builder:
     """y[ox,c] = end(sum over cells x[c]), or the greatest x[c].
 
     Shapes  rows x [W,C], y [OW,C]; the pixel outside, if windows leave the row
@@ -60,7 +138,7 @@ def kernel(layer: Layer, end: Line | None) -> Builder:
     return Writer(layer, end).write()
 
 
-def _limits(layer: Layer, end: Line | None) -> tuple[int, int]:
+def _limits(layer: Layer, end: End | None) -> tuple[int, int]:
     of = layer.made if end is None else end
     return (of.low, of.high) if of is not None else (-128, 127)
 
@@ -71,11 +149,11 @@ class Writer:
 
     kind = "mve"
 
-    def __init__(self, layer: Layer, end: Line | None) -> None:
+    def __init__(self, layer: Layer, end: End | None) -> None:
         w = layer.window
         self.layer = layer
         self.block = self._block()
-        self.k = k = Builder(self._name())
+        self.k = k = Builder(self._name(end))
         self.y = k.row("y", 0, INT8, writable=True)
         unrolled = layer.unrolled
         self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
@@ -87,16 +165,20 @@ class Writer:
         self.high: Expr = const(127)
         if self.clamped:
             self.low, self.high = k.arg("low", limits[0]), k.arg("high", limits[1])
-        if end is not None:
-            self.factor = k.let("factor", ALL4(k.arg("factor", end.factor)))
-            self.offset = k.arg("offset", end.offset)
+        if isinstance(end, High):
+            self.scaled = end.bind(k)
+            self.shift = k.arg("shift", end.ending.shift)
+        elif end is not None:
+            factor = k.let("factor", ALL4(k.arg("factor", end.factor)))
+            plus = k.arg("offset", end.offset)
+            self.scaled = lambda total: LINE4(total, factor, plus)
             self.shift = k.arg("shift", end.shift)
 
     def _block(self) -> int:
         """Channels taken together."""
         return 16 if self.layer.window.channels >= 16 else 4
 
-    def _name(self) -> str:
+    def _name(self, end: End | None) -> str:
         layer, w = self.layer, self.layer.window
         clamped = _limits(layer, None) != (-128, 127)
         parts = (
@@ -106,6 +188,7 @@ class Writer:
             "padded" if w.padded else "",
             "rest" if w.channels % self.block else "",
             "clamped" if clamped and not layer.average else "",
+            end.key if isinstance(end, High) else "",
         )
         return "_".join(p for p in parts if p)
 
@@ -187,8 +270,7 @@ class Writer:
 
     def _end(self, total: Expr) -> Expr:
         if self.layer.average:
-            value = LINE4(total, self.factor, self.offset)
-            return NARROW4(value, self.shift, self.low, self.high)
+            return NARROW4(self.scaled(total), self.shift, self.low, self.high)
         if not self.clamped:
             return total
         if self.block == 4:

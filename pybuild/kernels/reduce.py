@@ -6,12 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels import pool_dsp, pool_mve
-from pybuild.kernels.affine_line import MOST, line
 from pybuild.kernels.builder import Builder
 from pybuild.kernels.candidate import Candidate
 from pybuild.kernels.finish import FloatClamp
@@ -31,7 +28,6 @@ from pybuild.loop import (
     minimum,
     offset,
 )
-from pybuild.ops.quant import requantize
 from pybuild.ops.reduce import mean_parameters
 from pybuild.targets.target import Target
 
@@ -113,15 +109,7 @@ def _on_vectors(
 ) -> Builder | None:
     if not pool_mve.suits(layer, target):
         return None
-    made, count = mean_parameters(node, graph), layer.window.kernel_w
-    sums = np.arange(-128 * count, 127 * count + 1)
-    if len(sums) > MOST:
-        return None
-    scaled = requantize(
-        sums - count * made.x_zero, made.multiplier, made.shift, made.rounding
-    )
-    scale = made.multiplier * 2.0 ** (made.shift - 31)
-    end = line(sums, scaled + made.y_zero, scale, (made.low, made.high))
+    end = pool_mve.scaled_mean(mean_parameters(node, graph))
     return pool_mve.kernel(layer, end) if end is not None else None
 
 
