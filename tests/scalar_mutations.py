@@ -23,6 +23,13 @@ SCALAR = (
         _BLOCKS,
     ),
     (
+        "words at any address on a Cortex-M3",
+        "pybuild/targets/target.py",
+        '_WORDS = _MULTIPLY | {"words"}',
+        "_WORDS = _MULTIPLY",
+        _BLOCKS,
+    ),
+    (
         "the border after the last block",
         "pybuild/kernels/shape.py",
         "by.fill(k, count, odd, ",

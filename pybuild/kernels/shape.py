@@ -115,7 +115,7 @@ def blocks(target: Target, axes: Sequence[Axis], elem: DType) -> Blocks | None:
     size = axes[-1].size
     if "mve" in target.features:
         return Blocks(16, True) if size >= 16 else None
-    if "dsp" in target.features:
+    if "words" in target.features:
         return next((Blocks(n, False) for n in (16, 8, 4) if size >= n), None)
     return None
 

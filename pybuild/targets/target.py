@@ -19,7 +19,8 @@ class Target:
     float_sums  (output channels, pixels) whose float sums are kept in registers; ():
                 there is no kernel for it
     features                   instructions beyond the plain ones:
-                               "dsp": pairs of int16, words at any address
+                               "dsp": pairs of int16
+                               "words": those at any address
                                "mulhi": the high half of a product
                                "signed_bytes": loads of them near a pointer
                                "mve": vectors of 16 bytes
@@ -48,7 +49,8 @@ class Target:
 # Cortex-M have 13 integer registers, of which M0 computes in 8 only; RISC-V has 31
 _PRODUCTS = ((4, 2), (4, 1))
 _MULTIPLY = frozenset({"mulhi", "signed_bytes"})
-_DSP = frozenset({"dsp"}) | _MULTIPLY
+_WORDS = _MULTIPLY | {"words"}
+_DSP = _WORDS | {"dsp"}
 _WIDE = (*((16, pixels) for pixels in (5, 4, 3, 2, 1)), (8, 6), (8, 4))
 # 32 registers of single floats: sums, and what is loaded for them
 _SINGLE = ((4, 5), (4, 4), (4, 3), (8, 2), (16, 1), (8, 1), (4, 1))
@@ -64,7 +66,7 @@ TARGETS = {
             "cortex-m3",
             sums=_PRODUCTS,
             row_sums=5,
-            features=_MULTIPLY,
+            features=_WORDS,
             float_calls=True,
         ),
         *(
