@@ -145,4 +145,11 @@ FAULTS = (
         "except (ValueError, OSError) as error:",
         "tests/regression/test_damaged_files.py",
     ),
+    (
+        "parameters numbered in the order of stages",
+        "pybuild/plan/slots.py",
+        "order.get(step[0].output, -1)",
+        "0",
+        "tests/regression/test_parameter_numbers.py",
+    ),
 )

@@ -66,10 +66,17 @@ def slot_blocks(slots: Iterable[Slot], steps: int) -> dict[str, Block]:
 def find_slots(
     graph: Graph, steps: Iterable[tuple[Node, Candidate]]
 ) -> dict[Key, Slot]:
-    """The slots of all steps; the first use of a parameter has its name."""
+    """The slots of all steps; the first use of a parameter has its name.
+
+    In the order of the nodes: stages may have another, and without names in flash
+    images that were packed for the model know its parameters by their numbers.
+    """
     slots: dict[Key, Slot] = {}
     taken: dict[str, str] = {}
-    for node, candidate in steps:
+    order = {node.output: index for index, node in enumerate(graph.nodes)}
+    for node, candidate in sorted(
+        steps, key=lambda step: order.get(step[0].output, -1)
+    ):
         for packed in candidate.constants:
             key = key_of(packed, node)
             if packed.parameters and key not in slots:
