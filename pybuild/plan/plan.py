@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.kernels.choose import Weighed
-from pybuild.plan.choice import chosen_rows
+from pybuild.plan.choice import chosen_rows, least_bytes
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
 from pybuild.plan.given import given_storage
@@ -41,7 +41,7 @@ from pybuild.plan.storage import (
 from pybuild.plan.waits import Span, Touch, waits
 
 ARENA_ALIGN = 16
-# of all bytes, what less code may take more
+# of all bytes, what each stage's working memory may grow by for less code
 _SHARE = 32
 
 Choose = Callable[[Node, Graph], list[Candidate]]
@@ -160,6 +160,8 @@ def make_plan(
         if node.output not in views.dropped
     ]
 
+    small = any(candidate.small for _, offers in options for candidate in offers)
+
     def made(found: Arrangement, limit: Limits) -> Plan:
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
         given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
@@ -171,12 +173,13 @@ def make_plan(
 
         if weighed is None:
             return laid(found)
-        plan = laid(exchanged(found, options, weighed))
-        if not little or graph.storage or specs:
+        most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
+        more = least_bytes(found) // _SHARE if little and most is None else 0
+        plan = laid(exchanged(found, options, weighed, 0, more))
+        if not (little and small) or graph.storage or specs:
             return plan
         # what other stages need anyway may serve for less code
-        most = _most(plan, ram_limit)
-        more = max(0, most - plan.arena_bytes)
+        most = plan.arena_bytes if most is None else most
         less = laid(exchanged(found, options, weighed, most, more))
         return less if less.arena_bytes <= most else plan
 
@@ -195,13 +198,6 @@ def make_plan(
         search = Search(graph, options, views, keep_inputs, lazy, spent)
         return chosen_rows(search, found, ram_limit, made)
     return made(found, ram_limit)
-
-
-def _most(plan: Plan, ram_limit: Limits) -> int:
-    """Bytes that less code may take: a small share more, unless users say how many."""
-    limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
-    share = plan.arena_bytes // _SHARE
-    return plan.arena_bytes + share if limit is None else limit
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

@@ -24,7 +24,7 @@ from pybuild.run.board.stack import stack_bound
 from pybuild.run.board.too_large import overflows, too_large
 from pybuild.targets.board import Board, Memory
 from pybuild.targets.core import Core, linkable_with
-from pybuild.targets.toolchain import SMALL, Toolchain
+from pybuild.targets.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
@@ -289,6 +289,7 @@ class _Builder:
         self.toolchain = toolchain
         self.core = core
         self.level = toolchain.level(optimise)
+        self.small = toolchain.small(optimise)
         self.root = root
 
     def compile_all(self, groups: Sequence[Group]) -> list[Path]:
@@ -305,7 +306,7 @@ class _Builder:
         """The object; that of a file that knows no model is made once a process."""
         include = ["-isystem", str(boards() / "common" / "libc"), f"-I{crt_include()}"]
         core = linkable_with(group.core, self.core) if group.core else self.core
-        level = self.level if group.role == "kernels" else SMALL
+        level = self.level if group.role == "kernels" else self.small
         flags = (*self.toolchain.compile_flags(core), *level, *group.flags)
         made = path.with_suffix(".o")
         command = [*self.toolchain.command, *flags, *include, "-I.", "-fstack-usage"]
