@@ -126,8 +126,12 @@ def _written(args: argparse.Namespace, made: bytes) -> dict[str, Any]:
     """Writes the file, whole or not at all, and shows what it holds."""
     partial = Path(f"{args.out}.part")
     partial.parent.mkdir(parents=True, exist_ok=True)
-    partial.write_bytes(made)
-    os.replace(partial, args.out)
+    try:
+        partial.write_bytes(made)
+        os.replace(partial, args.out)
+    except OSError:  # no room, or a folder of this name
+        partial.unlink(missing_ok=True)
+        raise
     facts = _facts(Path(args.out).name, made)
     if not args.json:
         _show(facts)

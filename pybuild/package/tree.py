@@ -265,7 +265,11 @@ def write_tree(
 def _replace(path: Path, content: Content) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".part")
-    with partial.open("wb") as file:
-        for piece in (content,) if isinstance(content, str | bytes) else content:
-            file.write(piece.encode() if isinstance(piece, str) else piece)
-    os.replace(partial, path)
+    try:
+        with partial.open("wb") as file:
+            for piece in (content,) if isinstance(content, str | bytes) else content:
+                file.write(piece.encode() if isinstance(piece, str) else piece)
+        os.replace(partial, path)
+    except OSError:  # no room, or a folder of this name
+        partial.unlink(missing_ok=True)
+        raise

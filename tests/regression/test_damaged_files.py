@@ -13,6 +13,7 @@ import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
+from pybuild.package.tree import write_tree
 from pybuild.params.files import read_arrays
 from tests.frontends.onnx_models import model
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -74,6 +75,17 @@ def test_a_member_of_an_archive_that_is_no_array() -> None:
         archive.writestr("notes.txt", "three floats")
     with pytest.raises(BuildError, match="notes"):
         read_arrays(made.getvalue(), "d.npz")
+
+
+def test_nothing_half_written_is_left_beside_a_folder(tmp_path: Path) -> None:
+    given, taken = tmp_path / "x.npz", tmp_path / "x.crtp"
+    given.write_bytes(packed())
+    taken.mkdir()
+    assert main(["params", "convert", str(given), "-o", str(taken)]) == 2
+    (tmp_path / "tree" / "net.c").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        write_tree(tmp_path / "tree", {"net.c": "int net;"})
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_outputs_are_written_whatever_they_are_called(tmp_path: Path) -> None:
