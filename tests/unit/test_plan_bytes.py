@@ -4,7 +4,7 @@ graphs, run on memory that knows of each byte whose it is. No kernel is compiled
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,11 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"input": "consumable"},
     {"plan": "whole"},
     {"push": ["x"]},
+)
+LITTLE: tuple[dict[str, Any], ...] = (
+    {"optimise": "size"},
+    {"optimise": "size", "target": "cortex-m4"},
+    {"optimise": "size", "plan": "whole"},
 )
 NOBODY, COUNTS = -1, -2
 
@@ -157,8 +162,8 @@ def built(graph: Graph, how: dict[str, Any]) -> Library | None:
         return None
 
 
-def is_kept(graph: Graph) -> None:
-    for how in WAYS:
+def is_kept(graph: Graph, ways: Sequence[dict[str, Any]]) -> None:
+    for how in ways:
         library = built(graph, how)
         if library is not None:
             check(library)
@@ -169,11 +174,18 @@ def is_kept(graph: Graph) -> None:
 @example(tiny())
 @quick(25)
 def test_rows_are_there_until_they_are_read(graph: Graph) -> None:
-    is_kept(graph)
+    is_kept(graph, WAYS)
 
 
 @pytest.mark.sweep
 @given(row_graphs())
 @quick(1000)
 def test_many_rows_are_there_until_they_are_read(graph: Graph) -> None:
-    is_kept(graph)
+    is_kept(graph, WAYS)
+
+
+@pytest.mark.sweep
+@given(row_graphs())
+@quick(200)
+def test_blocks_that_moved_are_there_too(graph: Graph) -> None:
+    is_kept(graph, LITTLE)
