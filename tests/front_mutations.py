@@ -1,8 +1,52 @@
 """Mutations of what both front ends do alike, for mutate.py: its five fields."""
 
 _WEIGHTS = "tests/frontends/test_onnx_parameters.py"
+_ERRORS = "tests/frontends/test_onnx_errors.py"
+_SCALES = "tests/regression/test_far_scales.py"
 
 FRONT = (
+    (
+        "nothing is left of an input",
+        "pybuild/frontends/onnx/empty.py",
+        "if 0 in made and",
+        "if -1 in made and",
+        _ERRORS,
+    ),
+    (
+        "a window larger than its padded input",
+        "pybuild/frontends/onnx/windows.py",
+        "if room < 0:",
+        "if room < -99:",
+        _ERRORS,
+    ),
+    (
+        "cut more than there is",
+        "pybuild/frontends/onnx/windows.py",
+        "end = max(size - max(-after, 0), 0)",
+        "end = size - max(-after, 0)",
+        _ERRORS,
+    ),
+    (
+        "float32 beyond int64",
+        "pybuild/ops/conv.py",
+        "y = y.clip(-_INT32, _INT32).astype(np.int64)",
+        "y = y.astype(np.int64)",
+        _SCALES,
+    ),
+    (
+        "an infinite scale",
+        "pybuild/ops/conv.py",
+        "if max(scales) == math.inf:",
+        "if max(scales) == -1:",
+        _SCALES,
+    ),
+    (
+        "what is not bound is not pushed",
+        "pybuild/run/native.py",
+        "and slot in self.pushed.rows:",
+        "and slot < 0:",
+        "tests/regression/test_push_faults.py",
+    ),
     (
         "what is computed of weights at import",
         "pybuild/frontends/onnx/draft.py",

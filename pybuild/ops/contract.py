@@ -80,7 +80,8 @@ def infer_conv(node: Node, graph: Graph) -> Types:
         room = size + before + after - dilation * (kernel - 1) - 1
         sizes.append(room // stride + 1)
     if min(sizes) < 1:
-        raise invalid(node, graph, what)
+        what = f"the window {list(w.shape[2:])} is larger than its padded input"
+        raise invalid(node, graph, f"{what}, of {list(x.shape[2:])} before padding")
     return (((x.shape[0], w.shape[0], *sizes), dtype),)
 
 

@@ -6,6 +6,7 @@ depthwise_conv2d(x[N,H,W,C], w[KH,KW,C*M], bias[C*M]), out channel = c*M + m.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,7 @@ from pybuild.ops.quant import (
 )
 
 _INT32 = 1 << 31
+_TOO_FAR = "the scales of inputs and output are too far apart for 32 bits"
 _MORE = 256  # than a scaled sum: a zero point, and what rounds up
 
 
@@ -93,6 +95,8 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
         raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
     rule = layer_rounding(node, graph)
     scales = [_scale(x.scale, s, y.scale, rule) for s in w.quant.scale]
+    if max(scales) == math.inf:
+        raise invalid(node, graph, _TOO_FAR, "calibrate the output of this layer")
     low, high = quantized_clamp(clamp_of(node), y)
     mults, shifts = multipliers(scales, rule)
     made = ConvParameters(
@@ -106,7 +110,8 @@ def _scale(x: float, w: float, y: float, rule: str) -> float:
     """The real multiplier; "even": in float32, as ONNX Runtime has it."""
     if rule != "even":
         return x * w / y
-    return float(np.float32(x) * np.float32(w) / np.float32(y))
+    with np.errstate(over="ignore"):
+        return float(np.float32(x) * np.float32(w) / np.float32(y))
 
 
 def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
@@ -132,8 +137,7 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
         raise invalid(node, graph, what, "fewer inputs per output, or smaller weights")
     scaled = reach * np.asarray(made.scales) + _MORE
     if made.rounding in ("single", "away") and bool((scaled >= _INT32).any()):
-        what = "the scales of inputs and output are too far apart for 32 bits"
-        raise invalid(node, graph, what, "calibrate the output of this layer")
+        raise invalid(node, graph, _TOO_FAR, "calibrate the output of this layer")
 
 
 def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Array:
@@ -143,8 +147,9 @@ def finish(node: Node, graph: Graph, acc: Numbers, made: ConvParameters) -> Arra
     if made.rounding == "away" and is_wide:
         y = rounded_away(acc.astype(np.float64) * np.asarray(made.scales))
     elif made.rounding == "even":
-        y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))
-        y = y.astype(np.int64) + made.y_zero
+        with np.errstate(over="ignore"):
+            y = np.rint(acc.astype(np.float32) * np.asarray(made.scales, np.float32))
+        y = y.clip(-_INT32, _INT32).astype(np.int64) + made.y_zero
     else:
         y = requantize(acc, made.multipliers, made.shifts, made.rounding)
         y = y + made.y_zero

@@ -30,6 +30,8 @@ def infer(node: Node, graph: Graph) -> Types:
     if len(w.shape) != 2 or not x.shape or x.shape[-1] != w.shape[1]:
         what = f"needs x[...,K] and w[O,K], has {x.shape} and {w.shape}"
         raise invalid(node, graph, what)
+    if not w.shape[1]:
+        raise invalid(node, graph, "there is nothing to sum")
     check_weights(node, graph, w.shape[0], 0)
     return (((*x.shape[:-1], w.shape[0]), dtype),)
 

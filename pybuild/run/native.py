@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.emit.tables import LAZY
 from pybuild.graph import Quant, Tensor
 from pybuild.params.image import DTYPES
 from pybuild.plan.plan import Plan
@@ -316,7 +317,17 @@ class Net(Pushing, Keeping):
             missing = self._lib.crt_graph_missing(self._graph)
             if error.code not in _NAMED or not missing:
                 raise
-            name = self._name(missing - self._model.tensors)
+            slot = missing - self._model.tensors
+            if error.code == _UNBOUND and slot in self.pushed.rows:
+                # which never has memory: what has none, but could have, is after it
+                ends = range(len(self.inputs) + len(self.results))
+                lazy = (
+                    n
+                    for n in ends
+                    if self.flags(n) & LAZY and n not in self.pushed.rows
+                )
+                slot = next((n for n in lazy if n not in self._bound), slot)
+            name = self._name(slot)
             raise type(error)(f"{error}: '{name}'") from None
 
     def get_output(self, key: Key) -> Array:

@@ -55,6 +55,55 @@ def problems(model: onnx.ModelProto, **dims: int) -> list[str]:
 IMAGE: Dims = [1, 3, 8, 8]
 
 CASES: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
+    **{
+        f"window-{kind}": (
+            lambda kind=kind: build(  # type: ignore[misc]
+                [node(kind, ["x"], kernel_shape=[5, 5], dilations=[2, 2])],
+                [1, 3, 8, 9], opset=22,
+            ),
+            f"({kind}): the window [5, 5] with dilations [2, 2] is larger than its "
+            "padded input [8, 9]. Hint: a larger input, a smaller window, or padding",
+        )
+        for kind in ("AveragePool", "LpPool", "MaxPool")
+    },
+    "window-conv": (
+        lambda: build(
+            [node("Conv", ["x", "w"])], [1, 1, 2, 2, 2],
+            {"w": np.ones((1, 1, 1, 1, 3), np.float32)},
+        ),
+        "(Conv): the window [1, 1, 3] is larger than its padded input, of [2, 2, 2] "
+        "before padding",
+    ),
+    "nothing-left": (
+        lambda: build(
+            [node("ConvTranspose", ["x", "w"], pads=[0, 0, 3, 0])], [1, 1, 2, 2],
+            {"w": np.ones((1, 1, 1, 1), np.float32)},
+        ),
+        "(ConvTranspose): nothing is left of its output: it would be [0, 2] in size. "
+        "Hint: smaller pads",
+    ),
+    "shrunk": (
+        lambda: build(
+            [node("Resize", ["x", "", "s"])], [1, 1, 3, 3],
+            {"s": np.array([1, 1, 0.1, 0.1], np.float32)},
+        ),
+        "(Resize): nothing is left of its input: 'y' has shape [1, 1, 0, 0]. Hint: a "
+        "larger input, or padding",
+    ),
+    "blocks": (
+        lambda: build([node("SpaceToDepth", ["x"], blocksize=4)], [1, 1, 4, 6]),
+        "(SpaceToDepth): [4, 6] are not whole blocks of 4 by 4",
+    ),
+    "offsets": (
+        lambda: build(
+            [node("DeformConv", ["x", "w", "o"], pads=[1, 1, 1, 1])], [1, 1, 3, 3],
+            {
+                "w": np.ones((1, 1, 3, 3), np.float32),
+                "o": np.ones((1, 18, 2, 3), np.float32),
+            }, opset=19,
+        ),
+        "(DeformConv): offsets for [2, 3] windows, where [3, 3] fit",
+    ),
     "unknown": (
         lambda: build([node("RandomNormalLike", ["x"])], [4]),
         "(RandomNormalLike): the operator RandomNormalLike is not supported. Hint: "

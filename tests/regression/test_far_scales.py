@@ -13,14 +13,14 @@ from tests.row_graphs import model_of
 from tests.unit.test_rows import inputs_of, must_equal, outputs_of
 
 
-def layer(op: str, up: float) -> Graph:
+def layer(op: str, up: float, least: float = 1.0) -> Graph:
     """32 products of at most 255 * 127, of which one is `up` steps of the output."""
     net = GraphBuilder(op)
     window = (1, 1) if op == "conv2d" else ()
     x = net.input("x", (1, *window, 32), "int8", (up, 127))
     values = np.resize(np.asarray([127, -127], np.int8), (2, *window, 32))
     w = net.constant("w", values, Quant((1.0,), (0,)))
-    net.output(net.op(op, x, w, quant=(1.0, -128)))
+    net.output(net.op(op, x, w, quant=(least, -128)))
     return net.build()
 
 
@@ -69,3 +69,20 @@ def test_below_that_they_are_held() -> None:
     given = inputs_of(graph)
     wanted = interpret(library.plan.graph, given)
     must_equal(outputs_of(library), [wanted[name] for name in graph.outputs])
+
+
+def test_sums_that_float32_scales_beyond_int64() -> None:
+    """`--rounding onnx`: numpy's meaning wrapped, kernels held the ends."""
+    library = model_of(layer("conv2d", 1e30)).build(rounding="onnx")
+    net, lowered = library.host(), library.plan.graph
+    for less, end in ((0, -128), (1, 127)):  # under which weights x is least
+        x = np.where(np.arange(32) % 2 == less, -128, 127).astype(np.int8)
+        x = x.reshape(1, 1, 1, 32)
+        net.run(x=x)
+        for made in (net.get_output("conv2d"), interpret(lowered, {"x": x})["conv2d"]):
+            assert np.unique(made).tolist() == [end]
+
+
+def test_infinite_scales_are_refused() -> None:
+    with pytest.raises(BuildError, match=r"'conv2d' .*: the scales .* too far apart"):
+        model_of(layer("conv2d", 1e20, 1e-30)).build(rounding="onnx")

@@ -8,6 +8,7 @@ import pytest
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Tensor
 from pybuild.graph_builder import GraphBuilder
+from pybuild.run.abi import CrtError
 from tests.row_graphs import model_of
 from tests.unit.test_rows import inputs_of, must_equal, outputs_of
 
@@ -83,3 +84,12 @@ def test_rows_that_no_stage_can_take() -> None:
     text = "no order of the layers takes the rows of 'x' as they come. Hint: its first"
     with pytest.raises(BuildError, match=text):
         model_of(net.build()).build(push=["x"])
+
+
+def test_what_is_not_bound_is_not_what_is_pushed() -> None:
+    net = GraphBuilder("both")
+    net.output(_conv(net, net.input("x", (1, 7, 2, 5), "float32"), 3))
+    host = model_of(net.build()).build(push=["x"], lazy=["conv2d"]).host()
+    rows = np.zeros((1, 2, 5), np.float32)
+    with pytest.raises(CrtError, match="is not bound: 'conv2d'"):
+        host.push_rows("x", rows)

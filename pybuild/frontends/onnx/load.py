@@ -19,6 +19,7 @@ from pybuild.frontends.onnx import (
     detect,
     elements,
     eltwise,
+    empty,
     index,
     integer,
     joins,
@@ -326,6 +327,8 @@ def _import(draft: Draft, op: Op) -> None:
             raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
         with np.errstate(all="ignore"):
             handler(draft, op)
+        if refused := empty.refused(draft, op):
+            raise refused
         _note_unsigned(draft, op)
         if holds is not None:
             draft.ragged[op.output] = holds

@@ -127,6 +127,8 @@ def depth_to_space(flow: Flow) -> None:
 def space_to_depth(flow: Flow) -> None:
     x, block = flow.arg(0), flow.op.integer("blocksize", 1)
     n, c, h, w = flow.shape(x)
+    if block < 1 or h % block or w % block:
+        raise flow.op.invalid(f"{[h, w]} are not whole blocks of {block} by {block}")
     made = flow.reshape(x, (n, c, h // block, block, w // block, block))
     order = (0, 3, 5, 1, 2, 4)
     if str(flow.op.attrs.get("mode", "DCR")) == "CRD":

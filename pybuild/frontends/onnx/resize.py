@@ -16,6 +16,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.elements import Handler, flowing
 from pybuild.frontends.onnx.flow import Flow
+from pybuild.frontends.onnx.windows import window
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -293,6 +294,16 @@ def deform_conv(flow: Flow) -> None:
     *_, height, width = flow.shape(offset)
     if len(sizes) != 2:
         raise op.invalid(f"it has {len(sizes)} axes, only 2 are supported")
+    strides, dilations, pads = window(flow, sizes, kernel)
+    full = [
+        (size + sum(pad) - (k - 1) * d - 1) // stride + 1
+        for size, pad, k, d, stride in zip(
+            sizes, pads, kernel, dilations, strides, strict=True
+        )
+    ]
+    if full != [height, width]:
+        what = f"offsets for {[height, width]} windows, where {full} fit"
+        raise op.invalid(what)
     groups, parts = op.integer("group", 1), op.integer("offset_group", 1)
     taps, each = math.prod(kernel), channels // parts
     moved = flow.reshape(offset, (n, parts, taps, 2, height, width))

@@ -85,8 +85,18 @@ def conv_transpose(flow: Flow) -> None:
         reach = (kernel[i] - 1) * dilations[i]
         before, after = reach - pads[i][0], reach - pads[i][1] + more[i]
         size = flow.shape(x)[2 + i]
-        x = flow.slice(x, 2 + i, max(-before, 0), size - max(-after, 0))
+        end = max(size - max(-after, 0), 0)
+        x = flow.slice(x, 2 + i, max(-before, 0), end)
         wide.append((max(before, 0), max(after, 0)))
+    full = [
+        size + sum(pad) - (k - 1) * d
+        for size, pad, k, d in zip(
+            flow.shape(x)[2:], wide, kernel, dilations, strict=True
+        )
+    ]
+    if min(full) < 1:
+        what = f"nothing is left of its output: it would be {full} in size"
+        raise op.invalid(what, "smaller pads")
     made = convolved(flow, x, w, (ones, dilations, wide), groups)
     flow.give(_biased(flow, made, 2))
 
@@ -143,6 +153,13 @@ def unfolded(
         reach = (kernel[i] - 1) * dilations[i] + 1
         before, after = pads[i]
         room = sizes[i] + before + after - reach
+        if room < 0:
+            padded = [s + sum(pad) for s, pad in zip(sizes, pads, strict=True)]
+            what = f"the window {list(kernel)}"
+            if max(dilations) > 1:
+                what += f" with dilations {list(dilations)}"
+            what += f" is larger than its padded input {padded}"
+            raise op.invalid(what, "a larger input, a smaller window, or padding")
         count = room // strides[i] + 1
         if op.integer("ceil_mode", 0):
             count = -(-room // strides[i]) + 1
@@ -265,6 +282,9 @@ def max_unpool(flow: Flow) -> None:
         (shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i]
         for i in range(rank)
     ]
+    if min(natural) < 1:
+        what = f"nothing is left of {list(shape)}: windows of {list(kernel)}, "
+        raise op.invalid(what + f"pads {list(pads)}")
     own = (*shape[:2], *natural)
     wanted = flow.ints(2, "output_shape") or own
     count = math.prod(shape)
