@@ -3,8 +3,65 @@
 _WEIGHTS = "tests/frontends/test_onnx_parameters.py"
 _ERRORS = "tests/frontends/test_onnx_errors.py"
 _SCALES = "tests/regression/test_far_scales.py"
+_HISTORY = "tests/frontends/test_onnx_history.py"
 
 FRONT = (
+    (
+        "how an old Resize computed",
+        "pybuild/frontends/onnx/read.py",
+        'node.op_type == "Resize" and version < 11',
+        'node.op_type == "Resize" and version < 1',
+        _HISTORY,
+    ),
+    (
+        "the nearest of an old Resize to less",
+        "pybuild/frontends/onnx/resize.py",
+        'mode = "ceil" if scale < 1 else "floor"',
+        'mode = "floor"',
+        _HISTORY,
+    ),
+    (
+        "an old Hardmax from an axis on",
+        "pybuild/frontends/onnx/elements.py",
+        'not op.integer("flattened", 0)',
+        "True",
+        _HISTORY,
+    ),
+    (
+        "numbers that only some activations take",
+        "pybuild/frontends/onnx/recurrent.py",
+        "sum(other.lower() in takers for other in before)",
+        "len(before)",
+        _HISTORY,
+    ),
+    (
+        "a type that QuantizeLinear is told",
+        "pybuild/frontends/onnx/quant.py",
+        'not op.input(2) and op.integer("output_dtype", 0)',
+        "not op",
+        _HISTORY,
+    ),
+    (
+        "a type that DequantizeLinear is told",
+        "pybuild/frontends/onnx/integer.py",
+        "flow.cast(made, onnx_type(flow.op, told)) if told else made",
+        "made",
+        _HISTORY,
+    ),
+    (
+        "a transposed convolution larger than its windows",
+        "pybuild/frontends/onnx/windows.py",
+        "if total < 0:",
+        "if total < -99:",
+        _HISTORY,
+    ),
+    (
+        "no axes are none",
+        "pybuild/frontends/onnx/fold.py",
+        'not axes and op.integer("noop_with_empty_axes", 0)',
+        "not op",
+        _HISTORY,
+    ),
     (
         "nothing is left of an input",
         "pybuild/frontends/onnx/empty.py",

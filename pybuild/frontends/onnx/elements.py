@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -279,22 +280,12 @@ def identity(flow: Flow) -> None:
 
 @flowing
 def softmax_like(flow: Flow) -> None:
-    """Softmax, LogSoftmax, Hardmax, in any type; before opset 13 from the axis on."""
+    """Softmax and LogSoftmax, in any type; before opset 13 from the axis on."""
     op, x = flow.op, flow.arg(0)
     shape = flow.shape(x)
     late = op.opset >= 13
     axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
     axes = [axis] if late else list(range(axis, len(shape)))
-    if op.kind == "Hardmax":
-        places = flow.emit(
-            "arg_reduce", [x], {"fn": "max", "axis": axis, "last": False}
-        )
-        count = np.arange(shape[axis])
-        row = [1] * len(shape)
-        row[axis] = shape[axis]
-        hit = flow.map("equal", places, flow.const(count.reshape(row), DType.INT64))
-        flow.give(flow.cast(hit, flow.dtype(x)))
-        return
     moved = flow.sub(x, flow.reduce("max", x, axes))
     power = flow.map("exp", moved)
     total = flow.reduce("sum", power, axes)
@@ -302,6 +293,24 @@ def softmax_like(flow: Flow) -> None:
         flow.give(flow.sub(moved, flow.map("log", total)))
     else:
         flow.give(flow.div(power, total))
+
+
+@flowing
+def hardmax(flow: Flow) -> None:
+    """1 for the first of the greatest, 0 else; before opset 13 from the axis on."""
+    op, x = flow.op, flow.arg(0)
+    shape = whole = flow.shape(x)
+    late = op.opset >= 13 and not op.integer("flattened", 0)
+    axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
+    if not late:
+        shape = (*shape[:axis], math.prod(shape[axis:]))
+        x = flow.reshape(x, shape)
+    places = flow.emit("arg_reduce", [x], {"fn": "max", "axis": axis, "last": False})
+    row = [1] * len(shape)
+    row[axis] = shape[axis]
+    count = np.arange(shape[axis]).reshape(row)
+    hit = flow.map("equal", places, flow.const(count, DType.INT64))
+    flow.give(flow.reshape(flow.cast(hit, flow.dtype(x)), whole))
 
 
 ELEMENTS: dict[str, Handler] = {
@@ -324,7 +333,7 @@ ELEMENTS: dict[str, Handler] = {
     "CastLike": cast_like,
     "Greater": greater,
     "GreaterOrEqual": greater_or_equal,
-    "Hardmax": softmax_like,
+    "Hardmax": hardmax,
     "IsInf": is_infinite,
     "LogSoftmax": softmax_like,
     "Max": chained("maximum"),

@@ -135,6 +135,14 @@ def _divide(a: Any, b: Any) -> Any:
     return a / b
 
 
+def _product(op: Op, values: Sequence[Any]) -> Any:
+    axes = _axes(op, values)
+    if not axes and op.integer("noop_with_empty_axes", 0):
+        return values[0]
+    keep = bool(op.integer("keepdims", 1))
+    return np.prod(values[0], axis=axes or None, keepdims=keep).astype(values[0].dtype)
+
+
 def _nonzero(op: Op, values: Sequence[Any]) -> Any:
     """Of a scalar no axis, as ONNX has it."""
     x = values[0]
@@ -171,9 +179,7 @@ FOLDS: dict[str, Fold] = {
     "Neg": lambda op, v: -v[0],
     "Floor": lambda op, v: np.floor(v[0]),
     "Ceil": lambda op, v: np.ceil(v[0]),
-    "ReduceProd": lambda op, v: np.prod(
-        v[0], axis=_axes(op, v) or None, keepdims=bool(op.integer("keepdims", 1))
-    ),
+    "ReduceProd": _product,
     "NonZero": _nonzero,
     "Where": lambda op, v: np.where(*np.broadcast_arrays(*v)),
     "Equal": lambda op, v: np.equal(*v),

@@ -80,8 +80,9 @@ def dequantize(flow: Flow) -> None:
     if flow.has(2):
         zero = flow.cast(_fitting(flow, flow.arg(2), x), DType.INT32)
         wide = flow.sub(wide, zero)
-    scale = _fitting(flow, scale, x)
-    flow.give(flow.mul(flow.cast(wide, result), scale))
+    made = flow.mul(flow.cast(wide, result), _fitting(flow, scale, x))
+    told = flow.op.integer("output_dtype", 0)
+    flow.give(flow.cast(made, onnx_type(flow.op, told)) if told else made)
 
 
 @flowing

@@ -14,6 +14,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx import dense, eltwise, spatial
 from pybuild.frontends.onnx.draft import Draft
+from pybuild.frontends.onnx.elements import onnx_type
 from pybuild.frontends.onnx.eltwise import axis_of, row
 from pybuild.frontends.onnx.op import Op
 from pybuild.graph import Quant, Tensor
@@ -70,6 +71,9 @@ def _axis(draft: Draft, op: Op, x: str, scale: str) -> int | None:
 def quantize_linear(draft: Draft, op: Op) -> None:
     axis = _axis(draft, op, op.input(0), op.input(1))
     quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
+    if not op.input(2) and op.integer("output_dtype", 0):
+        kind = onnx_type(op, op.integer("output_dtype", 0)).value
+        quant = replace(quant, zero_point=(-128,) if kind == "uint8" else (0,))
     if kind not in ("int8", "uint8"):
         what = f"quantisation to {kind} is not supported"
         raise op.invalid(what, "use int8 or uint8")
@@ -99,6 +103,8 @@ def quantize(
 
 
 def dequantize_linear(draft: Draft, op: Op) -> None:
+    if op.integer("output_dtype", 1) not in (0, 1):
+        raise op.invalid("only float32 is a layer's output")
     axis = _axis(draft, op, op.input(0), op.input(1))
     quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
     if not op.input(2):

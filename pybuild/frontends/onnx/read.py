@@ -177,6 +177,7 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
         _slopes_of_channels(model)
     try:
         made = version_converter.convert_version(model, COMMON_OPSET)
+        _as_it_was(made.graph, version)
         # the converter may drop the batch of an old Scan
         return made if _dims(made) == _dims(model) else model
     except Exception as error:  # whatever the C++ of onnx throws
@@ -185,6 +186,28 @@ def _converted(source: str, model: ModelProto) -> ModelProto:
         what = f"opset {version} cannot be converted: {first_line(error)}"
         hint = f"export with opset {COMMON_OPSET} or later"
         raise BuildError(source, what, hint) from error
+
+
+def _as_it_was(graph: GraphProto, version: int) -> None:
+    """Tells nodes of an older opset how they computed, which the converter forgets.
+
+    Source  the operators' history; where it says nothing, ONNX Runtime
+    """
+    from onnx import helper
+
+    resized = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "simple"}
+    for node in graph.node:
+        given: dict[str, Any] = {}
+        if node.op_type == "Resize" and version < 11:
+            given = resized
+        if node.op_type == "Hardmax":
+            given = {"flattened": 1}
+        have = {attribute.name for attribute in node.attribute}
+        for name in given.keys() - have:
+            node.attribute.append(helper.make_attribute(name, given[name]))
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _as_it_was(attribute.g, version)
 
 
 def _slopes_of_channels(model: ModelProto) -> None:

@@ -13,6 +13,11 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _USUAL = {
     "RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"),
 }  # fmt: skip
+# which activations take a number of these lists
+_NUMBERS = {
+    "activation_alpha": ("affine", "hardsigmoid", "leakyrelu"),
+    "activation_beta": ("affine", "hardsigmoid"),
+}
 State = list[str]
 Step = Callable[[str, State], State]
 
@@ -74,15 +79,12 @@ class _Direction:
         names = flow.op.attrs.get("activations", ())
         count = len(_USUAL[self.kind])
         own = tuple(names[number * count : (number + 1) * count]) or _USUAL[self.kind]
-        alphas = tuple(flow.op.attrs.get("activation_alpha", ()))
-        betas = tuple(flow.op.attrs.get("activation_beta", ()))
-        first = number * count
-        self.act = [
-            _activation(
-                flow, str(name), _nth(alphas, first + i), _nth(betas, first + i)
-            )
-            for i, name in enumerate(own)
-        ]
+        everything = tuple(names) or _USUAL[self.kind] * (number + 1)
+        before = everything[: number * count]
+        self.act = []
+        for i, name in enumerate(own):
+            numbers = (_number(flow, k, (*before, *own[:i]), name) for k in _NUMBERS)
+            self.act.append(_activation(flow, str(name), *numbers))
         self.clip = flow.op.attrs.get("clip")
 
     def _weights(self, index: int, number: int) -> str:
@@ -157,8 +159,11 @@ class _Direction:
     peepholes = ""
 
 
-def _nth(values: Sequence[float], index: int) -> float | None:
-    return float(values[index]) if index < len(values) else None
+def _number(flow: Flow, which: str, before: Sequence[str], name: str) -> float | None:
+    """The next of a list of numbers, of which only some activations take one."""
+    given, takers = tuple(flow.op.attrs.get(which, ())), _NUMBERS[which]
+    at = sum(other.lower() in takers for other in before)
+    return float(given[at]) if name.lower() in takers and at < len(given) else None
 
 
 def _start(

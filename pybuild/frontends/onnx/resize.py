@@ -47,7 +47,9 @@ def _source(
     return (at + 0.5) / scale - 0.5
 
 
-def _nearest(mode: str, at: Floats) -> Floats:
+def _nearest(mode: str, at: Floats, scale: float) -> Floats:
+    if mode == "simple":  # before opset 11
+        mode = "ceil" if scale < 1 else "floor"
     match mode:
         case "round_prefer_ceil":
             return np.floor(at + 0.5)
@@ -73,10 +75,11 @@ class _Rule:
     def __init__(self, flow: Flow) -> None:
         attrs, op = flow.op.attrs, flow.op
         self.mode = str(attrs.get("mode", "nearest"))
-        usual = "asymmetric" if op.kind == "Upsample" else "half_pixel"
+        old = op.kind == "Upsample" or op.opset < 11
+        usual = "asymmetric" if old else "half_pixel"
         self.transform = str(attrs.get("coordinate_transformation_mode", usual))
-        floor = "floor" if op.kind == "Upsample" else "round_prefer_floor"
-        self.nearest = str(attrs.get("nearest_mode", floor))
+        usual = "simple" if old else "round_prefer_floor"
+        self.nearest = str(attrs.get("nearest_mode", usual))
         self.a = float(attrs.get("cubic_coeff_a", -0.75))
         self.exclude = bool(op.integer("exclude_outside", 0))
         self.outside = float(attrs.get("extrapolation_value", 0.0))
@@ -151,7 +154,9 @@ def resize(flow: Flow) -> None:
             row[axis] = out
             inside = inside & ((at >= 0) & (at <= size - 1)).reshape(row)
         if rule.mode == "nearest":
-            place = np.clip(_nearest(rule.nearest, at), 0, size - 1).astype(np.int64)
+            place = np.clip(_nearest(rule.nearest, at, scale), 0, size - 1).astype(
+                np.int64
+            )
             x = flow.taken(x, place, axis)
         else:
             x = weighted(flow, x, axis, rule.matrix(at, size, scale))

@@ -120,6 +120,9 @@ def _transposed_pads(flow: Flow, sizes: Sequence[int], kernel: Sequence[int]) ->
             strides[i] * (sizes[i] - 1) + more[i] + (kernel[i] - 1) * dilations[i] + 1
         )
         total = full - wanted[i]
+        if total < 0:  # what is more than there is comes last, as ONNX Runtime has it
+            pads.append((0, total))
+            continue
         half = total // 2
         upper = auto == "SAME_UPPER"
         pads.append((half, total - half) if upper else (total - half, half))
