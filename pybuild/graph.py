@@ -61,7 +61,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Node:
-    """One operator; inputs are tensor names, "" where an optional one is absent."""
+    """One operator; inputs are tensor names, "" where an optional one is absent.
+
+    of  of a layer with its end: both; only the plan knows such nodes
+    """
 
     op: str
     name: str
@@ -69,6 +72,7 @@ class Node:
     outputs: tuple[str, ...]
     attrs: Mapping[str, Attr] = field(default_factory=dict)
     device: int = 0
+    of: tuple[Node, ...] = ()
 
     @property
     def output(self) -> str:

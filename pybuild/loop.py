@@ -267,12 +267,14 @@ class Part:
 
     name    of the function; pieces of one name are the same in all kernels
     params  all that the body knows of what is outside; never assigned
+    in_place  pointers, all writable, may be to the same memory
     """
 
     name: str
     params: tuple[Var, ...]
     args: tuple[Expr, ...]
     body: tuple[Stmt, ...]
+    in_place: bool = False
 
 
 Stmt = Let | Assign | Store | For | If | Part
@@ -283,6 +285,7 @@ class Piece(Intrin):
     """The function that a Part calls, among the functions that a kernel needs."""
 
     body: tuple[Stmt, ...] = ()
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -142,11 +142,13 @@ def intrins(func: Func) -> list[Intrin]:
             found.setdefault(expr.intrin.name, expr.intrin)
 
     for stmt in statements(func.body):
-        for expr in _operands(stmt):
+        for expr in operands(stmt):
             visit(expr)
     for part in reversed(statements(func.body)):
         if isinstance(part, Part):
-            piece = Piece(part.name, part.params, const(0), body=part.body)
+            piece = Piece(
+                part.name, part.params, const(0), body=part.body, in_place=part.in_place
+            )
             found.setdefault(part.name, piece)
     return list(found.values())
 
@@ -179,7 +181,8 @@ def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
     return found
 
 
-def _operands(stmt: Stmt) -> tuple[Expr, ...]:
+def operands(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement itself."""
     match stmt:
         case Let(_, value) | Assign(_, value):
             return (value,)
@@ -197,7 +200,7 @@ def _operands(stmt: Stmt) -> tuple[Expr, ...]:
 def _names(stmt: Stmt) -> set[str]:
     """Those in a statement's own expressions."""
     found: set[str] = set()
-    left = [*_operands(stmt)]
+    left = [*operands(stmt)]
     while left:
         expr = left.pop()
         if isinstance(expr, Var):

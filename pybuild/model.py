@@ -13,7 +13,7 @@ from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, one_of, require
 from pybuild.graph import Graph, verify
 from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Options, Weighed, narrowed, options_of
+from pybuild.kernels.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.kernels.constant_args import with_constant_args
 from pybuild.kernels.devices import (
     Targets,
@@ -22,12 +22,14 @@ from pybuild.kernels.devices import (
     processor_of,
     table_of,
 )
+from pybuild.kernels.prices import PRICES
 from pybuild.library import Library, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.layout import set_layout
 from pybuild.passes.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
+from pybuild.passes.sums import with_sums
 from pybuild.plan.plan import Plan, make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
@@ -199,7 +201,7 @@ class Model:
         graph = streamed(graph, _streams(stream, graph))
         graph = assigned(closed(on_devices(opened(graph), table, place or {}), graph))
         rows, spent = plan == "rows" or bool(push), _spent(input, graph)
-        kernels, weighed = _kernels(graph, table, optimise, rows)
+        graph, kernels, weighed = _kernels(graph, table, optimise, rows)
         lazy = graph.lazy if lazy is None else lazy
         specs = _specs(regions, len(table), push, graph)
         made = make_plan(
@@ -226,15 +228,31 @@ class Model:
 
 def _kernels(
     graph: Graph, table: Sequence[Target], optimise: str, rows: bool
-) -> tuple[dict[str, list[Candidate]], Options]:
+) -> tuple[Graph, dict[str, list[Candidate]], Options]:
     """What the plan may take for each layer, and what there was.
 
-    rows  layers hand over rows: it depends on memory which kernels fit
+    rows  layers hand over rows: it depends on memory which kernels fit; else sums are
+          the ends of layers, where that is worth more, on a core that is known: on this
+          machine each layer has its own time
     """
     found = offers(graph, table, optimise)
     targets = {node.output: table[node.device] for node in graph.nodes}
     options = options_of(found, targets)
-    return found if rows else narrowed(found, options, optimise), options
+    if rows:
+        return graph, found, options
+    known = all(target.name in PRICES for target in table)
+    ended = with_sums(graph) if known else graph
+    ends = tuple(node for node in ended.nodes if node.of)
+    if ends:
+        gone = {one.output for node in ends for one in node.of}
+        made = {layer: c for layer, c in found.items() if layer not in gone}
+        made |= offers(replace(graph, nodes=ends), table, optimise)
+        fewer = options_of(made, targets)
+        sums = [found[node.output][0] for node in ends]
+        calls = sum(c.images * c.bands for c in sums)
+        if is_better(fewer, options, optimise, calls):
+            graph, found, options = ended, made, fewer
+    return graph, narrowed(found, options, optimise), options
 
 
 def _spent(word: str, graph: Graph) -> tuple[str, ...]:

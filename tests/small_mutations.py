@@ -83,7 +83,7 @@ SMALL = (
     (
         "tables count where code is to be little",
         "pybuild/kernels/choose.py",
-        "size += sum(o.tables for o in tried.values())",
+        "size += sum(o.tables for o in at.values())",
         "size += 0",
         _SMALL.format("test_tables_count_where_code_is_to_be_little"),
     ),

@@ -260,9 +260,8 @@ def _bound(stmt: Let, text: list[str], in_place: bool) -> list[str]:
 def inline_function(intrin: Intrin) -> str:
     """The meaning of an intrinsic, or a piece of kernels, as a C function."""
     if isinstance(intrin, Piece):
-        given = (
-            c_type(p.type).replace("*", "*restrict ") + p.name for p in intrin.params
-        )
+        star = "*" if intrin.in_place else "*restrict "
+        given = (c_type(p.type).replace("*", star) + p.name for p in intrin.params)
         head = f"CRT_PART void {intrin.name}({', '.join(given)})"
         body = _lines(intrin.body, 1)
         return "\n".join([*_wrapped(head, 1), "{", *body, "}", ""])

@@ -103,14 +103,14 @@ def _parts(outer: Printer, func: Func, printed: set[str]) -> Iterator[str]:
             printer = Printer(outer.mutable, outer.features)
             scope = {p.name: (f"%{p.name}", False) for p in part.params}
             _block(printer, part.body, scope)
-            params = map(_parameter, part.params)
+            params = (_parameter(p, part.in_place) for p in part.params)
             head = f"define internal void @{part.name}({', '.join(params)})"
             yield _function(printer, f"{head} noinline #0 {{")
 
 
-def _parameter(var: Var) -> str:
+def _parameter(var: Var, in_place: bool) -> str:
     word = llvm_type(var.type)
-    if word == "ptr":
+    if word == "ptr" and not in_place:
         word = "ptr noalias"
     return f"{word} %{var.name}"
 

@@ -5,7 +5,7 @@ A schedule is ordinary Python around these calls. Knows no operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pybuild.dtype import DType
@@ -28,7 +28,7 @@ from pybuild.loop import (
     const,
     i32,
 )
-from pybuild.loop_verify import used, verify
+from pybuild.loop_verify import statements, used, verify
 
 # an argument's name and value
 Named = tuple[str, int]
@@ -50,6 +50,19 @@ class Builder:
         self._blocks: list[list[Stmt]] = [[]]
         self._names: list[set[str]] = [{"p", "a"}]  # the C parameters
         self._parts: dict[tuple[str, tuple[Var, ...], tuple[Stmt, ...]], str] = {}
+
+    @classmethod
+    def after(cls, func: Func, values: Iterable[int], name: str) -> Builder:
+        """What goes on where a kernel ends."""
+        k = cls(name)
+        k.values += values
+        k._args += func.args
+        k._arrays += func.arrays
+        k._blocks[0] += func.body
+        declared = [s.var for s in statements(func.body) if isinstance(s, Let | For)]
+        k._names[0] |= {var.name for var in (*func.args, *declared)}
+        k._names[0] |= {var.name for var, _ in func.arrays}
+        return k
 
     def arg(self, name: str, value: int) -> Expr:
         """An integer of the layer; specialise.py can make it a constant."""
@@ -153,6 +166,22 @@ class Builder:
         if code not in self._parts:
             self._parts[code] = self._unique(name, outermost=True)
         self._blocks[-1].append(Part(self._parts[code], tuple(params), values, body))
+
+    def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
+        """Another kernel, as a part of this one: it may work in place."""
+        given: dict[Var, Expr] = {}
+        body = []
+        for stmt in func.body:
+            if isinstance(stmt, Let) and isinstance(stmt.value, Row):
+                assert isinstance(stmt.value.index, Const)
+                given[stmt.var] = pointers[int(stmt.value.index.value)]
+            else:
+                body.append(stmt)
+        given |= {
+            a: self.arg(a.name, n) for a, n in zip(func.args, values, strict=True)
+        }
+        part = Part(func.name, tuple(given), tuple(given.values()), tuple(body), True)
+        self._blocks[-1].append(part)
 
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""

@@ -16,6 +16,8 @@ from pybuild.loop import Func
 from pybuild.targets.target import Target
 
 _NEVER = float("inf")
+# instructions of the runner for a call of a kernel, as measured
+_CALL = 200
 # instructions of an inference, as a share of all, that a byte of code may cost; and
 # of all, times those of the fastest kernels
 _WORTH = {"size": 1.0, "balanced": 1 / 70_000, "speed": 1 / 400_000}
@@ -91,24 +93,39 @@ def chosen(options: Options, optimise: str) -> dict[str, Option]:
     usable = {layer: [o for o in found if o.usable] for layer, found in options.items()}
     at = {layer: min(found, key=_speed) for layer, found in usable.items()}
     fastest = sum(o.instructions for o in at.values())
-    worth, most = _WORTH[optimise] * fastest, _MOST[optimise] * fastest
+    most = _MOST[optimise] * fastest
 
     def value(tried: Mapping[str, Option]) -> float:
-        pieces: dict[str, int] = {}
-        for option in tried.values():
-            pieces.update(option.pieces)
         total = sum(o.instructions for o in tried.values())
-        size = sum(pieces.values())
-        if optimise in _WITH_TABLES:
-            size += sum(o.tables for o in tried.values())
-        return total + worth * size if total <= most else _NEVER
+        return _value(tried, fastest, optimise) if total <= most else _NEVER
 
-    while worth:
+    while _WORTH[optimise]:
         best = min(_steps(usable, at), key=value, default=at)
         if value(best) >= value(at):
             break
         at = best
     return at
+
+
+def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
+    """What these kernels come to: instructions, and bytes for what they are worth."""
+    pieces: dict[str, int] = {}
+    for option in at.values():
+        pieces.update(option.pieces)
+    size = sum(pieces.values())
+    if optimise in _WITH_TABLES:
+        size += sum(o.tables for o in at.values())
+    total = sum(o.instructions for o in at.values())
+    return total + _WORTH[optimise] * fastest * size
+
+
+def is_better(one: Options, other: Options, optimise: str, calls: int) -> bool:
+    """Whether some layers are worth more than other layers that do the same work, whose
+    kernels are called so many times more."""
+    ours, theirs = chosen(one, optimise), chosen(other, optimise)
+    fastest = sum(o.instructions for o in theirs.values())
+    more = _value(theirs, fastest, optimise) + _CALL * calls
+    return _value(ours, fastest, optimise) < more
 
 
 def _speed(option: Option) -> int:

@@ -15,7 +15,7 @@ from pybuild.kernels.affine import products
 from pybuild.kernels.affine_add import AffineAdd, affine_add
 from pybuild.kernels.affine_finish import rounded_sum
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.candidate import Candidate, Packed
 from pybuild.kernels.eltwise_dsp import add4, mul4
 from pybuild.kernels.eltwise_loops import (
     FOUR,
@@ -74,32 +74,55 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     rank = len(y.shape)
     shapes = [inner_shape(t, operands, rank) for t in (y, a, b)]
     axes = join(*shapes)
-    form = "".join(axis.key for axis in axes)
-    is_float = y.dtype is FLOAT32
-    made = [_float(node, operands)] if is_float else _integers(node, graph, target)
+    shape = "".join(axis.key for axis in axes)
+    found = []
+    for form in forms(node, graph, target, axes[-1], operands.after):
+        name = f"{node.op}_{form.kind}_{shape}_{form.key}".rstrip("_")
+        k = _kernel(name, axes, operands, y.dtype, form.bind)
+        found.append(_offer(k, node, graph, operands, form.each))
+    return found
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write the innermost loop: `kind` and `key` say what distinguishes its
+    code, `bind` binds its arguments; each: about what an element takes.
+    """
+
+    kind: str
+    key: str
+    bind: Callable[[Builder], Innermost]
+    each: int
+
+
+def forms(
+    node: Node, graph: Graph, target: Target, last: Axis, limits: int
+) -> list[Form]:
+    """The ways for a target, the fastest last.
+
+    last    the innermost loop; `limits`: the pointer of a float layer's ends
+    """
+    dtype = graph.tensor(node.output).dtype
+    is_float = dtype is FLOAT32
+    made = [_float(node, limits)] if is_float else _integers(node, graph, target)
     found = []
     for maker, mark in made:
-        size = axes[-1].size
         if mark.startswith("dsp"):
-            mark += f"_by{in_a_turn(size)}" + "_tail" * (size % FOUR > 0)
-        name = f"{node.op}_{short(y.dtype)}_{form}_{mark}".rstrip("_")
+            mark += f"_by{in_a_turn(last.size)}" + "_tail" * (last.size % FOUR > 0)
 
         def plain(k: Builder, maker: _Maker = maker) -> Innermost:
             return partial(innermost, arithmetic=maker(k))
 
-        k = _kernel(name, axes, operands, y.dtype, plain)
-        found.append(_offer(k, node, graph, operands))
-    last = eltwise_mve.Row(axes[-1].size, axes[-1].a, axes[-1].b)
-    vectors = eltwise_mve.vectors(node, graph, target, last)
+        found.append(Form(short(dtype), mark, plain, 6 if is_float else 10))
+    row = eltwise_mve.Row(last.size, last.a, last.b)
+    vectors = eltwise_mve.vectors(node, graph, target, row)
     if vectors is not None:
 
         def on_vectors(k: Builder) -> Innermost:
             turn = vectors.bind(k)
             return lambda k, _, size, pointers: turn(k, size, pointers)
 
-        name = f"{node.op}_mve_{form}_{vectors.key}"
-        k = _kernel(name, axes, operands, y.dtype, on_vectors)
-        found.append(_offer(k, node, graph, operands, 3))
+        found.append(Form("mve", vectors.key, on_vectors, 3))
     return found
 
 
@@ -121,18 +144,17 @@ def _kernel(
 
 
 def _offer(
-    k: Builder, node: Node, graph: Graph, operands: Operands, each: int = 10
+    k: Builder, node: Node, graph: Graph, operands: Operands, each: int
 ) -> Candidate:
     """each: about what an element takes"""
     y = graph.tensor(node.output)
-    tables = _limits(node).tables() if y.dtype is FLOAT32 else ()
+    tables = limits_of(node, graph)
     over = tuple(
         position
         for position, name in enumerate(node.inputs)
         if name not in graph.constants and graph.tensor(name).bytes == y.bytes
     )
-    cost = y.size * (6 if y.dtype is FLOAT32 else each)
-    return offer(k, operands, tables=tables, in_place=over, cost=cost)
+    return offer(k, operands, tables=tables, in_place=over, cost=y.size * each)
 
 
 _Maker = Callable[[Builder], Arithmetic]
@@ -143,11 +165,17 @@ def _limits(node: Node) -> FloatClamp:
     return FloatClamp(low, high)
 
 
-def _float(node: Node, operands: Operands) -> tuple[_Maker, str]:
+def limits_of(node: Node, graph: Graph) -> tuple[Packed, ...]:
+    """The ends of a float layer, where it has some."""
+    is_float = graph.tensor(node.output).dtype is FLOAT32
+    return _limits(node).tables() if is_float else ()
+
+
+def _float(node: Node, pointer: int) -> tuple[_Maker, str]:
     symbol, limits = _SYMBOL[node.op], _limits(node)
 
     def make(k: Builder) -> Arithmetic:
-        finish = limits.bind(k, const(operands.after))
+        finish = limits.bind(k, const(pointer))
         return Arithmetic(
             lambda a: a, lambda b: b, lambda a, b: finish.apply(binary(symbol, a, b), 0)
         )

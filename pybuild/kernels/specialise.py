@@ -37,7 +37,7 @@ from pybuild.loop import (
 )
 from pybuild.loop_verify import used
 
-_Known = Mapping[Var, Expr]
+_Known = Mapping[Expr, Expr]
 # the parameters that a part keeps, whatever it is given
 _Kept = Callable[[Part], Container[Var]]
 
@@ -61,10 +61,15 @@ def with_constants(
 
     kept  what its parts still take: other kernels call them
     """
-    known = {func.args[i]: const(value) for i, value in values.items()}
+    known: dict[Expr, Expr] = {func.args[i]: const(n) for i, n in values.items()}
     body, names = used(_block(func.body, known, kept))
     left = tuple(a for a in func.args if a not in known and a.name in names)
     return replace(func, args=left, body=body)
+
+
+def with_rows(func: Func, rows: Mapping[Expr, Expr]) -> Func:
+    """The kernel with other pointers."""
+    return replace(func, body=_block(func.body, rows, lambda part: part.params))
 
 
 def _block(body: tuple[Stmt, ...], known: _Known, kept: _Kept) -> tuple[Stmt, ...]:
@@ -106,10 +111,10 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
                 if isinstance(v, Const) and p not in stay
             }
             left = {p: v for p, v in values.items() if p not in fixed}
-            inner, names = used(_block(body, fixed, kept))
+            inner, names = used(_block(body, dict(fixed.items()), kept))
             left = {p: v for p, v in left.items() if p.name in names}
             full = _part_name(name, params, fixed)
-            return Part(full, tuple(left), tuple(left.values()), inner)
+            return Part(full, tuple(left), tuple(left.values()), inner, stmt.in_place)
 
 
 def _part_name(name: str, params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
@@ -133,7 +138,8 @@ def _expr(expr: Expr, known: _Known) -> Expr:
         case Offset(pointer, index):
             return offset(_expr(pointer, known), _expr(index, known))
         case Row(index, kind):
-            return Row(_expr(index, known), kind)
+            row = Row(_expr(index, known), kind)
+            return known.get(row, row)
         case Binary(op, a, b):
             return binary(op, _expr(a, known), _expr(b, known))
         case Select(condition, a, b):

@@ -28,6 +28,7 @@ from pybuild.kernels import (
     svdf,
 )
 from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.ends import with_sum
 from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
@@ -90,15 +91,23 @@ def candidates(
               before them
     Errors    BuildError naming the node where nothing can
     """
-    if node.op not in KERNELS:
-        raise BuildError(graph.where(node), "has no kernel")
-    asked = (optimise,) if node.op in _WEIGHTED else ()
-    found = KERNELS[node.op](node, graph, target, *asked)
+    found = _found(node, graph, target, optimise)
     if optimise == "size":
         return _smallest(found)
     if optimise == "balanced":
         return found
     return [*(specialise(c) for c in found), *found]
+
+
+def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
+    if node.of:
+        return with_sum(
+            node, graph, target, _found(node.of[0], graph, target, optimise)
+        )
+    if node.op not in KERNELS:
+        raise BuildError(graph.where(node), "has no kernel")
+    asked = (optimise,) if node.op in _WEIGHTED else ()
+    return KERNELS[node.op](node, graph, target, *asked)
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:

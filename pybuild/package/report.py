@@ -251,10 +251,11 @@ def boundary(tensor: Tensor) -> Boundary:
 
 
 def layer(node: Node, graph: Graph) -> Layer:
-    if node.op not in OPERATORS:  # a task of the runtime's own
+    known = [n for n in node.of or (node,) if n.op in OPERATORS]
+    if not known:  # a task of the runtime's own
         return Layer(node.name, node.op, 0, 0)
     made = sum(graph.tensor(n).bytes for n in node.outputs if n in graph.tensors)
-    macs = OPERATORS[node.op].macs(node, graph) if node.op in OPERATORS else 0
+    macs = sum(OPERATORS[n.op].macs(n, graph) for n in known)
     return Layer(node.name, node.op, macs, made)
 
 

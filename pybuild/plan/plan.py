@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.graph import Graph, Node
 from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.kernels.choose import Weighed
+from pybuild.passes.sums import apart
 from pybuild.plan.choice import chosen_rows, least_bytes
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
@@ -257,7 +258,7 @@ def _placed(
         steps = with_waits(graph, steps, places, regions)
         stages = tuple(Stage(i, i + 1) for i in range(len(steps)))
     return Plan(
-        graph=graph,
+        graph=apart(graph),
         steps=tuple(steps),
         places=places,
         regions=regions,
