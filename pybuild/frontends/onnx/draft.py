@@ -123,7 +123,9 @@ class Draft:
         left = [name]
         while left:
             node = self.derived[left[-1]]
-            first = [n for n in node.inputs if n in self.derived.keys() - self.tensors]
+            first = [
+                n for n in node.inputs if n in self.derived and n not in self.tensors
+            ]
             left += first
             if first or left.pop() in self.tensors:
                 continue
