@@ -111,6 +111,20 @@ FAULTS = (
         "tests/regression/test_vectoriser.py",
     ),
     (
+        "floats side by side stay alone",
+        "pybuild/emit/llvm_passes.py",
+        "good or (host and not _has_narrow(parsed))",
+        "good",
+        "tests/regression/test_vectoriser.py",
+    ),
+    (
+        "whatever is computed, hosts make vectors of it",
+        "pybuild/emit/llvm_passes.py",
+        "good or (host and not _has_narrow(parsed))",
+        "good or host",
+        "tests/regression/test_vectoriser.py",
+    ),
+    (
         "pieces of nothing",
         "pybuild/plan/pieces.py",
         "if not block.bytes or not parts",

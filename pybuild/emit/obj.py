@@ -32,7 +32,7 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
-    llvm_passes.optimise(parsed, machine, unroll=False)
+    llvm_passes.optimise(parsed, machine, host=False)
     return _without_note(machine.emit_object(parsed))
 
 

@@ -123,7 +123,7 @@ class Jit:
         machine = _host()
         parsed = llvm.parse_bitcode(code)
         parsed.verify()
-        llvm_passes.optimise(parsed, machine, unroll=True)
+        llvm_passes.optimise(parsed, machine, host=True)
         self._engine = llvm.create_mcjit_compiler(parsed, machine)
         self._functions = functions
         for symbol, address in functions.addresses.items():

@@ -242,7 +242,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
-    llvm_passes.optimise(module, machine, unroll=True)
+    llvm_passes.optimise(module, machine, host=True)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine
