@@ -1,6 +1,6 @@
 """LLVM's SLP vectoriser lost the high halves of sums of two int16 in a word, and of
 products that are scaled by a power of two. Floats it may have: without it networks of
-floats took 3 to 7 times as long on hosts."""
+floats took up to five times as long on hosts."""
 
 from __future__ import annotations
 
