@@ -15,7 +15,6 @@ from pybuild.cli import tables
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.params.files import read_arrays, write_arrays
 
 if TYPE_CHECKING:
     from pybuild.run.board.bench import BoardBench
@@ -227,6 +226,8 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
             (outputs,) = run_samples(device, library, [given])
         where = device.to_json()
     if args.out is not None:
+        from pybuild.params.files import write_arrays
+
         Path(args.out).write_bytes(write_arrays(outputs, "outputs.npz"))
     if not args.json:
         for name, value in outputs.items():
@@ -254,6 +255,7 @@ def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Arr
 
     Errors  BuildError with every array that is missing, unknown or of another type
     """
+    from pybuild.params.files import read_arrays
     from pybuild.run.samples import example_inputs
 
     graph = library.plan.graph

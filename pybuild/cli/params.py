@@ -6,7 +6,6 @@ Parameters are named arrays; only `pack --model` knows how a model's kernels rea
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,14 +123,9 @@ def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
 
 def _written(args: argparse.Namespace, made: bytes) -> dict[str, Any]:
     """Writes the file, whole or not at all, and shows what it holds."""
-    partial = Path(f"{args.out}.part")
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        partial.write_bytes(made)
-        os.replace(partial, args.out)
-    except OSError:  # no room, or a folder of this name
-        partial.unlink(missing_ok=True)
-        raise
+    from pybuild.package.tree import write_file
+
+    write_file(Path(args.out), made)
     facts = _facts(Path(args.out).name, made)
     if not args.json:
         _show(facts)

@@ -247,7 +247,7 @@ def write_tree(
     """
     if folder.exists():
         for name, content in sorted(files.items()):
-            _replace(folder / name, content)
+            write_file(folder / name, content)
         own = {f"{prefix}{end}" for prefix in names for end in _OWN}
         for prefix in names:
             own |= {path.name for path in folder.glob(f"{prefix}_device_[0-9].c")}
@@ -258,11 +258,15 @@ def write_tree(
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as temporary:
         fresh = Path(temporary) / folder.name
         for name, content in sorted(files.items()):
-            _replace(fresh / name, content)
+            write_file(fresh / name, content)
         os.rename(fresh, folder)
 
 
-def _replace(path: Path, content: Content) -> None:
+def write_file(path: Path, content: Content) -> None:
+    """Writes a file, whole or not at all, over one that is there.
+
+    Errors  OSError; nothing is left of it then
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".part")
     try:
