@@ -160,6 +160,13 @@ def test_kws_leaves_half_of_a_microbit_free() -> None:
     assert ram.arena + ram.instance + ram.data + ram.program < 16 * 1024 / 2
 
 
+def test_sums_as_ends_of_layers_are_equal_on_a_core() -> None:
+    path, board = model_path("ic_int8.tflite"), device("mps2-an386")
+    made = pybuild.load(path).build(target="cortex-m4", plan="whole")
+    assert sum(len(step.node.of) == 2 for step in made.plan.steps) == 3
+    assert check_on_board(board, made, path, count=1).result.ok
+
+
 def test_ad_does_not_fit_the_flash_of_a_microbit() -> None:
     assert refused("ad") == (
         "ad_int8.tflite: needs N bytes more FLASH than microbit has, 262144; "
