@@ -1,4 +1,5 @@
-"""Where crt's sources, headers and host library and the boards lie.
+"""Where crt's sources, headers and host library and the boards lie, and what is
+compiled on first use.
 
 In an installed wheel they are in pybuild/_data; in a checkout they are the
 repository's own folders, and the host library is compiled on first use.
@@ -10,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +69,64 @@ def host_compiler() -> tuple[str, ...]:
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     return ()
+
+
+def _kept() -> Path:
+    """Where compiled things are kept: the checkout's build folder, or the user's cache.
+
+    Errors  OSError for a user without a home
+    """
+    if is_checkout():
+        return _ROOT / "build" / "host"
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if home else _home_of_user() / ".cache") / "pybuild-crt"
+
+
+def _home_of_user() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise OSError(str(error)) from None
+
+
+def made_once(content: bytes, make: Callable[[Path], None]) -> Path:
+    """The folder that `make` fills, made again only for another `content`.
+
+    It is in the checkout's build folder or the user's cache; where that cannot be
+    written, in a temporary folder that lasts as long as this process. Two processes
+    may make the same at once.
+    """
+    machine = f"{sys.platform} {platform.machine()}".encode()
+    name = hashlib.sha256(machine + content).hexdigest()[:16]
+    try:
+        folder = _kept()
+        if (folder / name).is_dir():
+            return folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = tempfile.TemporaryDirectory(dir=folder)
+    except OSError:
+        return _made_for_this_process(name, make)
+    with temporary as new:
+        made = Path(new) / "made"
+        made.mkdir()
+        make(made)
+        try:
+            made.rename(folder / name)
+        except OSError:  # another process was first
+            if not (folder / name).is_dir():
+                raise
+    return folder / name
+
+
+_of_this_process: dict[str, tempfile.TemporaryDirectory[str]] = {}
+
+
+def _made_for_this_process(name: str, make: Callable[[Path], None]) -> Path:
+    if name not in _of_this_process:
+        folder = tempfile.TemporaryDirectory(prefix="crt-")
+        make(Path(folder.name))
+        _of_this_process[name] = folder
+    return Path(_of_this_process[name].name)
 
 
 @cache

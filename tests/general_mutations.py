@@ -16,6 +16,13 @@ _MESSAGES = "tests/failing/test_failing.py"
 
 GENERAL = (
     (
+        "what a library of generated C finds of crt",
+        "pybuild/run/cc.py",
+        "*map(str, runtime)]",
+        "str(host_library())]",
+        "tests/unit/test_compiled_c.py",
+    ),
+    (
         "what later phases find in a model with problems",
         "pybuild/entry.py",
         "error.with_more(problems_in(error.rest))",

@@ -5,18 +5,28 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from pybuild.errors import BuildError
-from pybuild.install import crt_include, crt_sources, host_compiler, host_library
+from pybuild.install import (
+    crt_headers,
+    crt_include,
+    crt_sources,
+    host_compiler,
+    host_library,
+    made_once,
+)
 from pybuild.run.compiled import Compiled
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
+_RUNTIME_FLAGS = ("-std=c99", "-O2", "-fPIC")
 
 
 def c_code(name: str, sources: Mapping[str, str]) -> Compiled:
-    """A model compiled by the C compiler of this machine, for crt's host library.
+    """A model compiled by the C compiler of this machine.
 
     Errors  BuildError without a compiler, or with its message
     """
@@ -27,40 +37,74 @@ def c_code(name: str, sources: Mapping[str, str]) -> Compiled:
 def compiled_library(
     name: str, sources: Mapping[str, str]
 ) -> tuple[Path, tempfile.TemporaryDirectory[str]]:
-    """Generated C as a shared library that needs crt's, where that lies now, and the
-    folder that it is in.
+    """Generated C as a shared library, and the folder that it is in. It holds crt, too:
+    a library that needs another one is found differently on every system.
 
     Errors  BuildError without a compiler, or with its message
     """
-    return _compiled(name, sources, [host_library()])
-
-
-def shared_library(name: str, sources: Mapping[str, str]) -> bytes:
-    """Generated C as a shared library that holds crt too, to be taken elsewhere.
-
-    Errors  BuildError without a compiler, or with its message
-    """
-    library, _folder = _compiled(name, sources, crt_sources())
-    return library.read_bytes()
-
-
-def _compiled(
-    name: str, sources: Mapping[str, str], crt: Iterable[Path]
-) -> tuple[Path, tempfile.TemporaryDirectory[str]]:
+    runtime = _runtime(_compiler())
     folder = tempfile.TemporaryDirectory(prefix="crt-")
     library = Path(folder.name) / f"{name}.so"
     for file, text in sources.items():
         (library.parent / file).write_text(text, encoding="utf-8")
     files = [str(library.parent / f) for f in sorted(sources) if f.endswith(".c")]
-    compile_shared([*files, *map(str, crt)], [library.parent], library)
+    compile_shared([*files, *map(str, runtime)], [library.parent], library)
     return library, folder
 
 
+def shared_library(name: str, sources: Mapping[str, str]) -> bytes:
+    """Generated C as a shared library, to be taken elsewhere.
+
+    Errors  BuildError without a compiler, or with its message
+    """
+    library, _folder = compiled_library(name, sources)
+    return library.read_bytes()
+
+
 def loaded(name: str, library: Path, keep: object) -> Compiled:
-    """A model in a shared library that holds crt or needs it."""
-    symbols = ctypes.CDLL(str(library))
+    """A model in a shared library.
+
+    Errors  BuildError where this machine cannot load it
+    """
+    symbols = opened(name, library)
     address = ctypes.addressof(ctypes.c_char.in_dll(symbols, f"{name}_model"))
-    return Compiled(library, address, (symbols, keep))
+    return Compiled(host_library(), address, (symbols, keep))
+
+
+def opened(where: str, library: Path) -> ctypes.CDLL:
+    """A shared library in this process.
+
+    Errors  BuildError where it cannot be loaded
+    """
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        hint = (
+            "compiled C is loaded from the folder for temporary files (TMPDIR), which "
+            "must allow programs, and it must define each function it calls"
+        )
+        what = f"the compiled C cannot be loaded: {error}"
+        raise BuildError(where, what, hint) from None
+
+
+@cache
+def _runtime(compiler: tuple[str, ...]) -> tuple[Path, ...]:
+    """crt as object files, each compiled by a call of its own, as zig wants it."""
+    files = crt_sources()
+    command = (*compiler, *_RUNTIME_FLAGS, f"-I{crt_include()}")
+    content = repr((compiler, _RUNTIME_FLAGS)).encode()
+    content += b"".join(path.read_bytes() for path in (*crt_headers(), *files))
+
+    def make(folder: Path) -> None:
+        def compile_one(file: Path) -> None:
+            object_ = str(folder / f"{file.stem}.o")
+            _call((*command, "-c", str(file), "-o", object_))
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(compile_one, files))
+
+    folder = made_once(content, make)
+    return tuple(folder / f"{file.stem}.o" for file in files)
 
 
 def compile_shared(
@@ -71,7 +115,10 @@ def compile_shared(
     Errors  BuildError without a compiler, or with its message
     """
     folders = [f"-I{path}" for path in (*include, crt_include())]
-    command = [*_compiler(), *flags, *folders, *files, "-o", str(library)]
+    _call((*_compiler(), *flags, *folders, *files, "-o", str(library)))
+
+
+def _call(command: tuple[str, ...]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")

@@ -19,7 +19,7 @@ from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import host_compiler, host_library
 from pybuild.loop import Func
-from pybuild.run.cc import compile_shared
+from pybuild.run.cc import compile_shared, opened
 from pybuild.run.compiled import Compiled
 
 # what tables refer to in crt
@@ -88,7 +88,7 @@ def user_functions(kernels: Sequence[Func]) -> UserFunctions:
         (root / file).write_text(text, encoding="utf-8")
     library = root / "functions.so"
     compile_shared([str(root / file) for file in texts], [root], library)
-    loaded = ctypes.CDLL(str(library))
+    loaded = opened(f"function '{first}'", library)
     found = {}
     for symbol in symbols(kernels):
         if not hasattr(loaded, symbol):

@@ -188,6 +188,16 @@ def test_a_file_that_does_not_compile() -> None:
         assert "cannot compile" in first and "my_f.c:1" in first
 
 
+def test_a_file_that_calls_what_is_not_there() -> None:
+    text = "void lost(void);\n" + TEXT.replace("NAME", "my_f").replace("OP", "+")
+    text = text.replace("{", "{\n    lost();", 1)
+    function = pybuild.function("f", symbol="my_f", source=text)
+    library = build(json.dumps(simple("f")), functions=function)
+    for backend in BACKENDS:
+        first = said(lambda b=backend: library.host(b))[0]  # type: ignore[misc]
+        assert "cannot be loaded" in first and "lost" in first
+
+
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     library = build(json.dumps(simple("f")), functions=by_symbol("f", "+"))
     monkeypatch.setattr(jit, "host_compiler", lambda: ())

@@ -5,16 +5,13 @@ Knows addresses of a firmware; runs nothing itself.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pybuild.errors import BuildError
-from pybuild.install import boards, host_compiler, is_checkout
+from pybuild.install import boards, host_compiler, made_once
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.timings import TIMINGS, costs
 
@@ -141,17 +138,14 @@ def counter_library(source: str) -> Path:
         hint = "pip install ziglang, or install gcc"
         raise BuildError("--on", "counting needs a C compiler for this machine", hint)
     folder = boards() / "host"
-    content = hashlib.sha256(repr(compiler).encode())
-    for name in _SOURCES:
-        content.update((folder / name).read_bytes())
-    library = cache() / content.hexdigest()[:16] / f"{Path(source).stem}.so"
-    if not library.is_file():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
-            made = Path(temporary) / library.name
-            _compile((*compiler, str(folder / source), "-o", str(made)))
-            os.replace(made, library)
-    return library
+    texts = [(folder / name).read_bytes() for name in _SOURCES]
+    library = f"{Path(source).stem}.so"
+
+    def make(made: Path) -> None:
+        _compile((*compiler, str(folder / source), "-o", str(made / library)))
+
+    content = b"".join((repr((compiler, source)).encode(), *texts))
+    return made_once(content, make) / library
 
 
 def _compile(command: tuple[str, ...]) -> None:
@@ -163,11 +157,3 @@ def _compile(command: tuple[str, ...]) -> None:
     )  # fmt: skip
     if done.returncode != 0:
         raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
-
-
-def cache() -> Path:
-    """The checkout's build folder, or the user's cache."""
-    if is_checkout():
-        return boards().parent / "build" / "host"
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home else Path.home() / ".cache") / "pybuild-crt"

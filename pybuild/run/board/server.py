@@ -5,12 +5,9 @@ Knows no line and no session.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
-from pybuild.install import boards
-from pybuild.run.board.count import cache
+from pybuild.install import boards, made_once
 from pybuild.run.board.firmware import (
     Firmware,
     Group,
@@ -67,12 +64,11 @@ def server_file(library: Library, board: Board, content: str) -> Path:
 
     Errors  BuildError without a tool chain, or as server_firmware
     """
-    path = cache() / "firmware" / board.name / f"{content}.elf"
-    if not path.is_file():
+
+    def make(folder: Path) -> None:
         toolchain = choose_toolchain("auto", board.core)
         firmware = server_firmware(library, board, toolchain, content)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as made:
-            made.write(firmware.path.read_bytes())
-        os.replace(made.name, path)
-    return path
+        (folder / name).write_bytes(firmware.path.read_bytes())
+
+    name = f"{board.name}.elf"
+    return made_once(f"{name} {content}".encode(), make) / name
