@@ -7,33 +7,20 @@ row, fully connected ones (dense.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import ModuleType
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels import (
-    conv16,
-    conv_block,
-    conv_dsp,
-    conv_float,
-    conv_mve,
-    conv_paired,
-    conv_small,
-    dense4,
-    winograd,
-)
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed, RowAccess, whole
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.operands import short
 from pybuild.kernels.weights import (
     constant,
     ending,
-    window_rows,
 )
-from pybuild.kernels.window import Bound, Window, convolution_window
+from pybuild.kernels.window import Bound, Window
 from pybuild.loop import (
     FLOAT32,
     INT8,
@@ -53,8 +40,6 @@ from pybuild.targets.target import Target
 _INTEGER_SUMS = (4, 1)
 # blocks of at least so many output channels have their weights interleaved
 _INTERLEAVED = 8
-# those whose kernels go row by row where pixels of all rows are alike, too
-_BY_ROWS = (conv_dsp, conv_small, conv_float)
 
 
 @dataclass(frozen=True)
@@ -247,43 +232,6 @@ class _Writer:
                 where = tap * len(accs) + j
             product = cast(value, self.factor) * cast(load(w, where), self.factor)
             k.assign(acc, acc + cast(product, self.total))
-
-
-def families(optimise: str) -> tuple[ModuleType, ...]:
-    """Whose kernels a layer may have besides this file's; dense layers, too."""
-    small = (conv_small, dense4) if optimise == "size" else ()
-    large = (winograd, conv_paired) if optimise == "speed" else ()
-    return (conv16, conv_dsp, *small, conv_mve, conv_block, conv_float, *large)
-
-
-def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
-    """The candidates for a conv2d node.
-
-    Errors  BuildError if the int32 accumulator could overflow
-    """
-    x, w = graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])
-    y = graph.tensor(node.output)
-    window = convolution_window(node, x, y, (w.shape[1], w.shape[2]))
-    layer, tables = weighted(node, graph, window, target)
-    source = window_rows(node, graph, window.rows, layer.x_zero)
-    out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
-    calls = (x.shape[0], y.shape[1])
-    rows = (out, source)
-    found = plain(layer, rows, tables, calls, target)
-    if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
-        if window.groups == 1:  # all inputs of a pixel are read before one is written
-            over = replace(layer, over=True)
-            found.append(offer(over, (out, source), tables, calls, target))
-        for family in families(optimise):
-            if family in _BY_ROWS:
-                found += family.candidates(node, graph, target, window, rows, calls)
-        # pixels of all rows are alike
-        pixels = y.size // y.shape[3]
-        window = replace(window, width=pixels, out_width=pixels)
-        rows, calls = (whole(y), whole(x)), (1, 1)
-    for family in families(optimise):
-        found += family.candidates(node, graph, target, window, rows, calls)
-    return found
 
 
 def weighted(

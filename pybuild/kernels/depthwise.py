@@ -5,28 +5,16 @@ Channels are innermost, in the input, the weights and the output alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels import (
-    conv16,
-    conv_dsp,
-    conv_mve,
-    depthwise16,
-    depthwise_block,
-    depthwise_dsp,
-    depthwise_mve,
-    depthwise_small,
-)
+from pybuild.graph import Tensor
 from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, Packed, RowAccess, by_rows
-from pybuild.kernels.depthwise_dsp_layer import GROUP
+from pybuild.kernels.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.finish import Finish, FloatClamp
 from pybuild.kernels.operands import short
 from pybuild.kernels.taps import UNROLLED, bind, outside_pixel
-from pybuild.kernels.weights import constant, ending, kernels_of, window_rows
-from pybuild.kernels.window import Window, convolution_window
+from pybuild.kernels.window import Window
 from pybuild.loop import (
     FLOAT32,
     INT8,
@@ -40,7 +28,6 @@ from pybuild.loop import (
     minimum,
     offset,
 )
-from pybuild.targets.target import Target
 
 BLOCK = 16  # channels that the kernel for large windows accumulates together
 
@@ -214,36 +201,7 @@ class _Writer:
                     k.store(accs, j, load(accs, j) + product)
 
 
-def depthwise_conv2d(
-    node: Node, graph: Graph, target: Target, optimise: str
-) -> list[Candidate]:
-    """The candidates for a depthwise_conv2d node.
-
-    Errors  BuildError if the int32 accumulator could overflow
-    """
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    weights = constant(node, graph, 1)
-    window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
-    finish, bias, x_zero = ending(node, graph, kernels_of(node, graph))
-    layer = Layer(window, finish, x_zero, y.dtype, DType.of(bias))
-    source = window_rows(node, graph, window.rows, layer.x_zero)
-    tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
-    rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
-    found = depthwise16.candidates(node, graph, target, window, rows, calls)
-    found = found or [_offer(layer, by_rows(y), source, tables, y)]
-    small = (depthwise_small,) if optimise == "size" else ()
-    for family in (depthwise_dsp, *small, depthwise_mve, depthwise_block):
-        found += family.candidates(node, graph, target, window, rows, calls)
-    # each channel as a group: of int8 where they do not fill a word of a row
-    grouped = replace(window, groups=window.channels)
-    if window.channels < GROUP:
-        found += conv_dsp.candidates(node, graph, target, grouped, rows, calls)
-    if window.out_channels > window.channels:
-        found += conv_mve.candidates(node, graph, target, grouped, rows, calls)
-    return found + conv16.candidates(node, graph, target, grouped, rows, calls)
-
-
-def _offer(
+def offer(
     layer: Layer,
     out: RowAccess,
     source: RowAccess,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybuild.kernels.reciprocal import RECIPROCAL, SPARE_BITS
 from pybuild.kernels.requant import MULHI_ROUND, SHIFT_ROUND
-from pybuild.kernels.softmax import RECIPROCAL, SPARE_BITS
 from pybuild.loop import INT32, Expr, Intrin, Var, const, maximum, minimum, select
 from pybuild.ops.logarithm import (
     BITS,

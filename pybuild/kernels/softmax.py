@@ -15,7 +15,7 @@ from pybuild.kernels.candidate import Candidate, Packed
 from pybuild.kernels.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
 from pybuild.kernels.math import EXP
 from pybuild.kernels.operands import Operands, offer, whole_operands
-from pybuild.kernels.requant import MULHI_ROUND
+from pybuild.kernels.reciprocal import RECIPROCAL, SPARE_BITS
 from pybuild.kernels.softmax16 import shares16, tables16
 from pybuild.loop import (
     FLOAT32,
@@ -24,7 +24,6 @@ from pybuild.loop import (
     INT32,
     INT64,
     Expr,
-    Intrin,
     Var,
     cast,
     const,
@@ -41,51 +40,6 @@ from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-
-
-_TOTAL = Var("total", INT32)
-
-
-def _spare_bits() -> Intrin:
-    """How far total > 0 can go left until bit 30 is set, by halving the search."""
-    lets: list[tuple[Var, Expr]] = []
-    value, shifts = _TOTAL, i32(0)
-    for bits in (16, 8, 4, 2, 1):
-        step = Var(f"step{bits}", INT32)
-        small = value < (1 << (31 - bits))
-        lets.append((step, select(small, const(bits), const(0))))
-        shifts = shifts + step
-        if bits > 1:
-            moved = Var(f"total{bits}", INT32)
-            lets.append((moved, value << step))
-            value = moved
-    return Intrin("crt_spare_bits", (_TOTAL,), shifts, tuple(lets))
-
-
-SPARE_BITS = _spare_bits()
-
-
-def _newton() -> tuple[tuple[Var, Expr], ...]:
-    """2^61 / h in Q2.29 by three steps; h in Q0.31, at least a half."""
-    lets: list[tuple[Var, Expr]] = []
-    half = Var("half", INT32)
-    value = Var("t0", INT32)
-    lets.append((value, MULHI_ROUND(half, const(-1010580540)) + 1515870810))
-    for turn in (1, 2, 3):
-        following = Var(f"t{turn}", INT32)
-        rest = const(1 << 29) - MULHI_ROUND(half, value)
-        lets.append((following, value + MULHI_ROUND(value, rest) * 4))
-        value = following
-    return tuple(lets)
-
-
-_T3 = Var("t3", INT32)
-RECIPROCAL = Intrin(
-    "crt_reciprocal",
-    (Var("half", INT32),),
-    select(_T3 >= (1 << 30), const(_MOST), _T3 << const(1)),
-    _newton(),
-)
 
 
 @dataclass(frozen=True)
