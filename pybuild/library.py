@@ -18,9 +18,6 @@ from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.graph import Graph
-from pybuild.kernels.choose import Options
-from pybuild.kernels.devices import by_name, offers, processor_of, table_of
-from pybuild.kernels.parameters import with_values
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.memory import held, stages
@@ -49,6 +46,9 @@ from pybuild.plan.stages import Search
 from pybuild.plan.storage import find_views
 from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.factory import Factory, backend_of, described
+from pybuild.select.choose import Options
+from pybuild.select.devices import by_name, offers, processor_of, table_of
+from pybuild.select.parameters import with_values
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 

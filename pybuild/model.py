@@ -12,17 +12,7 @@ from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, one_of, require
 from pybuild.graph import Graph, verify
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Options, Weighed, is_better, narrowed, options_of
-from pybuild.kernels.constant_args import with_constant_args
-from pybuild.kernels.devices import (
-    Targets,
-    offers,
-    on_devices,
-    processor_of,
-    table_of,
-)
-from pybuild.kernels.prices import PRICES
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.layout import set_layout
@@ -34,6 +24,16 @@ from pybuild.plan.plan import Plan, make_plan
 from pybuild.plan.regions import Limits
 from pybuild.plan.specs import OPTION, RegionSpec, read_regions
 from pybuild.quantisation.report import Quantisation
+from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
+from pybuild.select.constant_args import with_constant_args
+from pybuild.select.devices import (
+    Targets,
+    offers,
+    on_devices,
+    processor_of,
+    table_of,
+)
+from pybuild.select.prices import PRICES
 from pybuild.targets.target import Target
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")

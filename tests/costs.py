@@ -20,7 +20,7 @@ from pathlib import Path
 import pybuild
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.candidate import Candidate, whole
+from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.loop import Func
 from pybuild.plan.plan import make_plan
 from pybuild.run.bench import litert

@@ -42,7 +42,7 @@ FAULTS = (
     ),
     (
         "parameters of a part that nothing reads",
-        "pybuild/kernels/specialise.py",
+        "pybuild/kernels/base/specialise.py",
         "left = {p: v for p, v in left.items() if p.name in names}",
         "left = {p: v for p, v in left.items() if names}",
         "tests/regression/test_unused_names.py",

@@ -83,14 +83,14 @@ LITE = (
     ),
     (
         "the powers in the curve of a gate",
-        "pybuild/kernels/curves16.py",
+        "pybuild/kernels/math/curves16.py",
         "HIGH16(found, power))",
         "HIGH16(found, POWERS[0]))",
         _LAYERS,
     ),
     (
         "ties of what a cell keeps",
-        "pybuild/kernels/recurrent.py",
+        "pybuild/kernels/portable/recurrent.py",
         "kept, added = SHIFT_ROUND(kept, 15)",
         "kept, added = kept >> const(15)",
         _LAYERS,
@@ -111,7 +111,7 @@ LITE = (
     ),
     (
         "a state of int8 with a zero point",
-        "pybuild/kernels/svdf.py",
+        "pybuild/kernels/portable/svdf.py",
         "return q + zero",
         "return q",
         _TFLM,
@@ -125,7 +125,7 @@ LITE = (
     ),
     (
         "a step of svdf in time",
-        "pybuild/kernels/svdf.py",
+        "pybuild/kernels/portable/svdf.py",
         "load(before, m + 1)",
         "load(before, m)",
         _LAYERS,
@@ -202,7 +202,7 @@ LITE = (
     ),
     (
         "the third power in a logarithm",
-        "pybuild/kernels/logarithm.py",
+        "pybuild/kernels/math/logarithm.py",
         "_high(_high(q, square), CUBE)",
         "_high(_high(q, square), SQUARE)",
         "tests/ops/test_general.py",
@@ -258,7 +258,7 @@ LITE = (
     ),
     (
         "boxes that overlap one that is taken",
-        "pybuild/kernels/detect.py",
+        "pybuild/kernels/any_type/detect.py",
         "with k.when(most < share):",
         "with k.when(share < most):",
         "tests/frontends/test_tflite_detection.py",

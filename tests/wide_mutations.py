@@ -7,14 +7,14 @@ _CODE = "tests/ops/test_backends.py::test_llvm -k int16"
 WIDE = (
     (
         "sums that need 64 bits",
-        "pybuild/kernels/weights.py",
+        "pybuild/kernels/layers/weights.py",
         "int(reach.max(initial=0)) <= _MOST",
         "int(reach.max(initial=0)) <= 4 * _MOST",
         "tests/unit/test_int16.py",
     ),
     (
         "the lower part of an exact scale",
-        "pybuild/kernels/finish16.py",
+        "pybuild/kernels/epilogues/int16.py",
         "return whole >> PART, whole & ((1 << PART) - 1), shift",
         "return whole >> PART, 0, shift",
         "tests/unit/test_int16.py",
@@ -28,21 +28,21 @@ WIDE = (
     ),
     (
         "a multiplier whose shift is 32",
-        "pybuild/kernels/finish16.py",
+        "pybuild/kernels/epilogues/int16.py",
         "multipliers, shifts = tuple(m << (32 - s)",
         "multipliers, shifts = tuple(m << (31 - s)",
         _CODE,
     ),
     (
         "the bytes of a weight word",
-        "pybuild/kernels/weights.py",
+        "pybuild/kernels/layers/weights.py",
         "taps[:, :, (0, 2, 1, 3)]",
         "taps[:, :, (0, 1, 2, 3)]",
         _CODE,
     ),
     (
         "columns that are not in the row",
-        "pybuild/kernels/conv16.py",
+        "pybuild/kernels/dsp/conv16.py",
         "self._outside(to, ends[1], g.kernel_w)",
         "self._outside(to, ends[0], ends[0])",
         _CODE,
@@ -56,7 +56,7 @@ WIDE = (
     ),
     (
         "the last tap of an odd row of int4",
-        "pybuild/kernels/dense4.py",
+        "pybuild/kernels/portable/dense4.py",
         "load(at, row * (j + 1) - 1)",
         "load(at, row - 1)",
         _INT4,
@@ -77,14 +77,14 @@ WIDE = (
     ),
     (
         "between the points of exp",
-        "pybuild/kernels/softmax16.py",
+        "pybuild/kernels/portable/softmax16.py",
         "(_V & 127) + 64)",
         "(_V & 127) + 63)",
         _CODE,
     ),
     (
         "the side of a curve",
-        "pybuild/kernels/act16.py",
+        "pybuild/kernels/portable/act16.py",
         "select(d < 0, top - 1 - t, t - half)",
         "select(d < 0, top - t, t - half)",
         _CODE,

@@ -22,10 +22,10 @@ from pybuild.cli.quantise import quantised, reference_of, show_quantisation
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError, Problem
-from pybuild.kernels.devices import table_of
 from pybuild.package.curve import svg
 from pybuild.package.tree import write_tree
 from pybuild.plan.specs import read_regions
+from pybuild.select.devices import table_of
 
 OK, MISMATCH = 0, 1
 

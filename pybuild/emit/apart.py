@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.emit.tables import Tables
-from pybuild.kernels.external import External
+from pybuild.kernels.base.external import External
 from pybuild.loop import Func
 
 Kernels = tuple[tuple[Func, str], ...]

@@ -29,7 +29,7 @@ from pybuild.emit.tables import (
     identity,
 )
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Packed, RowAccess
+from pybuild.kernels.base.candidate import Packed, RowAccess
 from pybuild.loop import Func
 from pybuild.loop_verify import verify_parts
 from pybuild.plan.kept import Kept, id_of

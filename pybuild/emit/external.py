@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pybuild.emit.c import block_comment
 from pybuild.errors import BuildError
-from pybuild.kernels.external import External
+from pybuild.kernels.base.external import External
 from pybuild.loop import Func
 
 

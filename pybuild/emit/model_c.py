@@ -27,7 +27,7 @@ from pybuild.emit.tables import (
     Tables,
     TensorRow,
 )
-from pybuild.kernels.external import External
+from pybuild.kernels.base.external import External
 from pybuild.loop import Func, Intrin, const
 from pybuild.loop_verify import has_vectors, intrins
 

@@ -12,7 +12,7 @@ from pybuild.emit.external import llvm_declarations, llvm_function
 from pybuild.emit.llvm import function
 from pybuild.emit.llvm_declared import declarations, literal
 from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
-from pybuild.kernels.external import External
+from pybuild.kernels.base.external import External
 from pybuild.loop import Func
 
 ABI = 6

@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Bound, Tensor
-from pybuild.kernels.candidate import ROWS_BYTES
+from pybuild.kernels.base.candidate import ROWS_BYTES
 from pybuild.loop import Func
 from pybuild.plan.lockstep import Link
 from pybuild.plan.plan import ARENA_ALIGN

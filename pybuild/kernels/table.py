@@ -6,29 +6,22 @@ from collections.abc import Callable
 
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
-from pybuild.kernels import (
-    accumulate,
+from pybuild.kernels.any_type import accumulate, contract, detect, index, map
+from pybuild.kernels.base import external
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.specialise import specialise
+from pybuild.kernels.operators import conv2d, depthwise_conv2d, eltwise, pool
+from pybuild.kernels.operators import mean as reduce
+from pybuild.kernels.operators.sums import with_sum
+from pybuild.kernels.portable import (
     act,
-    contract,
-    conv2d,
     convert,
     dense4,
-    depthwise_conv2d,
-    detect,
-    eltwise,
-    external,
-    index,
-    map,
-    pool,
     recurrent,
-    reduce,
     shape,
     softmax,
     svdf,
 )
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.ends import with_sum
-from pybuild.kernels.specialise import specialise
 from pybuild.targets.target import TARGETS, Target
 
 KERNELS: dict[str, Callable[..., list[Candidate]]] = {

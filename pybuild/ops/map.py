@@ -1,7 +1,7 @@
 """map: one function of each element of the inputs, broadcast, in every type.
 
-FUNCTIONS is the table of functions; kernels/map.py has their expressions. Integers
-wrap as in C; float16 is computed in float32 and rounded once.
+FUNCTIONS is the table of functions; kernels/any_type/map.py has their expressions.
+Integers wrap as in C; float16 is computed in float32 and rounded once.
 """
 
 from __future__ import annotations

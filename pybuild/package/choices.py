@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybuild.kernels.choose import Option, Options
 from pybuild.plan.plan import Plan
+from pybuild.select.choose import Option, Options
 
 
 @dataclass(frozen=True)

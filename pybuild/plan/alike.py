@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph
-from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.interlace import Taken, taken_by
 from pybuild.plan.memory import round_up
 from pybuild.plan.pieces import Piece, alive_in

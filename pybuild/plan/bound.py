@@ -17,7 +17,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.plan.storage import Views
 
 Nodes = Sequence[tuple[Node, Sequence[Candidate]]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pybuild.graph import Node
-from pybuild.kernels.candidate import TASK_UNPACK, Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import TASK_UNPACK, Candidate, Packed, RowAccess
 from pybuild.params import lz4
 
 # a pointer to it, an operand and a step of its own cost about as much

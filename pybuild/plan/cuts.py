@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.ops.shape import ASSIGN
 from pybuild.plan.lockstep import PUSH, Work, can_join, join
 from pybuild.plan.memory import round_up

@@ -10,14 +10,14 @@ from dataclasses import replace
 from itertools import groupby
 
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Weighed
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.cuts import expand
 from pybuild.plan.lockstep import Work
 from pybuild.plan.memory import alive
 from pybuild.plan.regions import BLOCK_ALIGN
 from pybuild.plan.stages import Arrangement
 from pybuild.plan.storage import Block, scratch_of
+from pybuild.select.choose import Weighed
 
 
 def exchanged(

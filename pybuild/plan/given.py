@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.storage import Block, Storage, Views, groups, scratch
 
 

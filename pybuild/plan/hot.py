@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.compress import Unpack
 
 # calls of a kernel from which on a copy pays: it reads in flash and writes itself

@@ -15,7 +15,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Node
-from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
+from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.storage import Views
 
 PUSH = "push"  # the operator of a step that rows of the caller's come from

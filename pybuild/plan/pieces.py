@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph
-from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.lockstep import Ring, Work, band_times, last_reads
 from pybuild.plan.stages import Arrangement, Stage
 from pybuild.plan.storage import Block, Storage, Views, scratch_of

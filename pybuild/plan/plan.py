@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import TASK_WAIT, Candidate, RowAccess
-from pybuild.kernels.choose import Weighed
+from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.passes.sums import apart
 from pybuild.plan.choice import chosen_rows, least_bytes
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
@@ -40,6 +39,7 @@ from pybuild.plan.storage import (
     scratch_of,
 )
 from pybuild.plan.waits import Span, Touch, waits
+from pybuild.select.choose import Weighed
 
 ARENA_ALIGN = 16
 # of all bytes, what each stage's working memory may grow by for less code

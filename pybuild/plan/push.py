@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import TASK_INPUT, Candidate, RowAccess
+from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
 from pybuild.plan.choice import ordered
 from pybuild.plan.lockstep import PUSH
 from pybuild.plan.stages import Arrangement, Search

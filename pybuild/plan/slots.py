@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.candidate import Candidate, Packed
+from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.plan.storage import Block
 
 Key = tuple[tuple[str, ...], int, int]

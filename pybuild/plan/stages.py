@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.cuts import Cut, Cuts, Saved, expand
 from pybuild.plan.lockstep import PUSH, Link, Lockstep, Ring, Work, join
 from pybuild.plan.order import orders

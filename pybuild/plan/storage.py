@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.ops.shape import ASSIGN
 from pybuild.plan.views import concat_parts, slice_offset
 

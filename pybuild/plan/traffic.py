@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pybuild.graph import Node
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.plan.slots import Key, Slot, key_of
 from pybuild.plan.stages import COUNTERS, Arrangement
 from pybuild.plan.storage import Views

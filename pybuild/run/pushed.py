@@ -9,7 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Tensor
-from pybuild.kernels.candidate import TASK_INPUT
+from pybuild.kernels.base.candidate import TASK_INPUT
 from pybuild.run.abi import check, ffi
 from pybuild.run.named import Key, index_of
 

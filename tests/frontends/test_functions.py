@@ -14,7 +14,7 @@ from pybuild import build
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
-from pybuild.kernels.builder import Builder
+from pybuild.kernels.base.builder import Builder
 from pybuild.loop import (
     FLOAT32,
     Func,

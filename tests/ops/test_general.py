@@ -21,7 +21,7 @@ import pytest
 from pybuild.dtype import Array, DType, widened
 from pybuild.graph import Graph, Node, Tensor, verify
 from pybuild.install import host_library
-from pybuild.kernels.expressions import EXPRESSIONS
+from pybuild.kernels.any_type.expressions import EXPRESSIONS
 from pybuild.kernels.table import KERNELS
 from pybuild.library import Library
 from pybuild.model import Model

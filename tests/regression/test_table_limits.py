@@ -11,7 +11,7 @@ from pybuild.emit.limits import must_fit
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.graph_builder import GraphBuilder
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.plan.lockstep import can_join
 from tests.networks import classifier
 from tests.row_graphs import model_of

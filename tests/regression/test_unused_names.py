@@ -9,11 +9,11 @@ import pytest
 
 from pybuild.graph import Quant
 from pybuild.graph_builder import GraphBuilder
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.constant_args import with_constant_args
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.loop import INT32, Let, Part, const, load
 from pybuild.loop_verify import statements, used
+from pybuild.select.constant_args import with_constant_args
 from tests.row_graphs import model_of
 from tests.toolchains import INCLUDE, STRICT, require, run
 

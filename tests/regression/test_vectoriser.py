@@ -14,7 +14,7 @@ import pytest
 from pybuild.emit import llvm_passes
 from pybuild.emit.model_llvm import module
 from pybuild.graph_builder import GraphBuilder
-from pybuild.kernels.builder import Builder
+from pybuild.kernels.base.builder import Builder
 from pybuild.ops.interpret import interpret
 from pybuild.run.jit import bitcode
 from tests.row_graphs import model_of

@@ -21,7 +21,7 @@ from pybuild.emit import c as c_printer
 from pybuild.emit import llvm as llvm_printer
 from pybuild.emit import llvm_passes
 from pybuild.emit.llvm_declared import declarations
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.loop import Func, Intrin
 from pybuild.loop_verify import intrins
 from pybuild.run.jit import host_features

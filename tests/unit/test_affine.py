@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.kernels.affine import REACH, Affine, affine
+from pybuild.kernels.epilogues.affine import REACH, Affine, affine
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.quant import quantize_multiplier, requantize
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pybuild.kernels.affine_add import affine_add
+from pybuild.kernels.epilogues.affine_add import affine_add
 from pybuild.ops.eltwise import add, add_parameters
 from tests.unit.kernel_cases import case, tensor
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.kernels.affine_split import Split, split
+from pybuild.kernels.epilogues.affine_split import Split, split
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.quant import requantize
 from tests.unit.test_affine import RULES, made

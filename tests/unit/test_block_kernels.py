@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType
-from pybuild.kernels.conv_block import fits_pairs
+from pybuild.kernels.scalar.conv import fits_pairs
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.ops.cases import cases

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pybuild
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.choose import Option, Weighed, chosen, options_of
-from pybuild.kernels.devices import offers
-from pybuild.kernels.prices import PRICES, price
-from pybuild.kernels.specialise import specialise
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.specialise import specialise
 from pybuild.loop import INT8, INT32, const, equal, load, minimum
 from pybuild.plan.plan import Plan, make_plan
+from pybuild.select.choose import Option, Weighed, chosen, options_of
+from pybuild.select.devices import offers
+from pybuild.select.prices import PRICES, price
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS
 

@@ -12,7 +12,7 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.frontends import graphjson
-from pybuild.kernels.candidate import TASK_UNPACK
+from pybuild.kernels.base.candidate import TASK_UNPACK
 from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError
 from pybuild.run.jit import jit

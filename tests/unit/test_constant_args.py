@@ -10,10 +10,9 @@ import pybuild
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.pool import pooled
 from pybuild.emit.tables import Tables
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate
-from pybuild.kernels.constant_args import with_constant_args
-from pybuild.kernels.external import External
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.external import External
 from pybuild.loop import (
     INT8,
     Expr,
@@ -28,6 +27,7 @@ from pybuild.loop import (
     offset,
 )
 from pybuild.loop_verify import statements
+from pybuild.select.constant_args import with_constant_args
 from tests.networks import classifier
 
 

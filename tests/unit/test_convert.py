@@ -11,7 +11,7 @@ import pytest
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Quant, Tensor
-from pybuild.kernels.convert import thresholds
+from pybuild.kernels.portable.convert import thresholds
 from pybuild.kernels.table import candidates
 from pybuild.ops.quant import quantized
 from pybuild.targets.target import TARGETS

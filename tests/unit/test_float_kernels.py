@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm

@@ -62,7 +62,7 @@ def test_a_block_is_as_large_as_its_largest_tensor() -> None:
 
 
 def _touch() -> Any:
-    from pybuild.kernels.builder import Builder
+    from pybuild.kernels.base.builder import Builder
     from pybuild.loop import FLOAT32, load
 
     k = Builder("touch")

@@ -17,9 +17,9 @@ from pybuild.dtype import DType
 from pybuild.emit import c
 from pybuild.emit import llvm as printer
 from pybuild.emit.llvm_declared import declarations
-from pybuild.kernels import intrin
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base import intrin
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.loop import INT8, INT32, Func, Intrin, load, wide
 from pybuild.targets.core import CORES
 from tests.boards.programs import compiler, emulated, link_flags

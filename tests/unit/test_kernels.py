@@ -12,7 +12,9 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.kernels import eltwise, reduce, shape
+from pybuild.kernels.operators import eltwise
+from pybuild.kernels.operators import mean as reduce
+from pybuild.kernels.portable import shape
 from pybuild.kernels.table import candidates
 from pybuild.loop import Intrin, Piece
 from pybuild.loop_verify import intrins

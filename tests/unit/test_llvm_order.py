@@ -10,8 +10,8 @@ import pytest
 from pybuild.emit import llvm
 from pybuild.emit.llvm_declared import declarations
 from pybuild.emit.obj import machine_of
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.intrin import DOT2, EVEN_BYTES, IN_ORDER
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER
 from pybuild.loop import INT32, Func, load, offset
 from pybuild.targets.llvm import LLVM
 

@@ -7,7 +7,7 @@ import pytest
 from pybuild.dtype import DType
 from pybuild.emit import c, llvm
 from pybuild.emit.llvm_declared import declarations
-from pybuild.kernels.builder import Builder
+from pybuild.kernels.base.builder import Builder
 from pybuild.loop import (
     FLOAT32,
     INT8,

@@ -11,12 +11,12 @@ import pytest
 
 import pybuild
 from pybuild.graph import Graph
-from pybuild.kernels import parameters
-from pybuild.kernels.parameters import with_values
 from pybuild.library import Library
 from pybuild.run.abi import CrtError
 from pybuild.run.samples import example_inputs
 from pybuild.run.weights import Weights
+from pybuild.select import parameters
+from pybuild.select.parameters import with_values
 from tests import real_models
 from tests.conftest import ROOT, model_path
 from tests.networks import Network, classifier
@@ -200,7 +200,7 @@ def test_values_that_could_overflow_are_refused_where_they_are_packed() -> None:
 
 def test_code_that_depends_on_values_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that looks at a parameter's values would be wrong for others."""
-    from pybuild.kernels import devices as module
+    from pybuild.select import devices as module
 
     real = module.candidates
 

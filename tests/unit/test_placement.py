@@ -11,10 +11,10 @@ from hypothesis import strategies as some
 
 from pybuild.errors import BuildError, LimitError
 from pybuild.graph import Graph, Node
-from pybuild.kernels.devices import on_devices, table_of
 from pybuild.passes.cheapest import Bill, cheapest
 from pybuild.passes.copies import with_copies
 from pybuild.plan.waits import Span, Touch, waits
+from pybuild.select.devices import on_devices, table_of
 from pybuild.targets.target import Target
 from tests.networks import Network, classifier
 

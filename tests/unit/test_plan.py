@@ -9,7 +9,7 @@ import pytest
 from pybuild.dtype import DType
 from pybuild.errors import LimitError
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.candidate import Candidate, whole
+from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.loop import Func
 from pybuild.plan.plan import Plan, make_plan
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
-from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.library import Library
 from pybuild.plan.plan import Stage, Step
 from pybuild.plan.storage import find_views

@@ -14,7 +14,7 @@ import pytest
 
 import pybuild
 from pybuild.errors import BuildError, LimitError
-from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.regions import Wishes, place_regions
 from pybuild.plan.specs import RegionSpec, read_region, read_regions
 from pybuild.plan.spread import Spread, spread

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import DType
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, RowAccess
-from pybuild.kernels.requant import RULES, requant
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.epilogues.requantise import RULES, requant
 from pybuild.loop import INT32, load
 from pybuild.ops.quant import requantize
 from tests.toolchains import require

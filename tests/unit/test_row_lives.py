@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pybuild.graph import Graph
 from pybuild.graph_builder import GraphBuilder
-from pybuild.kernels.candidate import RowAccess
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.plan.interlace import interlaced
 from pybuild.plan.lockstep import band_times
 from pybuild.plan.pieces import Piece

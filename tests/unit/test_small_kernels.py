@@ -11,8 +11,8 @@ import pytest
 from pybuild.emit.runs import OperandRuns
 from pybuild.emit.tables import Operand
 from pybuild.graph import Quant
-from pybuild.kernels.choose import Option, chosen
 from pybuild.kernels.table import candidates
+from pybuild.select.choose import Option, chosen
 from pybuild.targets.target import TARGETS
 from tests.networks import Network
 from tests.unit.kernel_bench import Job, run_c, run_llvm

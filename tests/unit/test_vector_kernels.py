@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.kernels import vectors
-from pybuild.kernels.builder import Builder
-from pybuild.kernels.candidate import Candidate, RowAccess
+from pybuild.kernels.base import vectors
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, words_at
 from pybuild.kernels.table import candidates
-from pybuild.kernels.vectors import bytes_at, gathered_bytes, words_at
 from pybuild.loop import INT8, INT32, Func, Intrin, load, offset
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType
-from pybuild.kernels import winograd
-from pybuild.kernels.candidate import Candidate
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.dsp import winograd
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm

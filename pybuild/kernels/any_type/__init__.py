@@ -1,0 +1,1 @@
+"""Operators in every type of element and any number of axes."""

@@ -1,0 +1,111 @@
+"""reduce, arg_reduce, cumulate: loops over what is before, along and after an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.graph import Graph, Node
+from pybuild.kernels.any_type.elements import computed, memory, read, write
+from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import Operands, offer, short, whole_operands
+from pybuild.loop import Expr, const, i64, load, offset
+from pybuild.ops.accumulate import REDUCTIONS, start
+from pybuild.ops.index import outer_inner
+from pybuild.targets.target import Target
+
+_COST = 8
+
+
+class _Walk:
+    """The pointers of a kernel that walks along an axis."""
+
+    def __init__(self, name: str, node: Node, graph: Graph) -> None:
+        self.node, self.graph = node, graph
+        self.x, self.y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+        self.kind = computed(self.x.dtype)
+        sizes = outer_inner(self.x.shape, int(node.attrs["axis"]))
+        self.flat = sizes[2] == 1
+        self.operands: Operands = whole_operands(node, graph)
+        mark = "" if self.flat else "_inner"
+        self.k = k = Builder(f"{name}_{short(self.x.dtype)}{mark}")
+        self.to = k.row("y", 0, memory(self.y.dtype), writable=True)
+        self.source = k.row("x", self.operands.numbers[0], memory(self.x.dtype))
+        self.outer = k.arg("outer", sizes[0])
+        self.count = k.arg("count", sizes[1])
+        self.inner = const(1) if self.flat else k.arg("inner", sizes[2])
+
+    def combined(self, a: Expr, b: Expr) -> Expr:
+        return apply(REDUCTIONS[self.node.attrs["fn"]], (a, b), self.kind)
+
+    def first(self) -> tuple[Expr, tuple[Packed, ...]]:
+        """The start of the accumulation, as a constant of the layer."""
+        number = start(self.node.attrs["fn"], self.x.dtype)
+        if isinstance(number, int) and abs(number) < 1 << 31:
+            return const(number, self.kind), ()
+        table = Packed("start", np.asarray([number], self.kind.numpy))
+        row = self.k.row("begin", self.operands.after, self.kind)
+        return self.k.let("start", load(row)), (table,)
+
+
+def reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for reduce."""
+    walk = _Walk(f"reduce_{node.attrs['fn']}", node, graph)
+    k = walk.k
+    first, tables = walk.first()
+    with k.loop("i", walk.outer) as i:
+        x = k.let("slab", offset(walk.source, i * walk.count * walk.inner))
+        y = k.let("row", offset(walk.to, i * walk.inner))
+        with k.loop("j", walk.inner) as j:
+            total = k.let("total", first)
+            with k.loop("n", walk.count) as n:
+                value = read(x, n * walk.inner + j, walk.x.dtype)
+                k.assign(total, walk.combined(total, value))
+            write(k, y, j, total, walk.y.dtype)
+    return [offer(k, walk.operands, tables=tables, cost=_COST * walk.x.size)]
+
+
+def arg_reduce(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for arg_reduce."""
+    greatest, last = node.attrs["fn"] == "max", bool(node.attrs["last"])
+    walk = _Walk(f"arg_{node.attrs['fn']}{'_last' if last else ''}", node, graph)
+    k = walk.k
+    with k.loop("i", walk.outer) as i:
+        x = k.let("slab", offset(walk.source, i * walk.count * walk.inner))
+        y = k.let("row", offset(walk.to, i * walk.inner))
+        with k.loop("j", walk.inner) as j:
+            best = k.let("best", read(x, j, walk.x.dtype))
+            at = k.let("at", const(0))
+            with k.loop("n", walk.count, 1) as n:
+                value = k.let("value", read(x, n * walk.inner + j, walk.x.dtype))
+                ahead, behind = (value, best) if greatest else (best, value)
+                with k.when(behind <= ahead if last else behind < ahead):
+                    k.assign(best, value)
+                    k.assign(at, n)
+            k.store(y, j, i64(at))
+    return [offer(k, walk.operands, cost=_COST * walk.x.size)]
+
+
+def cumulate(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for cumulate."""
+    exclusive, reverse = bool(node.attrs["exclusive"]), bool(node.attrs["reverse"])
+    marks = ("_before" if exclusive else "") + ("_backward" if reverse else "")
+    walk = _Walk(f"cumulate_{node.attrs['fn']}{marks}", node, graph)
+    k = walk.k
+    first, tables = walk.first()
+    with k.loop("i", walk.outer) as i:
+        x = k.let("slab", offset(walk.source, i * walk.count * walk.inner))
+        y = k.let("row", offset(walk.to, i * walk.count * walk.inner))
+        with k.loop("j", walk.inner) as j:
+            total = k.let("total", first)
+            with k.loop("n", walk.count) as n:
+                at = k.let("at", walk.count - 1 - n if reverse else n)
+                place = k.let("place", at * walk.inner + j)
+                value = k.let("value", read(x, place, walk.x.dtype))
+                if exclusive:
+                    write(k, y, place, total, walk.y.dtype)
+                k.assign(total, walk.combined(total, value))
+                if not exclusive:
+                    write(k, y, place, total, walk.y.dtype)
+    return [offer(k, walk.operands, tables=tables, cost=_COST * walk.x.size)]

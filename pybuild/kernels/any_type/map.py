@@ -1,0 +1,150 @@
+"""map: one loop nest over broadcast inputs, and the expression of every function.
+
+The twin of ops/map.py's table of meanings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node, Tensor
+from pybuild.kernels.any_type.elements import computed, memory, read, write
+from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.portable.shape import raw
+from pybuild.loop import (
+    Expr,
+    const,
+    load,
+    offset,
+)
+from pybuild.targets.target import Target
+
+_COST = 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop: turns, and how far each pointer moves, in elements."""
+
+    size: int
+    steps: tuple[int, ...]
+
+
+def join(shape: Sequence[int], inputs: Sequence[Sequence[int]]) -> tuple[Axis, ...]:
+    """Fewest loops over a broadcast; a pointer's step is 0 where it is one element."""
+    rank = len(shape)
+    steps = []
+    for own in (shape, *inputs):
+        full = (1,) * (rank - len(own)) + tuple(own)
+        row = [math.prod(full[i + 1 :]) for i in range(rank)]
+        steps.append([0 if full[i] == 1 else row[i] for i in range(rank)])
+    joined: list[Axis] = []
+    for depth, size in enumerate(shape):
+        if size == 1:
+            continue
+        axis = Axis(size, tuple(s[depth] for s in steps))
+        if joined and joined[-1].steps == tuple(size * s for s in axis.steps):
+            axis = Axis(joined.pop().size * size, axis.steps)
+        joined.append(axis)
+    return tuple(joined) or (Axis(1, (1,) * len(steps)),)
+
+
+def nest(
+    k: Builder,
+    axes: Sequence[Axis],
+    pointers: Sequence[Expr],
+    body: Callable[[Sequence[Expr], Sequence[Expr]], None],
+    mark: str = "",
+) -> None:
+    """Loops over `axes`; `body` gets the pointers and their indices.
+
+    Steps are 0, 1 in the innermost loop, or arguments.
+    """
+    bound = []
+    for depth, axis in enumerate(axes):
+        size = k.arg(f"size{mark}{depth}", axis.size)
+        inner = depth + 1 == len(axes)
+        steps = [
+            const(s) if s == 0 or (s == 1 and inner)
+            else k.arg(f"step{mark}{depth}_{n}", s)
+            for n, s in enumerate(axis.steps)
+        ]  # fmt: skip
+        bound.append((size, steps))
+    _nested(k, bound, pointers, body)
+
+
+def _nested(
+    k: Builder,
+    bound: Sequence[tuple[Expr, Sequence[Expr]]],
+    pointers: Sequence[Expr],
+    body: Callable[[Sequence[Expr], Sequence[Expr]], None],
+) -> None:
+    size, steps = bound[0]
+    with k.loop("i", size) as i:
+        if len(bound) == 1:
+            body(pointers, [i * step for step in steps])
+            return
+        moved = [
+            p if step == const(0) else k.let("at", offset(p, i * step))
+            for p, step in zip(pointers, steps, strict=True)
+        ]
+        _nested(k, bound[1:], moved, body)
+
+
+def form(axes: Sequence[Axis]) -> str:
+    """What distinguishes the code of two nests."""
+    rows = (
+        "".join("0" if s == 0 else "1" if s == 1 else "s" for s in axis.steps)
+        for axis in axes
+    )
+    return "_".join(
+        row if depth + 1 == len(axes) else row.replace("1", "s")
+        for depth, row in enumerate(rows)
+    )
+
+
+def _memory(tensor: Tensor) -> DType:
+    return memory(tensor.dtype)
+
+
+def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for map."""
+    name: str = node.attrs["fn"]
+    y = graph.tensor(node.output)
+    inputs = [graph.tensor(n) for n in node.inputs]
+    axes = join(y.shape, [t.shape for t in inputs])
+    operands = whole_operands(node, graph)
+    kinds = "_".join(short(t.dtype) for t in inputs)
+    kinds += f"_{short(y.dtype)}" if name in ("bits", "cast") else ""
+    k = Builder(f"{name}_{kinds}_{form(axes)}")
+    seen = raw if name == "bits" else _memory
+    pointers = [k.row("y", 0, seen(y), writable=True)]
+    for number, tensor in zip(operands.numbers, inputs, strict=True):
+        pointers.append(k.row("x", number, seen(tensor)))
+
+    def body(at: Sequence[Expr], index: Sequence[Expr]) -> None:
+        if name == "bits":
+            k.store(at[0], index[0], load(at[1], index[1]))
+            return
+        values = [
+            read(p, i, t.dtype)
+            for p, i, t in zip(at[1:], index[1:], inputs, strict=True)
+        ]
+        made = apply(name, values, computed(y.dtype))
+        write(k, at[0], index[0], made, y.dtype)
+
+    nest(k, axes, pointers, body)
+    over = tuple(
+        position
+        for position, tensor in enumerate(inputs)
+        if node.inputs[position] not in graph.constants
+        and (tensor.shape, tensor.dtype.bytes) == (y.shape, y.dtype.bytes)
+        and node.inputs.count(node.inputs[position]) == 1
+    )
+    return [offer(k, operands, in_place=over, cost=_COST * y.size)]

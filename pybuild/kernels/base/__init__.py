@@ -1,0 +1,1 @@
+"""What every kernel is written with: builder, candidate, window, rows, intrinsics."""

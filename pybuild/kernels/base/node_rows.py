@@ -1,0 +1,41 @@
+"""The pointers of a kernel that has what a node reads as a whole: outputs, what is
+computed, then tables.
+"""
+
+from __future__ import annotations
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.loop import Var
+
+
+class NodeRows:
+    """Of the first `count` inputs those that are computed; tables as they are asked.
+
+    computed  names of tensors; tables  in the order of their pointers
+    """
+
+    def __init__(self, k: Builder, node: Node, graph: Graph, count: int) -> None:
+        self.k, self.node, self.graph = k, node, graph
+        self.computed = [n for n in node.inputs[:count] if n not in graph.constants]
+        self.tables: list[Packed] = []
+
+    @property
+    def after(self) -> int:
+        """Number of the next table's pointer."""
+        return len(self.node.outputs) + len(self.computed) + len(self.tables)
+
+    def source(self, index: int, name: str) -> Var:
+        """A computed input, or a constant one."""
+        tensor = self.graph.tensor(self.node.inputs[index])
+        if tensor.name in self.computed:
+            at = len(self.node.outputs) + self.computed.index(tensor.name)
+            return self.k.row(name, at, tensor.dtype)
+        return self.table(name, self.graph.constants[tensor.name])
+
+    def table(self, role: str, array: Array) -> Var:
+        at = self.after
+        self.tables.append(Packed(role, array))
+        return self.k.row(role, at, DType.of(array))

@@ -1,0 +1,156 @@
+"""Operations on vectors that kernels spell: their meaning and their names.
+
+Their C is in crt/vector.h and crt/lanes.h: Cortex-M55's instructions, or loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.kernels.base.intrin import MULHI
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Bitcast,
+    Cast,
+    Expr,
+    Intrin,
+    Lane,
+    Lanes,
+    Operand,
+    PointerType,
+    Var,
+    VectorType,
+    binary,
+    cast,
+    i32,
+    load,
+    wide,
+)
+
+BYTES = VectorType(INT8, 16)
+WORDS = VectorType(INT32, 4)
+
+_WIDE = VectorType(INT32, 16)
+_ALL = Var("all", _WIDE)
+_X, _W = Var("x", BYTES), Var("w", BYTES)
+_V, _U, _T = (Var(name, WORDS) for name in ("v", "u", "t"))
+_ACC, _N, _LOW, _HIGH = (Var(name, INT32) for name in ("acc", "n", "low", "high"))
+_A, _B = Var("a", BYTES), Var("b", BYTES)
+_ROWS = tuple(Var(f"row{i}", BYTES) for i in range(4))
+_FROM = Var("from", PointerType(INT32, writable=True))
+_FOUR = tuple(Var(name, INT32) for name in "abcd")
+
+
+def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
+    """Sixteen bytes, at any address."""
+    return wide(pointer, index, BYTES)
+
+
+def words_at(pointer: Expr, index: Operand = 0) -> Expr:
+    """Four words; of a pointer to bytes, four bytes widened."""
+    return wide(pointer, index, WORDS)
+
+
+def _all(value: Expr) -> Expr:
+    return Lanes((value,) * 4)
+
+
+def _total(vector: Var) -> Expr:
+    total: Expr = Lane(vector, 0)
+    for i in range(1, _WIDE.lanes):
+        total = total + Lane(vector, i)
+    return total
+
+
+def _each(f: Callable[[Expr, Expr], Expr]) -> Expr:
+    return Lanes(tuple(f(Lane(_V, i), Lane(_U, i)) for i in range(4)))
+
+
+def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
+    given = ", ".join(f"{{{i}}}" for i in range(len(params)))
+    return Intrin(name, params, result, c=f"{name}({given})")
+
+
+# n in each lane; of n its low byte
+ALL4 = _intrin("crt_all4", (_N,), _all(_N))
+ALL16 = _intrin("crt_all16", (_N,), Lanes((cast(_N, INT8),) * 16))
+# in each lane: the greater, the less
+MAX16 = _intrin("crt_max16", (_A, _B), binary("max", _A, _B))
+MIN16 = _intrin("crt_min16", (_A, _B), binary("min", _A, _B))
+MAX4 = _intrin("crt_max4", (_V, _U), binary("max", _V, _U))
+# in each lane: v + u; v * u; v * u + n; v + u * n
+PLUS4 = _intrin("crt_plus4", (_V, _U), _V + _U)
+TIMES4 = _intrin("crt_times4", (_V, _U), _V * _U)
+LINE4 = _intrin("crt_line4", (_V, _U, _N), _V * _U + _all(_N))
+MORE4 = _intrin("crt_more4", (_V, _U, _N), _V + _U * _all(_N))
+# four words as a vector
+LANES = _intrin("crt_lanes", _FOUR, Lanes(_FOUR))
+_SUM = Intrin(
+    "crt_sum16",
+    (_ALL,),
+    _total(_ALL),
+    c="crt_sum16({0})",
+    llvm="llvm.vector.reduce.add.v16i32",
+)
+# acc + the sum of all x * w
+DOT16 = Intrin(
+    "crt_dot16",
+    (_ACC, _X, _W),
+    _ACC + _SUM(Cast(_X, _WIDE) * Cast(_W, _WIDE)),
+    c="crt_dot16({0}, {1}, {2})",
+    feature="mve",
+    llvm="llvm.arm.mve.vmldava.v16i8",
+    lead=(0, 0, 0),
+)
+# in each lane: v * 256 + u
+SCALE4 = _intrin("crt_scale4", (_V, _U), _V * _all(i32(256)) + _U)
+# in each lane: v + u, and where v is negative + t
+CORRECT4 = _intrin("crt_correct4", (_V, _U, _T), _V + _U + ((_V >> _all(i32(31))) & _T))
+# in each lane: v + acc, and 1 more where bit n of v is set
+EVEN4 = _intrin(
+    "crt_even4", (_V, _N, _ACC), _V + _all(_ACC) + ((_V >> _all(_N)) & _all(i32(1)))
+)
+# in each lane: the high half of the product
+MULHI4 = Intrin(
+    "crt_mulhi4",
+    (_V, _U),
+    _each(lambda v, u: MULHI(v, u)),
+    c="crt_mulhi4({0}, {1})",
+    feature="mve",
+    llvm="llvm.arm.mve.vmulh.v4i32",
+    trail=(0,),
+)
+# in each lane: v + n
+ADD4 = _intrin("crt_add4", (_V, _N), _V + _all(_N))
+# in each lane: v >> n, held within low and high
+NARROW4 = _intrin(
+    "crt_narrow4",
+    (_V, _N, _LOW, _HIGH),
+    binary("min", binary("max", _V >> _all(_N), _all(_LOW)), _all(_HIGH)),
+)
+# the words `v` bytes behind a pointer to words
+GATHER4 = Intrin(
+    "crt_gather4",
+    (_FROM, _V),
+    Lanes(tuple(load(_FROM, Lane(_V, i) >> 2) for i in range(4))),
+    c="crt_gather4({0}, {1})",
+    feature="mve",
+    llvm="llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32",
+    trail=(32, 0, 0),
+)
+# first bytes of four rows, second bytes, ...; it can only be stored
+ZIP4 = Intrin(
+    "crt_zip4",
+    _ROWS,
+    Lanes(tuple(Lane(row, i) for i in range(16) for row in _ROWS)),
+    c="crt_zip4({0}, {1}, {2}, {3})",
+    feature="mve",
+    llvm="llvm.arm.mve.vst4q.p0.v16i8",
+    stages=4,
+)
+
+
+def gathered_bytes(pointer: Expr, offsets: Expr) -> Expr:
+    """Four words as sixteen bytes."""
+    return Bitcast(GATHER4(pointer, offsets), BYTES)

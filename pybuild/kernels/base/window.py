@@ -1,0 +1,176 @@
+"""The geometry of layers that slide a window along rows, as Loop IR.
+
+Shared by convolution, depthwise convolution and pooling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.graph import Node, Tensor
+from pybuild.kernels.base.builder import Builder
+from pybuild.loop import Expr, Var, const, maximum, minimum, offset
+
+
+@dataclass(frozen=True)
+class Window:
+    """One layer's window. Units: pixels, channels; `left` is padding.
+
+    channels, out_channels  of the whole layer; groups divide both
+    """
+
+    width: int
+    out_width: int
+    channels: int
+    out_channels: int
+    kernel_h: int
+    kernel_w: int
+    stride_w: int = 1
+    dilation_h: int = 1
+    dilation_w: int = 1
+    left: int = 0
+    groups: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Input rows under the window, gaps of a dilation included."""
+        return (self.kernel_h - 1) * self.dilation_h + 1
+
+    @property
+    def group_channels(self) -> int:
+        """Input channels that an output channel is made of."""
+        return self.channels // self.groups
+
+    @property
+    def group_outputs(self) -> int:
+        """Output channels of a group."""
+        return self.out_channels // self.groups
+
+    @property
+    def by_taps(self) -> bool:
+        """Neighbouring taps are not neighbours in the row."""
+        return self.dilation_w > 1 or self.groups > 1
+
+    @property
+    def run(self) -> int:
+        """Values of a row that are neighbours in the window."""
+        return self.group_channels * (1 if self.by_taps else self.kernel_w)
+
+    @property
+    def padded(self) -> bool:
+        """Some window reaches past an end of the row."""
+        last = (self.out_width - 1) * self.stride_w - self.left
+        return (
+            self.left > 0 or last + (self.kernel_w - 1) * self.dilation_w >= self.width
+        )
+
+    @property
+    def dilated(self) -> bool:
+        return self.dilation_h > 1 or self.dilation_w > 1
+
+    @property
+    def pointwise(self) -> bool:
+        """One tap, which is always inside."""
+        return self.kernel_h == self.kernel_w == 1 and not self.padded
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        if self.pointwise:
+            parts = ["pointwise", "strided" if self.stride_w > 1 else ""]
+        else:
+            parts = ["padded" if self.padded else "", "dilated" if self.dilated else ""]
+        parts.append("grouped" if self.groups > 1 else "")
+        return "_".join(p for p in parts if p)
+
+
+def convolution_window(
+    node: Node, x: Tensor, y: Tensor, kernel: tuple[int, int]
+) -> Window:
+    """The window of a convolution; a kernel of one tap a side has no dilation there.
+
+    Shapes  x [N,H,W,C]  y [N,OH,OW,O]  kernel (KH, KW)
+    """
+    dilation_h, dilation_w = node.attrs.get("dilations", (1, 1))
+    return Window(
+        width=x.shape[2],
+        out_width=y.shape[2],
+        channels=x.shape[3],
+        out_channels=y.shape[3],
+        kernel_h=kernel[0],
+        kernel_w=kernel[1],
+        stride_w=node.attrs.get("strides", (1, 1))[1],
+        dilation_h=dilation_h if kernel[0] > 1 else 1,
+        dilation_w=dilation_w if kernel[1] > 1 else 1,
+        left=node.attrs.get("pads", (0, 0, 0, 0))[1],
+        groups=node.attrs.get("groups", 1),
+    )
+
+
+def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
+    """Rows and columns between taps; an argument only where it is not 1."""
+    one = const(1)
+    return (
+        k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else one,
+        k.arg("dilation_w", w.dilation_w) if w.dilation_w > 1 else one,
+    )
+
+
+class Bound:
+    """A Window's integers inside a kernel: its arguments, or constants."""
+
+    def __init__(self, k: Builder, w: Window) -> None:
+        one: Expr = const(1)
+        self.window = w
+        self.out_width = k.arg("out_width", w.out_width)
+        self.channels = k.arg("channels", w.channels)
+        strided = not w.pointwise or w.stride_w > 1
+        self.stride = k.arg("stride", w.stride_w) if strided else one
+        self.kernel_h = one if w.pointwise else k.arg("kernel_h", w.kernel_h)
+        self.kernel_w = one if w.pointwise else k.arg("kernel_w", w.kernel_w)
+        self.dilation_h, self.dilation_w = dilation_arguments(k, w)
+        self.width = k.arg("width", w.width) if w.padded else const(w.width)
+        self.left = k.arg("left", w.left) if w.padded else const(0)
+        self.rows = (self.kernel_h - 1) * self.dilation_h + 1
+        # of `Window.run` values each
+        self.row_runs: Expr = self.kernel_w if w.by_taps else one
+
+    def fits(self, x0: Expr, pixels: int = 1) -> Expr:
+        """Whether the windows of so many pixels lie in the row, the first at x0."""
+        span = (self.kernel_w - 1) * self.dilation_w + 1
+        room = self.width - span - self.stride * (pixels - 1) - x0
+        return const(0) <= minimum(x0, room)
+
+    @contextmanager
+    def runs(self, k: Builder, begin: Expr, elem: DType) -> Iterator[Var]:
+        """A turn for each `Window.run` of a window that lies in the row: where it is.
+
+        begin  of the window, in values of the row
+        """
+        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.row_runs) as kx:
+            row = k.row("row", ky * self.dilation_h + 1, elem)
+            at = begin + kx * (self.dilation_w * self.channels)
+            yield k.let("x", offset(row, at))
+
+    @contextmanager
+    def columns(self, k: Builder, x0: Expr, elem: DType) -> Iterator[tuple[Expr, Expr]]:
+        """A turn for each tap of a window that leaves the row: whether its column is
+        in the row, and where that begins."""
+        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.kernel_w) as kx:
+            row = k.row("row", ky * self.dilation_h + 1, elem)
+            column = k.let("column", x0 + kx * self.dilation_w)
+            inside = const(0) <= minimum(column, self.width - 1 - column)
+            yield inside, offset(row, column * self.channels)
+
+    def inside(self, k: Builder, x0: Expr) -> tuple[Expr, Expr]:
+        """Taps [first, last) of a window at pixel x0 that lie inside the row."""
+        if not self.window.padded:
+            return const(0), self.kernel_w
+        step = self.dilation_w
+        first = minimum(maximum((step - 1 - x0) / step, 0), self.kernel_w)
+        ahead = (self.width - x0 + step - 1) / step
+        start = k.let("first", first)
+        return start, k.let("last", maximum(minimum(ahead, self.kernel_w), start))

@@ -1,0 +1,1 @@
+"""Kernels of little code, for --optimise size."""

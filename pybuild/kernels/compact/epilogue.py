@@ -1,0 +1,50 @@
+"""How kernels of little code end a sum of products: what it begins with is added last.
+
+A kernel of signed endings serves the layers without, too. Knows no operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
+from pybuild.kernels.epilogues.requantise import Ints
+from pybuild.loop import Expr, Var, load
+
+
+def forms(ending: Affine) -> tuple[bool, ...]:
+    """Whether the kernel's ending is signed: which of both can serve a layer."""
+    return (False, True) if ending.below is None else (True,)
+
+
+def kind_of(ending: Affine, signed: bool) -> str:
+    """What distinguishes the code of two layers."""
+    return "_".join(["signed"] * signed + ["clamped"] * ending.clamped)
+
+
+def columns(ending: Affine, bias: Array, signed: bool) -> Ints:
+    """The words of each channel's end: start, multiplier; or start, offset, below,
+    multiplier."""
+    made = ending.columns(bias)
+    if not signed or ending.below is not None:
+        return made
+    none = np.zeros(len(made), np.int64)
+    return np.stack([made[:, 0], none, none, made[:, 1]], axis=1)
+
+
+def read_end(k: Builder, w: Var, signed: bool) -> list[Var]:
+    """The words of `columns`."""
+    return [k.let("end", load(w, i)) for i in range(4 if signed else 2)]
+
+
+def ended(k: Builder, finish: AffineFinish, product: Expr, ends: Sequence[Var]) -> Expr:
+    """The int8 value of 256 times a sum."""
+    whole = k.let("whole", product + ends[0])
+    if len(ends) > 2:
+        whole = k.let("whole", corrected(whole, ends[1], ends[2]))
+    return finish.narrow(whole, ends[-1])

@@ -1,0 +1,33 @@
+"""Rows with what stands beside them, copied into scratch by kernels of little code: no
+window leaves such a line, so nothing asks where it is. Knows no operator."""
+
+from __future__ import annotations
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.loop import Expr, wide
+
+WORD = 4  # bytes moved together
+
+
+def lanes(value: int) -> int:
+    """An int8 in all bytes of an int32."""
+    byte = value & 0xFF
+    return int.from_bytes(bytes([byte] * WORD), "little", signed=True)
+
+
+def whole_words(size: int) -> int:
+    return size + -size % WORD
+
+
+def blank(k: Builder, lines: Expr, size: Expr, word: Expr) -> None:
+    """Fills `size` bytes, which are whole words."""
+    with k.loop("at", size, 0, WORD, rolled=True) as at:
+        k.store(lines, at, word, wide=True)
+
+
+def copy(k: Builder, line: Expr, row: Expr, size: Expr) -> None:
+    """`size` bytes, a word at least: the first word, then those that end the row."""
+    with k.part("copy_small", to=line, row=row, size=size) as (to, source, last):
+        k.store(to, 0, wide(source, 0), wide=True)
+        with k.loop("at", last, last & (WORD - 1), WORD, rolled=True) as at:
+            k.store(to, at, wide(source, at), wide=True)

@@ -1,0 +1,188 @@
+"""int8 convolution and fully connected layers with pairs of int16 (SMLAD).
+
+A few pixels are widened to int16 into scratch, in the order in which all output
+channels then read them. A lane of a weight word holds two output channels, as
+256 * a + b: one product adds to both sums, a second of b alone tells them apart. An
+output channel that is alone has words of its own taps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp.conv_code import kernel
+from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
+from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.weights import (
+    block_starts,
+    kernels_of,
+    takes_pairs,
+)
+from pybuild.targets.target import Target
+
+# instructions of products, times those of two pixels at once: weights are unpacked for
+# one pixel alone; scratch that is worth a slower kernel
+_SINGLE = 17 / 13
+_MUCH = 1024
+_COPIED = 6  # a byte of a window that is gathered
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as words: pair of output channels, then pair of taps."""
+    order = np.asarray(layer.order)
+    lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
+    if layer.lone:
+        words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
+        return Packed("weights", words.reshape(-1).astype(np.int32))
+    first = np.asarray(_first_of_pairs(layer))
+    both = 256 * lanes[first] + lanes[first + 1]
+    words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
+    parts = []
+    for group in words.reshape(layer.window.groups, layer.pairs, -1):
+        whole = layer.whole // 2
+        blocks = group[:whole].reshape(-1, layer.blocks, words.shape[1])
+        parts += [blocks.transpose(0, 2, 1).reshape(-1), group[whole:].reshape(-1)]
+    return Packed("weights", np.concatenate(parts).astype(np.int32))
+
+
+def _first_of_pairs(layer: Layer) -> list[int]:
+    """Output channels: of each pair, as they are computed, the first."""
+    of_group = block_starts(layer.outputs, 2)
+    groups = range(0, layer.window.out_channels, layer.outputs)
+    return [start + c for start in groups for c in of_group]
+
+
+def table(layer: Layer, bias: Array) -> Packed:
+    """What each pair of output channels starts and ends with, in reading order."""
+    made, wide_bias = layer.ending, bias.astype(np.int64)
+    if layer.lone:
+        below = [] if made.below is None else [made.below]
+        columns = [wide_bias, made.offsets, *below, made.multipliers]
+        return Packed("ends", np.stack(columns, axis=1).astype(np.int32))
+    rows = []
+    for a in _first_of_pairs(layer):
+        b = a + 1
+        if made.below is None:
+            start = [made.offsets[a] + 256 * wide_bias[a]]
+            ends = [
+                [made.multipliers[a]],
+                [made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]],
+            ]
+        else:
+            start = [256 * wide_bias[a] + wide_bias[b], wide_bias[b]]
+            ends = [[made.offsets[c], made.below[c], made.multipliers[c]]
+                    for c in (a, b)]  # fmt: skip
+        rows.append([*start, *ends[0], *ends[1]])
+    return Packed("ends", np.asarray(rows, np.int32))
+
+
+def offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    w = layer.window
+    outputs = images * bands * w.out_width * w.out_channels
+    # every window is widened before its results are written
+    over = w.pointwise and w.stride_w == w.groups == 1 and not layer.direct
+    return Candidate(
+        func=k.finish(in_place=over),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        in_place=(0,) if over and bands > 1 else (),
+        cost=60 * images * bands + cost(layer, outputs),
+    )
+
+
+def cost(layer: Layer, outputs: int) -> int:
+    """Estimated instructions of so many outputs: products, and putting together."""
+    products = len(layer.order) * (
+        _SINGLE if layer.pixels == 1 and not layer.lone else 1
+    )
+    windows = outputs // layer.outputs
+    widened = outputs // 8 if layer.direct else windows * 3
+    copied = windows * _COPIED * layer.taps if layer.gathered else 0
+    return outputs * (int(products) + 8) + widened * len(layer.order) + copied
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer, the fastest first: none, or one and
+    those that need less scratch, or have code that other layers may share."""
+    if not takes_pairs(node, graph, target):
+        return []
+    kernels = kernels_of(node, graph)
+    if int(kernels.min(initial=0)) < -127:
+        return []
+    known = affine_sums(node, graph, kernels)
+    if known is None:
+        return []
+    sums, ending = known
+    pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
+    layers = [
+        Layer(replace(window, groups=groups), ending, sums.made.x_zero, pixels)
+        for groups in (window.groups, _fewer_groups(window))
+    ]
+    able = [one for one in layers if one.run >= WORD]
+    best = min(able, key=lambda one: cost(one, window.out_channels), default=None)
+    if best is None:
+        return []
+    fives = [replace(best, fives=True)] if best.may_be_fives else []
+    wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
+    return [
+        offer(one, rows, (pack(one, wider), table(one, sums.bias)), calls)
+        for one in (*fives, best, *_smaller(best))
+    ]
+
+
+def _fewer_groups(window: Window) -> int:
+    """Groups, so many computed as one that it has a word of inputs and a pair of
+    outputs; one of all where there is no such number."""
+    groups, outputs = window.groups, window.group_outputs
+    for times in range(1, groups):
+        whole = times * window.group_channels >= WORD and times * outputs >= 2
+        if whole and groups % times == 0:
+            return groups // times
+    return 1
+
+
+def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
+    """Weights [O, taps] as those of groups that are so many times as large: what comes
+    from its neighbours counts nothing."""
+    inputs, outputs = window.group_channels, window.group_outputs
+    taps = kernels.reshape(len(kernels), -1, inputs)
+    wider = np.zeros((*taps.shape[:2], times, inputs), kernels.dtype)
+    at = np.arange(len(kernels))
+    wider[at, :, at // outputs % times] = taps
+    return wider.reshape(len(kernels), -1)
+
+
+def _smaller(layer: Layer) -> list[Layer]:
+    """The same layer with less scratch, where it has much; in place it needs some."""
+    once = layer.pixels == 1 or layer.lone  # bytes are widened for one use
+    if layer.may_be_direct and (once or layer.window.stride_w > 1):
+        return [replace(layer, pixels=1, direct=True)]
+    if layer.pixels > 1 and layer.scratch >= _MUCH:
+        return [replace(layer, pixels=1)]
+    return []

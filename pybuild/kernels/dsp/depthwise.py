@@ -1,0 +1,118 @@
+"""int8 depthwise convolution with pairs of int16 (SMLAD).
+
+Four channels at a time: their rows are widened to int16 into scratch, each channel
+for itself, two neighbouring columns a word, padding included. A word of weights
+holds two neighbours of a row, so one product does two taps: in scratch for an image; a
+row alone reads four bytes, which are two such pairs, and widens them as it goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp.depthwise_code import kernel
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
+from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.weights import (
+    block_starts,
+    kernels_of,
+    takes_pairs,
+)
+from pybuild.targets.target import Target
+
+
+def pack(kernels: Array, multiplier: int) -> Packed:
+    """Weights [O, taps] as words of four output channels: of each four channels,
+    of each four outputs, of each tap."""
+    inputs = len(kernels) // multiplier
+    group = GROUP * multiplier
+    of_group = [kernels[s * multiplier :][:group] for s in block_starts(inputs, GROUP)]
+    fours = np.stack(of_group).reshape(-1, GROUP, kernels.shape[1])
+    bytes_read = np.ascontiguousarray(fours.transpose(0, 2, 1).astype(np.int8))
+    return Packed("weights", bytes_read.view("<i4").reshape(-1))
+
+
+def pack_pairs(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as words of two pairs of neighbours each, those of the first in
+    the odd bytes: of each four channels, of each output, of each row."""
+    w, group = layer.window, GROUP * layer.multiplier
+    rows = np.zeros((len(kernels), w.kernel_h, 2 * layer.line + 1), np.int8)
+    rows[:, :, : w.kernel_w] = kernels.reshape(len(kernels), w.kernel_h, w.kernel_w)
+    first, second = rows[:, :, :-1], rows[:, :, 1:]
+    parts = (first[..., 1::2], first[..., ::2], second[..., 1::2], second[..., ::2])
+    words = np.stack(parts, axis=-1)
+    starts = block_starts(len(kernels) // layer.multiplier, GROUP)
+    chosen = [words[s * layer.multiplier :][:group] for s in starts]
+    return Packed("weights", np.concatenate(chosen).reshape(-1).view("<i4"))
+
+
+def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
+    """What each output channel starts and ends with, in reading order."""
+    made, group = ending.columns(bias), GROUP * multiplier
+    starts = block_starts(len(bias) // multiplier, GROUP)
+    rows = [made[s * multiplier :][:group] for s in starts]
+    return Packed("ends", np.concatenate(rows).astype(np.int32))
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if not takes_pairs(node, graph, target):
+        return []
+    if window.channels < GROUP:
+        return []
+    kernels = kernels_of(node, graph)
+    known = affine_sums(node, graph, kernels)
+    if known is None:
+        return []
+    sums, ending = known
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
+    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    copies = window.out_channels // window.channels
+    ends = table(ending, sums.bias, copies)
+    row = Layer(window, ending, sums.made.x_zero)
+    by_row = _offer(row, rows, (pack_pairs(row, kernels), ends), calls)
+    tables = (pack(kernels, copies), ends)
+    layer = Layer(window, ending, sums.made.x_zero, image)
+    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
+    # the rows of a ring are neighbours
+    return [by_row] if window.dilation_h > 1 else [by_row, at_once]
+
+
+def _offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    w, (images, bands) = layer.window, calls
+    heights = bands if layer.image is None else layer.image.out_height
+    new = w.kernel_h if layer.image is None else min(w.rows, layer.image.stride_h)
+    widened = 5 * new * layer.pitch * w.channels
+    summed = w.out_width * w.out_channels * (layer.taps + 9)
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * heights * (widened + summed),
+    )

@@ -1,0 +1,153 @@
+"""The sums of depthwise_code.py's kernels: a row of a few channels.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import (
+    DOT2,
+    MLA_HIGH,
+    MLA_HIGH_LOW,
+    MLA_LOW,
+    MLA_LOW_HIGH,
+)
+from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
+from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
+from pybuild.loop import Expr, Intrin, Var, cast, const, i32, load, offset
+
+# (half of the word of input, half of the word of weights) -> product
+_HALVES: Mapping[tuple[int, int], Intrin] = {
+    (0, 0): MLA_LOW,
+    (0, 1): MLA_LOW_HIGH,
+    (1, 0): MLA_HIGH_LOW,
+    (1, 1): MLA_HIGH,
+}
+
+
+class Sums:
+    """The part of a kernel that sums a row of four channels that are widened."""
+
+    def __init__(
+        self,
+        k: Builder,
+        layer: Layer,
+        shared: Mapping[str, Expr],
+        finish: AffineFinish,
+        known: Mapping[str, Var],
+    ) -> None:
+        self.k, self.layer, self.w = k, layer, layer.window
+        self.shared, self.known = shared, known
+        self.finish = finish.inside(known)
+        self.channels, self.out_width = shared["channels"], shared["out_width"]
+        self.rest = shared["rest"]
+
+    def write(self) -> None:
+        k, layer, known = self.k, self.layer, self.known
+        taps, end = k.let("taps", known["weights"]), k.let("last", known["ends"])
+        plane, out = k.let("plane", known["lines"]), k.let("out", known["y"])
+        with k.loop("channel", GROUP, rolled=True):
+            with k.loop("copy", self.shared["multiplier"], rolled=True):
+                self._row(plane, (taps, end, out))
+                k.assign(taps, offset(taps, layer.words))
+                k.assign(end, offset(end, layer.end_size))
+                k.assign(out, offset(out, 1))
+            k.assign(plane, offset(plane, self.shared["plane_size"]))
+
+    def _row(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
+        """One channel of a row."""
+        k, layer, n = self.k, self.layer, self.layer.columns
+        weights, ends, out = where
+        if layer.once:
+            self._sum(n, plane, weights, ends, out)
+            return
+        x, y, whole = k.let("x", plane), k.let("to", out), self.out_width
+        if layer.rest or layer.may_rest:
+            whole = k.let("whole", self.out_width - self.rest)
+        with k.loop("ox", whole, 0, n, rolled=True):
+            self._sum(n, x, weights, ends, y)
+            words = n * self.w.stride_w // 2
+            k.assign(x, offset(x, words * self.w.kernel_h))
+            k.assign(y, offset(y, self.channels * n))
+        if layer.may_rest:
+            with k.when(const(0) < self.rest):
+                self._sum(2, x, weights, ends, y)
+        elif layer.rest:
+            self._sum(layer.rest, x, weights, ends, y)
+
+    def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
+        """`n` pixels, the first at an even column."""
+        k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
+        first = k.let("first", load(ends))
+        sums = [k.let(f"sum{i}", first) for i in range(n)]
+        if self.layer.taps <= UNROLLED:
+            for row in range(rows):
+                self._products(sums, x, row, weights, row * per_row)
+        else:
+            taps, line = k.let("row_taps", weights), k.let("line", x)
+            with k.loop("row", rows, rolled=True):
+                self._products(sums, line, 0, taps, 0)
+                k.assign(taps, offset(taps, per_row))
+                k.assign(line, offset(line, 1))
+        self._finish(sums, ends, y)
+
+    def _products(
+        self, sums: Sequence[Var], x: Var, row: int, weights: Var, first: int
+    ) -> None:
+        """One row of taps, word by word; each weight and value read once."""
+        k, rows = self.k, self.w.kernel_h
+        known: dict[int, Var] = {}
+        words: dict[int, Var] = {}
+        for column, uses in _uses(self.layer, len(sums)).items():
+            value = k.let("value", load(x, column * rows + row))
+            for i, word, halves in uses:
+                if word not in known:
+                    tap = self._tap(weights, first, word, words)
+                    known[word] = k.let(f"tap{word}", tap)
+                product = DOT2 if halves is None else _HALVES[halves]
+                k.assign(sums[i], product(value, known[word], sums[i]))
+
+    def _tap(self, weights: Var, first: int, pair: int, words: dict[int, Var]) -> Expr:
+        """Two neighbours of a row of weights, times 256."""
+        if self.layer.image is not None:
+            return load(weights, first + pair)
+        at, second = divmod(pair, 2)
+        if at not in words:
+            word = cast(load(weights, first + at), DType.UINT32)
+            words[at] = self.k.let(f"taps{at}", word)
+        word = words[at] << 8 if second else words[at]
+        return i32(word & const(0xFF00FF00, DType.UINT32))
+
+    def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
+        k = self.k
+        signed = self.layer.ending.below is not None
+        if signed:
+            plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
+        factor = k.let("factor", load(ends, self.layer.end_size - 1))
+        for i, acc in enumerate(sums):
+            scaled: Expr = acc
+            if signed:
+                scaled = corrected(acc, plus, minus)
+            k.store(y, self.channels * i, self.finish.narrow(scaled, factor))
+
+
+_Use = tuple[int, int, tuple[int, int] | None]
+
+
+def _uses(layer: Layer, pixels: int) -> dict[int, list[_Use]]:
+    """Word of the row -> (pixel, word of weights, halves or None: both)."""
+    w, found = layer.window, dict[int, list[_Use]]()
+    for i in range(pixels):
+        kx = 0
+        while kx < w.kernel_w:
+            at, half = divmod(i * w.stride_w + kx * w.dilation_w, 2)
+            pair = half == 0 and kx + 1 < w.kernel_w and w.dilation_w == 1
+            word = min(kx, max(w.kernel_w - 2, 0))
+            halves = None if pair else (half, kx - word)
+            found.setdefault(at, []).append((i, word, halves))
+            kx += 2 if pair else 1
+    return dict(sorted(found.items()))

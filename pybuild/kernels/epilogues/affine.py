@@ -1,0 +1,237 @@
+"""Requantisation by one high multiplication, proven equal to the reference.
+
+A rounding rule is a staircase: each value begins at some accumulator. Here a
+multiplier and an offset are sought whose staircase has the same steps; every step
+is checked on both sides. Knows no kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array
+from pybuild.kernels.epilogues.requantise import Ints
+from pybuild.ops.conv import ConvParameters
+from pybuild.ops.eltwise import MulParameters
+from pybuild.ops.quant import requantize
+from pybuild.ops.reduce import MeanParameters
+
+FRACTION = 8  # bits below the unit of an accumulator when it is multiplied
+REACH = 1 << 22  # accumulators, bias included, are smaller than this
+# tried in this order: layers with the same shift share their kernels
+SHIFTS = (9, 10, 12)
+_LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
+DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
+_BATCH = 1 << 21  # steps looked at together
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """y = (((256 * acc + offset + (acc < 0 ? below : 0)) * multiplier >> 32) + base)
+    >> shift, which a clamp to low..high then ends.
+
+    Shapes  offsets, multipliers, below: one per output channel; below None: all 0
+    Units   the zero point and half a step are in base or, where that is 0, in offset
+    """
+
+    shift: int
+    base: int
+    offsets: Ints
+    multipliers: Ints
+    low: int
+    high: int
+    below: Ints | None = None
+
+    @property
+    def clamped(self) -> bool:
+        """The clamp is tighter than int8's own ends."""
+        return (self.low, self.high) != (-128, 127)
+
+    def columns(self, bias: Array) -> Ints:
+        """What a channel's sum starts with, and what it ends with.
+
+        Shapes  bias [O]; returns [O, 2], or [O, 4] with `below`
+        """
+        start = bias.astype(np.int64) << FRACTION
+        columns = [start + self.offsets, self.multipliers]
+        if self.below is not None:
+            columns = [start, self.offsets, self.below, self.multipliers]
+        return np.stack(columns, axis=1)
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        parts = (
+            "signed" if self.below is not None else "",
+            "based" if self.base else "",
+            "clamped" if self.clamped else "",
+            f"shift{self.shift}",
+        )
+        return "_".join(p for p in parts if p)
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """Where a layer's values begin.
+
+    low, high  accumulators of each channel, both included
+    first      [channel, step] the least accumulator that reaches a step; low: all
+               reach it, high + 1: none does
+    """
+
+    shift: int
+    base: int
+    low: Ints
+    high: Ints
+    steps: Ints
+    first: Ints
+
+
+def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
+    """The cheap form of a layer's requantisation, where every channel has one.
+
+    Shapes  low, high: the accumulators, bias included, of each output channel
+    """
+    # which of layers with weights is a scaling in float32
+    return None if made.rounding == "even" else _of_rule(made, low, high)
+
+
+def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
+    low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
+    mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
+    bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
+    some = mult > 0
+    # beyond it a multiplier would not fit its 31 bits
+    most = min(7 - int(bits[some].max(initial=-15)), 22)
+    if most < 1:
+        return None
+    stairs = staircase(made, mult[some], bits[some], low[some], high[some])
+    if stairs is None:
+        return None
+    shifts = [s for s in SHIFTS if s < most] + [most]
+    for based, shift in itertools.product((False, True), shifts):
+        base = (made.y_zero << shift) + (1 << shift - 1) if based else 0
+        if not based and not some.all():
+            continue
+        nearest = mult[some] >> (7 - bits[some] - shift)
+        chosen = _search(replace(stairs, shift=shift, base=base), nearest)
+        if chosen is not None:
+            break
+    else:
+        return None
+    # a scale of 0 gives the zero point, whatever the offset is
+    found = np.zeros((3, len(low)), np.int64)
+    found[:, some] = chosen
+    multiplier, above, under = found
+    below = under - above if bool((above != under).any()) else None
+    return Affine(shift, base, above, multiplier, made.low, made.high, below)
+
+
+def of_products(made: MulParameters) -> Affine | None:
+    """The cheap end of a mul of int8."""
+    return _of_rule(*products(made))
+
+
+def of_means(made: MeanParameters) -> Affine | None:
+    """The cheap end of a mean of int8: of sums of values as they are, less their zero
+    points."""
+    low, high = (np.asarray([made.count * (e - made.x_zero)]) for e in (-128, 127))
+    if max(-int(low[0]), int(high[0])) >= REACH:
+        return None
+    return _of_rule(_one_channel(made), low, high)
+
+
+def _one_channel(made: MulParameters | MeanParameters) -> ConvParameters:
+    return ConvParameters(
+        made.rounding, (made.multiplier,), (made.shift,), (), 0, made.y_zero, made.low,
+        made.high,
+    )  # fmt: skip
+
+
+def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
+    """A mul of int8 as a layer of one channel, and its least and greatest sum: of all
+    products, less the zero points."""
+    a, b = (np.asarray([-128, 127]) - zero for zero in (made.a_zero, made.b_zero))
+    corners = np.outer(a, b)
+    low, high = corners.min(keepdims=True)[0], corners.max(keepdims=True)[0]
+    assert max(-int(low[0]), int(high[0])) < REACH
+    return _one_channel(made), low, high
+
+
+def staircase(
+    made: ConvParameters, mult: Ints, bits: Ints, low: Ints, high: Ints
+) -> Staircase | None:
+    steps = np.arange(made.low + 1, made.high + 1, dtype=np.int64)
+    real = mult * 2.0 ** (bits - 31.0)
+    guess = np.floor((steps - made.y_zero - 0.5) / real[:, None])
+    near = np.clip(guess, -REACH, REACH).astype(np.int64)[..., None] + np.arange(-2, 4)
+    scaled = requantize(near, mult[:, None, None], bits[:, None, None], made.rounding)
+    reached = scaled + made.y_zero >= steps[:, None]
+    inside = np.abs(guess) < REACH - 4
+    if bool(((reached[..., 0] | ~reached[..., -1]) & inside).any()):
+        return None
+    first = near[..., 0] + (~reached).sum(-1)
+    first = np.clip(first, low[:, None], high[:, None] + 1)
+    return Staircase(0, 0, low, high, steps, first)
+
+
+def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
+    """Multipliers, offsets from 0 on, offsets below 0: [3, channel]."""
+    count = len(nearest)
+    found = np.zeros((3, count), np.int64)
+    missing = np.ones(count, bool)
+    for apart in (False, True):
+        last = -1
+        for far in DISTANCES:
+            near = [d for d in range(-far, far + 1) if abs(d) > last]
+            near.sort(key=abs)
+            last = far
+            index = np.flatnonzero(missing)
+            cost = len(near) * max(1, len(stairs.steps))
+            for part in np.array_split(index, 1 + len(index) * cost // _BATCH):
+                multipliers = nearest[part, None] + np.asarray(near, np.int64)
+                good, chosen = _pick(stairs, part, multipliers, apart)
+                found[:, part[good]] = chosen[:, good]
+                missing[part[good]] = False
+    return None if missing.any() else found
+
+
+def _pick(
+    stairs: Staircase, part: Ints, multipliers: Ints, apart: bool
+) -> tuple[Flags, Ints]:
+    """For each channel the first multiplier that some offset completes.
+
+    apart  accumulators below 0 may have an offset of their own
+    """
+    valid = (multipliers > 0) & (multipliers < 1 << 31)
+    m = np.where(valid, multipliers, 1)[..., None]
+    first = stairs.first[part][:, None, :]
+    # the least 256 * acc + offset whose value is at least the step
+    wanted = (stairs.steps << stairs.shift) - stairs.base
+    edge = -((-(wanted << 32)) // m)
+    least = edge - (first << FRACTION)
+    most = edge - 1 - ((first - 1) << FRACTION)
+    at = first <= stairs.high[part][:, None, None]
+    before = first > stairs.low[part][:, None, None]
+    up = _room(least, most, at & (first >= 0), before & (first >= 1))
+    down = _room(least, most, at & (first < 0), before & (first < 1))
+    if not apart:
+        up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
+    good = valid & (up[0] <= up[1]) & (down[0] <= down[1])
+    which = good.argmax(1)
+    rows = np.arange(len(part))
+    middles = [(low + high)[rows, which] >> 1 for low, high in (up, down)]
+    return np.asarray(good.any(1)), np.stack([multipliers[rows, which], *middles])
+
+
+def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:
+    """The offsets that keep every step where it is."""
+    low = np.where(at, least, -_LARGEST).max(-1, initial=-_LARGEST)
+    high = np.where(before, most, _LARGEST).min(-1, initial=_LARGEST)
+    return low, high

@@ -1,0 +1,62 @@
+"""Scaling of sums of few values by one product of 32 bits, proven equal to a rule.
+
+The sums that a layer can have are few enough to check the form on each. Knows no
+kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.kernels.epilogues.requantise import Ints
+
+# tried in this order: layers with the same shift share their kernels
+SHIFTS = (21, 20, 19, 18, 17, 16, 14, 12)
+MOST = 1 << 18  # sums
+_NEAR = (0, 1, -1, 2, -2)  # factors next to the nearest
+_INT32 = 1 << 31
+
+
+@dataclass(frozen=True)
+class Line:
+    """y = clamp((sum * factor + offset) >> shift), all in int32."""
+
+    factor: int
+    offset: int
+    shift: int
+    low: int
+    high: int
+
+
+def line(
+    sums: Ints, wanted: Ints, scale: float, limits: tuple[int, int]
+) -> Line | None:
+    """The form of a layer, where there is one.
+
+    sums    all that there are
+    wanted  what the rule makes of each, before the clamp to `limits`
+    scale   of the rule, about
+    """
+    low, high = limits
+    y = np.clip(wanted, low, high)
+    for shift in SHIFTS:
+        for near in _NEAR:
+            factor = round(scale * 2.0**shift) + near
+            offset = offset_of(sums * factor, y, shift, limits)
+            if offset is not None:
+                return Line(factor, offset, shift, low, high)
+    return None
+
+
+def offset_of(total: Ints, y: Ints, shift: int, limits: tuple[int, int]) -> int | None:
+    """What makes (total + offset) >> shift, clamped to `limits`, each of y, all in
+    int32; None: nothing does.
+    """
+    above, below = y > limits[0], y < limits[1]
+    least = np.where(above, (y << shift) - total, -_INT32).max()
+    most = np.where(below, ((y + 1) << shift) - 1 - total, _INT32).min()
+    offset = int(least + most) >> 1
+    fits = int(np.abs(total).max()) + abs(offset) < _INT32
+    return offset if least <= most and fits else None

@@ -1,0 +1,177 @@
+"""How a layer of int16 activations ends: from sums of 32 or 64 bits to int16.
+
+Its rules: that of the reference kernels for int64 sums, and of float64 in dense layers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.errors import BuildError
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.loop import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Expr,
+    Intrin,
+    Operand,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    select,
+)
+from pybuild.ops.conv import ConvParameters
+from pybuild.ops.operator import Ints
+
+# bits of the lower of two parts of a multiplier of 53 bits
+PART = 26
+# sums of more bits would overflow with the upper part
+_MOST_BITS = 35
+
+_SUM, _MULT, _SHIFT = Var("sum", INT64), Var("multiplier", INT32), Var("shift", INT32)
+_SUM32 = Var("sum", INT32)
+_LOW, _HALF = Var("rest", INT32), Var("half", INT64)
+_SIZE, _SCALED = Var("size", INT64), Var("scaled", INT64)
+_HALVES = (_HALF, const(1, INT64) << i64(_SHIFT - 1))
+
+# gemmlowp has none: LiteRT MultiplyByQuantizedMultiplier of int64
+WIDE = Intrin(
+    "crt_requant_wide",
+    (_SUM, _MULT, _SHIFT),
+    i32((_SUM * i64(_MULT) + _HALF) >> i64(_SHIFT)),
+    (_HALVES,),
+)
+# the same of sums of 32 bits, the multiplier shifted so that a high half is left
+HIGH = Intrin(
+    "crt_requant_high",
+    (_SUM32, _MULT),
+    i32((i64(_SUM32) * i64(_MULT) + (1 << 31)) >> const(32, INT64)),
+)
+# round(sum * scale) of C, the scale in all bits of a float64
+EXACT = Intrin(
+    "crt_requant_exact",
+    (_SUM, _MULT, _LOW, _SHIFT),
+    i32(select(_SUM < 0, const(0, INT64) - _SCALED, _SCALED)),
+    (
+        (_SIZE, select(_SUM < 0, const(0, INT64) - _SUM, _SUM)),
+        _HALVES,
+        (
+            _SCALED,
+            (_SIZE * i64(_MULT) + ((_SIZE * i64(_LOW)) >> const(PART, INT64)) + _HALF)
+            >> i64(_SHIFT),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Finish16:
+    """clamp(round(sum * scale))
+
+    multipliers, rests  of each output channel, or of all
+    shifts              bits to the right, at least 1
+    rests empty: `WIDE`; shifts too: `HIGH`
+    """
+
+    multipliers: tuple[int, ...]
+    rests: tuple[int, ...]
+    shifts: tuple[int, ...]
+    low: int
+    high: int
+
+    @property
+    def key(self) -> str:
+        kind = "channel" if len(self.multipliers) > 1 else "tensor"
+        form = "high" if not self.shifts else "exact" if self.rests else "wide"
+        return f"{kind}_{form}"
+
+    def tables(self) -> tuple[Packed, ...]:
+        kind = np.int16 if self._is_short else np.int32
+        made = [Packed("multipliers", np.asarray(self.multipliers, kind))]
+        if self.shifts:
+            made.append(Packed("shifts", np.asarray(self.shifts, np.int8)))
+        if self.rests:
+            made.append(Packed("rests", np.asarray(self.rests, np.int32)))
+        return tuple(made)
+
+    @property
+    def _is_short(self) -> bool:
+        return bool(self.shifts) and not self.rests
+
+    def bind(self, k: Builder, pointer: Expr) -> _Bound:
+        at = i32(pointer)
+        multipliers = k.row("multipliers", at, INT16 if self._is_short else INT32)
+        shifts = k.row("shifts", at + 1, INT8) if self.shifts else None
+        rests = k.row("rests", at + 2, INT32) if self.rests else None
+        low, high = k.arg("low", self.low), k.arg("high", self.high)
+        one = len(self.multipliers) == 1
+        return _Bound(multipliers, shifts, rests, low, high, one)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    multipliers: Expr
+    shifts: Expr | None
+    rests: Expr | None
+    low: Expr
+    high: Expr
+    one: bool
+
+    def apply(self, acc: Expr, channel: Operand) -> Expr:
+        at: Operand = 0 if self.one else channel
+        multiplier = i32(load(self.multipliers, at))
+        if self.shifts is None:
+            whole = HIGH(acc, multiplier)
+        elif self.rests is None:
+            whole = WIDE(i64(acc), multiplier, i32(load(self.shifts, at)))
+        else:
+            shift = i32(load(self.shifts, at))
+            whole = EXACT(i64(acc), multiplier, load(self.rests, at), shift)
+        return cast(minimum(maximum(whole, self.low), self.high), INT16)
+
+
+def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
+    """The end of a layer by the rules "wide" and "away".
+
+    reach   greatest absolute sum of each output channel
+    Errors  BuildError, naming `where`, where a scaled sum could leave int32
+    """
+    most = float(reach.max(initial=0))
+    scaled = reach * np.asarray(made.scales)
+    if scaled.max(initial=0) >= 2.0**31 or most >= 2.0**_MOST_BITS:
+        what = "the scales of inputs and output are too far apart for 32 bits"
+        raise BuildError(where, what, "calibrate the output of this layer")
+    if made.rounding == "wide":
+        pairs = list(zip(made.multipliers, made.shifts, strict=True))
+        rows = [(m if s > -47 else 0, 0, min(15 - s, 62)) for m, s in pairs]
+    else:
+        rows = [_parts(scale) for scale in made.scales]
+    rows = rows[:1] if len(set(rows)) == 1 else rows
+    multipliers, rests, shifts = (tuple(c) for c in zip(*rows, strict=True))
+    if made.rounding == "wide":
+        rests = ()
+        if most < 2.0**31 and all(17 <= s <= 32 for s in shifts):
+            pairs = list(zip(multipliers, shifts, strict=True))
+            multipliers, shifts = tuple(m << (32 - s) for m, s in pairs), ()
+    return Finish16(multipliers, rests, shifts, made.low, made.high)
+
+
+def _parts(scale: float) -> tuple[int, int, int]:
+    """Upper and lower part of the multiplier, and the shift of the upper one."""
+    fraction, power = math.frexp(scale)
+    whole = int(fraction * 2.0**53)
+    shift = 53 - PART - power
+    if shift > 62:
+        return 0, 0, 62
+    return whole >> PART, whole & ((1 << PART) - 1), shift

@@ -1,0 +1,160 @@
+"""How a layer ends: from accumulator to stored value, int8 or float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.epilogues.requantise import Requant, packed, scaler
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT32,
+    Bitcast,
+    Expr,
+    Intrin,
+    Operand,
+    PointerType,
+    Var,
+    cast,
+    i32,
+    load,
+    maximum,
+    minimum,
+)
+
+
+class BoundFinish(Protocol):
+    """A finish inside a kernel being written."""
+
+    def apply(self, acc: Expr, channel: Operand) -> Expr:
+        """The stored value of an accumulator of that output channel."""
+
+
+class Finish(Protocol):
+    """One layer's end: its tables, and the code that uses them."""
+
+    @property
+    def key(self) -> str: ...
+
+    def tables(self) -> tuple[Packed, ...]: ...
+
+    def bind(self, k: Builder, pointer: Expr) -> BoundFinish: ...
+
+
+@dataclass(frozen=True)
+class Int8Finish:
+    """clamp(requant(acc) + zero point)"""
+
+    rule: Requant
+
+    @property
+    def key(self) -> str:
+        return self.rule.key
+
+    def tables(self) -> tuple[Packed, ...]:
+        return packed(self.rule)
+
+    def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+        return scaler(k, self.rule, pointer)
+
+
+@dataclass(frozen=True)
+class ScaledFinish:
+    """clamp(round(float32(acc) * scale) + zero point), ties to even, in float32.
+
+    Source  ONNX Runtime QLinearConv; IEEE single precision on every target
+    """
+
+    scales: tuple[float, ...]
+    low: int
+    high: int
+    zero_point: int
+
+    @property
+    def key(self) -> str:
+        return "channel_scaled" if len(set(self.scales)) > 1 else "tensor_scaled"
+
+    def tables(self) -> tuple[Packed, ...]:
+        scales = self.scales if len(set(self.scales)) > 1 else self.scales[:1]
+        return (Packed("scales", np.asarray(scales, np.float32)),)
+
+    def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+        scales: Expr = k.row("scales", i32(pointer), FLOAT32)
+        if len(set(self.scales)) == 1:
+            scales = k.let("scale", load(scales))
+        low = k.let("low", cast(k.arg("lowest", self.low - self.zero_point), FLOAT32))
+        high = k.let("high", cast(k.arg("most", self.high - self.zero_point), FLOAT32))
+        return _Scaled(scales, low, high, k.arg("y_zero", self.zero_point))
+
+
+_ACC = Var("acc", INT32)
+_FACTOR, _LOW, _HIGH = (Var(n, FLOAT32) for n in ("scale", "low", "high"))
+_VALUE = Var("value", FLOAT32)
+# 1.5 * 2^23: adding it leaves the integer, rounded to even, in the lowest bits
+_MAGIC, _MAGIC_BITS = 12582912.0, 0x4B400000
+SCALE_ROUND = Intrin(
+    "crt_scale_round",
+    (_ACC, _FACTOR, _LOW, _HIGH),
+    Bitcast(_VALUE + _MAGIC, INT32) - _MAGIC_BITS,
+    ((_VALUE, minimum(maximum(cast(_ACC, FLOAT32) * _FACTOR, _LOW), _HIGH)),),
+)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    scales: Expr
+    low: Expr
+    high: Expr
+    zero_point: Expr
+
+    def apply(self, acc: Expr, channel: Operand) -> Expr:
+        scale = self.scales
+        if isinstance(scale.type, PointerType):
+            scale = load(scale, channel)
+        return cast(
+            SCALE_ROUND(acc, scale, self.low, self.high) + self.zero_point, INT8
+        )
+
+
+@dataclass(frozen=True)
+class FloatClamp:
+    """min(max(acc, low), high); a missing end costs nothing."""
+
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def key(self) -> str:
+        ends = ("low" if self.low is not None else "",
+                "high" if self.high is not None else "")  # fmt: skip
+        return "".join(ends)
+
+    def tables(self) -> tuple[Packed, ...]:
+        ends = [e for e in (self.low, self.high) if e is not None]
+        return (Packed("limits", np.asarray(ends, np.float32)),) if ends else ()
+
+    def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+        if self.low is None and self.high is None:
+            return _Clamped(None, None)
+        limits = k.row("limits", i32(pointer), FLOAT32)
+        low = k.let("low", load(limits, 0)) if self.low is not None else None
+        high = None
+        if self.high is not None:
+            high = k.let("high", load(limits, 0 if low is None else 1))
+        return _Clamped(low, high)
+
+
+@dataclass(frozen=True)
+class _Clamped:
+    low: Expr | None
+    high: Expr | None
+
+    def apply(self, acc: Expr, channel: Operand) -> Expr:
+        if self.low is not None:
+            acc = maximum(acc, self.low)
+        return acc if self.high is None else minimum(acc, self.high)

@@ -1,0 +1,1 @@
+"""Layers as kernels of several cores see them: weights, geometry, known sums."""

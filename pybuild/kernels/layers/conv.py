@@ -1,0 +1,207 @@
+"""What the kernels of dsp/conv_code.py are made from: a convolution, how many pixels
+of it are done together, and the order in which its taps are read.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine_end import is_usual, kind
+
+UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
+_FIVE = 5
+WRITTEN_OUT = 15  # bytes of a window's row, at most; 16 are shared with more
+SUMS = 4  # pairs of output sums that the registers hold
+_SHORT = 8  # pixels: of longer rows one left over is a small part
+PIXELS = 2  # of a row, whose values one load reads
+WORD = 4  # bytes that one load widens
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it; `pixels` of a row are done together.
+
+    direct  of a pointwise one: bytes are widened as they are read, each time again
+    fives   pairs of taps are done in turns of five
+    """
+
+    window: Window
+    ending: Affine
+    x_zero: int
+    pixels: int = PIXELS
+    direct: bool = False
+    fives: bool = False
+
+    @property
+    def may_be_fives(self) -> bool:
+        """Other turns would have some of zeros, these have none: a window of 3x3 of 3
+        channels is 15 pairs."""
+        pairs = len(self.lanes) // 2
+        even = any(pairs % u == 0 for u in UNROLLED)
+        return not (even or pairs % _FIVE or self.window.pointwise)
+
+    @property
+    def may_be_direct(self) -> bool:
+        """Whether words of the row are what turns read."""
+        w = self.window
+        return w.pointwise and w.groups == 1 and w.channels % 8 == 0
+
+    @property
+    def blocks(self) -> int:
+        """Pairs of output channels done together."""
+        return SUMS // self.pixels
+
+    @property
+    def outputs(self) -> int:
+        """Output channels of a group."""
+        return self.window.group_outputs
+
+    @property
+    def lone(self) -> bool:
+        """An output channel has none beside it: weight words hold its taps alone."""
+        return self.outputs == 1
+
+    @property
+    def pairs(self) -> int:
+        """Of output channels of a group; the last two may be in two of them."""
+        return (self.outputs + 1) // 2
+
+    @property
+    def odd(self) -> str:
+        """How the code depends on the number of outputs."""
+        return "lone" if self.lone else "odd" if self.outputs % 2 else ""
+
+    @property
+    def end_size(self) -> int:
+        """Words of the table of ends for each pair, or one that is alone."""
+        signed = self.ending.below is not None
+        return 3 + signed if self.lone else 8 if signed else 4
+
+    @property
+    def whole(self) -> int:
+        """Of these those in full blocks; those behind go in pairs."""
+        return self.outputs - self.outputs % (2 * self.blocks)
+
+    @property
+    def twice(self) -> bool:
+        """The pixel that each short row leaves over takes two blocks at a time: it has
+        as many sums."""
+        short = self.window.out_width % self.pixels and self.window.out_width < _SHORT
+        return bool(short) and self.outputs % (4 * self.blocks) == 0
+
+    @property
+    def gathered(self) -> bool:
+        """Less than a word of a row is together: windows are copied byte by byte."""
+        return self.window.run < WORD
+
+    @property
+    def written_rows(self) -> int:
+        """Rows of a window inside the row whose widening is written out; 0: a loop."""
+        w = self.window
+        few = w.kernel_h <= 3 and w.run <= WRITTEN_OUT and w.dilation_h == 1
+        whole = not (self.gathered or w.pointwise or w.by_taps or w.groups > 1)
+        return w.kernel_h if few and whole else 0
+
+    @property
+    def run(self) -> int:
+        """Bytes that are widened together: neighbours in the row, or in the copy."""
+        return self.taps if self.gathered else self.window.run
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.group_channels
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """The tap of every int16 that is written to the patch; -1: of none."""
+        lanes: list[int] = []
+        for start in range(0, self.taps, self.run):
+            lanes += [-1 if t < 0 else start + t for t in _lanes(self.run)]
+        return tuple(lanes)
+
+    @property
+    def unrolled(self) -> int:
+        """Pairs of taps in one turn: the largest that leaves none over."""
+        if self.fives:
+            return _FIVE
+        pairs = len(self.lanes) // 2
+        return next((u for u in UNROLLED if pairs % u == 0), UNROLLED[-1])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """`lanes` up to a whole number of turns; -1: its weight is 0."""
+        lanes = self.lanes
+        return (*lanes, *[-1] * (-len(lanes) % (2 * self.unrolled)))
+
+    @property
+    def step(self) -> int:
+        """What a pair of taps is of the patch, in words, or of the row, in bytes."""
+        return 2 if self.direct else self.pixels
+
+    @property
+    def patch(self) -> int:
+        """Words of the patch."""
+        return len(self.order) // 2 * self.pixels
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch and, behind it, of a window that leaves the row."""
+        if self.direct:
+            return 0
+        return 4 * self.patch + (self.taps if self.copies else 0)
+
+    @property
+    def copies(self) -> bool:
+        """Windows that leave the row, or all, are put together byte by byte."""
+        odd = self.window.padded and self.window.group_channels % WORD > 0
+        return odd or self.gathered
+
+    @property
+    def _edges(self) -> str:
+        """How windows are put together that are not read as they lie."""
+        if self.gathered:
+            return "gathered"
+        return form(self.window.group_channels, 0) if self.window.padded else ""
+
+    @property
+    def name(self) -> str:
+        dense = self.pixels == 1 and self.window.pointwise
+        parts = (
+            "dense_dsp" if dense else "conv2d_dsp",
+            "direct" if self.direct else "",
+            "single" if self.pixels == 1 and not dense else "",
+            self.window.key,
+            form(self.run),
+            f"rows{self.written_rows}" if self.written_rows else "",
+            self._edges,
+            self.odd,
+            kind(self.ending, is_usual(self.ending)),
+            f"by{self.unrolled}",
+            "twice" if self.twice else "",
+        )
+        return "_".join(p for p in parts if p)
+
+
+def form(count: int, written_out: int = WRITTEN_OUT) -> str:
+    """How so many bytes are widened: written out, or in a loop of words."""
+    if count <= written_out:
+        return f"run{count}"
+    return "twos" if count % 8 == 0 else ("ones", "tail1", "tail2", "tail2")[count % 4]
+
+
+def _lanes(run: int) -> list[int]:
+    """Bytes of a run as words give them: even ones, odd ones; the last word may
+    reach back into the one before."""
+    lanes: list[int] = []
+    for at in range(0, run - 3, 4):
+        lanes += [at, at + 2, at + 1, at + 3]
+    done, last = run - run % 4, run - 4
+    if run % 4 > 1:
+        lanes += [last if last >= done else -1, last + 2 if last + 2 >= done else -1]
+    if run % 4:
+        lanes += [last + 1 if last + 1 >= done else -1, last + 3]
+    return lanes

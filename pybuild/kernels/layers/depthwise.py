@@ -1,0 +1,166 @@
+"""A depthwise convolution as the kernels on pairs of int16 see it. Knows no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine_end import is_usual, kind
+
+GROUP = 4  # channels in one word of input
+UNROLLED = 9  # taps whose rows are written out
+
+
+@dataclass(frozen=True)
+class Image:
+    """The rows of a layer whose kernel takes an image at once; `top` is padding."""
+
+    height: int
+    out_height: int
+    stride_h: int
+    top: int
+
+    def padded(self, window: int) -> bool:
+        """Some window of so many rows reaches past the first or last row."""
+        last = (self.out_height - 1) * self.stride_h - self.top + window
+        return self.top > 0 or last > self.height
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A depthwise convolution as its kernel sees it; `columns` are done together.
+
+    image  None: a call makes one row, of rows that need not be neighbours
+    """
+
+    window: Window
+    ending: Affine
+    x_zero: int
+    image: Image | None = None
+
+    @property
+    def padded(self) -> bool:
+        rows = self.image is not None and self.image.padded(self.window.rows)
+        return self.window.padded or rows
+
+    @property
+    def columns(self) -> int:
+        """Pixels of a row whose sums the registers hold: an even number, or all."""
+        w = self.window
+        if w.kernel_w > 3 or w.dilation_w > 1:
+            return min(2, w.out_width)
+        return w.out_width if w.out_width <= 5 else 4
+
+    @property
+    def once(self) -> bool:
+        return self.columns == self.window.out_width
+
+    @property
+    def rest(self) -> int:
+        """Pixels behind the last whole group of columns."""
+        return self.window.out_width % self.columns
+
+    @property
+    def may_rest(self) -> bool:
+        """Layers with and without a pair of pixels behind share a kernel."""
+        return self.columns == 4 and self.rest in (0, 2)
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w
+
+    @property
+    def multiplier(self) -> int:
+        return self.window.out_channels // self.window.channels
+
+    @property
+    def row_words(self) -> int:
+        """Pairs of weights that are neighbours in a row: any two may be needed."""
+        return max(self.window.kernel_w - 1, 1)
+
+    @property
+    def line(self) -> int:
+        """Words of a row of weights as the sums read them: a pair of int16 in each, or
+        two pairs, for a row alone, which widens them where it uses them."""
+        return self.row_words if self.image is not None else (self.row_words + 1) // 2
+
+    @property
+    def words(self) -> int:
+        """Words of weights of a channel: of an image twice, so that they may begin
+        with any row, as the ring does."""
+        rows = self.window.kernel_h
+        return self.line * (rows if self.image is None else 2 * rows - 1)
+
+    @property
+    def end_size(self) -> int:
+        """Words of the table of ends for each channel."""
+        return 2 if self.ending.below is None else 4
+
+    @property
+    def pitch(self) -> int:
+        """Words of a widened row of one channel, padding included."""
+        w = self.window
+        last = (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w
+        return last // 2 + 1
+
+    @property
+    def plane(self) -> int:
+        """Words of the widened rows of one channel."""
+        return self.window.kernel_h * self.pitch
+
+    @property
+    def inside(self) -> int:
+        """Columns of an input row that are widened."""
+        return min(self.window.width, 2 * self.pitch - self.window.left)
+
+    @property
+    def head(self) -> bool:
+        """The first column shares its word with padding."""
+        return self.window.left % 2 > 0
+
+    @property
+    def last(self) -> bool:
+        """The last column shares its word with padding, or with nothing."""
+        return (self.inside - self.head) % 2 > 0
+
+    @property
+    def written_out(self) -> int:
+        """Pairs of columns of which no loop is made, in a row alone: that widens all
+        rows under its window each time."""
+        pairs = (self.inside - self.head) // 2
+        return pairs if self.image is None and pairs <= 2 else 0
+
+    @property
+    def behind(self) -> int:
+        """Words of a plane behind its last column: all padding."""
+        columns = (self.inside + self.head + 1) // 2
+        words = self.pitch - self.window.left // 2 - columns
+        return words * self.window.kernel_h
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the widened rows of four channels and, behind those of an image,
+        their weights."""
+        weights = 0 if self.image is None else self.words * self.multiplier
+        return 4 * GROUP * (self.plane + weights)
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "depthwise_dsp" if self.image is None else "depthwise_dsp_image",
+            f"{w.kernel_h}x{w.kernel_w}",
+            f"stride{w.stride_w}" if w.stride_w > 1 else "",
+            f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
+            "padded" if self.padded else "",
+            ("", "head", "last", "ends")[self.head + 2 * self.last],
+            "tail" if w.channels % GROUP else "",
+            "multiplied" if self.multiplier > 1 else "",
+            kind(self.ending, is_usual(self.ending)),
+            "once" if self.once else "",
+            str(self.columns),
+            f"rest{self.rest}" if self.rest and not self.may_rest else "",
+            f"pairs{self.written_out}" if self.written_out else "",
+        )
+        return "_".join(p for p in parts if p)

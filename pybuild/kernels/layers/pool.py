@@ -1,0 +1,104 @@
+"""A pooling layer as its kernels see it. Knows no node and no code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.epilogues.requantise import Requant
+from pybuild.loop import Expr
+from pybuild.ops.pool import PoolParameters
+
+UNROLLED = 9  # taps, at most
+LOWEST = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The vertical side of a window, for a kernel that sees whole images."""
+
+    images: int
+    height: int
+    out_height: int
+    stride_h: int
+    top: int
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What becomes of the cells of a window, inside a kernel being written.
+
+    start  the total before any of `cells`
+    add    one more cell
+    end    the stored value of the total of `cells`
+    """
+
+    start: Callable[[Expr], Expr]
+    add: Callable[[Expr, Expr], Expr]
+    end: Callable[[Expr, Expr], Expr]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A pooling layer as its kernel sees it.
+
+    limits   float clamp
+    made     the integers of an int8 or int16 layer
+    rule     how an int8 average is scaled; None: by division
+    counted  every cell counts, padding too: one divisor for all windows
+    rows     whole images in one call; None: the runner hands out rows
+    elem     of the tensors
+    """
+
+    window: Window
+    average: bool
+    limits: FloatClamp
+    made: PoolParameters | None
+    rule: Requant | None
+    counted: bool
+    rows: Rows | None = None
+    elem: DType = DType.INT8
+
+    @property
+    def is_float(self) -> bool:
+        return self.made is None
+
+    @property
+    def varies(self) -> bool:
+        """Windows at the edges average fewer cells."""
+        ragged = self.window.padded or self.rows is not None
+        return self.average and ragged and not self.counted
+
+    @property
+    def unrolled(self) -> bool:
+        taps = self.window.kernel_h * self.window.kernel_w
+        return taps <= UNROLLED and self.rows is None
+
+    @property
+    def fill(self) -> float:
+        """What a cell outside the image is."""
+        if not self.average:
+            return LOWEST if self.made is None else self.elem.low
+        if self.made is None or not self.made.include_pad:
+            return 0
+        return self.made.x_zero
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        finish = self.limits.key if self.is_float else ""
+        if self.average and not self.is_float:
+            finish = self.rule.key if self.rule is not None else "divide"
+        parts = ("avg_pool" if self.average else "max_pool",
+                 short(self.elem),
+                 f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "large",
+                 "whole" if self.rows is not None else "",
+                 "padded" if w.padded else "",
+                 "ragged" if self.varies else "", finish)  # fmt: skip
+        return "_".join(p for p in parts if p)

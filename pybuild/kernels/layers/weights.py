@@ -1,0 +1,196 @@
+"""What layers with weights have in common: values, folded biases, padded rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import RowAccess
+from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, Int8Finish, ScaledFinish
+from pybuild.kernels.epilogues.int16 import finish16
+from pybuild.kernels.epilogues.requantise import Ints, requant
+from pybuild.ops.conv import ConvParameters, conv_parameters
+from pybuild.ops.operator import clamp_of
+from pybuild.ops.quant import accumulator_bound
+from pybuild.targets.target import Target
+
+_MOST = 2**31 - 1
+
+
+def constant(
+    node: Node, graph: Graph, position: int, default: Array | None = None
+) -> Array:
+    """The value of an input that the kernel needs at build time.
+
+    Errors  BuildError if it is computed at run time
+    """
+    name = node.inputs[position] if position < len(node.inputs) else ""
+    if not name and default is not None:
+        return default
+    if name not in graph.constants:
+        what = f"'{name}' must be constant: its kernel packs it at build time"
+        raise BuildError(graph.where(node), what, "export the model with its weights")
+    return graph.constants[name]
+
+
+def kernels_of(node: Node, graph: Graph) -> Array:
+    """The weights of a layer, those of each output channel together: [O, taps].
+
+    Errors  BuildError if they are computed at run time
+    """
+    weights = constant(node, graph, 1)
+    if node.op == "depthwise_conv2d":
+        return weights.reshape(-1, weights.shape[-1]).T
+    return weights.reshape(len(weights), -1)
+
+
+def folded_bias(
+    node: Node, graph: Graph, weights: Array, bias: Array, x_zero: int
+) -> Array:
+    """bias - x_zero * sum(w), so that the kernel multiplies plain inputs.
+
+    Shapes  weights [O, ...], bias int32[O]
+    Errors  BuildError if some order of summing could overflow int32
+    """
+    w = weights.reshape(len(weights), -1).astype(np.int64)
+    folded: Ints = bias.astype(np.int64) - x_zero * w.sum(1)
+    reach = np.abs(folded) + 128 * np.abs(w).sum(1)
+    if reach.size and int(reach.max()) > _MOST:
+        channel = int(reach.argmax())
+        what = f"the 32-bit accumulator of output channel {channel} could overflow"
+        raise BuildError(
+            graph.where(node), what, "split the layer, or use smaller weights"
+        )
+    return folded.astype(np.int32)
+
+
+def block_starts(channels: int, size: int) -> list[int]:
+    """The first of each so many channels; the last ones may be computed twice."""
+    return [min(c, channels - size) for c in range(0, channels, size)]
+
+
+def in_blocks(channels: int, size: int) -> Array:
+    """Channels as they are computed, so many at a time."""
+    starts = block_starts(channels, size)
+    return np.asarray([s + j for s in starts for j in range(size)])
+
+
+def fixed(node: Node, graph: Graph) -> bool:
+    """Whether kernels may conclude from the values of a layer's weights and bias.
+
+    They may not where users can replace them: such a kernel is the same for all.
+    """
+    return all(graph.known(name) for name in node.inputs[1:] if name)
+
+
+def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
+    """Whether a layer may have kernels on pairs of int16: int8, weights known."""
+    return "dsp" in target.features and _known_int8(node, graph)
+
+
+def on_pairs16(
+    node: Node, graph: Graph, target: Target
+) -> tuple[Array, Finish, Array] | None:
+    """(kernels [O, taps], finish, bias) of a layer of int16 that may have kernels on
+    pairs: weights known, sums in int32. None: it may not."""
+    if graph.tensor(node.output).dtype is not DType.INT16:
+        return None
+    if "dsp" not in target.features or not fixed(node, graph):
+        return None
+    kernels = kernels_of(node, graph)
+    finish, bias, _ = ending(node, graph, kernels)
+    return (kernels, finish, bias) if DType.of(bias) is DType.INT32 else None
+
+
+def quads(kernels: Array, words: int) -> Array:
+    """int8 weights [O, taps] as [O, words, 4], zeros behind them: four taps of a word
+    in the order in which its bytes are widened, two and two."""
+    taps = np.zeros((len(kernels), words, 4), np.int8)
+    taps.reshape(len(kernels), -1)[:, : kernels.shape[1]] = kernels
+    return taps[:, :, (0, 2, 1, 3)]
+
+
+def takes_vectors(node: Node, graph: Graph, target: Target) -> bool:
+    """Whether a layer may have kernels on vectors of bytes: int8, weights known."""
+    return "mve" in target.features and _known_int8(node, graph)
+
+
+def _known_int8(node: Node, graph: Graph) -> bool:
+    return graph.tensor(node.output).dtype is DType.INT8 and fixed(node, graph)
+
+
+def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints, Ints]:
+    """Least and greatest accumulator of each output channel, bias included.
+
+    Shapes  kernels [O, taps], folded int32[O]: the bias of `folded_bias`
+    Source  every input from -128 to 127, in any order of summing
+    """
+    return accumulator_bound(kernels, folded, 0)
+
+
+def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:
+    """(finish, bias as its kernel adds it, input zero point) of a layer.
+
+    Shapes  kernels [O, ...], one row of weights per output channel
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    outputs = len(kernels)
+    if graph.tensor(node.output).dtype is DType.FLOAT32:
+        bias = constant(node, graph, 2, np.zeros(outputs, np.float32))
+        return FloatClamp(*clamp_of(node)), bias, 0
+    made = conv_parameters(node, graph)
+    bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
+    if graph.tensor(node.output).dtype is DType.INT16:
+        return (*_ending16(node, graph, made, kernels, bias), 0)
+    bias = folded_bias(node, graph, kernels, bias, made.x_zero)
+    return int8_finish(made), bias, made.x_zero
+
+
+def _ending16(
+    node: Node, graph: Graph, made: ConvParameters, kernels: Array, bias: Array
+) -> tuple[Finish, Array]:
+    """The end and the bias, of the type of the sums: 32 bits where they are proven
+    enough.
+    """
+    if not fixed(node, graph):
+        kernels = np.full(kernels.shape, -128, np.int8)
+    least, most = accumulator_bound(kernels, bias, 0, DType.INT16)
+    reach = np.maximum(-least, most)
+    if not fixed(node, graph):
+        reach = reach + _MOST
+    small = made.rounding == "double" or int(reach.max(initial=0)) <= _MOST
+    bias = bias.astype(np.int32 if small else np.int64)
+    if made.rounding == "double":
+        return int8_finish(made, DType.INT16), bias
+    return finish16(made, reach, graph.where(node)), bias
+
+
+def int8_finish(
+    made: ConvParameters, dtype: DType = DType.INT8
+) -> Int8Finish | ScaledFinish:
+    """The end of a layer whose sums are int32."""
+    if made.rounding == "even":
+        return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
+    limits = (made.low, made.high)
+    mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
+    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero, dtype))
+
+
+def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:
+    """The input [N,H,W,C] of a layer as a sliding window of rows.
+
+    window  rows under the kernel, gaps of a dilation included
+    fill    the value of rows above and below the image
+    """
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    top = node.attrs.get("pads", (0, 0, 0, 0))[0]
+    stride = node.attrs.get("strides", (1, 1))[0]
+    end = (y.shape[1] - 1) * stride - top + window
+    pad_row = None
+    if top > 0 or end > x.shape[1]:
+        row = np.full(x.shape[2] * x.shape[3], fill, x.dtype.numpy)
+        pad_row = row.tobytes()
+    row_bytes = x.bytes // (x.shape[0] * x.shape[1])
+    return RowAccess(x.name, x.shape[1], row_bytes, window, stride, top, pad_row)

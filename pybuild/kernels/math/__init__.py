@@ -1,0 +1,1 @@
+"""Functions of real numbers as Loop IR: no library, the same bits on every core."""

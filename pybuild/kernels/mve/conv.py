@@ -1,0 +1,91 @@
+"""int8 convolution and fully connected layers on vectors of 16 bytes (VMLADAVA).
+
+Four output channels at a time, or as many as there are, sum over the bytes of a window:
+of one tap where it lies, of more taps, or few bytes, from a patch in scratch. Then four
+are scaled together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues import by_channel as scalar_finish
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.weights import (
+    in_blocks,
+    kernels_of,
+    takes_vectors,
+)
+from pybuild.kernels.mve.conv_code import kernel
+from pybuild.kernels.mve.conv_layer import Layer
+from pybuild.targets.target import Target
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as vectors: four channels, then steps, then channels."""
+    order = np.asarray(layer.order)
+    taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
+    taps = taps[_blocks(layer)]
+    vectors = taps.reshape(-1, layer.together, layer.steps, 16).transpose(0, 2, 1, 3)
+    return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8))
+
+
+def _blocks(layer: Layer) -> Array:
+    """Output channels as they are computed, four of a group at a time, or all."""
+    each = layer.group_outputs
+    blocks = in_blocks(each, layer.together)
+    groups = range(layer.window.groups)
+    return np.concatenate([blocks + each * group for group in groups])
+
+
+def table(made: Affine, bias: Array, order: Array) -> Packed:
+    """What each four output channels end with, in reading order."""
+    rows = made.columns(bias)[order]
+    fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
+    return Packed("ends", fours.astype(np.int32))
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if not takes_vectors(node, graph, target):
+        return []
+    kernels = kernels_of(node, graph)
+    known = affine_sums(node, graph, kernels)
+    if known is None:
+        return []
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
+    k = kernel(layer)
+    order = _blocks(layer)
+    made = scalar_finish.table if layer.together < 4 else table
+    ends = made(ending, sums.bias.astype(np.int64), order)
+    images, bands = calls
+    pixels = images * bands * window.out_width
+    blocks = window.groups * -(-layer.group_outputs // layer.together)
+    gathered = 0 if layer.direct else 3 * layer.steps + 10 * window.kernel_h
+    gathered *= window.groups
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(pack(layer, kernels), ends),
+            images=images,
+            bands=bands,
+            scratch=layer.scratch,
+            cost=pixels * (blocks * (10 * layer.steps + 24) + gathered),
+        )
+    ]

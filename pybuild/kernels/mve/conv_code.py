@@ -1,0 +1,299 @@
+"""The code of conv.py's kernels: a patch of bytes, then dot products.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vectors import DOT16, LANES, bytes_at, words_at
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
+from pybuild.kernels.mve.conv_layer import STEP, Layer
+from pybuild.kernels.mve.epilogue import VectorFinish
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    minimum,
+    offset,
+)
+
+HELD = 4  # vectors of pixels that stay in registers
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), four channels at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; ends of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", g.rows + 1, INT8)
+        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.steps = k.arg("steps", layer.steps)
+        few = layer.together < 4
+        bound = ScalarFinish if few else VectorFinish
+        self.finish: ScalarFinish | VectorFinish = bound(k, layer.ending)
+        self.pitch: Expr = g.channels * g.stride
+        if not layer.direct:
+            self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
+            self.pitch = self.steps * STEP
+        if layer.window.padded:
+            self.x_zero = k.arg("x_zero", layer.x_zero)
+        self.inputs: Expr = g.channels
+        self.start: Expr = const(0)
+        if layer.window.groups > 1:
+            self.inputs = k.arg("group_inputs", layer.window.group_channels)
+            self.outputs = k.arg("group_outputs", layer.group_outputs)
+            self.groups = k.arg("groups", layer.window.groups)
+            blocks = -(-layer.group_outputs // layer.together)
+            vectors = blocks * layer.together * layer.steps
+            self.group_weights = k.arg("group_weights", vectors * STEP)
+            self.group_ends = k.arg("group_ends", blocks * layer.end_words)
+        self.run: Expr = const(layer.run)
+        if layer.run >= STEP:
+            self.run = self.inputs
+            if not layer.window.by_taps:
+                self.run = g.channels * g.kernel_w
+
+    def write(self) -> Builder:
+        k, g = self.k, self.g
+        if self.layer.run >= STEP and not self.layer.direct:
+            self.run = k.let("run", self.run)
+        n = self.layer.pixels
+        if self.layer.direct:
+            with self._part(n, k.row("row", 1, INT8), self.y, whole_row=True) as given:
+                self._row(given)
+            return k
+        with k.loop("ox", g.out_width, 0, n) as ox:
+            if not self._rest:
+                self._patches(n, ox)
+                return k
+            with k.when(const(n) <= g.out_width - ox):
+                self._patches(n, ox)
+            with k.otherwise():
+                self._patches(1, ox)
+        return k
+
+    def _patches(self, pixels: int, ox: Expr) -> None:
+        """The bytes of some windows, each in a patch, and then their sums."""
+        if self.layer.window.groups > 1:
+            self._groups(pixels, ox)
+            return
+        self._gather(pixels, ox)
+        y = offset(self.y, ox * self.out_channels)
+        with self._part(pixels, self.patch, y) as given:
+            self._blocks(pixels, given)
+
+    def _groups(self, pixels: int, ox: Expr) -> None:
+        """The same for each group of channels."""
+        k, weights, ends = self.k, self.weights, self.ends
+        with k.loop("group", self.groups) as group:
+            self.start = k.let("start", group * self.inputs)
+            self._gather(pixels, ox)
+            self.weights = k.let(
+                "its_weights", offset(weights, group * self.group_weights)
+            )
+            self.ends = k.let("its_ends", offset(ends, group * self.group_ends))
+            at = ox * self.out_channels + group * self.outputs
+            with self._part(pixels, self.patch, offset(self.y, at)) as given:
+                self._blocks(pixels, given)
+        self.weights, self.ends = weights, ends
+
+    def _row(self, given: dict[str, Var]) -> None:
+        """The pixels of a row, which are read where they lie."""
+        k, n = self.k, self.layer.pixels
+        width, pitch = given["out_width"], given["pitch"]
+        at, to = k.let("pixel", given["x"]), k.let("to", given["y"])
+        whole: Expr = k.let("whole", width - width % n) if self._rest else width
+        with k.loop("ox", whole, 0, n):
+            self._blocks(n, {**given, "x": at, "y": to})
+            k.assign(at, offset(at, pitch * n))
+            k.assign(to, offset(to, given["out_channels"] * n))
+        if self._rest:
+            self._blocks(1, {**given, "x": at, "y": to})
+
+    @property
+    def _rest(self) -> bool:
+        return self.layer.window.out_width % self.layer.pixels > 0
+
+    def _gather(self, pixels: int, ox: Expr) -> None:
+        k, g, w = self.k, self.g, self.layer.window
+        x0 = k.let("x0", ox * g.stride - g.left)
+        if not w.padded:
+            self._inside(pixels, x0)
+            return
+        with k.when(g.fits(x0, pixels)):
+            self._inside(pixels, x0)
+        with k.otherwise(), k.loop("i", pixels) as i:
+            to = k.let("to", offset(self.patch, self.pitch * i))
+            self._columns(k.let("begin", x0 + g.stride * i), to)
+
+    def _inside(self, pixels: int, x0: Expr) -> None:
+        """Windows that lie in the row."""
+        k, g = self.k, self.g
+        begin = k.let("begin", x0 * g.channels + self.start)
+        patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
+        to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
+        step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
+        with g.runs(k, begin, INT8) as x:
+            for i, patch in enumerate(to):
+                source = k.let(f"x{i}", offset(x, step * i))
+                self._copy(source, patch, self.run, self.layer.run)
+
+    def _columns(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, column by column."""
+        k, g = self.k, self.g
+        with g.columns(k, x0, INT8) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", offset(source, self.start))
+                self._copy(x, to, self.inputs, self.layer.window.group_channels)
+            with k.otherwise():
+                with k.loop("c", self.inputs, rolled=True) as c:
+                    k.store(to, c, cast(self.x_zero, INT8))
+                k.assign(to, offset(to, self.inputs))
+
+    def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
+        """`count` bytes; `known`: as many, of which the code may depend on the form.
+
+        The last vector, or word, may reach back into the one before.
+        """
+        k = self.k
+        if known >= STEP:
+            with k.loop("at", count - (STEP - 1), 0, STEP, rolled=True) as at:
+                k.store(to, at, bytes_at(x, at))
+            if known % STEP:
+                k.store(to, count - STEP, bytes_at(x, count - STEP))
+        elif known >= 4:
+            ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
+            for at_byte in ends:
+                k.store(to, at_byte, words_at(x, at_byte))
+        else:
+            for at_byte in range(known):
+                k.store(to, at_byte, load(x, at_byte))
+        k.assign(to, offset(to, count if known >= STEP else known))
+
+    @contextmanager
+    def _part(
+        self, pixels: int, x: Expr, y: Expr, whole_row: bool = False
+    ) -> Iterator[dict[str, Var]]:
+        """All output channels of some pixels, in a function of their own."""
+        k, layer, finish = self.k, self.layer, self.finish
+        given: dict[str, Expr] = {
+            "x": x,
+            "weights": self.weights,
+            "ends": self.ends,
+            "y": y,
+            "out_channels": self.out_channels,
+            "pitch": self.pitch,
+            **({"out_width": self.g.out_width} if whole_row else {}),
+            **({} if layer.written_out else {"steps": self.steps}),
+            **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
+            **({"last": self.g.channels - STEP} if layer.tail else {}),
+            **finish.values,
+        }
+        row = "row_rest" if whole_row and self._rest else "row" if whole_row else ""
+        parts = ("dot_mve", row, str(pixels), layer.dot_key)
+        with k.part("_".join(p for p in parts if p), **given) as params:
+            inner = {p.name: p for p in params}
+            self.finish = finish.inside(inner)
+            yield inner
+        self.finish = finish
+
+    def _blocks(self, pixels: int, given: dict[str, Var]) -> None:
+        """Four output channels at a time, or as many as there are."""
+        k, layer, out_channels = self.k, self.layer, given["out_channels"]
+        channels = given.get("group_outputs", out_channels)
+        w, ends = k.let("w", given["weights"]), k.let("end", given["ends"])
+        sources = [given["x"]]
+        if pixels > 1:
+            sources.append(k.let("second", offset(given["x"], given["pitch"])))
+        known: dict[int, list[Var]] = {}
+        if layer.steps * pixels <= HELD:
+            known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
+        with k.loop("channel", channels, 0, layer.together) as channel:
+            at = channel
+            if layer.group_outputs % layer.together:
+                at = k.let("first", minimum(channel, channels - 4))
+            starts = self._starts(ends)
+            sums = [
+                [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
+                for p in range(pixels)
+            ]
+            if layer.written_out:
+                for s in range(layer.steps):
+                    values = known.get(s) or self._vectors(s, sources, given)
+                    self._multiply(sums, values, w)
+            else:
+                self._loop(sums, sources, given, w)
+            for p, found in enumerate(sums):
+                self._end(found, ends, offset(given["y"], at + out_channels * p))
+            k.assign(ends, offset(ends, layer.end_words))
+
+    def _starts(self, ends: Expr) -> list[Expr]:
+        """What the sums of a block begin with."""
+        layer, finish = self.layer, self.finish
+        if isinstance(finish, VectorFinish):
+            return [const(0)] * layer.together
+        size = columns(layer.ending)
+        return [finish.start(ends, size * c) for c in range(layer.together)]
+
+    def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
+        """Stores the values of a block."""
+        k, finish = self.k, self.finish
+        if isinstance(finish, VectorFinish):
+            k.store(y, 0, finish.narrow(LANES(*sums), ends))
+            return
+        size = columns(self.layer.ending)
+        for c, total in enumerate(sums):
+            row = finish.row(k, ends, size * c)
+            k.store(y, c, finish.narrow(k, total, row))
+
+    def _loop(
+        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
+    ) -> None:
+        k, tail = self.k, self.layer.tail
+        moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
+        steps = given["steps"] - 1 if tail else given["steps"]
+        with k.loop("step", steps, rolled=True):
+            self._multiply(sums, [k.let("values", bytes_at(x)) for x in moving], w)
+            for x in moving:
+                k.assign(x, offset(x, STEP))
+        if tail:
+            self._multiply(sums, self._vectors(self.layer.steps - 1, sources, given), w)
+
+    def _vectors(
+        self, step: int, sources: list[Var], given: dict[str, Var]
+    ) -> list[Var]:
+        """The bytes of one step, of each pixel."""
+        at: Expr = const(STEP * step)
+        if self.layer.tail and step == self.layer.steps - 1:
+            at = given["last"]
+        return [self.k.let("values", bytes_at(x, at)) for x in sources]
+
+    def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
+        k = self.k
+        for c in range(self.layer.together):
+            weights = k.let("weight", bytes_at(w, STEP * c))
+            for four, x in zip(sums, values, strict=True):
+                k.assign(four[c], DOT16(four[c], x, weights))
+        k.assign(w, offset(w, self.layer.together * STEP))

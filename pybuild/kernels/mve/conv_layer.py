@@ -1,0 +1,127 @@
+"""What the kernels of conv_code.py are made from: a convolution, and how the bytes
+of its windows become vectors. Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.by_channel import columns
+
+STEP = 16  # bytes of a vector
+WRITTEN_OUT = 4  # steps, at most
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it."""
+
+    window: Window
+    ending: Affine
+    x_zero: int
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        return self.window.run
+
+    @property
+    def taps(self) -> int:
+        w = self.window
+        return w.kernel_h * w.kernel_w * w.group_channels
+
+    @property
+    def group_outputs(self) -> int:
+        return self.window.group_outputs
+
+    @property
+    def together(self) -> int:
+        """Output channels that are summed together; fewer than four are ended one by
+        one."""
+        return min(4, self.group_outputs)
+
+    @property
+    def end_words(self) -> int:
+        """Of the table of ends for these."""
+        if self.together < 4:
+            return self.together * columns(self.ending)
+        return 8 if self.ending.below is None else 16
+
+    @property
+    def pixels(self) -> int:
+        """Of a row, done together."""
+        return min(2, self.window.out_width)
+
+    @property
+    def written_out(self) -> bool:
+        return self.steps <= WRITTEN_OUT
+
+    @property
+    def tail(self) -> bool:
+        """The last vector reaches back into the one before."""
+        return self.direct and self.taps % STEP > 0
+
+    @property
+    def direct(self) -> bool:
+        """Vectors are loaded from the row itself."""
+        w = self.window
+        return w.pointwise and w.groups == 1 and self.taps >= STEP
+
+    @property
+    def steps(self) -> int:
+        return -(-self.taps // STEP)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The tap of every byte that is multiplied; -1: its weight is 0."""
+        whole = self.taps - self.taps % STEP
+        order = list(range(whole))
+        if self.tail:
+            back = self.taps - STEP
+            order += [t if t >= whole else -1 for t in range(back, self.taps)]
+        elif self.taps % STEP:
+            order += [*range(whole, self.taps)]
+            order += [-1] * (-len(order) % STEP)
+        return tuple(order)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch."""
+        return 0 if self.direct else self.pixels * self.steps * STEP
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "conv2d_mve" if self.pixels > 1 else "dense_mve",
+            "rest" if w.out_width % self.pixels else "",
+            w.key,
+            "" if self.direct else form(self.run),
+            form(w.group_channels) if w.padded else "",
+            "columns" if not self.direct and w.by_taps else "",
+            self.dot_key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def dot_key(self) -> str:
+        """What distinguishes the code of the sums of two layers."""
+        odd = self.group_outputs % self.together
+        parts = (
+            f"of{self.together}" if self.together < 4 else "",
+            f"by{self.steps}" if self.written_out else "",
+            "tail" if self.tail else "",
+            "odd" if odd else "",
+            "grouped" if self.window.groups > 1 else "",
+            self.ending.key,
+        )
+        return "_".join(p for p in parts if p)
+
+
+def form(count: int) -> str:
+    """How so many bytes are copied: in a loop of vectors, or written out."""
+    if count < STEP:
+        return f"run{count}"
+    return "overlapping" if count % STEP else "vectors"

@@ -1,0 +1,82 @@
+"""int8 depthwise convolution on vectors of 16 bytes (VST4, VMLADAV).
+
+The rows under the window are woven into words, one for each pixel and channel; four
+words side by side, of one channel, are what a window or two are summed from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
+from pybuild.kernels.mve.conv import table
+from pybuild.kernels.mve.depthwise_code import SIDE, Layer, kernel
+from pybuild.targets.target import Target
+
+MOST = 8  # vectors of a window
+
+
+def pack(layer: Layer, weights: Array) -> Packed:
+    """Weights [KH, KW, C] as vectors of four columns, each of four rows, and before
+    each channel's the columns that are 0 for all windows but the first; wide windows
+    as words in the order of `Layer.words`, channel after channel."""
+    w = layer.window
+    if layer.wide:
+        words = np.zeros((w.channels, len(layer.words), SIDE), np.int8)
+        for i, (plane, column) in enumerate(layer.words[: layer.planes * w.kernel_w]):
+            rows = weights[SIDE * plane : SIDE * (plane + 1), column]
+            words[:, i, : len(rows)] = rows.T
+        return Packed("weights", words)
+    made = np.zeros((w.channels * SIDE + layer.lead, SIDE), np.int8)
+    for kx in range(w.kernel_w):
+        made[layer.lead + kx :: SIDE, : w.kernel_h][: w.channels] = weights[:, kx].T
+    return Packed("weights", made)
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    w = window
+    if not takes_vectors(node, graph, target):
+        return []
+    if w.out_channels != w.channels or w.channels < 4:
+        return []
+    if w.width * w.channels < 16:
+        return []
+    weights = constant(node, graph, 1)
+    known = affine_sums(node, graph, weights.reshape(-1, w.channels).T)
+    if known is None:
+        return []
+    sums, ending = known
+    layer = Layer(window, ending, sums.made.x_zero)
+    if layer.steps > MOST:
+        return []
+    k = kernel(layer)
+    ends = table(ending, sums.bias, in_blocks(window.channels, 4))
+    images, bands = calls
+    woven = layer.planes * layer.plane // 2
+    summed = w.out_width * w.channels * (3 * layer.steps + 4)
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(pack(layer, weights), ends),
+            images=images,
+            bands=bands,
+            scratch=layer.scratch,
+            cost=images * bands * (woven + summed),
+        )
+    ]

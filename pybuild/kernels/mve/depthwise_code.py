@@ -1,0 +1,317 @@
+"""The code of depthwise.py's kernels: woven rows, then dot products.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.mve.epilogue import VectorFinish
+from pybuild.loop import INT8, INT32, Expr, Var, const, minimum, offset
+
+SIDE = 4  # rows in a word, columns in a vector
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A depthwise convolution as its kernel sees it."""
+
+    window: Window
+    ending: Affine
+    x_zero: int
+
+    @property
+    def wide(self) -> bool:
+        """A window is more than one vector."""
+        w = self.window
+        return max(w.kernel_h, w.kernel_w) > SIDE or w.dilation_w > 1
+
+    @property
+    def planes(self) -> int:
+        """Woven rows, each of four rows or what is left."""
+        return -(-self.window.kernel_h // SIDE)
+
+    @property
+    def words(self) -> tuple[tuple[int, int], ...]:
+        """(plane, column) of each word of a window; the last vector is filled up."""
+        if not self.wide:
+            return tuple((0, column) for column in range(SIDE))
+        columns = range(self.window.kernel_w)
+        words = [(plane, x) for plane in range(self.planes) for x in columns]
+        return (*words, *[(0, 0)] * (-len(words) % SIDE))
+
+    @property
+    def steps(self) -> int:
+        """Vectors of a window."""
+        return len(self.words) // SIDE
+
+    @property
+    def span(self) -> int:
+        """Columns from the first tap to the last."""
+        return (self.window.kernel_w - 1) * self.window.dilation_w + 1
+
+    @property
+    def together(self) -> int:
+        """Windows that lie in one vector."""
+        w = self.window
+        if self.wide:
+            return 1
+        return min((SIDE - w.kernel_w) // w.stride_w + 1, w.out_width)
+
+    @property
+    def lead(self) -> int:
+        """Columns of zeros before the weights of a channel."""
+        return (self.together - 1) * self.window.stride_w
+
+    @property
+    def columns(self) -> int:
+        """Of the woven row, padding included, and what a vector reads behind."""
+        w = self.window
+        last = (w.out_width - 1) * w.stride_w
+        return max(w.left + w.width, last + (self.span if self.wide else SIDE))
+
+    @property
+    def channels_outside(self) -> bool:
+        """The columns are the inner loop: they are many, and channels few."""
+        w = self.window
+        return w.channels < w.out_width // self.together
+
+    @property
+    def right(self) -> int:
+        """Columns of padding that some window reads."""
+        w = self.window
+        last = (w.out_width - 1) * w.stride_w + self.span
+        return max(last - w.left - w.width, 0)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes: a word for each column and channel; fills may end a vector later."""
+        return 4 * self.planes * self.plane + 16
+
+    @property
+    def plane(self) -> int:
+        """Words of a woven row."""
+        return self.columns * self.window.channels
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "depthwise_mve",
+            f"rows{w.kernel_h}",
+            "dilated" if w.dilation_h > 1 else "",
+            "left" if w.left else "",
+            "right" if self.right else "",
+            "overlapping" if w.width * w.channels % 16 else "",
+            self.sum_key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def sum_key(self) -> str:
+        """What distinguishes the code of the sums of two layers."""
+        w = self.window
+        parts = (
+            "columns" if self.channels_outside else "",
+            f"{w.kernel_h}x{w.kernel_w}" if self.wide else "",
+            "apart" if w.dilation_w > 1 else "",
+            f"{self.together}by{w.stride_w}",
+            "rest" if w.out_width % self.together else "",
+            "odd" if w.channels % 4 else "",
+            self.ending.key,
+        )
+        return "_".join(p for p in parts if p)
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[tap,c]))).
+
+    Shapes  rows x [W,C], y [OW,C]; weights of `pack`; ends of conv_mve's `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, w = layer, layer.window
+        self.k = k = Builder(layer.name)
+        dilation = k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else const(1)
+        self.dilation_h: Expr = dilation
+        rows = self.dilation_h * (w.kernel_h - 1) + 1
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", rows + 1, INT8)
+        self.ends = k.row("ends", rows + 2, INT32)
+        self.woven = k.row("woven", rows + 3, INT8, writable=True)
+        self.words = k.row("words", rows + 3, INT32, writable=True)
+        self.channels = k.arg("channels", w.channels)
+        self.out_width = k.arg("out_width", w.out_width)
+        self.plane: Expr = const(0)
+        if layer.planes > 1:
+            self.plane = k.arg("plane", layer.plane)
+        self.gap: Expr = self.channels
+        if w.dilation_w > 1:
+            self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
+        self.finish = VectorFinish(k, layer.ending)
+
+    def write(self) -> Builder:
+        k, w = self.k, self.layer.window
+        begin: Expr = const(0)
+        if w.left:
+            begin = k.let("begin", k.arg("left", w.left) * self.channels)
+        size = k.let("size", k.arg("width", w.width) * self.channels)
+        end = right = begin + size
+        if self.layer.right:
+            right = end + k.arg("right", self.layer.right) * self.channels
+        # in order: what a fill writes behind its plane is written again
+        for plane in range(self.layer.planes):
+            first = self.plane * plane
+            if w.left:
+                self._fill(first, first + begin)
+            if self.layer.right:
+                self._fill(first + end, first + right)
+            to = k.let("to", offset(self.woven, (first + begin) * 4))
+            self._weave(plane, to, size)
+        self._sums()
+        return k
+
+    def _fill(self, first: Expr, last: Expr) -> None:
+        """Words of padding, and up to three more."""
+        k = self.k
+        if not hasattr(self, "zeros"):
+            zero = self.layer.x_zero & 0xFF
+            word = int.from_bytes(bytes([zero] * 4), "little", signed=True)
+            value = k.arg("x_zeros", word)
+            self.zeros = k.let("zeros", LANES(value, value, value, value))
+        with k.loop("at", last, first, 4, rolled=True) as at:
+            k.store(self.words, at, self.zeros)
+
+    def _weave(self, plane: int, to: Expr, size: Expr) -> None:
+        """The bytes of four rows side by side: a word for each pixel and channel."""
+        k, w = self.k, self.layer.window
+        rows = [
+            k.row(f"row{ky}", self.dilation_h * ky + 1, INT8)
+            for ky in range(SIDE * plane, min(SIDE * (plane + 1), w.kernel_h))
+        ]
+
+        def zip_at(at: Expr) -> None:
+            values = [k.let(f"v{ky}", bytes_at(row, at)) for ky, row in enumerate(rows)]
+            values += values[:1] * (SIDE - len(values))
+            k.store(to, at * 4, ZIP4(*values))
+
+        with k.loop("at", size - 15, 0, 16, rolled=True) as at:
+            zip_at(at)
+        if w.width * w.channels % 16:
+            zip_at(k.let("last", size - 16))
+
+    def _sums(self) -> None:
+        """The sums of the row, in a function of their own."""
+        k, name = self.k, f"sum_mve_{self.layer.sum_key}"
+        given = {
+            "words": self.words,
+            "weights": self.weights,
+            "ends": self.ends,
+            "y": self.y,
+            "channels": self.channels,
+            "out_width": self.out_width,
+            **({"plane": self.plane} if self.layer.planes > 1 else {}),
+            **({"gap": self.gap} if self.layer.wide else {}),
+            **self.finish.values,
+        }
+        with k.part(name, **given) as params:
+            inner = {p.name: p for p in params}
+            self.finish = self.finish.inside(inner)
+            self._row(inner)
+
+    def _row(self, given: dict[str, Var]) -> None:
+        k, channels = self.k, given["channels"]
+        step = k.let("step", given.get("gap", channels) * 4)
+        offsets = self._offsets(given.get("plane", const(0)), step)
+        if self.layer.channels_outside:
+            with self._channels(given) as (c, w, ends):
+                for n, x, y in self._columns(given, c):
+                    self._four(n, (x, w, offsets), ends, (y, channels))
+            return
+        for n, x, y in self._columns(given, const(0)):
+            with self._channels(given) as (c, w, ends):
+                here = offset(y, c)
+                self._four(n, (offset(x, c), w, offsets), ends, (here, channels))
+
+    def _offsets(self, plane: Expr, step: Expr) -> list[Var]:
+        """Bytes from a window's first word to all others."""
+        if self.layer.planes > 1:
+            plane = self.k.let("plane_bytes", plane * 4)
+        words = [plane * p + step * column for p, column in self.layer.words]
+        fours = [words[i : i + SIDE] for i in range(0, len(words), SIDE)]
+        return [self.k.let("offsets", LANES(*four)) for four in fours]
+
+    @contextmanager
+    def _channels(self, given: dict[str, Var]) -> Iterator[tuple[Expr, Var, Var]]:
+        """Four channels at a time: the first, their weights, their ends."""
+        k, channels, size = self.k, given["channels"], 16 * self.layer.steps
+        ends = k.let("end", given["ends"])
+        with k.loop("channel", channels, 0, SIDE, rolled=True) as c:
+            if self.layer.window.channels % SIDE:
+                c = k.let("first", minimum(c, channels - SIDE))
+            yield c, k.let("w", offset(given["weights"], c * size)), ends
+            k.assign(ends, offset(ends, self.finish.words))
+
+    def _columns(
+        self, given: dict[str, Var], first: Expr
+    ) -> Iterator[tuple[int, Var, Var]]:
+        """Loops over the row: columns together, then the rest one by one.
+
+        Yields how many, and where the first of their first channel is read and stored
+        """
+        k, n, w = self.k, self.layer.together, self.layer.window
+        channels, width = given["channels"], given["out_width"]
+        x = k.let("x", offset(given["words"], first))
+        y = k.let("to", offset(given["y"], first))
+        whole: Expr = k.let("whole", width - width % n) if w.out_width % n else width
+        ways: list[tuple[int, Expr, Expr]] = [(n, const(0), whole)]
+        if w.out_width % n:
+            ways.append((1, whole, width))
+        for count, start, stop in ways:
+            with k.loop("ox", stop, start, count, rolled=True):
+                yield count, x, y
+                k.assign(x, offset(x, channels * (count * w.stride_w)))
+                k.assign(y, offset(y, channels * count))
+
+    def _four(
+        self,
+        n: int,
+        where: tuple[Expr, Var, list[Var]],
+        ends: Var,
+        to: tuple[Expr, Expr],
+    ) -> None:
+        """Four channels of n pixels."""
+        y, channels = to
+        for i, four in enumerate(self._dots(n, *where)):
+            value = self.finish.narrow(LANES(*four), ends)
+            self.k.store(offset(y, channels * i), 0, value)
+
+    def _dots(self, n: int, x: Expr, w: Var, offsets: list[Var]) -> list[list[Expr]]:
+        """The sums of four channels, of each of n pixels."""
+        k, layer = self.k, self.layer
+        sums: list[list[Expr]] = [[] for _ in range(n)]
+        for c in range(SIDE):
+            totals: list[Expr] = [const(0)] * n
+            for step, four in enumerate(offsets):
+                values = k.let("values", gathered_bytes(offset(x, c), four))
+                for i in range(n):
+                    at = 16 * (layer.steps * c + step)
+                    at += 4 * (layer.lead - i * layer.window.stride_w)
+                    dot = DOT16(totals[i], values, bytes_at(w, at))
+                    totals[i] = k.let(f"acc{i}", dot)
+            for four_sums, total in zip(sums, totals, strict=True):
+                four_sums.append(total)
+        return sums

@@ -1,0 +1,278 @@
+"""int8 pools on vectors: 16 channels at a time, or four where there are fewer.
+
+Knows no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.taps import bind
+from pybuild.kernels.base.vectors import (
+    ADD4,
+    ALL4,
+    ALL16,
+    CORRECT4,
+    LINE4,
+    MAX4,
+    MAX16,
+    MIN16,
+    MULHI4,
+    NARROW4,
+    PLUS4,
+    SCALE4,
+    bytes_at,
+    words_at,
+)
+from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_means
+from pybuild.kernels.epilogues.affine_line import MOST, Line, line
+from pybuild.kernels.layers.pool import Layer
+from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
+from pybuild.ops.pool import averages
+from pybuild.ops.quant import requantize
+from pybuild.ops.reduce import MeanParameters
+from pybuild.targets.target import Target
+
+
+def suits(layer: Layer, target: Target) -> bool:
+    """Whether a layer may have a kernel of this file."""
+    large_edges = layer.window.padded and not layer.unrolled
+    alike = layer.rows is None and not layer.varies and not large_edges
+    channels = layer.window.channels >= 4
+    return "mve" in target.features and layer.elem is DType.INT8 and alike and channels
+
+
+@dataclass(frozen=True)
+class High:
+    """An end by high products, where no line equals the rule.
+
+    start  what is added to a sum of values as they are
+    """
+
+    ending: Affine
+    start: int
+
+    @property
+    def low(self) -> int:
+        return self.ending.low
+
+    @property
+    def high(self) -> int:
+        return self.ending.high
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        signed = "" if self.ending.below is None else "_signed"
+        return "high" + ("_based" if self.ending.base else "") + signed
+
+    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
+        """The words of four sums before they are shifted."""
+        made, first = self.ending, self.start << FRACTION
+        factor = k.let("factor", ALL4(k.arg("factor", int(made.multipliers[0]))))
+        base = k.arg("base", made.base) if made.base else None
+        plus, below = int(made.offsets[0]), made.below
+        apart = first if below is not None else first + plus
+        start = k.let("start", ALL4(k.arg("start", apart)))
+        offsets = []
+        if below is not None:
+            given = {"offset": plus, "below": int(below[0])}
+            offsets = [k.let(n, ALL4(k.arg(n, v))) for n, v in given.items()]
+
+        def end(total: Expr) -> Expr:
+            value = SCALE4(total, start)
+            value = CORRECT4(value, *offsets) if offsets else value
+            value = MULHI4(value, factor)
+            return ADD4(value, base) if base is not None else value
+
+        return end
+
+
+End = Line | High
+
+
+def scaled(layer: Layer) -> End | None:
+    """The cheap end of an average, where there is one."""
+    made, cells = layer.made, layer.window.kernel_h * layer.window.kernel_w
+    if made is None:
+        return None
+    if not made.divide:
+        multiplier, shift = made.multipliers[cells], made.shifts[cells]
+        mean = MeanParameters(
+            made.rounding, cells, multiplier, shift, made.x_zero, made.y_zero,
+            made.low, made.high,
+        )  # fmt: skip
+        return scaled_mean(mean)
+    if 255 * cells >= MOST:
+        return None
+    sums = np.arange(-128 * cells, 127 * cells + 1)
+    wanted = averages(made, sums, np.full_like(sums, cells))
+    return line(sums, wanted, 1 / cells, (made.low, made.high))
+
+
+def scaled_mean(made: MeanParameters) -> End | None:
+    """The cheap end of a mean: by one product of 32 bits, or by a high one."""
+    count = made.count
+    sums = np.arange(-128 * count, 127 * count + 1)
+    if len(sums) <= MOST:
+        above, rule = sums - count * made.x_zero, made.rounding
+        wanted = requantize(above, made.multiplier, made.shift, rule) + made.y_zero
+        scale = made.multiplier * 2.0 ** (made.shift - 31)
+        found = line(sums, wanted, scale, (made.low, made.high))
+        if found is not None:
+            return found
+    ending = of_means(made)
+    return None if ending is None else High(ending, -count * made.x_zero)
+
+
+def kernel(layer: Layer, end: End | None) -> Builder:
+    """y[ox,c] = end(sum over cells x[c]), or the greatest x[c].
+
+    Shapes  rows x [W,C], y [OW,C]; the pixel outside, if windows leave the row
+    """
+    return Writer(layer, end).write()
+
+
+def _limits(layer: Layer, end: End | None) -> tuple[int, int]:
+    of = layer.made if end is None else end
+    return (of.low, of.high) if of is not None else (-128, 127)
+
+
+class Writer:
+    """The pieces of one kernel being written; a block of channels is a vector of
+    bytes, or of words."""
+
+    kind = "mve"
+
+    def __init__(self, layer: Layer, end: End | None) -> None:
+        w = layer.window
+        self.layer = layer
+        self.block = self._block()
+        self.k = k = Builder(self._name(end))
+        self.y = k.row("y", 0, INT8, writable=True)
+        unrolled = layer.unrolled
+        self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
+        self.pixels = bind(k, w, INT8, self.kernel_h, 0 if unrolled else None)
+        self.out_width = k.arg("out_width", w.out_width)
+        limits = _limits(layer, end)
+        self.clamped = layer.average or limits != (-128, 127)
+        self.low: Expr = const(-128)
+        self.high: Expr = const(127)
+        if self.clamped:
+            self.low, self.high = k.arg("low", limits[0]), k.arg("high", limits[1])
+        if isinstance(end, High):
+            self.scaled = end.bind(k)
+            self.shift = k.arg("shift", end.ending.shift)
+        elif end is not None:
+            factor = k.let("factor", ALL4(k.arg("factor", end.factor)))
+            plus = k.arg("offset", end.offset)
+            self.scaled = lambda total: LINE4(total, factor, plus)
+            self.shift = k.arg("shift", end.shift)
+
+    def _block(self) -> int:
+        """Channels taken together."""
+        return 16 if self.layer.window.channels >= 16 else 4
+
+    def _name(self, end: End | None) -> str:
+        layer, w = self.layer, self.layer.window
+        clamped = _limits(layer, None) != (-128, 127)
+        parts = (
+            f"avg_pool_{self.kind}" if layer.average else f"max_pool_{self.kind}",
+            f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "large",
+            f"by{self.block}",
+            "padded" if w.padded else "",
+            "rest" if w.channels % self.block else "",
+            "clamped" if clamped and not layer.average else "",
+            end.key if isinstance(end, High) else "",
+        )
+        return "_".join(p for p in parts if p)
+
+    def write(self) -> Builder:
+        k, w, pixels = self.k, self.layer.window, self.pixels
+        if not self.layer.unrolled:
+            return self._large()
+        rows = [pixels.row(k, ky) for ky in range(w.kernel_h)]
+        with k.loop("ox", self.out_width) as ox:
+            cells = pixels.all(k, rows, ox)
+            to = k.let("to", offset(self.y, ox * pixels.channels))
+            for _, (y, *found) in self._blocks([to, *cells]):
+                values = zip(*map(self._values, found), strict=True)
+                for i, (first, *others) in enumerate(values):
+                    total = k.let("total", first)
+                    for value in others:
+                        k.assign(total, self.more(total, value))
+                    self._store(y, i, total)
+        return k
+
+    def _large(self) -> Builder:
+        k, pixels = self.k, self.pixels
+        kernel_w = k.arg("kernel_w", self.layer.window.kernel_w)
+        start = k.let("start", self._start())
+        count, channels = len(self._values(self.y)), pixels.channels
+        with k.loop("ox", self.out_width) as ox:
+            begin = k.let("begin", pixels.start(ox) * channels)
+            to = k.let("to", offset(self.y, ox * channels))
+            for c, (y,) in self._blocks([to]):
+                totals = [k.let(f"total{i}", start) for i in range(count)]
+                with k.loop("ky", self.kernel_h, rolled=True) as ky:
+                    x = k.let("x", offset(pixels.row(k, ky), begin + c))
+                    with k.loop("kx", kernel_w, rolled=True):
+                        for total, value in zip(totals, self._values(x), strict=True):
+                            k.assign(total, self.more(total, value))
+                        k.assign(x, offset(x, channels))
+                for i, total in enumerate(totals):
+                    self._store(y, i, total)
+        return k
+
+    def _blocks(self, pixels: list[Var]) -> Iterator[tuple[Expr, list[Var]]]:
+        """Blocks of channels: the first of them, and where it is in some pixels.
+
+        The last block may reach back into the one before.
+        """
+        k, block, channels = self.k, self.block, self.pixels.channels
+        rest = self.layer.window.channels % block > 0
+        whole = k.let("whole", channels - channels % block) if rest else channels
+        with k.loop("c", whole, 0, block) as c:
+            yield c, pixels
+            for pixel in pixels:
+                k.assign(pixel, offset(pixel, block))
+        if rest:
+            yield (
+                channels - block,
+                [k.let("last", offset(x, channels % block - block)) for x in pixels],
+            )
+
+    def _values(self, x: Expr) -> list[Expr]:
+        """The vectors of a block."""
+        if self.block == 16 and not self.layer.average:
+            return [bytes_at(x)]
+        return [words_at(x, at) for at in range(0, self.block, 4)]
+
+    def _start(self) -> Expr:
+        if self.layer.average:
+            return ALL4(0)
+        return ALL16(-128) if self.block == 16 else ALL4(-128)
+
+    @property
+    def more(self) -> Intrin:
+        """What makes one value of two."""
+        if self.layer.average:
+            return PLUS4
+        return MAX16 if self.block == 16 else MAX4
+
+    def _store(self, y: Expr, number: int, total: Expr) -> None:
+        self.k.store(y, 4 * number, self._end(total))
+
+    def _end(self, total: Expr) -> Expr:
+        if self.layer.average:
+            return NARROW4(self.scaled(total), self.shift, self.low, self.high)
+        if not self.clamped:
+            return total
+        if self.block == 4:
+            return NARROW4(total, 0, self.low, self.high)
+        return MIN16(MAX16(total, ALL16(self.low)), ALL16(self.high))

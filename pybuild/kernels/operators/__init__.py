@@ -1,0 +1,1 @@
+"""Which kernels serve an operator, and what they share; a file an operator."""

@@ -1,0 +1,81 @@
+"""Which kernels serve conv2d and dense: those for any core, and those of each core.
+
+A fully connected layer is a pointwise convolution whose pixels are the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, RowAccess, whole
+from pybuild.kernels.base.window import Window, convolution_window
+from pybuild.kernels.compact import conv as conv_small
+from pybuild.kernels.dsp import conv as conv_dsp
+from pybuild.kernels.dsp import conv16, winograd
+from pybuild.kernels.layers.weights import window_rows
+from pybuild.kernels.mve import conv as conv_mve
+from pybuild.kernels.portable import conv_float, dense4
+from pybuild.kernels.portable.conv import offer, plain, weighted
+from pybuild.kernels.scalar import conv as conv_block
+from pybuild.kernels.scalar import conv_paired
+from pybuild.targets.target import Target
+
+# those whose kernels go row by row where pixels of all rows are alike, too
+_BY_ROWS = (conv_dsp, conv_small, conv_float)
+
+
+def families(optimise: str) -> tuple[ModuleType, ...]:
+    """Whose kernels a layer may have besides this file's; dense layers, too."""
+    small = (conv_small, dense4) if optimise == "size" else ()
+    large = (winograd, conv_paired) if optimise == "speed" else ()
+    return (conv16, conv_dsp, *small, conv_mve, conv_block, conv_float, *large)
+
+
+def conv2d(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
+    """The candidates for a conv2d node.
+
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    x, w = graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])
+    y = graph.tensor(node.output)
+    window = convolution_window(node, x, y, (w.shape[1], w.shape[2]))
+    layer, tables = weighted(node, graph, window, target)
+    source = window_rows(node, graph, window.rows, layer.x_zero)
+    out = RowAccess(y.name, y.shape[1], y.bytes // (y.shape[0] * y.shape[1]))
+    calls = (x.shape[0], y.shape[1])
+    rows = (out, source)
+    found = plain(layer, rows, tables, calls, target)
+    if window.pointwise and node.attrs.get("strides", (1, 1)) == (1, 1):
+        if window.groups == 1:  # all inputs of a pixel are read before one is written
+            over = replace(layer, over=True)
+            found.append(offer(over, (out, source), tables, calls, target))
+        for family in families(optimise):
+            if family in _BY_ROWS:
+                found += family.candidates(node, graph, target, window, rows, calls)
+        # pixels of all rows are alike
+        pixels = y.size // y.shape[3]
+        window = replace(window, width=pixels, out_width=pixels)
+        rows, calls = (whole(y), whole(x)), (1, 1)
+    for family in families(optimise):
+        found += family.candidates(node, graph, target, window, rows, calls)
+    return found
+
+
+def dense(node: Node, graph: Graph, target: Target, optimise: str) -> list[Candidate]:
+    """The candidates for a dense node.
+
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    x, w = graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])
+    y = graph.tensor(node.output)
+    outputs, inputs = w.shape
+    batch = x.size // inputs
+    window = Window(batch, batch, inputs, outputs, 1, 1)
+    layer, tables = weighted(node, graph, window, target)
+    rows = (whole(y), whole(x))
+    found = plain(layer, rows, tables, (1, 1), target)
+    for family in families(optimise):
+        found += family.candidates(node, graph, target, window, rows, (1, 1))
+    return found

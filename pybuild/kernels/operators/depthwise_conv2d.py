@@ -1,0 +1,50 @@
+"""Which kernels serve depthwise_conv2d: those for any core, and those of each core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, by_rows
+from pybuild.kernels.base.window import convolution_window
+from pybuild.kernels.compact import depthwise as depthwise_small
+from pybuild.kernels.dsp import conv as conv_dsp
+from pybuild.kernels.dsp import conv16, depthwise16
+from pybuild.kernels.dsp import depthwise as depthwise_dsp
+from pybuild.kernels.layers.depthwise import GROUP
+from pybuild.kernels.layers.weights import constant, ending, kernels_of, window_rows
+from pybuild.kernels.mve import conv as conv_mve
+from pybuild.kernels.mve import depthwise as depthwise_mve
+from pybuild.kernels.portable import depthwise
+from pybuild.kernels.scalar import depthwise as depthwise_block
+from pybuild.targets.target import Target
+
+
+def depthwise_conv2d(
+    node: Node, graph: Graph, target: Target, optimise: str
+) -> list[Candidate]:
+    """The candidates for a depthwise_conv2d node.
+
+    Errors  BuildError if the int32 accumulator could overflow
+    """
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    weights = constant(node, graph, 1)
+    window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
+    finish, bias, x_zero = ending(node, graph, kernels_of(node, graph))
+    layer = depthwise.Layer(window, finish, x_zero, y.dtype, DType.of(bias))
+    source = window_rows(node, graph, window.rows, layer.x_zero)
+    tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
+    rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
+    found = depthwise16.candidates(node, graph, target, window, rows, calls)
+    found = found or [depthwise.offer(layer, by_rows(y), source, tables, y)]
+    small = (depthwise_small,) if optimise == "size" else ()
+    for family in (depthwise_dsp, *small, depthwise_mve, depthwise_block):
+        found += family.candidates(node, graph, target, window, rows, calls)
+    # each channel as a group: of int8 where they do not fill a word of a row
+    grouped = replace(window, groups=window.channels)
+    if window.channels < GROUP:
+        found += conv_dsp.candidates(node, graph, target, grouped, rows, calls)
+    if window.out_channels > window.channels:
+        found += conv_mve.candidates(node, graph, target, grouped, rows, calls)
+    return found + conv16.candidates(node, graph, target, grouped, rows, calls)

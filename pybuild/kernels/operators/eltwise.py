@@ -1,0 +1,339 @@
+"""add, sub, mul with broadcasting: int8, int16, float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.intrin import SATURATE8
+from pybuild.kernels.base.operands import (
+    Operands,
+    elementwise_operands,
+    inner_shape,
+    offer,
+    short,
+)
+from pybuild.kernels.dsp.eltwise import add4, mul4
+from pybuild.kernels.epilogues.affine import products
+from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
+from pybuild.kernels.epilogues.affine_end import rounded_sum
+from pybuild.kernels.epilogues.by_channel import (
+    ScalarFinish,
+    scalar_ending,
+    starts_at_zero,
+)
+from pybuild.kernels.epilogues.by_channel import table as scalar_table
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.epilogues.requantise import RULES, check_reach, requant, scaler
+from pybuild.kernels.layers.eltwise_loops import (
+    FOUR,
+    Arithmetic,
+    Axis,
+    Innermost,
+    in_a_turn,
+    innermost,
+    join,
+    loops,
+)
+from pybuild.kernels.mve import eltwise as eltwise_mve
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT16,
+    Expr,
+    binary,
+    cast,
+    const,
+    i32,
+    maximum,
+    minimum,
+)
+from pybuild.ops.eltwise import (
+    AddParameters,
+    MulParameters,
+    add_parameters,
+    mul_parameters,
+)
+from pybuild.targets.target import Target
+
+_SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
+_HALF = 1 << 30  # 0.5 as a Q31 multiplier
+
+
+def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for add, sub and mul.
+
+    Errors  BuildError if scales are so far apart that int32 could overflow
+    """
+    operands = elementwise_operands(node, graph)
+    y = graph.tensor(node.output)
+    a, b = (graph.tensor(name) for name in node.inputs)
+    rank = len(y.shape)
+    shapes = [inner_shape(t, operands, rank) for t in (y, a, b)]
+    axes = join(*shapes)
+    shape = "".join(axis.key for axis in axes)
+    found = []
+    for form in forms(node, graph, target, axes[-1], operands.after):
+        name = f"{node.op}_{form.kind}_{shape}_{form.key}".rstrip("_")
+        k = _kernel(name, axes, operands, y.dtype, form.bind)
+        found.append(_offer(k, node, graph, operands, form.each))
+    return found
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write the innermost loop: `kind` and `key` say what distinguishes its
+    code, `bind` binds its arguments; each: about what an element takes.
+    """
+
+    kind: str
+    key: str
+    bind: Callable[[Builder], Innermost]
+    each: int
+
+
+def forms(
+    node: Node, graph: Graph, target: Target, last: Axis, limits: int
+) -> list[Form]:
+    """The ways for a target, the fastest last.
+
+    last    the innermost loop; `limits`: the pointer of a float layer's ends
+    """
+    dtype = graph.tensor(node.output).dtype
+    is_float = dtype is FLOAT32
+    made = [_float(node, limits)] if is_float else _integers(node, graph, target)
+    found = []
+    for maker, mark in made:
+        if mark.startswith("dsp"):
+            mark += f"_by{in_a_turn(last.size)}" + "_tail" * (last.size % FOUR > 0)
+
+        def plain(k: Builder, maker: _Maker = maker) -> Innermost:
+            return partial(innermost, arithmetic=maker(k))
+
+        found.append(Form(short(dtype), mark, plain, 6 if is_float else 10))
+    row = eltwise_mve.Row(last.size, last.a, last.b)
+    vectors = eltwise_mve.vectors(node, graph, target, row)
+    if vectors is not None:
+
+        def on_vectors(k: Builder) -> Innermost:
+            turn = vectors.bind(k)
+            return lambda k, _, size, pointers: turn(k, size, pointers)
+
+        found.append(Form("mve", vectors.key, on_vectors, 3))
+    return found
+
+
+def _kernel(
+    name: str,
+    axes: Sequence[Axis],
+    operands: Operands,
+    dtype: DType,
+    bind: Callable[[Builder], Innermost],
+) -> Builder:
+    """The loops around what `bind` makes the innermost one of."""
+    k = Builder(name)
+    to = k.row("y", 0, dtype, writable=True)
+    first, second = operands.numbers
+    rows = (k.row("left", first, dtype), k.row("right", second, dtype))
+    sizes = [k.arg(f"size{depth}", axis.size) for depth, axis in enumerate(axes)]
+    loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), bind(k))
+    return k
+
+
+def _offer(
+    k: Builder, node: Node, graph: Graph, operands: Operands, each: int
+) -> Candidate:
+    """each: about what an element takes"""
+    y = graph.tensor(node.output)
+    tables = limits_of(node, graph)
+    over = tuple(
+        position
+        for position, name in enumerate(node.inputs)
+        if name not in graph.constants and graph.tensor(name).bytes == y.bytes
+    )
+    return offer(k, operands, tables=tables, in_place=over, cost=y.size * each)
+
+
+_Maker = Callable[[Builder], Arithmetic]
+
+
+def _limits(node: Node) -> FloatClamp:
+    low, high = node.attrs.get("clamp") or (None, None)
+    return FloatClamp(low, high)
+
+
+def limits_of(node: Node, graph: Graph) -> tuple[Packed, ...]:
+    """The ends of a float layer, where it has some."""
+    is_float = graph.tensor(node.output).dtype is FLOAT32
+    return _limits(node).tables() if is_float else ()
+
+
+def _float(node: Node, pointer: int) -> tuple[_Maker, str]:
+    symbol, limits = _SYMBOL[node.op], _limits(node)
+
+    def make(k: Builder) -> Arithmetic:
+        finish = limits.bind(k, const(pointer))
+        return Arithmetic(
+            lambda a: a, lambda b: b, lambda a, b: finish.apply(binary(symbol, a, b), 0)
+        )
+
+    return make, limits.key
+
+
+def _integers(node: Node, graph: Graph, target: Target) -> list[tuple[_Maker, str]]:
+    """The plain way, and four at a time where there is one."""
+    dtype, where = graph.tensor(node.output).dtype, graph.where(node)
+    pairs = dtype is INT8 and "dsp" in target.features
+    if node.op == "mul":
+        product = mul_parameters(node, graph)
+        fast = mul4(product) if pairs else None
+        if dtype is INT8 and target.sums and not pairs:
+            fast = _proven(product, target)
+        plain = _mul(product, dtype, where)
+    else:
+        made = add_parameters(node, graph)
+        fast = add4(made) if pairs else None
+        plain = _add(made, dtype, where)
+    return [plain] if fast is None else [plain, fast]
+
+
+# greatest value less its zero point
+_REACH = {INT8: 255, INT16: 1 << 15}
+
+
+def _mul(made: MulParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+    reach = _REACH[dtype] * _REACH[dtype]
+    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
+    limits = (made.low, made.high)
+    rule = requant(
+        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
+    )
+
+    def make(k: Builder) -> Arithmetic:
+        a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
+        finish = scaler(k, rule, 0)
+        return Arithmetic(
+            lambda a: i32(a) - a_zero,
+            lambda b: i32(b) - b_zero,
+            lambda a, b: finish.apply(a * b, 0),
+        )
+
+    return make, rule.key
+
+
+def _proven(made: MulParameters, target: Target) -> tuple[_Maker, str] | None:
+    """By the cheapest end of a core that multiplies one by one."""
+    ending = scalar_ending(*products(made), target)
+    if ending is None:
+        return None
+    values = scalar_table(ending, np.zeros(1, np.int64)).array[0]
+    values = values if starts_at_zero(ending) else values[1:]
+
+    def make(k: Builder) -> Arithmetic:
+        a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
+        finish = ScalarFinish(k, ending)
+        row = [k.arg(f"end{i}", int(value)) for i, value in enumerate(values)]
+        return Arithmetic(
+            lambda a: i32(a) - a_zero,
+            lambda b: i32(b) - b_zero,
+            lambda a, b: finish.narrow(k, k.let("product", a * b), row),
+        )
+
+    return make, f"proven_{ending.key}"
+
+
+def _add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+    cheap = affine_add(made) if dtype is INT8 else None
+    return _exact_add(made, dtype, where) if cheap is None else _affine(cheap, made)
+
+
+def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
+    clamped = (made.low, made.high) != (-128, 127)
+
+    def make(k: Builder) -> Arithmetic:
+        a_factor, b_factor = (
+            k.arg("a_factor", cheap.a_factor),
+            k.arg("b_factor", cheap.b_factor),
+        )
+        add = k.arg("offset", cheap.offset)
+        low = k.arg("low", made.low) if clamped else const(-128)
+        high = k.arg("high", made.high) if clamped else const(127)
+        scaled = rounded_sum(k, cheap)
+
+        def end(x: Expr) -> Expr:
+            held = minimum(maximum(x, low), high) if clamped else SATURATE8(x)
+            return cast(held, INT8)
+
+        return Arithmetic(
+            lambda a: i32(a) * a_factor + add,
+            lambda b: i32(b) * b_factor,
+            lambda x, z: end(scaled(x + z)),
+        )
+
+    return make, cheap.key + ("_clamped" if clamped else "")
+
+
+def _exact_add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+    limits = (made.low, made.high)
+    if made.rounding == "even":
+        reach = _REACH[dtype] * (made.a_multiplier + made.b_multiplier)
+    else:
+        reach = _REACH[dtype] << made.left
+    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
+    rule = requant(
+        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
+    )
+    terms = [
+        _Term("a", made.a_zero, made.a_multiplier, made.a_shift, made),
+        _Term("b", made.b_zero, made.b_multiplier, made.b_shift, made),
+    ]
+    symbol = "-" if made.sign < 0 else "+"
+
+    def make(k: Builder) -> Arithmetic:
+        a, b = (term.bind(k) for term in terms)
+        finish = scaler(k, rule, 0)
+        return Arithmetic(a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0))
+
+    kinds = "_".join(term.key for term in terms if term.half)
+    return make, f"{kinds}_{rule.key}".lstrip("_")
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One operand on the way to the sum; the larger scale needs only a shift."""
+
+    name: str
+    zero: int
+    multiplier: int
+    shift: int
+    made: AddParameters
+
+    @property
+    def half(self) -> bool:
+        """A multiplication by exactly a half of what is shifted left."""
+        doubled = self.made.left > 0
+        return doubled and (self.multiplier, self.shift) == (_HALF, 0)
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}half"
+
+    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
+        zero = k.arg(f"{self.name}_zero", self.zero)
+        if self.half:
+            return lambda x: (i32(x) - zero) * (1 << (self.made.left - 1))
+        if self.made.rounding == "even":
+            weight = k.arg(f"{self.name}_multiplier", self.multiplier)
+            return lambda x: (i32(x) - zero) * weight
+        rule = requant(self.made.rounding, self.multiplier, self.shift, (0, 0), 0)
+        multiplier = k.arg(f"{self.name}_multiplier", rule.multipliers[0])
+        shift = k.arg(f"{self.name}_shift", rule.shifts[0])
+        scale, lift = RULES[rule.rounding], 1 << self.made.left
+        return lambda x: scale((i32(x) - zero) * lift, multiplier, shift)

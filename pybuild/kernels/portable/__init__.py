@@ -1,0 +1,1 @@
+"""Kernels for any core: layers with and without weights."""

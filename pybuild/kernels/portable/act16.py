@@ -1,0 +1,134 @@
+"""Unary functions of int16: scaled values, logistic and tanh by one table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import elementwise_operands, offer, short
+from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
+from pybuild.loop import (
+    INT32,
+    INT64,
+    UINT16,
+    Expr,
+    Intrin,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    select,
+)
+from pybuild.ops.act16 import (
+    CurveParameters,
+    curve_parameters,
+    scaled_parameters,
+    sigmoid_points,
+)
+
+_X, _MULT, _SHIFT = (Var(n, INT32) for n in ("x", "multiplier", "shift"))
+_PRODUCT = Var("product", INT64)
+# x * multiplier / 2^shift, ties up; shift from 0
+STEPS = Intrin(
+    "crt_curve_steps",
+    (_X, _MULT, _SHIFT),
+    i32(
+        (_PRODUCT + ((const(1, INT64) << i64(_SHIFT)) >> const(1, INT64)))
+        >> i64(_SHIFT)
+    ),
+    ((_PRODUCT, i64(_X) * i64(_MULT)),),
+)
+
+
+def unary16(node: Node, graph: Graph) -> Candidate:
+    """y[i] = f(x[i]) for clip, leaky_relu, quantize, logistic and tanh."""
+    if node.op in ("logistic", "tanh"):
+        return _curve(node, graph, curve_parameters(node, graph))
+    return _scaled(node, graph)
+
+
+def _scaled(node: Node, graph: Graph) -> Candidate:
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    operands = elementwise_operands(node, graph)
+    made = scaled_parameters(node, graph)
+    two = node.op == "leaky_relu"
+    sides = [
+        requant(made.rounding, m, s, (0, 0), 0)
+        for m, s in ((made.above, made.below) if two else (made.above,))
+    ]
+    lifted = any(side.left for side in sides)
+    kind = f"{short(x.dtype)}_{short(y.dtype)}"
+    k = Builder(
+        f"scaled_{kind}_{made.rounding}"
+        + ("_left" if lifted else "") + ("_sides" if two else "")
+        + ("_negative" if made.negative else "")
+    )  # fmt: skip
+    x_zero, y_zero = k.arg("x_zero", made.x_zero), k.arg("y_zero", made.y_zero)
+    low, high = k.arg("low", made.low), k.arg("high", made.high)
+    rule, bound = RULES[made.rounding], []
+    for side in sides:
+        lift: Expr = const(1)
+        if lifted:
+            lift = const(1) << k.arg("left", side.left[0] if side.left else 0)
+        bound.append((
+            lift, k.arg("multiplier", side.multipliers[0]),
+            k.arg("shift", side.shifts[0]),
+        ))  # fmt: skip
+
+    def scaled(q: Expr, side: int) -> Expr:
+        lift, multiplier, shift = bound[side]
+        return rule(q * lift if lifted else q, multiplier, shift)
+
+    to = k.row("y", 0, y.dtype, writable=True)
+    source = k.row("x", 1, x.dtype)
+    with k.loop("i", k.arg("count", y.size // (operands.images * operands.bands))) as i:
+        q = k.let("q", i32(load(source, i)) - x_zero)
+        whole = scaled(q, 0)
+        if two:
+            below = scaled(q, 1)
+            below = 0 - below if made.negative else below
+            whole = select(q >= 0, whole, below)
+        k.store(to, i, cast(CLAMP(whole + y_zero, low, high), y.dtype))
+    in_place = (0,) if x.dtype is y.dtype else ()
+    return offer(k, operands, in_place=in_place, cost=12 * y.size)
+
+
+def _curve(node: Node, graph: Graph, made: CurveParameters) -> Candidate:
+    y = graph.tensor(node.output)
+    operands = elementwise_operands(node, graph)
+    k = Builder(f"{node.op}_s16")
+    points = k.row("points", operands.after, UINT16)
+    multiplier, shift = k.arg("multiplier", made.multiplier), k.arg("shift", made.shift)
+    to = k.row("y", 0, y.dtype, writable=True)
+    source = k.row("x", 1, y.dtype)
+    with k.loop("i", k.arg("count", y.size // (operands.images * operands.bands))) as i:
+        d = k.let("d", STEPS(i32(load(source, i)), multiplier, shift))
+        k.store(to, i, cast(interpolated(k, points, d, made), y.dtype))
+    return offer(k, operands, tables=(curve_points(),), in_place=(0,), cost=25 * y.size)
+
+
+def curve_points() -> Packed:
+    """The table that `interpolated` reads."""
+    return Packed("points", sigmoid_points().astype(np.uint16))
+
+
+def interpolated(k: Builder, points: Expr, d: Expr, made: CurveParameters) -> Expr:
+    """The curve's value at so many steps, between two points of the table."""
+    bits, half = made.bits, 1 << 23 if made.bits == 8 else 0
+    size = k.let("size", maximum(d, 0 - d))
+    cell = k.let("cell", size >> const(bits))
+    at = k.let("at", minimum(cell, 254))
+    first = k.let("first", i32(load(points, at)))
+    rise = i32(load(points, at + 1)) - first
+    between = (first << const(bits)) + (size & ((1 << bits) - 1)) * rise
+    t = k.let("t", select(cell < 255, between, const(made.top << bits)))
+    top = half or 1 << 25
+    whole = select(d < 0, top - 1 - t, t - half)
+    end = bits if half else bits + 1
+    return (whole + (1 << (end - 1))) >> const(end)

@@ -1,0 +1,85 @@
+"""float32 convolution and fully connected layers whose weights are constant.
+
+A few output channels and pixels are summed together in registers, so that each value
+loaded meets several others. Windows of more than a tap are copied side by side into
+scratch; the weights lie in the order in which they are read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.layers.weights import constant, fixed, in_blocks
+from pybuild.kernels.portable.conv_float_code import Layer, kernel
+from pybuild.ops.operator import clamp_of
+from pybuild.targets.target import Target
+
+_FEWEST_TAPS = 4  # below, what surrounds the sums is most of the work
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as blocks of output channels, in each: taps, then channels.
+
+    The last block may hold channels of the one before again.
+    """
+    n = layer.channels
+    order = in_blocks(layer.window.out_channels, n)
+    blocks = kernels[order].reshape(-1, n, layer.taps)
+    return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1))
+
+
+def cost(layer: Layer) -> int:
+    """Estimated instructions of a row: loads, products, loops, ends, the patch."""
+    w = layer.window
+    columns = -(-w.out_width // layer.pixels)
+    sums = layer.channels * layer.pixels
+    tap = layer.channels + layer.pixels + 2 * sums
+    turn = 4 + (layer.pixels if layer.direct else 1)
+    block = layer.taps * tap + layer.taps // layer.unrolled * turn + 8 * sums
+    copied = 0 if layer.direct else columns * layer.pixels * (3 * layer.taps + 20)
+    return columns * -(-w.out_channels // layer.channels) * block + copied
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    is_float = graph.tensor(node.output).dtype is DType.FLOAT32
+    if not is_float or window.groups > 1 or not fixed(node, graph):
+        return []
+    finish = FloatClamp(*clamp_of(node))
+    layers = [
+        Layer(window, finish, channels, pixels)
+        for channels, pixels in target.float_sums
+        if pixels <= window.out_width and channels <= window.out_channels
+    ]
+    layer = min(layers, key=cost, default=None)
+    if layer is None or layer.taps < _FEWEST_TAPS:
+        return []
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(len(weights), -1)
+    bias = constant(node, graph, 2, np.zeros(len(kernels), np.float32))
+    k = kernel(layer)
+    images, bands = calls
+    found = Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=(pack(layer, kernels), Packed("bias", bias), *finish.tables()),
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * bands * cost(layer),
+    )
+    return [found]

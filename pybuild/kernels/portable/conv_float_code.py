@@ -1,0 +1,216 @@
+"""The code of conv_float.py's kernels: windows of a few pixels, then blocks of sums.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import FLOAT_IN_ORDER
+from pybuild.kernels.base.window import Bound, Window
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.loop import (
+    FLOAT32,
+    Expr,
+    Var,
+    const,
+    load,
+    minimum,
+    offset,
+)
+
+MOST_PRODUCTS = 64  # in one turn of the innermost loop
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it.
+
+    channels, pixels  of the output whose sums are computed together
+    """
+
+    window: Window
+    finish: FloatClamp
+    channels: int
+    pixels: int
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def direct(self) -> bool:
+        """Pixels are read where they are."""
+        return self.window.pointwise
+
+    @property
+    def unrolled(self) -> int:
+        """Taps in one turn, of which there is a whole number."""
+        most = max(MOST_PRODUCTS // (self.channels * self.pixels), 1)
+        return next(n for n in (8, 4, 3, 2, 1) if n <= most and self.taps % n == 0)
+
+    @property
+    def scratch(self) -> int:
+        return 0 if self.direct else 4 * self.taps * self.pixels
+
+    @property
+    def run(self) -> int:
+        """Values of a row that are neighbours in the window."""
+        return self.window.run
+
+    @property
+    def copied(self) -> int:
+        """Neighbours that are copied in one turn."""
+        size = self.window.channels if self.window.padded else self.run
+        return next(n for n in (4, 3, 2, 1) if size % n == 0)
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            f"conv2d_f32_block{self.channels}x{self.pixels}",
+            w.key,
+            "" if self.direct else f"copy{self.copied}",
+            "channels_over" if w.out_channels % self.channels else "",
+            "pixels_over" if w.out_width % self.pixels else "",
+            self.finish.key,
+            f"by{self.unrolled}",
+        )
+        return "_".join(p for p in parts if p)
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(bias[o] + sum(x * w)), a block at a time, taps in their order.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of conv_float.pack; bias [O]
+    Source  columns outside the row count as 0; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, FLOAT32, writable=True)
+        self.weights = k.row("weights", g.rows + 1, FLOAT32)
+        self.bias = k.row("bias", g.rows + 2, FLOAT32)
+        self.finish = layer.finish.bind(k, g.rows + 3)
+        self.patch: Var | None = None
+        if not layer.direct:
+            after = g.rows + 3 + len(layer.finish.tables())
+            self.patch = k.row("patch", after, FLOAT32, writable=True)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.turns = k.arg("turns", layer.taps // layer.unrolled)
+
+    def write(self) -> Builder:
+        k, g, layer = self.k, self.g, self.layer
+        n = layer.pixels
+        with k.loop("block", g.out_width, 0, n, rolled=True) as block:
+            ox = block
+            if layer.window.out_width % n:
+                # the last block may compute pixels of the one before again
+                ox = k.let("ox", minimum(block, g.out_width - n))
+            y = k.let("to", offset(self.y, ox * self.out_channels))
+            if self.patch is None:
+                row = k.row("row", 1, FLOAT32)
+                pixel = g.stride * g.channels
+                first = ox * pixel
+                sources = [offset(row, first + pixel * i) for i in range(n)]
+                self._channels([k.let(f"x{i}", x) for i, x in enumerate(sources)], y)
+            else:
+                with k.loop("pixel", n) as pixel:
+                    self._gather(ox + pixel, k.let("into", offset(self.patch, pixel)))
+                self._channels([self.patch], y)
+        return k
+
+    def _gather(self, ox: Expr, to: Var) -> None:
+        """Copies the window of one pixel into every so many values of the patch."""
+        k, g, w = self.k, self.g, self.layer.window
+        x0 = k.let("x0", ox * g.stride - g.left)
+        if not w.padded:
+            self._inside(x0, to)
+            return
+        with k.when(g.fits(x0)):
+            self._inside(x0, to)
+        with k.otherwise():
+            self._columns(x0, to)
+
+    def _inside(self, x0: Expr, to: Var) -> None:
+        """A window that lies in the row."""
+        k, g, w = self.k, self.g, self.layer.window
+        begin = k.let("begin", x0 * g.channels)
+        run = g.channels
+        if w.dilation_w == 1:
+            run = k.let("run", g.channels * g.kernel_w)
+        with g.runs(k, begin, FLOAT32) as x:
+            self._copy(x, run, to)
+
+    def _columns(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, column by column."""
+        k, g = self.k, self.g
+        with g.columns(k, x0, FLOAT32) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
+                self._copy(x, g.channels, to)
+            with k.otherwise():
+                self._copy(None, g.channels, to)
+
+    def _copy(self, x: Var | None, count: Expr, to: Var) -> None:
+        """`count` values into the patch; None: zero as often."""
+        k, layer = self.k, self.layer
+        with k.loop("at", count, 0, layer.copied, rolled=True) as at:
+            for i in range(layer.copied):
+                value = const(0.0, FLOAT32) if x is None else load(x, at + i)
+                k.store(to, i * layer.pixels, value)
+            k.assign(to, offset(to, layer.copied * layer.pixels))
+
+    def _channels(self, pixels: list[Var], y: Var) -> None:
+        """All output channels of a block of pixels."""
+        k, n, outputs = self.k, self.layer.channels, self.out_channels
+        w = k.let("w", self.weights)
+        with k.loop("channel", outputs, 0, n, rolled=True) as channel:
+            first: Expr = channel
+            if self.layer.window.out_channels % n:
+                first = k.let("first", minimum(channel, outputs - n))
+            sums = self._sums(pixels, w, first)
+            out = k.let("out", offset(y, first))
+            for p in range(self.layer.pixels):
+                for j in range(n):
+                    value = self.finish.apply(sums[j][p], first + j)
+                    k.store(out, outputs * p + j, value)
+
+    def _sums(self, pixels: list[Var], w: Var, first: Expr) -> list[list[Var]]:
+        """The sums of a block, by channel and pixel."""
+        k, layer = self.k, self.layer
+        sums = []
+        for j in range(layer.channels):
+            bias = k.let(f"bias{j}", load(self.bias, first + j))
+            sums.append([k.let(f"sum{j}_{p}", bias) for p in range(layer.pixels)])
+        at = [k.let(f"at{i}", x) for i, x in enumerate(pixels)]
+        step = layer.unrolled * (1 if layer.direct else layer.pixels)
+        with k.loop("turn", self.turns, rolled=True):
+            for tap in range(layer.unrolled):
+                self._tap(sums, w, at, tap)
+            k.assign(w, offset(w, layer.unrolled * layer.channels))
+            for x in at:
+                k.assign(x, offset(x, step))
+        return sums
+
+    def _tap(self, sums: list[list[Var]], w: Var, at: list[Var], tap: int) -> None:
+        k, layer = self.k, self.layer
+        values = [load(x, tap) for x in at]
+        if not layer.direct:
+            first = tap * layer.pixels
+            values = [load(at[0], first + p) for p in range(layer.pixels)]
+        values[0] = FLOAT_IN_ORDER(values[0])
+        values = [k.let(f"value{p}", value) for p, value in enumerate(values)]
+        for j, accs in enumerate(sums):
+            weight = k.let(f"weight{j}", load(w, tap * layer.channels + j))
+            for acc, value in zip(accs, values, strict=True):
+                k.assign(acc, acc + value * weight)

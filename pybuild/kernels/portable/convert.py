@@ -1,0 +1,198 @@
+"""Between real numbers and integers: quantize, dequantize."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
+from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
+from pybuild.kernels.portable.act import element_loop, unary
+from pybuild.loop import (
+    FLOAT32,
+    INT32,
+    Bitcast,
+    Expr,
+    Intrin,
+    Var,
+    cast,
+    const,
+    equal,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    select,
+)
+from pybuild.ops.operator import BYTES, rounding
+from pybuild.ops.quant import dequantized, quantized
+from pybuild.targets.target import Target
+
+_INFINITY = 0x7F800000  # its bits
+_FEWEST = 64  # numbers that are worth a table of thresholds
+_X, _WHOLE, _REST = (Var(n, FLOAT32) for n in ("x", "whole", "rest"))
+_N = Var("n", INT32)
+_LETS = (
+    (_N, i32(_X)),
+    (_WHOLE, cast(_N, FLOAT32)),
+    (_REST, _X - _WHOLE),
+)
+
+
+def _step(up: Expr, down: Expr) -> Expr:
+    one, none = const(1), const(0)
+    return _N + select(up, one, none) - select(down, one, none)
+
+
+# float to int32: x - trunc(x) is exact, so that no tie is missed
+ROUND_AWAY = Intrin("crt_round_away", (_X,), _step(_REST >= 0.5, _REST <= -0.5), _LETS)
+_TIE, _BELOW = Var("tie", FLOAT32), Var("below", FLOAT32)
+ROUND_EVEN = Intrin(
+    "crt_round_even",
+    (_X,),
+    _step(_REST > _TIE, _REST < _BELOW),
+    (
+        *_LETS,
+        (  # what a rest must pass: a tie passes where n is odd
+            _TIE,
+            select(
+                equal(_N & 1, 0),
+                const(0.5, FLOAT32),
+                const(float(np.nextafter(np.float32(0.5), np.float32(0))), FLOAT32),
+            ),
+        ),
+        (_BELOW, const(0.0, FLOAT32) - _TIE),
+    ),
+)
+
+
+def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for quantize: by table from bytes, by rounding from float32.
+
+    Source  the clamp comes before the cast; NaN becomes the zero point
+    """
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    if x.dtype is not FLOAT32:
+        return unary(node, graph, target)
+    _one_scale(node, graph, y)
+    operands = elementwise_operands(node, graph)
+    if target.float_calls and y.dtype in BYTES and y.size >= _FEWEST:
+        return [_by_search(x, y, rounding(node), operands)]
+    even = rounding(node) == "even"
+    k = Builder(f"quantize_{short(y.dtype)}_{'even' if even else 'away'}")
+    scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
+    zero = k.arg("y_zero", y.zero_point)
+    low = k.let("low", cast(y.dtype.low - zero, FLOAT32))
+    high = k.let("high", cast(y.dtype.high - zero, FLOAT32))
+    rule = ROUND_EVEN if even else ROUND_AWAY
+
+    def form(value: Expr) -> Expr:
+        steps = k.let("steps", value / scale)
+        known = select(equal(steps, steps), steps, const(0.0, FLOAT32))
+        held = minimum(maximum(known, low), high)
+        return cast(rule(held) + zero, y.dtype)
+
+    element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
+    tables = (_scale(y),)
+    return [offer(k, operands, tables=tables, cost=20 * y.size)]
+
+
+def thresholds(scale: float, rule: str, levels: int) -> Array:
+    """The least float32 that is rounded to each of 1, 2, .. `levels` steps.
+
+    Source  dividing by a scale and rounding keep the order of numbers, and bits of
+            numbers from 0 on are in their order; infinity reaches every level
+    """
+    level = np.arange(1, levels + 1)
+    whole = Tensor("steps", level.shape, DType.INT16, Quant((scale,), (0,)))
+    least, most = np.zeros(levels, np.int64), np.full(levels, _INFINITY)
+    while (least < most).any():
+        middle = (least + most) // 2
+        numbers = middle.astype(np.int32).view(np.float32)
+        reached = quantized(numbers, whole, rule).astype(np.int64) >= level
+        most = np.where(reached, middle, most)
+        least = np.where(reached, least, middle + 1)
+    return most.astype(np.int32)
+
+
+def _by_search(x: Tensor, y: Tensor, rule: str, operands: Operands) -> Candidate:
+    """How many thresholds a number has reached, whatever its sign: their search takes
+    less than one division where that is a function.
+
+    Source  both rules round -x to what is opposite of x
+    """
+    zero = y.zero_point
+    below, above = zero - y.dtype.low, y.dtype.high - zero
+    levels = max(below, above)
+    first = 1 << levels.bit_length() - 1
+    k = Builder(f"quantize_{short(y.dtype)}_search{first}")
+    table = k.row("thresholds", operands.after, INT32)
+    middle = k.arg("zero", zero)
+    least, most = k.arg("below", below), k.arg("above", above)
+    rest = k.arg("rest", levels + 1 - first)
+
+    def form(value: Expr) -> Expr:
+        bits = k.let("bits", Bitcast(value, INT32))
+        size = k.let("size", bits & 0x7FFFFFFF)
+        at = k.let("at", 0)
+        with k.when(load(table, first - 1) <= size):
+            k.assign(at, rest)
+        step = first // 2
+        while step:
+            with k.when(load(table, at + (step - 1)) <= size):
+                k.assign(at, at + step)
+            step //= 2
+        steps = k.let("steps", select(const(_INFINITY) < size, const(0), at))
+        down, up = middle - minimum(steps, least), middle + minimum(steps, most)
+        return cast(select(bits < 0, down, up), y.dtype)
+
+    element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
+    tables = (Packed("thresholds", thresholds(y.scale, rule, levels)),)
+    return offer(k, operands, tables=tables, cost=60 * y.size)
+
+
+def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """y = scale * (x - x_zero)"""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    _one_scale(node, graph, x)
+    operands = elementwise_operands(node, graph)
+    if target.float_calls and x.dtype in BYTES and y.size >= 256:
+        return [_by_table(x, y, operands)]
+    k = Builder(f"dequantize_{short(x.dtype)}")
+    scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
+    zero = k.arg("x_zero", x.zero_point)
+    wide = i64 if x.dtype in (DType.INT32, DType.INT64) else i32
+
+    def form(value: Expr) -> Expr:
+        return cast(wide(value) - wide(zero), FLOAT32) * scale
+
+    element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
+    return [offer(k, operands, tables=(_scale(x),), cost=8 * y.size)]
+
+
+def _by_table(x: Tensor, y: Tensor, operands: Operands) -> Candidate:
+    """y = table[x - lowest]: no longer than what it is read for."""
+    assert x.quant is not None
+    k = Builder(f"dequantize_{short(x.dtype)}_table")
+    table = k.row("table", operands.after, FLOAT32)
+    count = y.size // (operands.images * operands.bands)
+    element_loop(k, x, y, count, lambda q: load(table, i32(q) - x.dtype.low))
+    numbers = np.arange(x.dtype.low, x.dtype.high + 1)
+    values = Packed("table", dequantized(numbers, x.quant))
+    return offer(k, operands, tables=(values,), cost=6 * y.size)
+
+
+def _scale(tensor: Tensor) -> Packed:
+    return Packed("scale", np.asarray([tensor.scale], np.float32))
+
+
+def _one_scale(node: Node, graph: Graph, tensor: Tensor) -> None:
+    """Errors  BuildError for a computed tensor with a scale per channel"""
+    assert tensor.quant is not None
+    if len(tensor.quant.scale) > 1 or len(tensor.quant.zero_point) > 1:
+        what = f"'{tensor.name}' is computed, but has a scale per channel"
+        raise BuildError(graph.where(node), what, "only constants may have them")

@@ -1,0 +1,296 @@
+"""lstm: one kernel for all steps; the four gates of a unit are summed together.
+
+The weights of a unit's gates lie side by side, so that each value read meets four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, whole
+from pybuild.kernels.base.node_rows import NodeRows
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.epilogues.int16 import WIDE
+from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
+from pybuild.kernels.layers.weights import constant
+from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
+from pybuild.kernels.math.exponential import LOGISTIC, TANH
+from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
+from pybuild.loop import (
+    FLOAT32,
+    INT16,
+    INT32,
+    INT64,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    load,
+    maximum,
+    minimum,
+    offset,
+)
+from pybuild.ops.recurrent import (
+    BIAS,
+    CELL_GATE,
+    GATES,
+    SIGMOID,
+    LstmParameters,
+    Pair,
+    R,
+    W,
+    lstm_parameters,
+    macs,
+    sizes,
+)
+from pybuild.targets.target import Target
+
+_NAMES = ("input", "forget", "cell", "output")
+_LEAST, _MOST = INT16.low, INT16.high
+# instructions of a step of a unit besides its sums
+_COST = {True: 500, False: 150}
+
+
+def lstm(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidate for lstm.
+
+    Errors  BuildError for weights that are computed
+    """
+    return [_Writer(node, graph).written()]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the numbers of a cell are computed.
+
+    gate   from the two sums of gate number g
+    next   the new cell state, from the gates input, forget, cell, and the old one
+    made   the output, from the gate output and the new cell state
+    """
+
+    gate: Callable[[int, Expr, Expr], Expr]
+    next: Callable[[Expr, Expr, Expr, Expr], Expr]
+    made: Callable[[Expr, Expr], Expr]
+
+
+class _Writer:
+    """The pieces of the kernel being written."""
+
+    def __init__(self, node: Node, graph: Graph) -> None:
+        self.node, self.graph = node, graph
+        self.kind = graph.tensor(node.output).dtype
+        self.is_float = self.kind is FLOAT32
+        self.total = {FLOAT32: FLOAT32, INT16: INT64}.get(self.kind, INT32)
+        self.form = self._float if self.is_float else self._whole
+        self.made = None if self.is_float else lstm_parameters(node, graph)
+        name = f"lstm_{short(self.kind)}"
+        if self.made is not None and self.made.tables and not self.made.wide:
+            name += "_tables"
+        self.k = Builder(name)
+        self.rows = NodeRows(self.k, node, graph, W)
+
+    def written(self) -> Candidate:
+        node, graph, k = self.node, self.graph, self.k
+        steps, batch, width, units = sizes(node, graph)
+        major = bool(node.attrs["time_major"])
+        y = k.row("y", 0, self.kind, writable=True)
+        inside = FLOAT32 if self.is_float else INT16
+        cells = k.row("cells", 1, inside, writable=True)
+        x, h, c = (self.rows.source(i, name) for i, name in enumerate("xhc"))
+        w, r = self._weights(W, "w"), self._weights(R, "r")
+        bias = [self._bias(W, W), self._bias(R, -1)]
+        form = self.form()
+        count, many = k.arg("steps", steps), k.arg("units", units)
+        wide = k.arg("width", width)
+        x_step = k.arg("x_step", batch * width if major else width)
+        y_step = k.arg("y_step", batch * units if major else units)
+        x_image = k.arg("x_image", width if major else steps * width)
+        y_image = k.arg("y_image", units if major else steps * units)
+        with k.loop("b", k.arg("batch", batch)) as b:
+            cell = k.let("cell", offset(cells, b * many))
+            old = k.let("old", offset(c, b * many))
+            before = k.let("before", offset(h, b * many))
+            with k.loop("j", many) as j:
+                k.store(cell, j, load(old, j))
+            with k.loop("step", count) as step:
+                now = k.let("now", offset(x, b * x_image + step * x_step))
+                to = k.let("to", offset(y, b * y_image + step * y_step))
+                with k.loop("j", many) as j:
+                    seen = self._sums(bias[0], w, now, j, wide)
+                    known = self._sums(bias[1], r, before, j, many)
+                    gates = [
+                        k.let(_NAMES[g], form.gate(g, seen[g], known[g]))
+                        for g in range(GATES)
+                    ]
+                    state = k.let(
+                        "state", form.next(gates[0], gates[1], gates[2], load(cell, j))
+                    )
+                    k.store(cell, j, cast(state, inside))
+                    made = form.made(gates[3], state)
+                    k.store(to, j, cast(made, self.kind))
+                k.assign(before, to)
+        return Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
+            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
+            constants=tuple(self.rows.tables),
+            cost=2 * macs(node, graph) + steps * batch * units * _COST[self.is_float],
+        )
+
+    # ---- pointers ---------------------------------------------------------------
+
+    def _four(self, first: int) -> list[Array]:
+        return [constant(self.node, self.graph, first + g) for g in range(GATES)]
+
+    def _weights(self, first: int, role: str) -> Var:
+        """[units][inputs][gates]"""
+        return self.rows.table(role, np.stack(self._four(first), -1))
+
+    def _bias(self, first: int, bias: int) -> Var | None:
+        """[units][gates], with what the zero point makes of the weights."""
+        four = self._four(first)
+        made = np.zeros((len(four[0]), GATES), self.total.numpy)
+        if bias >= 0:
+            made = made + np.stack(self._four(BIAS), -1)
+        if self.made is not None:
+            zero = self.made.x_zero if first == W else self.made.h_zero
+            sums = np.stack([w.astype(np.int64).sum(1) for w in four], -1)
+            made = made - zero * sums
+        elif bias < 0:
+            return None
+        role = "bias" if bias >= 0 else "known_bias"
+        return self.rows.table(role, made.astype(self.total.numpy))
+
+    # ---- sums -------------------------------------------------------------------
+
+    def _sums(
+        self, bias: Var | None, weights: Var, source: Expr, unit: Expr, count: Expr
+    ) -> Sequence[Var]:
+        """Of the four gates of a unit."""
+        k, total = self.k, self.total
+        sums = []
+        for g in range(GATES):
+            first: Expr = const(0, total)
+            if bias is not None:
+                first = load(bias, unit * GATES + g)
+            sums.append(k.let("sum", first))
+        row = k.let("row", offset(weights, unit * count * GATES))
+        kind = FLOAT32 if self.is_float else INT32
+        with k.loop("i", count) as i:
+            value = k.let("value", cast(load(source, i), kind))
+            for g, each in enumerate(sums):
+                product = value * cast(load(row, i * GATES + g), kind)
+                k.assign(each, each + cast(product, total))
+        return sums
+
+    # ---- float ------------------------------------------------------------------
+
+    def _float(self) -> _Form:
+        limit = float(self.node.attrs["cell_clip"])
+        clip = None
+        if limit > 0:
+            clip = self.k.let(
+                "clip", load(self.rows.table("limit", np.asarray([limit], np.float32)))
+            )
+
+        def gate(g: int, seen: Expr, known: Expr) -> Expr:
+            return (TANH if g == CELL_GATE else LOGISTIC)(seen + known)
+
+        def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
+            made = f * c + i * g
+            if clip is None:
+                return made
+            return minimum(maximum(made, const(0.0, FLOAT32) - clip), clip)
+
+        return _Form(gate, following, lambda o, c: o * TANH(c))
+
+    # ---- integers ---------------------------------------------------------------
+
+    def _whole(self) -> _Form:
+        k, made = self.k, self.made
+        assert made is not None
+        points = None
+        if made.tables:
+            points = self.rows.table("points", curve_points().array)
+        ends = {
+            name: [self._scaler(f"{name}_{_NAMES[g]}", pairs[g]) for g in range(GATES)]
+            for name, pairs in (("seen", made.seen), ("known", made.known))
+        }
+        curves = _Curves(k, made, points)
+        bits = k.arg("bits", made.bits)
+        hidden = k.arg("hidden", made.hidden[0]), k.arg("down", -made.hidden[1])
+        zero, clip = k.arg("zero", made.zero), None
+        if made.clip > 0:
+            clip = k.arg("clip", made.clip)
+
+        def gate(g: int, seen: Expr, known: Expr) -> Expr:
+            a, b = ends["seen"][g](seen), ends["known"][g](known)
+            both = _s16(_s16(a) + (_s16(b) if made.tables else b))
+            both = k.let("both", both)
+            return curves.tanh(both, const(3)) if g == CELL_GATE else curves.logistic(
+                both)  # fmt: skip
+
+        def following(i: Expr, f: Expr, g: Expr, c: Expr) -> Expr:
+            kept, added = f * i32(c), i * g
+            if made.tables:
+                kept = _s16(DOUBLE(kept, made.kept[0], -made.kept[1]))
+                added = _s16(DOUBLE(added, made.added[0], bits + 14))
+            else:
+                kept, added = SHIFT_ROUND(kept, 15), SHIFT_ROUND(added, bits + 15)
+            state = _s16(kept + added)
+            return state if clip is None else CLAMP(state, const(0) - clip, clip)
+
+        def output(o: Expr, c: Expr) -> Expr:
+            product = DOUBLE(o * curves.tanh(c, bits), *hidden)
+            return CLAMP(product + zero, made.low, made.high)
+
+        return _Form(gate, following, output)
+
+    def _scaler(self, name: str, pair: Pair) -> Callable[[Expr], Expr]:
+        """From a sum to Q3.12."""
+        k, (multiplier, shift) = self.k, pair
+        by = k.arg(f"{name}_by", multiplier)
+        if self.total is INT64:
+            right = k.arg(f"{name}_right", min(15 - shift, 62))
+            return lambda total: WIDE(total, by, right)
+        right = k.arg(f"{name}_right", min(max(-shift, 0), 30))
+        if shift <= 0:
+            return lambda total: DOUBLE(total, by, right)
+        left = k.arg(f"{name}_left", 1 << shift)
+        return lambda total: DOUBLE(total * left, by, right)
+
+
+def _s16(value: Expr) -> Expr:
+    return CLAMP(value, _LEAST, _MOST)
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """logistic and tanh of int16, by one of two rules; `points` of the table."""
+
+    k: Builder
+    made: LstmParameters
+    points: Expr | None
+
+    def logistic(self, x: Expr) -> Expr:
+        if self.points is None:
+            return LOGISTIC16(x)
+        d = self.k.let("d", x * SIGMOID.multiplier)
+        return interpolated(self.k, self.points, d, SIGMOID)
+
+    def tanh(self, x: Expr, bits: Expr) -> Expr:
+        if self.points is None:
+            return TANH16(x, bits)
+        before = self.made.tanh(3 if bits == const(3) else self.made.bits)
+        d = x * before.multiplier
+        if before.shift:
+            d = STEPS(x, before.multiplier, before.shift)
+        return interpolated(self.k, self.points, self.k.let("d", d), before)

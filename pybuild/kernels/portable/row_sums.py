@@ -1,0 +1,107 @@
+"""Reductions over a whole image that take its rows as they come: each is added to
+sums, which become the result after the last one.
+
+The sums are a tensor of the two steps' own: one row, written over itself.
+Knows no operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pybuild.graph import Tensor
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import (
+    Candidate,
+    Packed,
+    RowAccess,
+    by_rows,
+    whole,
+)
+from pybuild.loop import FLOAT32, INT32, Expr, Func, cast, const, load
+
+_FEWEST_ROWS = 2
+
+Finish = Callable[[Builder, Expr], Callable[[Expr], Expr]]
+
+
+def takes_rows(x: Tensor, y: Tensor) -> bool:
+    """Whether y [.., C] is made of all pixels of x [1,H,W,C]."""
+    if len(x.shape) != 4 or x.shape[0] != 1 or x.shape[1] < _FEWEST_ROWS:
+        return False
+    return y.size == x.shape[3]
+
+
+def accumulated(
+    name: str,
+    tensors: tuple[Tensor, Tensor],
+    start: float,
+    add: Callable[[Expr, Expr], Expr],
+    finish: Finish,
+    tables: Sequence[Packed],
+    cost: int,
+) -> Candidate:
+    """The two steps: rows added to the sums, and the sums' end.
+
+    tensors  x, y
+    start    what the sums begin with
+    finish   binds the end of a sum in a kernel whose tables begin at a pointer
+    """
+    x, y = tensors
+    _, height, _, channels = x.shape
+    kind = FLOAT32 if x.dtype.is_float else INT32
+    begin = np.full(channels, start, kind.numpy).tobytes()
+    sums, size = f"{y.name} (sums)", 4 * channels
+    ended = Candidate(
+        *_end(name, (x, y), finish),
+        outputs=(whole(y),),
+        inputs=(RowAccess(sums, height, size, pad=1 - height, ring=1),),
+        constants=tuple(tables),
+    )
+    func, args = _added(name, x, add)
+    return Candidate(
+        func,
+        args,
+        outputs=(RowAccess(sums, height, size, ring=1),),
+        inputs=(
+            by_rows(x),
+            RowAccess(sums, height, size, pad=1, pad_row=begin, ring=1),
+        ),
+        bands=height,
+        finish=ended,
+        cost=cost,
+    )
+
+
+def _added(
+    name: str, x: Tensor, add: Callable[[Expr, Expr], Expr]
+) -> tuple[Func, tuple[int, ...]]:
+    """sums[c] = sums[c] + one row's x[.., c]"""
+    kind = FLOAT32 if x.dtype.is_float else INT32
+    k = Builder(f"{name}_row")
+    to = k.row("sums", 0, kind, writable=True)
+    row, before = k.row("x", 1, x.dtype), k.row("before", 2, kind)
+    width, channels = k.arg("width", x.shape[2]), k.arg("channels", x.shape[3])
+    with k.loop("c", channels) as c:
+        total = k.let("total", load(before, c))
+        with k.loop("ox", width) as ox:
+            value = cast(load(row, ox * channels + c), kind)
+            k.assign(total, add(total, value))
+        k.store(to, c, total)
+    return k.finish(in_place=True), tuple(k.values)
+
+
+def _end(
+    name: str, tensors: tuple[Tensor, Tensor], finish: Finish
+) -> tuple[Func, tuple[int, ...]]:
+    """y[c] = end(sums[c])"""
+    x, y = tensors
+    k = Builder(f"{name}_end")
+    to = k.row("y", 0, y.dtype, writable=True)
+    sums = k.row("sums", 1, FLOAT32 if x.dtype.is_float else INT32)
+    end = finish(k, const(2))
+    with k.loop("c", k.arg("channels", x.shape[3])) as c:
+        k.store(to, c, end(load(sums, c)))
+    return k.finish(), tuple(k.values)

@@ -1,0 +1,292 @@
+"""softmax over one axis: int8 in fixed point by table, float32 by exp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
+from pybuild.kernels.base.operands import Operands, offer, whole_operands
+from pybuild.kernels.math.exponential import EXP
+from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
+from pybuild.kernels.portable.softmax16 import shares16, tables16
+from pybuild.loop import (
+    FLOAT32,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    offset,
+    select,
+)
+from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
+from pybuild.ops.softmax16 import softmax16_parameters
+from pybuild.targets.target import Target
+
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One softmax: where its elements are."""
+
+    x: Expr
+    y: Expr
+    depth: Expr
+    step: Expr
+
+
+def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for softmax.
+
+    Errors  BuildError where an int32 sum could overflow
+    """
+    y = graph.tensor(node.output)
+    operands = whole_operands(node, graph)
+    if y.dtype is FLOAT32:
+        return [_float(node, graph, operands)]
+    if y.dtype is INT16:
+        return [_int16(node, graph, operands)]
+    pair = y.shape[node.attrs["axis"] :] == (2,)
+    return (pair and _pair(node, graph, operands)) or [_int8(node, graph, operands)]
+
+
+def _lines(
+    k: Builder,
+    node: Node,
+    graph: Graph,
+    operands: Operands,
+    body: Callable[[_Line], None],
+) -> None:
+    """One turn per softmax of the tensor."""
+    y = graph.tensor(node.output)
+    axis: int = node.attrs["axis"]
+    outer, inner = math.prod(y.shape[:axis]), math.prod(y.shape[axis + 1 :])
+    to = k.row("y", 0, y.dtype, writable=True)
+    source = k.row("x", operands.numbers[0], y.dtype)
+    turns, depth = k.arg("outer", outer), k.arg("depth", y.shape[axis])
+    one: Expr = const(1)
+    step = k.arg("inner", inner) if inner > 1 else one
+    with k.loop("o", turns) as o, k.loop("i", step) as i:
+        at = k.let("at", o * depth * step + (i if inner > 1 else 0))
+        x_line = k.let("x_line", offset(source, at))
+        y_line = k.let("y_line", offset(to, at))
+        body(_Line(x_line, y_line, depth, step))
+
+
+def _name(node: Node, graph: Graph, kind: str) -> str:
+    inner = math.prod(graph.tensor(node.output).shape[node.attrs["axis"] + 1 :])
+    return f"softmax_{kind}" + ("_strided" if inner > 1 else "")
+
+
+def _most(k: Builder, line: _Line, dtype: DType) -> Var:
+    """The greatest element."""
+    first = load(line.x)
+    most = k.let("most", first if dtype.is_float else i32(first))
+    with k.loop("c", line.depth, 1) as c:
+        value = load(line.x, c * line.step)
+        wide = value if dtype.is_float else i32(value)
+        k.assign(most, maximum(most, wide))
+    return most
+
+
+def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
+    """exp((x - most) * beta) / sum"""
+    beta = float(node.attrs["beta"])
+    scaled = beta != 1.0
+    k = Builder(_name(node, graph, "f32" + ("_beta" if scaled else "")))
+    factor: Expr | None = None
+    tables: tuple[Packed, ...] = ()
+    if scaled:
+        factor = k.let("beta", load(k.row("factor", operands.after, FLOAT32)))
+        tables = (Packed("beta", np.asarray([beta], np.float32)),)
+
+    def body(line: _Line) -> None:
+        most = _most(k, line, FLOAT32)
+        total = k.let("total", 0.0, FLOAT32)
+        with k.loop("c", line.depth) as c:
+            below = load(line.x, c * line.step) - most
+            power = k.let("power", EXP(below * factor if factor is not None else below))
+            k.store(line.y, c * line.step, power)
+            k.assign(total, total + power)
+        with k.loop("c", line.depth) as c:
+            at = c * line.step
+            k.store(line.y, at, load(line.y, at) / total)
+
+    _lines(k, node, graph, operands, body)
+    cost = 40 * graph.tensor(node.output).size
+    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
+
+
+def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
+    """By the integer steps of ops/softmax.py.
+
+    The table lies from the least element to the greatest, so that an element is an
+    index of it.
+    """
+    made = softmax_parameters(node, graph)
+    even = made.rounding == "even"
+    k = Builder(_name(node, graph, f"s8_{'even' if even else 'double'}"))
+    table = k.row("table", operands.after, INT32)
+    steps = _even(k, made) if even else _twice(k)
+
+    def body(line: _Line) -> None:
+        most = _most(k, line, INT8)
+        powers = k.let("powers", offset(table, 255 - most))
+
+        def power(c: Expr) -> Expr:
+            return load(powers, i32(load(line.x, c * line.step)))
+
+        total = k.let("total", steps.start(line.depth))
+        with k.loop("c", line.depth) as c:
+            k.assign(total, total + steps.term(power(c)))
+        share = steps.share(total)
+        with k.loop("c", line.depth) as c:
+            k.store(line.y, c * line.step, cast(share(power(c)), INT8))
+
+    _lines(k, node, graph, operands, body)
+    powers = np.asarray(made.table, np.int64)[::-1] + steps.more
+    tables = (Packed("exponentials", powers.astype(np.int32)),)
+    cost = 20 * graph.tensor(node.output).size
+    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
+
+
+def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
+    """Of two: a table of the lesser's share by how far they are apart.
+
+    None where the shares of some two, as integers, have another sum than zero; 127
+    stands for 128.
+    """
+    made, apart = softmax_parameters(node, graph), np.arange(256)
+    less, more = (
+        softmax8(made, np.stack([sign * apart, 0 * apart], -1), INT8)[:, 0]
+        for sign in (-1, 1)
+    )
+    if (np.minimum(-less.astype(int), INT8.high) != more).any():
+        return []
+    last = int(np.argmax(less == less[-1]))
+    k = Builder("softmax_s8_pair")
+    most = k.arg("last", last)
+    table = k.row("table", operands.after, INT8)
+
+    def body(line: _Line) -> None:
+        apart = k.let("apart", i32(load(line.x, 0)) - i32(load(line.x, 1)))
+        size = select(apart < 0, 0 - apart, apart)
+        less = k.let("less", i32(load(table, minimum(size, most))))
+        more = k.let("more", minimum(0 - less, const(INT8.high)))
+        first = select(apart < 0, less, more)
+        k.store(line.y, 0, cast(first, INT8))
+        k.store(line.y, 1, cast(less + more - first, INT8))
+
+    _lines(k, node, graph, operands, body)
+    tables = (Packed("shares", less[: last + 1]),)
+    cost = 10 * graph.tensor(node.output).size
+    return [offer(k, operands, tables=tables, in_place=(0,), cost=cost)]
+
+
+def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
+    """By the integer steps of ops/softmax16.py."""
+    made = softmax16_parameters(node, graph)
+    k = Builder(_name(node, graph, "s16"))
+    power, share = shares16(k, made, const(operands.after))
+
+    def body(line: _Line) -> None:
+        most, total = _most(k, line, INT16), k.let("total", 0)
+        with k.loop("c", line.depth) as c:
+            value = k.let("exp", power(i32(load(line.x, c * line.step)) - most))
+            k.store(line.y, c * line.step, cast(value, INT16))
+            k.assign(total, total + value)
+        of = share(total, k.let("spare", SPARE_BITS(total)))
+        with k.loop("c", line.depth) as c:
+            at = c * line.step
+            k.store(line.y, at, of(i32(load(line.y, at))))
+
+    _lines(k, node, graph, operands, body)
+    cost = 60 * graph.tensor(node.output).size
+    return offer(k, operands, tables=tables16(made), in_place=(0,), cost=cost)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The two ways.
+
+    start, term  of `depth` elements, and what is added for each: their sum
+    share        of that sum, as a function of a power: the stored value
+    more         what the table holds more than the power
+    """
+
+    start: Callable[[Expr], Expr]
+    term: Callable[[Expr], Expr]
+    share: Callable[[Expr], Callable[[Expr], Expr]]
+    more: int
+
+
+def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
+    # numerator = inverse << bits: an argument holds 32 bits
+    power_bits = made.table[0].bit_length() - 1
+    inverse = k.arg("inverse", made.numerator >> power_bits)
+    numerator = i64(inverse) << i64(k.arg("bits", power_bits))
+    zero, shift = k.arg("y_zero", made.y_zero), k.arg("shift", made.shift)
+
+    def share(total: Expr) -> Callable[[Expr], Expr]:
+        wide = k.let("wide", i64(total))
+        # at most `inverse`: the greatest power alone is 1 << bits
+        ratio = k.let("ratio", i32((numerator + wide / 2) / wide))
+
+        def stored(power: Expr) -> Expr:
+            if made.shift < 33:
+                half = const(1, INT64) << i64(shift - 1)
+                whole = i32((i64(power) * i64(ratio) + half) >> i64(shift))
+            else:
+                # half a step is nothing in the low half of the product
+                half = const(1) << (shift - 33)
+                whole = (MULHI(power, ratio) + half) >> (shift - 32)
+            return SATURATE8(whole + zero)
+
+        return stored
+
+    return _Steps(lambda depth: const(0), lambda power: power, share, 0)
+
+
+# 2048 for rounding, and what makes all that an int32
+_MORE = 2048 - (1 << 31)
+
+
+def _twice(k: Builder) -> _Steps:
+    """With `r` and `e` of SoftmaxParameters, 2^30 <= r:
+
+    mulhi_round(r, power) = power + the high half of (2 * r - 2^32) * power, rounded.
+    Of an r below that e is above 32, and nothing is left of any power.
+    """
+
+    def share(total: Expr) -> Callable[[Expr], Expr]:
+        spare = k.let("spare", SPARE_BITS(total))
+        inverse = maximum(RECIPROCAL(total << spare), 1 << 30)
+        factor = k.let("factor", (inverse + -(1 << 31)) * 2)
+        shift = k.let("shift", minimum(const(33) - spare, 31))
+
+        def stored(more: Expr) -> Expr:
+            power = k.let("power", more + -_MORE)
+            scaled = MULHI_ADD_ROUND(power, factor, power)
+            # half a step and the zero point, both twice
+            return SATURATE8(((scaled >> shift) + (1 - 256)) >> 1)
+
+        return stored
+
+    return _Steps(lambda depth: depth << 19, lambda more: more >> 12, share, _MORE)

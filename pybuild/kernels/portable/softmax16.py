@@ -1,0 +1,77 @@
+"""softmax of int16: by the integer steps of ops/softmax16.py, on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.epilogues.requantise import DOUBLE, requant
+from pybuild.loop import (
+    INT16,
+    INT32,
+    INT64,
+    Expr,
+    Intrin,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+)
+from pybuild.ops.softmax16 import Softmax16Parameters
+
+_A, _B, _V = (Var(n, INT32) for n in ("a", "b", "v"))
+# from point a to the next, b, 128 steps away
+_BETWEEN = Intrin(
+    "crt_between", (_A, _B, _V), _A + (((_B - _A) * (_V & 127) + 64) >> const(7))
+)
+
+
+def tables16(made: Softmax16Parameters) -> tuple[Packed, ...]:
+    return (
+        Packed("exponentials", np.asarray(made.exps, np.int16)),
+        Packed("reciprocals", np.asarray(made.ratios, np.int16)),
+    )
+
+
+def shares16(
+    k: Builder, made: Softmax16Parameters, pointer: Expr
+) -> tuple[Callable[[Expr], Expr], Callable[[Expr, Expr], Callable[[Expr], Expr]]]:
+    """exp of a value less the greatest; a share of a total, given its spare bits."""
+    exps = k.row("exponentials", pointer, INT16)
+    ratios = k.row("reciprocals", pointer + 1, INT16)
+    rule = requant("double", made.multiplier, made.shift, (0, 0), 0)
+    lift = const(1) << k.arg("left", rule.left[0] if rule.left else 0)
+    multiplier = k.arg("multiplier", rule.multipliers[0])
+    shift = k.arg("shift", rule.shifts[0])
+
+    def between(points: Expr, v: Expr) -> Expr:
+        at = k.let("at", v >> const(7))
+        first, last = i32(load(points, at)), i32(load(points, at + 1))
+        return _BETWEEN(first, last, v)
+
+    def power(below: Expr) -> Expr:
+        # 10 is more than enough: what is below it is one value
+        held = maximum(DOUBLE(below * lift, multiplier, shift), -65535)
+        return between(exps, k.let("v", held + 65535))
+
+    def share(total: Expr, spare: Expr) -> Callable[[Expr], Expr]:
+        position = ((total << spare) + (1 << 13)) >> const(14)
+        v = k.let("v", minimum(position - (1 << 16), 65535))
+        ratio = k.let("ratio", between(ratios, v))
+        bits = k.let("bits", i64(const(30) - spare))
+        half = k.let("half", const(1, INT64) << (bits - 1))
+
+        def of(exp: Expr) -> Expr:
+            whole = i32((i64(exp) * i64(ratio) + half) >> bits)
+            return cast(minimum(whole, 32767), INT16)
+
+        return of
+
+    return power, share

@@ -1,0 +1,151 @@
+"""svdf: the state moves one step on, takes what the input gives, and is weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, whole
+from pybuild.kernels.base.node_rows import NodeRows
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE
+from pybuild.kernels.layers.weights import constant
+from pybuild.loop import FLOAT32, INT32, UINT32, Expr, Var, cast, const, load, offset
+from pybuild.ops.operator import clamp_of
+from pybuild.ops.recurrent import Pair
+from pybuild.ops.svdf import (
+    BIAS,
+    FEATURE,
+    STATE,
+    TIME,
+    X,
+    macs,
+    sizes,
+    svdf_parameters,
+)
+from pybuild.targets.target import Target
+
+End = Callable[[Expr], Expr]
+_COST = 60
+
+
+def svdf(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidate for svdf.
+
+    Errors  BuildError for weights that are computed
+    """
+    return [_Writer(node, graph).written()]
+
+
+class _Writer:
+    """The pieces of the kernel being written."""
+
+    def __init__(self, node: Node, graph: Graph) -> None:
+        self.node, self.graph = node, graph
+        self.y, self.state = graph.tensor(node.output), graph.tensor(node.inputs[STATE])
+        self.is_float = self.y.dtype is FLOAT32
+        self.kind = FLOAT32 if self.is_float else INT32
+        # of the sum over time, which wraps
+        self.total = FLOAT32 if self.is_float else UINT32
+        self.k = Builder(f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}")
+        self.rows = NodeRows(self.k, node, graph, FEATURE)
+
+    def written(self) -> Candidate:
+        node, graph, k = self.node, self.graph, self.k
+        batch, width, units, rank, memory = sizes(node, graph)
+        to = k.row("y", 0, self.y.dtype, writable=True)
+        kept = k.row("kept", 1, self.state.dtype, writable=True)
+        x, old = self.rows.source(X, "x"), self.rows.source(STATE, "old")
+        feature = self.rows.table("feature", constant(node, graph, FEATURE))
+        time = self.rows.table("time", constant(node, graph, TIME))
+        none = np.zeros(units, self.kind.numpy)
+        bias = self.rows.table("bias", constant(node, graph, BIAS, none))
+        new, made = self._float() if self.is_float else self._whole()
+        filters, inputs = k.arg("filters", units * rank), k.arg("width", width)
+        steps, ranks = k.arg("memory", memory), k.arg("rank", rank)
+        outs, last = k.arg("units", units), k.let("last", steps - 1)
+        with k.loop("b", k.arg("batch", batch)) as b:
+            row = k.let("row", offset(x, b * inputs))
+            with k.loop("unit", outs) as unit:
+                total = k.let("total", cast(load(bias, unit), self.total))
+                with k.loop("r", ranks) as r:
+                    f = k.let("f", unit * ranks + r)
+                    place = k.let("place", (b * filters + f) * steps)
+                    here = k.let("here", offset(kept, place))
+                    before = k.let("before", offset(old, place))
+                    with k.loop("m", last) as m:
+                        k.store(here, m, load(before, m + 1))
+                    seen = self._seen(row, offset(feature, f * inputs), inputs)
+                    k.store(here, last, cast(new(seen, f), self.state.dtype))
+                    self._weighed(total, here, offset(time, f * steps), steps)
+                result = made(cast(total, self.kind))
+                k.store(to, b * outs + unit, cast(result, self.y.dtype))
+        return Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=tuple(whole(graph.tensor(n)) for n in node.outputs),
+            inputs=tuple(whole(graph.tensor(n)) for n in self.rows.computed),
+            constants=tuple(self.rows.tables),
+            cost=6 * macs(node, graph) + _COST * self.y.size,
+        )
+
+    # ---- sums -------------------------------------------------------------------
+
+    def _seen(self, row: Expr, weights: Expr, count: Expr) -> Var:
+        """What one filter makes of the input."""
+        k = self.k
+        w, seen = k.let("w", weights), k.let("seen", const(0, self.kind))
+        with k.loop("i", count) as i:
+            a, c = (cast(load(p, i), self.kind) for p in (row, w))
+            k.assign(seen, seen + a * c)
+        return seen
+
+    def _weighed(self, total: Var, here: Expr, weights: Expr, steps: Expr) -> None:
+        """Adds what one filter made of all steps."""
+        k, zero = self.k, self.state.zero_point if self.state.quant else 0
+        w = k.let("weights", weights)
+        with k.loop("m", steps) as m:
+            a, c = (cast(load(p, m), self.kind) for p in (here, w))
+            a = a - k.arg("state_zero", zero) if zero else a
+            k.assign(total, total + cast(a * c, self.total))
+
+    # ---- ends -------------------------------------------------------------------
+
+    def _float(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
+        clamp = FloatClamp(*clamp_of(self.node))
+        at = self.rows.after
+        self.rows.tables += clamp.tables()
+        bound = clamp.bind(self.k, const(at))
+        return lambda seen, f: seen, lambda total: bound.apply(total, 0)
+
+    def _whole(self) -> tuple[Callable[[Expr, Expr], Expr], End]:
+        made = svdf_parameters(self.node, self.graph)
+        weights = constant(self.node, self.graph, FEATURE).astype(np.int64)
+        sums = (-made.x_zero * weights.sum(1)).astype(np.int32)
+        zeros = self.rows.table("zeros", sums) if made.x_zero else None
+        seen_end = self._end("seen", made.seen, 0, self.state.dtype)
+        zero: Expr = const(0)
+        if made.state_zero:
+            zero = self.k.arg("new_zero", made.state_zero)
+        end = self._end("made", made.made, made.y_zero, self.y.dtype)
+
+        def new(seen: Expr, f: Expr) -> Expr:
+            q = seen_end(seen if zeros is None else seen + load(zeros, f))
+            return q + zero
+
+        return new, end
+
+    def _end(self, name: str, pair: Pair, zero_point: int, dtype: DType) -> End:
+        k, (multiplier, shift) = self.k, pair
+        by = k.arg(f"{name}_by", multiplier)
+        right = k.arg(f"{name}_right", min(max(-shift, 0), 30))
+        left = k.arg(f"{name}_left", 1 << shift) if shift > 0 else const(1)
+        zero = k.arg(f"{name}_zero", zero_point)
+        return lambda total: CLAMP(
+            DOUBLE(total * left, by, right) + zero, dtype.low, dtype.high
+        )

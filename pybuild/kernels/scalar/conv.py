@@ -1,0 +1,176 @@
+"""int8 convolution and fully connected layers on cores that multiply one by one.
+
+The windows of a few pixels are copied side by side into scratch, and the weights of
+a few output channels lie side by side in flash: each value loaded meets all of the
+others, and every pointer only moves forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.by_channel import Ending, scalar_ending, table
+from pybuild.kernels.epilogues.requantise import Ints
+from pybuild.kernels.layers.conv import WORD
+from pybuild.kernels.layers.known_sums import known_sums
+from pybuild.kernels.layers.weights import constant, fixed, in_blocks
+from pybuild.kernels.scalar.conv_code import HALF, Layer, kernel
+from pybuild.targets.target import Target
+
+_MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
+_GAINS = 0.95  # of a block for one layer
+_ROOM = 2  # copying a byte into the patch
+
+
+def _order(layer: Layer) -> Array:
+    return in_blocks(layer.window.out_channels, layer.channels)
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as blocks of output channels, in each: taps, then channels."""
+    lanes = np.zeros((len(kernels), layer.lanes), np.int64)
+    lanes[:, : layer.taps] = kernels
+    dtype, lanes = DType.INT8, lanes[_order(layer)]
+    if layer.paired:
+        dtype, lanes = DType.INT32, lanes[::2] + (lanes[1::2] << 16)
+    elif layer.unsigned:
+        dtype, lanes = DType.UINT8, lanes + HALF
+    blocks = lanes.reshape(-1, layer.words, layer.lanes)
+    return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy))
+
+
+def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
+    """The bias less what the pixels' HALF adds to each sum."""
+    wide = bias.astype(np.int64)
+    if layer.unsigned:
+        wide = wide - HALF * kernels.astype(np.int64).sum(1)
+    return wide
+
+
+def cost(layer: Layer) -> int:
+    """Estimated instructions of a row: loads, products, loops, ends, the patch."""
+    w = layer.window
+    blocks = -(-w.out_width // layer.pixels) * -(-w.out_channels // layer.channels)
+    sums = layer.words * layer.pixels
+    tap = layer.words + layer.pixels + 2 * sums
+    turns = layer.lanes // layer.unrolled * 4
+    ends = (16 + 2 * layer.paired) * layer.channels * layer.pixels
+    block = layer.lanes * tap + turns + ends + 8 * layer.channels
+    copied = 0 if layer.direct else -(-w.out_width // layer.pixels) * layer.pixels
+    return blocks * block + copied * (_ROOM * layer.taps + 20)
+
+
+def offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * bands * cost(layer),
+    )
+
+
+def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool,
+          blocks: Iterable[tuple[int, int]]) -> Layer | None:  # fmt: skip
+    """The block that fits the layer best."""
+    layers = [
+        Layer(window, ending, x_zero, channels * (1 + paired), pixels,
+              "signed_bytes" not in target.features, paired)
+        for channels, pixels in blocks
+        if pixels <= window.out_width
+        and channels * (1 + paired) <= window.out_channels
+    ]  # fmt: skip
+    return min(layers, key=cost, default=None)
+
+
+def _odd_blocks(window: Window, target: Target) -> list[tuple[int, int]]:
+    """Of fewer output channels, where blocks of the usual ones would be computed in
+    part twice, or are more than there are; in as many registers: sums, and a value of
+    each pixel."""
+    least = min(channels for channels, _ in target.sums)
+    most = max(channels * pixels + pixels for channels, pixels in target.sums)
+    if window.out_channels % least == 0:
+        return []
+    sizes = range(1, min(least, window.out_channels + 1))
+    return [(c, n) for c in sizes for n in range(1, most // (c + 1) + 1)]
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+    paired: bool = False,
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, one, or one that other layers
+    may share and a faster one."""
+    is_int8 = graph.tensor(node.output).dtype is DType.INT8
+    if not (target.sums and is_int8 and fixed(node, graph)) or window.groups > 1:
+        return []
+    weights = constant(node, graph, 1)
+    kernels = weights.reshape(len(weights), -1)
+    if "dsp" in target.features and kernels.shape[1] >= WORD:
+        return []  # dsp/conv.py's are faster
+    if paired and not fits_pairs(kernels):
+        return []
+    sums = known_sums(node, graph, kernels)
+    if sums is None:
+        return []
+    ending = scalar_ending(sums.made, sums.low, sums.high, target)
+    if ending is None:
+        return []
+    if kernels.shape[1] >= _MOST_TAPS:
+        return []
+    usual, odd = (
+        _best(window, ending, sums.made.x_zero, target, paired, blocks)
+        for blocks in (target.sums, _odd_blocks(window, target))
+    )
+    layers = [usual] if usual is not None else []
+    if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
+        layers.append(odd)
+    return [
+        offer(
+            layer,
+            rows,
+            (
+                pack(layer, kernels),
+                table(ending, start(layer, kernels, sums.bias), _order(layer)),
+            ),
+            calls,
+        )
+        for layer in layers
+    ]
+
+
+def fits_pairs(kernels: Array) -> bool:
+    """Whether any sum of products with int8, or with uint8, stays within int16.
+
+    Both halves of a word then are sums of their own: below 2^15 * (2^16 + 1), and
+    a product of 255 and two weights is below 2^31.
+    Shapes  [O, taps]
+    """
+    wide = kernels.astype(np.int64)
+    up, down = np.maximum(wide, 0).sum(1), np.maximum(-wide, 0).sum(1)
+    # uint8: as stored; int8: -128 times the one and 127 times the other sign
+    reach = (255 * up, 255 * down, 128 * (up + down))
+    return max(int(r.max(initial=0)) for r in reach) < 1 << 15

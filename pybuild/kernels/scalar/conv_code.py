@@ -1,0 +1,338 @@
+"""The code of conv.py's kernels: a patch of pixels, then blocks of sums.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import IN_ORDER
+from pybuild.kernels.base.window import Bound, Window
+from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
+from pybuild.loop import (
+    INT8,
+    INT16,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    minimum,
+    offset,
+)
+
+UINT8 = DType.UINT8
+HALF = 128  # what makes an int8 a uint8
+TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
+MOST_PRODUCTS = 64  # in one turn of the innermost loop
+MOST_BYTES = 32  # of weights or pixels in a turn: what loads reach from a pointer
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it.
+
+    channels, pixels  of the output whose sums are computed together
+    unsigned          pixels and weights are stored with HALF added
+    paired            a word holds the weights of two channels, a sum both sums, of
+                      int16 each; these weights are what they are
+    """
+
+    window: Window
+    ending: Ending
+    x_zero: int
+    channels: int
+    pixels: int
+    unsigned: bool = False
+    paired: bool = False
+
+    @property
+    def words(self) -> int:
+        """Weights that are loaded for a tap, and sums of a pixel."""
+        return self.channels // 2 if self.paired else self.channels
+
+    @property
+    def halved(self) -> bool:
+        """Weights have HALF added."""
+        return self.unsigned and not self.paired
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def unrolled(self) -> int:
+        """Taps in one turn; of few taps, so many that zeros are no large part."""
+        taps, block = self.taps, self.words * self.pixels
+        if taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
+            return 8
+        usual = 2 if 4 * block > MOST_PRODUCTS else 4
+        if 8 * (-taps % usual) <= taps:
+            return usual
+        whole = [n for n in TURNS if taps % n == 0 and n * block <= MOST_PRODUCTS]
+        tap = self.words + self.pixels + 2 * block
+        return min((usual, *whole), key=lambda n: -(-taps // n) * (n * tap + 4))
+
+    @property
+    def lanes(self) -> int:
+        """Taps up to a whole number of turns; the weights of the last ones are 0."""
+        return -(-self.taps // self.unrolled) * self.unrolled
+
+    @property
+    def direct(self) -> bool:
+        """A single pixel is read where it is."""
+        whole = self.lanes == self.taps and self.window.pointwise
+        return self.pixels == 1 and whole and not self.unsigned
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the patch and, behind it, what its pixels' HALF adds."""
+        if self.direct:
+            return 0
+        size = -(-self.lanes * self.pixels // 4) * 4
+        return size + (4 * self.pixels if self.halved else 0)
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        return self.window.run
+
+    @property
+    def name(self) -> str:
+        parts = (
+            f"conv2d_block{self.channels}x{self.pixels}",
+            "paired" if self.paired else "",
+            "unsigned" if self.unsigned else "",
+            self.window.key,
+            "direct" if self.direct else "",
+            "fours" if self.fours else "",
+            f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
+            "over" if self.window.out_channels % self.channels else "",
+            self.ending.key,
+            f"by{self.unrolled}",
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def fours(self) -> bool:
+        """Four neighbours are copied in one turn."""
+        return (self.window.channels if self.window.padded else self.run) % 4 == 0
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), a block at a time.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; ends of `table`
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.elem = UINT8 if layer.unsigned else INT8
+        self.k = k = Builder(layer.name)
+        self.g = g = Bound(k, layer.window)
+        self.y = k.row("y", 0, INT8, writable=True)
+        weight = INT32 if layer.paired else self.elem
+        self.weights = k.row("weights", g.rows + 1, weight)
+        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
+        self.out_channels = k.arg("out_channels", layer.window.out_channels)
+        self.turns = k.arg("turns", layer.lanes // layer.unrolled)
+        self.finish = ScalarFinish(k, layer.ending)
+        self.x_zero: Expr = const(0)
+        if layer.window.padded:
+            zero = layer.x_zero + (HALF if layer.unsigned else 0)
+            self.x_zero = k.arg("x_zero", zero)
+        if layer.halved:
+            at = k.arg("sums_at", layer.scratch // 4 - layer.pixels)
+            words = k.row("words", g.rows + 3, INT32, writable=True)
+            self.sums = k.let("half_sums", offset(words, at))
+
+    def write(self) -> Builder:
+        k, g, layer = self.k, self.g, self.layer
+        n = layer.pixels
+        with k.loop("block", g.out_width, 0, n) as block:
+            ox = block
+            if layer.window.out_width % n:
+                # the last block may compute pixels of the one before again
+                ox = k.let("ox", minimum(block, g.out_width - n))
+            if layer.direct:
+                x = k.row("row", 1, INT8)
+                start = ox * g.stride * g.channels
+                self._channels(ox, k.let("x", offset(x, start)))
+            else:
+                with k.loop("pixel", n) as pixel:
+                    self._gather(ox + pixel, pixel)
+                self._channels(ox, self.patch)
+        return k
+
+    def _gather(self, ox: Expr, pixel: Expr) -> None:
+        """Copies the window of one pixel into every so many bytes of the patch."""
+        k, g, w = self.k, self.g, self.layer.window
+        to = k.let("to", offset(self.patch, pixel))
+        total = k.let("total", 0) if self.layer.halved else None
+        x0 = k.let("x0", ox * g.stride - g.left)
+        if not w.padded:
+            self._inside(x0, to, total)
+        else:
+            with k.when(g.fits(x0)):
+                self._inside(x0, to, total)
+            with k.otherwise():
+                self._columns(x0, to, total)
+        for more in range(self.layer.lanes - self.layer.taps):
+            k.store(to, more * self.layer.pixels, const(0, self.elem))
+        if total is not None:
+            k.store(self.sums, pixel, total * -HALF)
+
+    def _inside(self, x0: Expr, to: Var, total: Var | None) -> None:
+        """A window that lies in the row."""
+        k, g, w = self.k, self.g, self.layer.window
+        begin = k.let("begin", x0 * g.channels)
+        run = g.channels
+        if not w.pointwise and w.dilation_w == 1:
+            run = k.let("run", g.channels * g.kernel_w)
+        with g.runs(k, begin, INT8) as x:
+            self._copy(x, run, to, total)
+
+    def _columns(self, x0: Expr, to: Var, total: Var | None) -> None:
+        """A window that leaves the row, column by column."""
+        k, g = self.k, self.g
+        with g.columns(k, x0, INT8) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", source)
+                self._copy(x, g.channels, to, total)
+            with k.otherwise():
+                self._copy(None, g.channels, to, total)
+
+    def _copy(self, x: Var | None, count: Expr, to: Var, total: Var | None) -> None:
+        """`count` bytes into the patch; None: the zero point as often."""
+        k, layer = self.k, self.layer
+        step = 4 if layer.fours else 1
+        with k.loop("at", count, 0, step, rolled=True) as at:
+            for i in range(step):
+                value: Expr = self.x_zero
+                if x is not None:
+                    value = cast(load(x, at + i), INT32)
+                    value = value + HALF if layer.unsigned else value
+                if total is not None:
+                    value = k.let("value", value)
+                    k.assign(total, total + value)
+                k.store(to, i * layer.pixels, cast(value, self.elem))
+            k.assign(to, offset(to, step * layer.pixels))
+
+    def _channels(self, ox: Expr, x: Expr) -> None:
+        """All output channels of some pixels, in a function of their own."""
+        k, layer = self.k, self.layer
+        given: dict[str, Expr] = {
+            "x": x,
+            "weights": self.weights,
+            "ends": self.ends,
+            "y": offset(self.y, ox * self.out_channels),
+            "out_channels": self.out_channels,
+            "turns": self.turns,
+        }
+        if layer.halved:
+            given["half_sums"] = self.sums
+        with k.part(self._part_name(), **given, **self.finish.values) as params:
+            known = {p.name: p for p in params}
+            _Sums(k, layer, known, self.finish.inside(known)).write()
+
+    def _part_name(self) -> str:
+        """What distinguishes the code of two layers here."""
+        layer = self.layer
+        parts = (
+            f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",
+            "paired" if layer.paired else "",
+            "unsigned" if layer.unsigned else "",
+            "direct" if layer.direct else "",
+            "over" if layer.window.out_channels % layer.channels else "",
+            layer.ending.key,
+        )
+        return "_".join(p for p in parts if p)
+
+
+class _Sums:
+    """The part of a kernel that multiplies a patch with all weights."""
+
+    def __init__(
+        self, k: Builder, layer: Layer, known: dict[str, Var], finish: ScalarFinish
+    ) -> None:
+        self.k, self.layer, self.finish = k, layer, finish
+        self.known = known
+
+    def write(self) -> None:
+        k, known, n = self.k, self.known, self.layer.channels
+        w, ends = k.let("w", known["weights"]), k.let("end", known["ends"])
+        outputs = known["out_channels"]
+        with k.loop("channel", outputs, 0, n, rolled=True) as channel:
+            first: Expr = channel
+            if self.layer.window.out_channels % n:
+                first = k.let("first", minimum(channel, outputs - n))
+            self._block(w, ends, k.let("out", offset(known["y"], first)))
+            k.assign(ends, offset(ends, n * columns(self.layer.ending)))
+
+    def _block(self, w: Var, ends: Var, y: Var) -> None:
+        k, layer = self.k, self.layer
+        sums = [self._starts(ends, j) for j in range(layer.words)]
+        x = k.let("at", self.known["x"])
+        with k.loop("turn", self.known["turns"], rolled=True):
+            for tap in range(layer.unrolled):
+                self._tap(sums, w, x, tap)
+            k.assign(w, offset(w, layer.unrolled * layer.words))
+            k.assign(x, offset(x, layer.unrolled * layer.pixels))
+        for j, accs in enumerate(sums):
+            if layer.paired:
+                lower = [k.let("lower", cast(cast(acc, INT16), INT32)) for acc in accs]
+                upper = [(a - b) >> 16 for a, b in zip(accs, lower, strict=True)]
+                self._end(ends, y, 2 * j, lower)
+                self._end(ends, y, 2 * j + 1, upper)
+            else:
+                self._end(ends, y, j, accs)
+
+    def _starts(self, ends: Var, j: int) -> list[Var]:
+        """The sums of a channel, or of a pair, before anything is added."""
+        k, layer = self.k, self.layer
+        start: Expr = const(0)
+        if not layer.paired:
+            start = self.finish.start(ends, j * columns(layer.ending))
+        if layer.halved and layer.pixels > 1:
+            start = k.let(f"start{j}", start)
+        row = []
+        for p in range(layer.pixels):
+            first = start
+            if layer.halved:
+                first = start + load(self.known["half_sums"], p)
+            row.append(k.let(f"sum{j}_{p}", first))
+        return row
+
+    def _end(self, ends: Var, y: Var, j: int, accs: Sequence[Expr]) -> None:
+        """A channel's values of all pixels."""
+        k, layer = self.k, self.layer
+        at = j * columns(layer.ending)
+        words = self.finish.row(k, ends, at)
+        for p, acc in enumerate(accs):
+            if layer.paired:
+                acc = k.let("acc", acc + self.finish.start(ends, at))
+            value = self.finish.narrow(k, acc, words)
+            k.store(y, self.known["out_channels"] * p + j, value)
+
+    def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
+        k, layer = self.k, self.layer
+        values = [cast(load(x, tap * layer.pixels + p), INT32)
+                  for p in range(layer.pixels)]  # fmt: skip
+        values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
+        for j, accs in enumerate(sums):
+            read = load(w, tap * layer.words + j)
+            weight = k.let("weight", cast(read, INT32))
+            for acc, value in zip(accs, values, strict=True):
+                k.assign(acc, acc + value * weight)

@@ -1,0 +1,104 @@
+"""int8 depthwise convolution on cores that multiply one by one.
+
+A channel's pixels are copied side by side into scratch, padding included; then the
+sums of several pixels of a row are computed together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.by_channel import scalar_ending, table
+from pybuild.kernels.layers.depthwise import GROUP, Image
+from pybuild.kernels.layers.known_sums import known_sums
+from pybuild.kernels.layers.weights import constant, fixed
+from pybuild.kernels.scalar.depthwise_code import HALF, Layer, kernel
+from pybuild.targets.target import Target
+
+_MOST_TAPS = 1 << 12  # unrolled in part: no window is that large
+_WIDEST = 7  # taps of a row that are written out
+_MOST_SCRATCH = 1 << 14  # bytes of a channel that are worth a copy
+
+
+def cost(layer: Layer) -> int:
+    """Estimated instructions of a call."""
+    w = layer.window
+    blocks = layer.out_rows * -(-w.out_width // layer.pixels)
+    block = layer.taps * (3 * layer.pixels + 1) + 18 * layer.pixels + 8
+    copied = layer.lines * (layer.inside * (3 + 2 // layer.copied) + 6)
+    return w.channels * (blocks * block + copied + 30)
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, by rows, and by images."""
+    is_int8 = graph.tensor(node.output).dtype is DType.INT8
+    if not (target.row_sums and is_int8 and fixed(node, graph)):
+        return []
+    if window.channels >= GROUP and target.features & {"dsp", "mve"}:
+        return []  # those of four channels are faster
+    if window.out_channels != window.channels or window.kernel_w > _WIDEST:
+        return []
+    kernels = constant(node, graph, 1).reshape(-1, window.channels).T
+    sums = known_sums(node, graph, kernels)
+    if sums is None or kernels.shape[1] > _MOST_TAPS:
+        return []
+    ending = scalar_ending(sums.made, sums.low, sums.high, target)
+    if ending is None:
+        return []
+    unsigned = "signed_bytes" not in target.features
+    start = sums.bias.astype(np.int64)
+    if unsigned:
+        start = start - HALF * kernels.astype(np.int64).sum(1)
+    tables = (Packed("weights", np.ascontiguousarray(kernels)), table(ending, start))
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
+    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    found = []
+    for shape, access, count in (
+        (None, rows, calls),
+        (image, (images[0], images[1]), (x.shape[0], 1)),
+    ):
+        layer = min(
+            (
+                Layer(window, ending, sums.made.x_zero, n, shape, unsigned)
+                for n in range(1, min(target.row_sums, window.out_width) + 1)
+            ),
+            key=cost,
+        )
+        if layer.scratch <= _MOST_SCRATCH:
+            found.append(_offer(layer, access, tables, count))
+    return found
+
+
+def _offer(
+    layer: Layer,
+    rows: tuple[RowAccess, RowAccess],
+    tables: tuple[Packed, ...],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    k = kernel(layer)
+    images, bands = calls
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * bands * cost(layer),
+    )

@@ -1,0 +1,308 @@
+"""The code of depthwise.py's kernels: one channel's pixels, then its sums.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
+from pybuild.kernels.layers.depthwise import UNROLLED, Image
+from pybuild.loop import (
+    INT8,
+    INT32,
+    Const,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    minimum,
+    offset,
+)
+
+UINT8 = DType.UINT8
+HALF = 128  # what makes an int8 a uint8
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A depthwise convolution as its kernel sees it.
+
+    image     None: a call makes one row, of rows that need not be neighbours
+    pixels    of a row whose sums are computed together
+    unsigned  pixels are copied with HALF added
+    """
+
+    window: Window
+    ending: Ending
+    x_zero: int
+    pixels: int
+    image: Image | None = None
+    unsigned: bool = False
+
+    @property
+    def padded(self) -> bool:
+        rows = self.image is not None and self.image.padded(self.window.rows)
+        return self.window.padded or rows
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w
+
+    @property
+    def out_rows(self) -> int:
+        return 1 if self.image is None else self.image.out_height
+
+    @property
+    def lines(self) -> int:
+        """Rows of pixels that are copied, or stand for those outside."""
+        if self.image is None:
+            return self.window.kernel_h
+        return (self.out_rows - 1) * self.image.stride_h + self.window.rows
+
+    @property
+    def pitch(self) -> int:
+        """Columns of a row of pixels, padding included."""
+        w = self.window
+        return (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1
+
+    @property
+    def inside(self) -> int:
+        """Columns that are copied."""
+        return min(self.window.width, self.pitch - self.window.left)
+
+    @property
+    def copied(self) -> int:
+        """Columns that are copied in one turn."""
+        return next(n for n in (6, 5, 4, 3, 2, 1) if self.inside % n == 0)
+
+    @property
+    def scratch(self) -> int:
+        return self.lines * self.pitch
+
+    @property
+    def over(self) -> bool:
+        """The last block computes pixels of the one before again."""
+        return self.window.out_width % self.pixels > 0
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            "depthwise_block" if self.image is None else "depthwise_block_image",
+            f"{w.kernel_h}x{w.kernel_w}",
+            "unsigned" if self.unsigned else "",
+            f"stride{w.stride_w}" if w.stride_w > 1 else "",
+            f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
+            "padded" if self.padded else "",
+            f"copy{self.copied}",
+            "over" if self.over else "",
+            self.ending.key,
+            str(self.pixels),
+        )
+        return "_".join(p for p in parts if p)
+
+
+def kernel(layer: Layer) -> Builder:
+    """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[c,tap]))).
+
+    Shapes  rows x [W,C], y [OW,C]; weights [C, taps]; ends of scalar_finish.table
+    Source  columns outside the row count as x_zero; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, self.w = layer, layer.window
+        self.elem = UINT8 if layer.unsigned else INT8
+        w = self.w
+        self.k = k = Builder(layer.name)
+        self.dilation_h: Expr = const(1)
+        if w.dilation_h > 1:
+            self.dilation_h = k.arg("dilation_h", w.dilation_h)
+        after = self.dilation_h * (w.kernel_h - 1) + 2
+        after = after if layer.image is None else const(2)
+        self.y = k.row("y", 0, INT8, writable=True)
+        self.weights = k.row("weights", after, INT8)
+        self.ends = k.row("ends", after + 1, INT32)
+        self.lines = k.row("lines", after + 2, self.elem, writable=True)
+        self.channels = k.arg("channels", w.channels)
+        self.out_width = k.arg("out_width", w.out_width)
+        self.pitch = k.arg("pitch", layer.pitch)
+        self.inside = self.pitch
+        self.left: Expr = const(0)
+        if w.padded:
+            self.left = k.arg("left", w.left)
+            self.inside = k.arg("inside", layer.inside)
+        self.finish = ScalarFinish(k, layer.ending)
+
+    def write(self) -> Builder:
+        k, layer = self.k, self.layer
+        weights, ends = k.let("w", self.weights), k.let("end", self.ends)
+        if layer.padded:
+            # margins never change: they are written once
+            zero = layer.x_zero + (HALF if layer.unsigned else 0)
+            fill = k.arg("fill", zero)
+            with k.loop("at", k.arg("area", layer.scratch), rolled=True) as at:
+                k.store(self.lines, at, cast(fill, self.elem))
+        with k.loop("c", self.channels, rolled=True) as c:
+            if layer.image is None:
+                with k.loop("ky", self.w.kernel_h) as ky:
+                    row = k.row("row", ky * self.dilation_h + 1, INT8)
+                    self._copy(offset(row, c), ky)
+            else:
+                self._image(layer.image, c)
+            self._sums(weights, ends, offset(self.y, c))
+            k.assign(weights, offset(weights, layer.taps))
+            k.assign(ends, offset(ends, columns(layer.ending)))
+        return k
+
+    def _image(self, image: Image, c: Expr) -> None:
+        """Copies the channel, but rows that no window reaches."""
+        k, layer = self.k, self.layer
+        top = k.arg("top", image.top) if image.top else const(0)
+        count = min(image.height, layer.lines - image.top)
+        size = k.arg("row_bytes", self.w.width * self.w.channels)
+        x = k.let("source", offset(k.row("x", 1, INT8), c))
+        with k.loop("r", k.arg("rows", count)) as r:
+            self._copy(x, r + top)
+            k.assign(x, offset(x, size))
+
+    def _copy(self, source: Expr, line: Expr) -> None:
+        """One row of the channel into a line."""
+        k, n = self.k, self.layer.copied
+        x = k.let("x", source)
+        to = k.let("to", offset(self.lines, line * self.pitch + self.left))
+        with k.loop("column", self.inside, 0, n, rolled=True):
+            for i in range(n):
+                value: Expr = load(x)
+                if self.layer.unsigned:
+                    value = cast(cast(value, INT32) + HALF, UINT8)
+                k.store(to, i, value)
+                k.assign(x, offset(x, self.channels))
+            k.assign(to, offset(to, n))
+
+    def _sums(self, weights: Expr, ends: Expr, y: Expr) -> None:
+        """All outputs of the channel, in a function of their own."""
+        k, w, layer = self.k, self.w, self.layer
+        stride: Expr = const(1)
+        if layer.image is not None:
+            stride = k.arg("stride", layer.image.stride_h)
+        shared = {
+            "out_rows": k.arg("out_rows", layer.out_rows),
+            "out_width": self.out_width,
+            "channels": self.channels,
+            "line_step": stride * self.pitch,
+            "tap_step": self.pitch
+            if layer.image is None
+            else self.dilation_h * self.pitch,
+        }
+        if layer.image is None:
+            shared["out_rows"] = const(1)
+        given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
+        pointers = {"lines": self.lines, "weights": weights, "ends": ends, "y": y}
+        parts = (
+            f"depthwise_block_{w.kernel_h}x{w.kernel_w}_sum{layer.pixels}",
+            "row" if layer.image is None else "image",
+            "unsigned" if layer.unsigned else "",
+            "over" if layer.over else "",
+            f"stride{w.stride_w}" if w.stride_w > 1 else "",
+            f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
+            layer.ending.key,
+        )
+        name = "_".join(p for p in parts if p)
+        with k.part(name, **pointers, **given, **self.finish.values) as params:
+            known = {p.name: p for p in params}
+            finish = self.finish.inside(known)
+            _Sums(k, layer, {**shared, **known}, finish).write()
+
+
+class _Sums:
+    """The part of a kernel that sums the windows of one channel."""
+
+    def __init__(
+        self, k: Builder, layer: Layer, known: dict[str, Expr], finish: ScalarFinish
+    ) -> None:
+        self.k, self.layer, self.w = k, layer, layer.window
+        self.known, self.finish = known, finish
+        self.held: list[Expr] = []
+
+    def write(self) -> None:
+        k, known, layer = self.k, self.known, self.layer
+        if layer.taps <= UNROLLED and not layer.unsigned:
+            self.held = [k.let(f"tap{i}", self._weight(i)) for i in range(layer.taps)]
+        row = self.finish.row(k, known["ends"], 0)
+        line, y = k.let("line", known["lines"]), k.let("out", known["y"])
+        width = known["out_width"]
+        with k.loop("oy", known["out_rows"], rolled=True):
+            with k.loop("ox", width, 0, layer.pixels, rolled=True) as ox:
+                first: Expr = ox
+                if layer.over:
+                    first = k.let("first", minimum(ox, width - layer.pixels))
+                at = k.let("at", offset(line, first * self.w.stride_w))
+                to = k.let("to", offset(y, first * known["channels"]))
+                for acc in self._block(at):
+                    k.store(to, 0, self.finish.narrow(k, acc, row))
+                    k.assign(to, offset(to, known["channels"]))
+            k.assign(line, offset(line, known["line_step"]))
+            k.assign(y, offset(y, width * known["channels"]))
+
+    def _weight(self, tap: int) -> Expr:
+        return cast(load(self.known["weights"], tap), INT32)
+
+    def _block(self, at: Var) -> list[Var]:
+        """The sums of a few pixels."""
+        k, layer, w = self.k, self.layer, self.w
+        start = self.finish.start(self.known["ends"], 0)
+        sums = [k.let(f"sum{p}", start) for p in range(layer.pixels)]
+        if layer.taps <= UNROLLED:
+            for ky in range(w.kernel_h):
+                row = ky * w.kernel_w
+                self._row(sums, at, [self._tap(row + kx) for kx in range(w.kernel_w)])
+                if ky + 1 < w.kernel_h:
+                    k.assign(at, offset(at, self.known["tap_step"]))
+            return sums
+        taps = k.let("taps", self.known["weights"])
+        with k.loop("ky", w.kernel_h, rolled=True):
+            row_taps = [cast(load(taps, kx), INT32) for kx in range(w.kernel_w)]
+            self._row(sums, at, row_taps)
+            k.assign(taps, offset(taps, w.kernel_w))
+            k.assign(at, offset(at, self.known["tap_step"]))
+        return sums
+
+    def _tap(self, tap: int) -> Expr:
+        return self.held[tap] if self.held else self._weight(tap)
+
+    def _row(self, sums: list[Var], at: Var, weights: Sequence[Expr]) -> None:
+        """One row of taps, each weight and value read once; few registers: each
+        weight once."""
+        k, w = self.k, self.w
+        if self.layer.unsigned:
+            for kx in range(w.kernel_w):
+                tap = k.let("tap", weights[kx])
+                for p, acc in enumerate(sums):
+                    value = load(at, p * w.stride_w + kx * w.dilation_w)
+                    k.assign(acc, acc + cast(value, INT32) * tap)
+            return
+        known: dict[int, Expr] = {}
+        uses: dict[int, list[tuple[int, int]]] = {}
+        for p in range(len(sums)):
+            for kx in range(w.kernel_w):
+                column = p * w.stride_w + kx * w.dilation_w
+                uses.setdefault(column, []).append((p, kx))
+        for column in sorted(uses):
+            value = k.let("value", cast(load(at, column), INT32))
+            for p, kx in uses[column]:
+                if kx not in known:
+                    held = weights[kx]
+                    known[kx] = held if isinstance(held, Var) else k.let("tap", held)
+                k.assign(sums[p], sums[p] + value * known[kx])

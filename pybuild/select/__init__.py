@@ -1,0 +1,1 @@
+"""Which kernels a model gets: prices, choice, shared constants."""

@@ -1,0 +1,324 @@
+"""The cost model: what a kernel's instructions and bytes come to on a core.
+
+A table for each core, and a walk over the Loop IR that counts with it: loops turn as
+often as the layer's arguments say, tests are decided for its ends and its middle. What
+does not change in the innermost loop counts as outside it. Nothing is compiled or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.external import External
+from pybuild.loop import (
+    FLOAT32,
+    FOLDED,
+    INT64,
+    Assign,
+    Binary,
+    Bitcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Func,
+    If,
+    Intrin,
+    Let,
+    Load,
+    Offset,
+    Part,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    WideLoad,
+    children,
+)
+from pybuild.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Instructions that things take on a core, and bytes of one instruction.
+
+    mac     multiply and add; of floats they are two
+    far     a product of 64 bits
+    divide  where it is a function: with that
+    turn    of a loop, beyond its body
+    taken   a test, and its branch
+    call    of a function, with what it saves and restores
+    """
+
+    load: float = 1
+    store: float = 1
+    mac: float = 1
+    far: float = 2
+    divide: float = 1
+    turn: float = 2
+    taken: float = 2
+    call: float = 14
+    bytes: float = 4.2
+
+
+_M3 = Prices()
+# of the cores that are known; others are taken for an M3
+PRICES = {
+    "cortex-m0": Prices(load=1.2, mac=2, far=9, divide=60, turn=2.5, bytes=2.8),
+    "cortex-m3": _M3,
+    "cortex-m4": _M3,
+    "cortex-m7": _M3,
+    "cortex-m33": _M3,
+    "cortex-m55": Prices(turn=1, bytes=3.6),
+    "rv32imc": Prices(mac=2, far=5, turn=2, bytes=3.1),
+}
+
+
+@dataclass(frozen=True)
+class Price:
+    """Estimates for one candidate.
+
+    instructions  of one inference
+    kernel        bytes of its code, without
+    parts         those of its functions, by name: other kernels may call them
+    """
+
+    instructions: int
+    kernel: int
+    parts: Mapping[str, int]
+
+
+def price(candidate: Candidate, target: Target) -> Price:
+    """What a candidate comes to; a task of the runtime's own is free, and a function
+    that is not ours."""
+    total, kernel, parts = 0.0, 0.0, dict[str, int]()
+    table = PRICES.get(target.name, _M3)
+    at: Candidate | None = candidate
+    while at is not None:
+        if at.func is not None and not isinstance(at.func, External):
+            walk = _Walk(table, target)
+            values = {a.name: n for a, n in zip(at.func.args, at.args, strict=True)}
+            once = walk.kernel(at.func, values)
+            total += at.images * at.bands * once
+            kernel += table.bytes * (walk.static + table.call)
+            parts |= {name: round(n * table.bytes) for name, n in walk.parts.items()}
+        at = at.finish
+    return Price(round(total), round(kernel), parts)
+
+
+# one instruction on a core with this feature
+_SINGLE = {
+    "crt_mulhi": "mulhi",
+    "crt_mulhi_add": "mulhi",
+    "crt_saturate8": "mulhi",
+    "crt_in_order": "mulhi",
+}
+_Values = Mapping[str, int | None]
+
+
+class _Walk:
+    """One kernel: `static` instructions are those in its code, once each."""
+
+    def __init__(self, table: Prices, target: Target) -> None:
+        self.table, self.target = table, target
+        self.values: dict[str, int | None] = {}
+        self.depth_of: dict[str, int] = {}
+        self.depth = 0
+        self.static = 0.0
+        self.parts: dict[str, float] = {}
+        self.intrins: dict[str, float] = {}
+
+    def kernel(self, func: Func, values: _Values) -> float:
+        self.values.update(values)
+        return self.table.call + len(func.args) + self.block(func.body)
+
+    def block(self, body: tuple[Stmt, ...]) -> float:
+        return sum(self.stmt(stmt) for stmt in body)
+
+    def stmt(self, stmt: Stmt) -> float:
+        match stmt:
+            case Let(var, value) | Assign(var, value):
+                self.values[var.name] = self.value(value)
+                spent, level = self.seen(value)
+                self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
+                return spent
+            case Store(pointer, index, value):
+                spent = self.add(self.table.store)
+                return spent + sum(self.expr(e) for e in (pointer, index, value))
+            case For():
+                return self.loop(stmt)
+            case If(condition, body, otherwise):
+                return self.choice(condition, body, otherwise)
+            case Part():
+                return self.part(stmt)
+
+    def loop(self, stmt: For) -> float:
+        first, last = self.value(stmt.start), self.value(stmt.stop)
+        turns = 1
+        if first is not None and last is not None:
+            turns = max(0, -((first - last) // stmt.step))
+        self.depth += 1
+        self.depth_of[stmt.var.name] = self.depth
+        for var in _assigned(stmt.body):
+            self.depth_of[var] = self.depth
+        each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
+        total = turns * each
+        if first is not None and turns > 1 and self.uneven(stmt.body):
+            # the ends may be rows or columns at an edge, or what is left over
+            static = self.static
+            ends = self.turn(stmt, first, 0) + self.turn(stmt, first, turns - 1)
+            total += ends + 2 * (self.table.turn - each)
+            self.static = static
+        self.depth -= 1
+        return total
+
+    def turn(self, stmt: For, first: int | None, number: int) -> float:
+        """The body in one turn."""
+        at = None if first is None else first + number * stmt.step
+        self.values[stmt.var.name] = at
+        for var in _assigned(stmt.body):
+            self.values[var] = None
+        return self.block(stmt.body)
+
+    def uneven(self, body: tuple[Stmt, ...]) -> bool:
+        """Turns may do more or less: a test, or a loop whose ends change."""
+        ends = [e for s in body if isinstance(s, For) for e in (s.start, s.stop)]
+        changed = any(self.seen(e)[1] == self.depth for e in ends)
+        return changed or any(isinstance(s, If) for s in body)
+
+    def choice(
+        self, condition: Expr, body: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]
+    ) -> float:
+        spent = self.expr(condition) + self.add(self.table.taken)
+        known = self.value(condition)
+        yes, no = self.block(body), self.block(otherwise)
+        if known is None:
+            return spent + max(yes, no)
+        return spent + (yes if known else no)
+
+    def part(self, stmt: Part) -> float:
+        """A function of its own: its name says which others it is the same as."""
+        spent = sum(self.expr(e) for e in stmt.args) + len(stmt.args)
+        self.add(len(stmt.args) + 1)
+        outer = self.static, self.depth, self.values, self.depth_of
+        self.values = {
+            p.name: self.value(a) for p, a in zip(stmt.params, stmt.args, strict=True)
+        }
+        self.static, self.depth, self.depth_of = 0.0, 0, {}
+        spent += self.table.call + self.block(stmt.body)
+        self.parts[stmt.name] = self.static + self.table.call
+        self.static, self.depth, self.values, self.depth_of = outer
+        return spent
+
+    def add(self, instructions: float) -> float:
+        self.static += instructions
+        return instructions
+
+    def expr(self, expr: Expr) -> float:
+        """Instructions of one turn of the innermost loop around it."""
+        return self.seen(expr)[0]
+
+    def seen(self, expr: Expr) -> tuple[float, int]:
+        """Those, and the innermost loop that changes the value."""
+        if isinstance(expr, Var):
+            return 0.0, self.depth_of.get(expr.name, 0)
+        if isinstance(expr, Const):
+            return 0.0, 0
+        spent, level = 0.0, 0
+        for child in children(expr):
+            more, inner = self.seen(child)
+            spent, level = spent + more, max(level, inner)
+        if isinstance(expr, Load | WideLoad):
+            return spent + self.add(self.table.load), self.depth
+        own = self.own(expr)
+        if level < self.depth:
+            self.add(own / 2)  # moved out, and often shared
+            return spent, level
+        return spent + self.add(own), level
+
+    def own(self, expr: Expr) -> float:
+        """Of the operation itself."""
+        match expr:
+            case Binary(op, a, b):
+                return self.operation(op, a, b)
+            case Select():
+                return 2
+            case Call(intrin):
+                return self.intrin(intrin)
+            case Offset(_, index):
+                return 0 if isinstance(index, Const) else 1
+            case Row():
+                return self.table.load
+            case Cast(value):
+                wider = expr.type is INT64 and not isinstance(value, Const)
+                return 1 if wider else 0
+            case Bitcast():
+                return 1
+        return 0
+
+    def intrin(self, intrin: Intrin) -> float:
+        """One instruction, or what its meaning takes."""
+        if intrin.name not in self.intrins:
+            feature = _SINGLE.get(intrin.name, intrin.feature)
+            known = feature in self.target.features
+            meaning = _Walk(self.table, self.target)
+            spent = 1.0
+            if not known:
+                spent = sum(meaning.expr(value) for _, value in intrin.lets)
+                spent += meaning.expr(intrin.result)
+            self.intrins[intrin.name] = spent
+        return self.intrins[intrin.name]
+
+    def operation(self, op: str, a: Expr, b: Expr) -> float:
+        if a.type is INT64:
+            return self.table.far if op in "*/%" else 2
+        if op in "/%" and not _power(b):
+            return self.table.divide + 2 * (op == "%")
+        if op in ("min", "max"):
+            return 3 if isinstance(b, Const) else 2
+        if op == "*" and not isinstance(b, Const):
+            return 2 if a.type is FLOAT32 else self.table.mac
+        product = isinstance(b, Binary) and b.op == "*" and not _power(b.b)
+        return 0 if op == "+" and product else 1  # in the multiplication's price
+
+    def value(self, expr: Expr) -> int | None:
+        match expr:
+            case Const(int() as value):
+                return value
+            case Var(name):
+                return self.values.get(name)
+            case Binary(op, a, b):
+                left, right = self.value(a), self.value(b)
+                if left is None or right is None:
+                    return None
+                if op in "/%" and right == 0:
+                    return 0
+                return FOLDED[op](left, right)
+            case Select(condition, a, b):
+                which = self.value(condition)
+                return None if which is None else self.value(a if which else b)
+            case Cast(value) if expr.type in (INT64, value.type):
+                return self.value(value)
+        return None
+
+
+def _power(expr: Expr) -> bool:
+    return isinstance(expr, Const) and bin(int(expr.value)).count("1") == 1
+
+
+def _assigned(body: tuple[Stmt, ...]) -> set[str]:
+    """Variables that a loop's turns change."""
+    found = set()
+    for stmt in body:
+        match stmt:
+            case Assign(var):
+                found.add(var.name)
+            case For():
+                found |= _assigned(stmt.body)
+            case If():
+                found |= _assigned(stmt.body) | _assigned(stmt.otherwise)
+    return found
