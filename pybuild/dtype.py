@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.generic]
+Ints = npt.NDArray[np.int64]  # wide enough for sums of any layer
 
 
 class DType(enum.Enum):

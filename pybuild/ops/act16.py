@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node
 from pybuild.ops.operator import (
-    Ints,
     clamp_of,
     invalid,
     operand,

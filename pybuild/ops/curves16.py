@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.ops.operator import Ints
+from pybuild.dtype import Ints
 from pybuild.ops.quant import shift_away
 
 ONE = (1 << 15) - 1

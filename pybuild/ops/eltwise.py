@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops.operator import (
-    Ints,
     Numbers,
     Types,
     Values,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.ops.operator import Ints
+from pybuild.dtype import Ints
 from pybuild.ops.quant import shift_away
-from pybuild.ops.softmax import mulhi, reciprocal
+from pybuild.ops.reciprocal import mulhi, reciprocal
 
 # Q0.31: log(2), sqrt(1/2) and its root, then what a fraction of polynomials has
 LOG_2, ROOT, FOURTH = 1488522236, 1518500250, 1805811301

@@ -19,7 +19,6 @@ from pybuild.graph import Graph, Node, Tensor
 Shape = tuple[int, ...]
 Types = tuple[tuple[Shape, DType], ...]
 Values = Sequence[Array | None]
-Ints = npt.NDArray[np.int64]
 # the arithmetic of reference(): numpy's own mixture of types
 Numbers = npt.NDArray[Any]
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Quant, Tensor
-from pybuild.ops.operator import Ints
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops.act16 import CurveParameters, curve
 from pybuild.ops.curves16 import logistic16, tanh16
 from pybuild.ops.operator import (
-    Ints,
     Numbers,
     Types,
     Values,

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node
 from pybuild.ops.operator import (
-    Ints,
     Types,
     Values,
     computable,
@@ -29,12 +28,11 @@ from pybuild.ops.quant import (
     saturated,
     shift_away,
 )
+from pybuild.ops.reciprocal import mulhi, reciprocal
 from pybuild.ops.softmax16 import softmax16
 
 _Q31 = 1 << 31
 _SUM_BITS = 12
-# of gemmlowp's reciprocal by Newton's method, Q2.29: 48/17, -32/17, 1
-_FIRST, _SLOPE, _ONE = 1515870810, -1010580540, 1 << 29
 
 
 @dataclass(frozen=True)
@@ -121,12 +119,6 @@ def exponentials(scale: float) -> Ints:
     return np.where(inside, _exp(scaled), 0)
 
 
-def mulhi(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
-    """High half of twice the product, rounded ties up."""
-    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    return np.asarray((product + (1 << 30)) >> 31)
-
-
 def _exp(a: Ints) -> Ints:
     """exp(a) in Q0.31 of a <= 0 in Q5.26: a polynomial, then a factor per bit.
 
@@ -211,11 +203,3 @@ def _twice(exps: Ints) -> Ints:
     bits = 35 - leading
     whole = shift_away(mulhi(inverse, exps), np.minimum(bits, 31))
     return np.where(bits > 31, 0, whole)
-
-
-def reciprocal(half: Ints) -> Ints:
-    """2^61 / half in Q0.31 of a half to 1, by three steps of Newton's method."""
-    t = _FIRST + mulhi(half, _SLOPE)
-    for _ in range(3):
-        t = t + (mulhi(t, _ONE - mulhi(half, t)) << 2)
-    return np.asarray(np.minimum(t << 1, _Q31 - 1))

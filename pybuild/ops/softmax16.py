@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.graph import Graph, Node
-from pybuild.ops.operator import Ints, invalid, operand, whole_quant
+from pybuild.ops.operator import invalid, operand, whole_quant
 from pybuild.ops.quant import quantize_multiplier, requantize, rounded_away, saturated
 
 _STEPS = 512

@@ -6,12 +6,9 @@ A channel is an index of the last axis. Knows nothing of values.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pybuild.dtype import DType
+from pybuild.dtype import DType, Ints
 from pybuild.graph import Graph, Node, Tensor
-
-Ints = npt.NDArray[np.int64]
 
 MIXING = ("conv2d", "dense")
 ELEMENTWISE = ("add", "sub", "mul")

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.ops.act import unary_table
@@ -25,7 +25,6 @@ from pybuild.passes.channel_maps import (
     ELEMENTWISE,
     MOVING,
     UNARY,
-    Ints,
     followed,
     integer,
     weighted,

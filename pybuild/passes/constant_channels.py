@@ -11,17 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import DType, Ints
 from pybuild.graph import Graph, Node, Quant
 from pybuild.ops.conv import conv_parameters
-from pybuild.passes.channel_maps import (
-    ABSENT,
-    Ints,
-    followed,
-    mixes,
-    resliced,
-    weighted,
-)
+from pybuild.passes.channel_maps import ABSENT, followed, mixes, resliced, weighted
 from pybuild.passes.channel_ranges import (
     Flags,
     Floats,

@@ -5,16 +5,14 @@ have it: a reciprocal of the divisor, by tables of what a byte can be.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pybuild.dtype import DType
+from pybuild.dtype import DType, Ints
 from pybuild.frontends.tflite.fixed import high, whole_scale
 from pybuild.frontends.tflite.flow import Flow
 from pybuild.graph import Tensor
 from pybuild.ops.quant import quantize_multiplier
-from pybuild.ops.softmax import reciprocal
+from pybuild.ops.reciprocal import reciprocal
 
-_Ints = npt.NDArray[np.int64]
 _MOST = 255  # of a byte without its zero point
 
 
@@ -53,17 +51,17 @@ def _shifted(flow: Flow, x: Tensor, bits: Tensor) -> Tensor:
     return flow.cast(wide, DType.INT32)
 
 
-def _entry(flow: Flow, table: _Ints, places: Tensor) -> Tensor:
+def _entry(flow: Flow, table: Ints, places: Tensor) -> Tensor:
     return flow.gather(flow.const(table, DType.INT32), places, 0)
 
 
-def _length(numbers: _Ints) -> _Ints:
+def _length(numbers: Ints) -> Ints:
     """How many bits, but for those that repeat the sign."""
     held = np.where(numbers < 0, ~numbers, numbers)
     return np.frexp(held.astype(np.float64))[1].astype(np.int64)
 
 
-def _reciprocals() -> tuple[_Ints, _Ints]:
+def _reciprocals() -> tuple[Ints, Ints]:
     """Of every size 1/size in Q0.31 of a half to 1, and how many bits it lost; 0 of 0.
 
     Source  LiteRT GetReciprocal

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.frontends.tflite.builder import Call
 from pybuild.graph import Tensor
 from pybuild.ops.quant import (
@@ -20,7 +19,6 @@ from pybuild.ops.quant import (
     shift_away,
 )
 
-Ints = npt.NDArray[np.int64]
 _STEPS = 512
 
 

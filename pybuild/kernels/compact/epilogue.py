@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.loop import Expr, Var, load
 
 

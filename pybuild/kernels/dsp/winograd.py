@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
@@ -24,7 +24,6 @@ from pybuild.kernels.dsp.winograd_code import (
     kernel,
 )
 from pybuild.kernels.epilogues.affine import FRACTION
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import (
     block_starts,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array
-from pybuild.kernels.epilogues.requantise import Ints
+from pybuild.dtype import Array, Ints
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
 from pybuild.ops.quant import requantize

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.dtype import Ints
 from pybuild.kernels.epilogues.affine_line import SHIFTS, offset_of
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.ops.eltwise import AddParameters
 from pybuild.ops.quant import requantize
 

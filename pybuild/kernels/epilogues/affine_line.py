@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.kernels.epilogues.requantise import Ints
+from pybuild.dtype import Ints
 
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (21, 20, 19, 18, 17, 16, 14, 12)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pybuild.dtype import Ints
 from pybuild.kernels.epilogues.affine import (
     DISTANCES,
     REACH,
@@ -20,7 +21,6 @@ from pybuild.kernels.epilogues.affine import (
     Staircase,
     staircase,
 )
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.ops.conv import ConvParameters
 
 # bits of the multiplier's lower part, tried in this order: layers with the same

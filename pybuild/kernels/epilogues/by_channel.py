@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.intrin import MULHI, SATURATE8
 from pybuild.kernels.epilogues.affine import FRACTION, Affine, affine
 from pybuild.kernels.epilogues.affine_end import corrected
 from pybuild.kernels.epilogues.affine_split import Split, split
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.loop import (
     INT8,
     Const,

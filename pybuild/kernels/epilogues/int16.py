@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.dtype import Ints
 from pybuild.errors import BuildError
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
@@ -32,7 +33,6 @@ from pybuild.loop import (
     select,
 )
 from pybuild.ops.conv import ConvParameters
-from pybuild.ops.operator import Ints
 
 # bits of the lower of two parts of a multiplier of 53 bits
 PART = 26

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pybuild.dtype import DType
+from pybuild.dtype import DType, Ints
 from pybuild.errors import BuildError
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
@@ -30,8 +29,6 @@ from pybuild.loop import (
     minimum,
     select,
 )
-
-Ints = npt.NDArray[np.int64]
 
 _ACC, _MULT, _SHIFT = (Var(n, INT32) for n in ("acc", "multiplier", "shift"))
 _X = Var("x", INT32)

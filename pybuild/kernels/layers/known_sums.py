@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.graph import Graph, Node
 from pybuild.kernels.epilogues.affine import REACH, Affine, affine
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.kernels.layers.weights import constant, folded_bias, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, Int8Finish, ScaledFinish
 from pybuild.kernels.epilogues.int16 import finish16
-from pybuild.kernels.epilogues.requantise import Ints, requant
+from pybuild.kernels.epilogues.requantise import requant
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.operator import clamp_of
 from pybuild.ops.quant import accumulator_bound

@@ -11,12 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import Ending, scalar_ending, table
-from pybuild.kernels.epilogues.requantise import Ints
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
