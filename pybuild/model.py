@@ -16,7 +16,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.package.tree import write_tree
 from pybuild.passes.layout import set_layout
-from pybuild.passes.place import Rules
+from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
 from pybuild.passes.sums import with_sums

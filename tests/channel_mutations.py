@@ -2,9 +2,9 @@
 
 _FILE = "tests/unit/test_constant_channels.py"
 _NETS = f"{_FILE} --deselect={_FILE}::test_many_random_nets"
-_MAPS = "pybuild/passes/channel_maps.py"
-_RANGES = "pybuild/passes/channel_ranges.py"
-_PASS = "pybuild/passes/constant_channels.py"
+_MAPS = "pybuild/passes/channels/maps.py"
+_RANGES = "pybuild/passes/channels/ranges.py"
+_PASS = "pybuild/passes/channels/constant.py"
 
 CHANNELS = (
     (

@@ -22,7 +22,7 @@ import tflite
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
-from pybuild.frontends.tflite.flat import names_of
+from pybuild.frontends.tflite.reader.flat import names_of
 from pybuild.model import Model
 from tests.conftest import ROOT
 from tests.ops.tflite_writer import FileOperator, FileTensor, write

@@ -21,7 +21,7 @@ WIDE = (
     ),
     (
         "the bits of a multiplier for sums of 64 bits",
-        "pybuild/ops/quant.py",
+        "pybuild/ops/fixed_point/quant.py",
         "return min((multiplier + (1 << 15)) >> 16, 0x7FFF), shift",
         "return min(multiplier >> 16, 0x7FFF), shift",
         _NUMPY,
@@ -49,7 +49,7 @@ WIDE = (
     ),
     (
         "the upper half of a byte of int4",
-        "pybuild/frontends/tflite/nibbles.py",
+        "pybuild/frontends/tflite/reader/nibbles.py",
         "np.stack([data << 4, data & 0xF0], 1)",
         "np.stack([data & 0xF0, data << 4], 1)",
         _INT4,
@@ -91,7 +91,7 @@ WIDE = (
     ),
     (
         "scales that are powers of 2",
-        "pybuild/frontends/tflite/layers.py",
+        "pybuild/frontends/tflite/operators/layers.py",
         'attrs["exact"] = True',
         'attrs["exact"] = False',
         _NUMPY,

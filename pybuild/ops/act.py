@@ -14,6 +14,13 @@ import numpy.typing as npt
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops import act16
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    rounded_away,
+    saturated,
+)
 from pybuild.ops.operator import (
     BYTES,
     Types,
@@ -27,13 +34,6 @@ from pybuild.ops.operator import (
     rounding,
     value,
     whole_quant,
-)
-from pybuild.ops.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    rounded_away,
-    saturated,
 )
 
 Float32s = npt.NDArray[np.float32]

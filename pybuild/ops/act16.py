@@ -11,6 +11,12 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    saturated,
+)
 from pybuild.ops.operator import (
     clamp_of,
     invalid,
@@ -18,12 +24,6 @@ from pybuild.ops.operator import (
     ratio,
     rounding,
     whole_quant,
-)
-from pybuild.ops.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    saturated,
 )
 
 # LiteRT's table is one higher than the nearest integer here

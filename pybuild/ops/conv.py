@@ -14,6 +14,14 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.fixed_point.quant import (
+    accumulator_bound,
+    multipliers,
+    quantized_clamp,
+    requantize,
+    rounded_away,
+    saturated,
+)
 from pybuild.ops.operator import (
     Numbers,
     Shape,
@@ -29,14 +37,6 @@ from pybuild.ops.operator import (
     same_types,
     value,
     whole_quant,
-)
-from pybuild.ops.quant import (
-    accumulator_bound,
-    multipliers,
-    quantized_clamp,
-    requantize,
-    rounded_away,
-    saturated,
 )
 
 _INT32 = 1 << 31

@@ -8,6 +8,7 @@ from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
 from pybuild.ops import act16
 from pybuild.ops.act import unary_table
+from pybuild.ops.fixed_point.quant import dequantized, quantized
 from pybuild.ops.operator import (
     BYTES,
     Types,
@@ -17,7 +18,6 @@ from pybuild.ops.operator import (
     rounding,
     value,
 )
-from pybuild.ops.quant import dequantized, quantized
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:

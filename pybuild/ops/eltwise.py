@@ -9,6 +9,12 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    saturated,
+)
 from pybuild.ops.operator import (
     Numbers,
     Types,
@@ -21,12 +27,6 @@ from pybuild.ops.operator import (
     same_types,
     value,
     whole_quant,
-)
-from pybuild.ops.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    saturated,
 )
 
 _HALF = 1 << 30  # as a Q31 multiplier

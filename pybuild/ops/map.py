@@ -14,9 +14,9 @@ import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType, widened
 from pybuild.graph import Graph, Node
-from pybuild.ops.logarithm import fixed_log
+from pybuild.ops.fixed_point.logarithm import fixed_log
+from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.operator import Types, Values, invalid, operand, value
-from pybuild.ops.quant import requantize
 
 Numpy = Callable[..., Any]
 INTEGERS = tuple(

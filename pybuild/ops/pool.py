@@ -10,6 +10,12 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.ops.conv import taps, windows
+from pybuild.ops.fixed_point.quant import (
+    multipliers,
+    quantized_clamp,
+    requantize,
+    saturated,
+)
 from pybuild.ops.operator import (
     Numbers,
     Types,
@@ -23,7 +29,6 @@ from pybuild.ops.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.quant import multipliers, quantized_clamp, requantize, saturated
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
+from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize, saturated
 from pybuild.ops.operator import (
     Types,
     Values,
@@ -19,7 +20,6 @@ from pybuild.ops.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.quant import quantize_multiplier, requantize, saturated
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,11 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    requantize,
+    saturated,
+)
 from pybuild.ops.operator import (
     Types,
     Values,
@@ -19,11 +24,6 @@ from pybuild.ops.operator import (
     optional,
     value,
     whole_quant,
-)
-from pybuild.ops.quant import (
-    quantize_multiplier,
-    requantize,
-    saturated,
 )
 from pybuild.ops.recurrent import Pair, must_fit
 

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.graph import Graph, verify
 from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
-from pybuild.passes.constant_channels import drop_constant_channels
+from pybuild.passes.channels.constant import drop_constant_channels
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pybuild.graph import Graph, Node
+from pybuild.ops.fixed_point.quant import quantized_clamp
 from pybuild.ops.operator import clamp_of
-from pybuild.ops.quant import quantized_clamp
 from pybuild.passes.edit import Edit, renamed
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph
+from pybuild.ops.fixed_point.quant import quantized, real
 from pybuild.ops.operator import Numbers
-from pybuild.ops.quant import quantized, real
 from pybuild.quantisation.execute import Execution, like
 from pybuild.quantisation.samples import Samples
 

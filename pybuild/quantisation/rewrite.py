@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Quant
-from pybuild.ops.quant import dequantized
+from pybuild.ops.fixed_point.quant import dequantized
 from pybuild.passes.edit import Edit
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
 from pybuild.quantisation.ranges import magnitudes

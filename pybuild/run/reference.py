@@ -20,7 +20,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.frontends.tflite.flat import FlatModel, read
+from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
 

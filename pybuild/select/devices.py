@@ -9,7 +9,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_COPY, Candidate, whole
 from pybuild.kernels.table import candidates
-from pybuild.passes.place import Rules, place
+from pybuild.passes.placement.place import Rules, place
 from pybuild.select.parameters import bound
 from pybuild.targets.llvm import Llvm, llvm_named
 from pybuild.targets.target import Target, target_named

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx import load
-from pybuild.frontends.onnx.draft import Draft
-from pybuild.frontends.onnx.op import Boundary
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.reader.op import Boundary
 from pybuild.graph import Graph
 
 FLOAT = TensorProto.FLOAT

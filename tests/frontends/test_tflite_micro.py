@@ -12,7 +12,7 @@ import pytest
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import OPERATORS, load
-from pybuild.ops.quant import quantize_multiplier
+from pybuild.ops.fixed_point.quant import quantize_multiplier
 from tests import tflm
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 from tests.tflite_cases import BATCH, Case, compiled, library_of

@@ -19,8 +19,8 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
+from pybuild.ops.fixed_point.quant import real
 from pybuild.ops.interpret import interpret
-from pybuild.ops.quant import real
 from pybuild.passes.legalise import rule_of
 
 FOLDER = Path(__file__).resolve().parent

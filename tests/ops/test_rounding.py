@@ -11,8 +11,8 @@ from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Tensor
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.eltwise import add_parameters
+from pybuild.ops.fixed_point.quant import accumulator_bound, real
 from pybuild.ops.interpret import interpret
-from pybuild.ops.quant import accumulator_bound, real
 from pybuild.ops.softmax import softmax_parameters
 from tests.ops.cases import ROUNDINGS, Case, cases
 

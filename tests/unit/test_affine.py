@@ -10,7 +10,7 @@ import pytest
 from pybuild.dtype import Array
 from pybuild.kernels.epilogues.affine import REACH, Affine, affine
 from pybuild.ops.conv import ConvParameters
-from pybuild.ops.quant import quantize_multiplier, requantize
+from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize
 
 RULES = ("double", "away", "single")
 

@@ -10,7 +10,7 @@ import pytest
 from pybuild.dtype import Array
 from pybuild.kernels.epilogues.affine_split import Split, split
 from pybuild.ops.conv import ConvParameters
-from pybuild.ops.quant import requantize
+from pybuild.ops.fixed_point.quant import requantize
 from tests.unit.test_affine import RULES, made
 
 

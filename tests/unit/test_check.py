@@ -16,7 +16,7 @@ import pytest
 from pybuild.dtype import Array, DType
 from pybuild.entry import load
 from pybuild.errors import BuildError
-from pybuild.frontends.tflite.flat import FlatModel, FlatOperator, FlatTensor
+from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, FlatTensor
 from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import interpret
 from pybuild.run.check import check

@@ -9,7 +9,7 @@ import pytest
 
 from pybuild.graph import Graph, Quant, verify
 from pybuild.ops.interpret import check_types, interpret
-from pybuild.passes.constant_channels import drop_constant_channels
+from pybuild.passes.channels.constant import drop_constant_channels
 from tests.unit.channel_nets import SAME, Net, X, Y, random_net
 from tests.unit.passes_graph import ONES, inputs_of
 

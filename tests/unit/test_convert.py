@@ -13,7 +13,7 @@ from pybuild.dtype import Array, DType
 from pybuild.graph import Quant, Tensor
 from pybuild.kernels.portable.convert import thresholds
 from pybuild.kernels.table import candidates
-from pybuild.ops.quant import quantized
+from pybuild.ops.fixed_point.quant import quantized
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 from tests.unit.kernel_cases import FLOAT32, INT8, UINT8, Case, case, tensor

@@ -10,7 +10,7 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.graph import Quant, Tensor
-from pybuild.ops.quant import (
+from pybuild.ops.fixed_point.quant import (
     accumulator_bound,
     away_multiplier,
     quantize_multiplier,

@@ -11,8 +11,8 @@ from hypothesis import strategies as some
 
 from pybuild.errors import BuildError, LimitError
 from pybuild.graph import Graph, Node
-from pybuild.passes.cheapest import Bill, cheapest
-from pybuild.passes.copies import with_copies
+from pybuild.passes.placement.cheapest import Bill, cheapest
+from pybuild.passes.placement.copies import with_copies
 from pybuild.plan.waits import Span, Touch, waits
 from pybuild.select.devices import on_devices, table_of
 from pybuild.targets.target import Target

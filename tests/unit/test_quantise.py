@@ -12,8 +12,8 @@ import pybuild
 from pybuild.cli import main
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph
+from pybuild.ops.fixed_point.quant import quantized
 from pybuild.ops.interpret import interpret
-from pybuild.ops.quant import quantized
 from pybuild.quantisation import mix
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import to_tflite

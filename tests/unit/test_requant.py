@@ -12,7 +12,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.epilogues.requantise import RULES, requant
 from pybuild.loop import INT32, load
-from pybuild.ops.quant import requantize
+from pybuild.ops.fixed_point.quant import requantize
 from tests.toolchains import require
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 

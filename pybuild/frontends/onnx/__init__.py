@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybuild.frontends.onnx.beside import Beside
 from pybuild.frontends.onnx.load import load
+from pybuild.frontends.onnx.reader.beside import Beside
 
 __all__ = ["Beside", "load"]

@@ -12,17 +12,18 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
-from pybuild.frontends.onnx import (
+from pybuild.frontends.onnx.draft import empty
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.operators import (
     bounded,
     control,
     dense,
     detect,
     elements,
     eltwise,
-    empty,
     index,
     integer,
-    joins,
     moves,
     products,
     quant,
@@ -36,13 +37,12 @@ from pybuild.frontends.onnx import (
     training,
     windows,
 )
-from pybuild.frontends.onnx.beside import Beside
-from pybuild.frontends.onnx.draft import Draft
-from pybuild.frontends.onnx.elements import either, either_cast
-from pybuild.frontends.onnx.flow import Flow
-from pybuild.frontends.onnx.fold import ONLY_FOLDED, fold
-from pybuild.frontends.onnx.op import MICROSOFT, OnnxModel, Op
-from pybuild.frontends.onnx.read import TYPES, array_of, node_of, read
+from pybuild.frontends.onnx.operators import reductions as joins
+from pybuild.frontends.onnx.operators.elements import either, either_cast
+from pybuild.frontends.onnx.operators.fold import ONLY_FOLDED, fold
+from pybuild.frontends.onnx.reader.beside import Beside
+from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
+from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
 from pybuild.graph import Bound, Graph, Quant, Tensor, rest_of
 
 Handler = Callable[[Draft, Op], None]

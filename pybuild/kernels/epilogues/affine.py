@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pybuild.dtype import Array, Ints
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
-from pybuild.ops.quant import requantize
+from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.reduce import MeanParameters
 
 FRACTION = 8  # bits below the unit of an accumulator when it is multiplied

@@ -15,7 +15,7 @@ import numpy as np
 from pybuild.dtype import Ints
 from pybuild.kernels.epilogues.affine_line import SHIFTS, offset_of
 from pybuild.ops.eltwise import AddParameters
-from pybuild.ops.quant import requantize
+from pybuild.ops.fixed_point.quant import requantize
 
 _NEAR = (0, 1, -1)  # factors next to the nearest
 # how much greater both factors may be, in halvings

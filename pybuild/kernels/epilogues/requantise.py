@@ -1,6 +1,6 @@
 """From an int32 accumulator to an int8 value: the rounding rules as Loop IR.
 
-The multipliers come from ops/quant.py; nothing here computes one.
+The multipliers come from ops/fixed_point/quant.py; nothing here computes one.
 """
 
 from __future__ import annotations

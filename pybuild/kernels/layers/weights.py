@@ -12,8 +12,8 @@ from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, Int8Finish, Scale
 from pybuild.kernels.epilogues.int16 import finish16
 from pybuild.kernels.epilogues.requantise import requant
 from pybuild.ops.conv import ConvParameters, conv_parameters
+from pybuild.ops.fixed_point.quant import accumulator_bound
 from pybuild.ops.operator import clamp_of
-from pybuild.ops.quant import accumulator_bound
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1

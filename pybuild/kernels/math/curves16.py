@@ -1,10 +1,10 @@
-"""logistic and tanh of int16 as Loop IR: the twin of ops/curves16.py."""
+"""logistic and tanh of int16 as Loop IR: the twin of ops/fixed_point/curves16.py."""
 
 from __future__ import annotations
 
 from pybuild.kernels.epilogues.requantise import CLAMP, SHIFT_ROUND
 from pybuild.loop import INT32, Expr, Intrin, Var, const, minimum, select
-from pybuild.ops.curves16 import (
+from pybuild.ops.fixed_point.curves16 import (
     EIGHTH,
     FIRST,
     ONE,

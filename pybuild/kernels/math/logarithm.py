@@ -1,11 +1,11 @@
-"""ops/logarithm.py's function of one int32 as Loop IR."""
+"""ops/fixed_point/logarithm.py's function of one int32 as Loop IR."""
 
 from __future__ import annotations
 
 from pybuild.kernels.epilogues.requantise import MULHI_ROUND, SHIFT_ROUND
 from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
 from pybuild.loop import INT32, Expr, Intrin, Var, const, maximum, minimum, select
-from pybuild.ops.logarithm import (
+from pybuild.ops.fixed_point.logarithm import (
     BITS,
     CUBE,
     FOURTH,

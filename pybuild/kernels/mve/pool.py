@@ -33,8 +33,8 @@ from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
 from pybuild.kernels.layers.pool import Layer
 from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
+from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
-from pybuild.ops.quant import requantize
 from pybuild.ops.reduce import MeanParameters
 from pybuild.targets.target import Target
 

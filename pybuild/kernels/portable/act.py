@@ -20,8 +20,8 @@ from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import unary16
 from pybuild.loop import FLOAT32, Expr, cast, const, i32, load, select
 from pybuild.ops.act import unary_table
+from pybuild.ops.fixed_point.quant import quantized_clamp
 from pybuild.ops.operator import clamp_of
-from pybuild.ops.quant import quantized_clamp
 from pybuild.targets.target import Target
 
 _COST = {"logistic": 25, "tanh": 35}

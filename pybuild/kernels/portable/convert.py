@@ -28,8 +28,8 @@ from pybuild.loop import (
     minimum,
     select,
 )
+from pybuild.ops.fixed_point.quant import dequantized, quantized
 from pybuild.ops.operator import BYTES, rounding
-from pybuild.ops.quant import dequantized, quantized
 from pybuild.targets.target import Target
 
 _INFINITY = 0x7F800000  # its bits

@@ -1,0 +1,375 @@
+"""A Graph while it is being imported: what is known so far, by ONNX name.
+
+A uint8 tensor of the file is int8 here, its zero point 128 lower; only the boundary
+is uint8. Must not know any ONNX operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.reader.op import Boundary, Op
+from pybuild.graph import Attr, Bound, Graph, Node, Quant, Tensor
+from pybuild.ops import OPERATORS
+from pybuild.ops.shape import MOVING
+
+# more than this is a broken file, not a model for a microcontroller
+MOST_BYTES = 1 << 31
+# element types of weights
+_WEIGHTS = ("float16", "float32", "float64", "int8")
+# types that a tensor may have without a scale
+_PLAIN = ("float32", "float64", "int32", "int64", "bool")
+
+
+class Draft:
+    """Tensors, constants and nodes, all by the names of the file.
+
+    values    what is known at build time; becomes a constant when an operator reads it
+    quants    scales that the file gives to tensors where they are read
+    derived   known values -> the node that makes them of weights of the file
+    sources   dequantised constant -> the integers that it comes from
+    unsigned  int8 tensors that are uint8 in the file
+    lists     lists of tensors: what is in each
+    nothing   optional values that there are not
+    scope     names inside the graph that is being written out -> those they have here
+    turns     graphs inside nodes that were written out, to name what is in them
+    inner     uint8 input -> its int8 twin
+    outer     int8 tensor that is uint8 in the file -> its uint8 twin
+    told      types of tensors, for stand-ins
+    wanted    inputs of the model whose values would decide what is not known
+    bounds    of results whose size depends on data, by name; None: as much as can be
+    boundless  names that may have one
+    ragged    tensors that hold less than they have room for
+    """
+
+    def __init__(self, source: str, reserved: Collection[str]) -> None:
+        self.source = source
+        self.reserved = set(reserved)
+        self.values: dict[str, Array] = {}
+        self.quants: dict[str, Quant] = {}
+        self.derived: dict[str, Node] = {}
+        self.sources: dict[str, str] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, Array] = {}
+        self.nodes: list[Node] = []
+        self.unsigned: set[str] = set()
+        self.inner: dict[str, str] = {}
+        self.outer: dict[str, str] = {}
+        self.wanted: set[str] = set()
+        self.lists: dict[str, tuple[str, ...]] = {}
+        self.nothing: set[str] = set()
+        self.bounds: Mapping[str, int] | None = {}
+        self.boundless: set[str] = set()
+        self.ragged: dict[str, Bound] = {}
+        self.scope: dict[str, str] = {}
+        self.turns = 0
+        self.makers: dict[str, tuple[str, ...]] = {}
+        self.inputs: frozenset[str] = frozenset()
+        self.problems: list[Problem] = []
+        self.told: Mapping[str, Boundary] = {}
+        self._arranged: dict[tuple[object, ...], str] = {}
+        self.origins: dict[str, str] = {}
+        self.view = Graph(
+            "", source, (), self.tensors, (), (), self.constants, origins=self.origins
+        )
+
+    def fresh(self, text: str) -> str:
+        """A name like `text` that nothing else has."""
+        name, count = text, 1
+        while name in self.tensors or name in self.reserved or name in self.values:
+            count += 1
+            name = f"{text}.{count}"
+        return name
+
+    def known(self, name: str) -> Array | None:
+        """The value of a tensor, if it is known at build time."""
+        return self.values.get(name)
+
+    def has(self, name: str) -> bool:
+        return name in self.tensors or name in self.values or self.no_tensor(name)
+
+    def no_tensor(self, name: str) -> bool:
+        """Whether it is a list of tensors or an optional value that there is not."""
+        return name in self.lists or name in self.nothing
+
+    def passed(self, name: str, output: str) -> bool:
+        """Whether it is no tensor; it has one more name then."""
+        if name in self.lists:
+            self.lists[output] = self.lists[name]
+        elif name in self.nothing:
+            self.nothing.add(output)
+        return self.no_tensor(name)
+
+    def tensor(self, name: str) -> Tensor:
+        """The type of a tensor; a known value becomes a constant of the graph, or what
+        makes it of weights, which are parameters by their names in the file.
+
+        Errors  BuildError for an element type that we do not have
+        """
+        if name not in self.tensors:
+            if name in self.derived:
+                self._derive(name)
+            else:
+                self._store(name, self.values[name], self.quants.get(name))
+        return self.tensors[name]
+
+    def _derive(self, name: str) -> None:
+        """The nodes that make a known value of weights; passes fold them."""
+        left = [name]
+        while left:
+            node = self.derived[left[-1]]
+            first = [
+                n for n in node.inputs if n in self.derived and n not in self.tensors
+            ]
+            left += first
+            if first or left.pop() in self.tensors:
+                continue
+            reads = tuple(self.raw(n) for n in node.inputs)
+            value, made = self.values[node.output], node.output
+            quant = self.tensors[reads[0]].quant if node.op in MOVING else None
+            kind = self.type_of(made, value)
+            self.tensors[made] = Tensor(made, value.shape, kind, quant)
+            self.nodes.append(replace(node, inputs=reads))
+
+    def is_weight(self, name: str) -> bool:
+        """Whether it is a known tensor of the file that a user may replace, or is made
+        of one."""
+        value = self.values.get(name)
+        kind = "" if value is None else value.dtype.name
+        return name in self.derived or (name in self.reserved and kind in _WEIGHTS)
+
+    def known_as(self, name: str, value: Array, node: Node) -> None:
+        """A known value, and the node that makes it where that reads weights."""
+        self.values[name] = value
+        of_weights = any(self.is_weight(n) for n in node.inputs)
+        if of_weights and value.size and value.dtype != np.uint8:  # int8 here
+            self.derived[name] = node
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor or of a known value."""
+        value = self.values.get(name)
+        return value.shape if value is not None else self.tensors[name].shape
+
+    def constant(self, text: str, value: Array, quant: Quant | None = None) -> str:
+        """A new constant, named like `text`."""
+        name = self.fresh(text)
+        self._store(name, value, quant)
+        return name
+
+    def integers(self, name: str, value: Array, quant: Quant) -> str:
+        """A constant of the file, which it quantises so; by its own name if it can."""
+        if name not in self.tensors:
+            self._store(name, value, quant)
+        same = name in self.constants and self.tensors[name].quant == quant
+        return name if same else self.constant(f"{name}.integers", value, quant)
+
+    def raw(self, name: str) -> str:
+        """A tensor in the type of the file: also a constant of uint8."""
+        value = self.values.get(name)
+        if value is None or value.dtype != np.uint8:
+            self.tensor(name)
+            return name
+        made = f"{name}.raw"
+        if made not in self.tensors:
+            self.tensors[made] = Tensor(made, value.shape, DType.UINT8)
+            self.constants[made] = np.ascontiguousarray(value).reshape(value.shape)
+        return made
+
+    def type_of(self, name: str, value: Array) -> DType:
+        """Errors  BuildError for an element type that we do not have"""
+        try:
+            return DType.of(value)
+        except ValueError:
+            what = f"'{name}' is {value.dtype.name}, which is not supported"
+            raise BuildError("", what, "export the model in float32 or int8") from None
+
+    def note_origins(self, op: Op, before: int) -> None:
+        """What the file calls the nodes from that number on, for messages.
+
+        Of a node that writes out a graph inside it, what is in that has said so.
+        """
+        for node in self.nodes[before:]:
+            for name in (node.name, *node.outputs):
+                self.origins.setdefault(name, f"'{op.name}' ({op.kind})")
+
+    def stand_in(self, names: Sequence[str]) -> None:
+        """Tensors for those that a problem kept from being made.
+
+        None where there is no problem, for then they would be believed; none for what
+        is quantised, whose scale nobody knows.
+        """
+        for name in names if self.problems else ():
+            told = self.told.get(name)
+            if self.has(name) or told is None or told.dtype not in _PLAIN:
+                continue
+            self.tensors[name] = Tensor(name, told.shape, DType(told.dtype))
+
+    def scratch(
+        self,
+        node: Node,
+        values: Sequence[Array | None],
+        shape: tuple[int, ...] | None,
+        dtype: DType = DType.FLOAT32,
+    ) -> Graph:
+        """A graph of one node with known inputs."""
+        tensors = {
+            name: Tensor(name, value.shape, self.type_of(name, value))
+            for name, value in zip(node.inputs, values, strict=True)
+            if value is not None
+        }
+        tensors[node.output] = Tensor(node.output, tuple(shape or ()), dtype)
+        return Graph("", self.source, (node,), tensors, (), ())
+
+    def needed(self, op: Op, name: str, what: str) -> Array:
+        """A value that must be known at build time.
+
+        Errors  BuildError that names the inputs of the model which decide it
+        """
+        value = self.known(name) if name else None
+        if value is not None:
+            return value
+        roots = self.roots(name)
+        self.wanted |= roots
+        hint = "give a fixed shape at export, or simplify with onnxsim"
+        if roots:
+            hint = f"--input-value {sorted(roots)[0]}=..., or a fixed shape at export"
+        raise op.invalid(f"its {what} is computed by the model", hint)
+
+    def roots(self, name: str) -> set[str]:
+        """The inputs of the model that a tensor is computed from."""
+        seen, left = set(), [name]
+        while left:
+            one = left.pop()
+            if one not in seen and one not in self.values:
+                seen.add(one)
+                left += self.makers.get(one, ())
+        return seen & self.inputs
+
+    def _store(self, name: str, value: Array, quant: Quant | None) -> None:
+        try:
+            dtype = DType.of(value)
+        except ValueError:
+            what = f"'{name}' is {value.dtype.name}, which is not supported"
+            raise BuildError("", what, "export the model in float32 or int8") from None
+        if dtype is DType.UINT8:
+            value, dtype = signed(value), DType.INT8
+        self.tensors[name] = Tensor(name, value.shape, dtype, quant)
+        self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
+
+    def emit(
+        self,
+        op: str,
+        name: str,
+        inputs: Sequence[str],
+        output: str,
+        attrs: Mapping[str, Attr] | None = None,
+        *,
+        shape: tuple[int, ...] = (),
+        dtype: DType = DType.FLOAT32,
+        quant: Quant | None = None,
+    ) -> str:
+        """Adds a node; its output's type is what the operator infers.
+
+        shape, dtype, quant   of the output, for operators that are told them
+        Errors  BuildError where the operator refuses
+        """
+        for read in inputs:
+            if read:
+                self.tensor(read)
+        if output in self.tensors or output in self.values:
+            raise BuildError("", f"the tensor '{output}' is defined again")
+        node = Node(op, name, tuple(inputs), (output,), dict(attrs or {}))
+        self.tensors[output] = Tensor(output, shape, dtype, quant)
+        try:
+            made_shape, made = OPERATORS[op].infer(node, self.view)[0]
+        except Exception:
+            del self.tensors[output]
+            raise
+        if quant is None and not made.is_float:
+            quant = self.tensors[inputs[0]].quant
+        tensor = Tensor(output, made_shape, made, quant)
+        self.tensors[output] = tensor
+        if tensor.bytes > MOST_BYTES:
+            raise BuildError("", f"'{output}' would have {tensor.bytes} bytes")
+        self.nodes.append(node)
+        return output
+
+    def arranged(
+        self,
+        op: Op,
+        name: str,
+        perm: tuple[int, ...],
+        shape: tuple[int, ...],
+        what: str,
+    ) -> str:
+        """Weights with their axes moved, then in `shape`; their scales follow.
+
+        The file's own stay the constant, for users to know and replace.
+
+        shape   drops only last axes of size 1
+        Errors  BuildError if they are not known at build time
+        """
+        whole = self.sources.get(name, name)
+        if whole not in self.constants and whole not in self.values:
+            hint = "only constant weights are supported; fold them at export"
+            raise op.invalid(f"its {what} '{name}' is computed by the model", hint)
+        if len(perm) != len(self.shape(whole)):
+            raise op.invalid(f"its {what} has shape {list(self.shape(whole))}")
+        quant = self.tensor(whole).quant
+        if quant is not None and quant.axis is not None:
+            quant = replace(quant, axis=perm.index(quant.axis))
+        moved = self._moved(whole, perm, shape, quant)
+        if moved == whole:
+            return name
+        if whole == name:
+            return moved
+        output = self.fresh(f"{name}.moved")
+        self.emit("dequantize", output, [moved], output, {"simulated": True})
+        self.sources[output] = moved
+        return output
+
+    def _moved(
+        self,
+        name: str,
+        perm: tuple[int, ...],
+        shape: tuple[int, ...],
+        quant: Quant | None,
+    ) -> str:
+        """A constant with its axes moved, by nodes that are folded; once for all."""
+        key = (name, perm, shape)
+        if key not in self._arranged:
+            made = name
+            moved = tuple(self.shape(name)[axis] for axis in perm)
+            if perm != tuple(range(len(perm))):
+                last = f"{name}.moved" if moved == shape else f"{name}.transposed"
+                made = self.fresh(last)
+                kept = {"perm": perm}
+                self.emit("transpose", made, [name], made, kept, quant=quant)
+            if moved != shape:
+                last = self.fresh(f"{name}.moved")
+                self.emit("reshape", last, [made], last, shape=shape, quant=quant)
+                made = last
+            self._arranged[key] = made
+        return self._arranged[key]
+
+    def renamed(self, old: str, new: str) -> None:
+        """Gives a tensor that nodes make another name."""
+        self.tensors[new] = replace(self.tensors.pop(old), name=new)
+
+        def names(found: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(new if name == old else name for name in found)
+
+        self.nodes = [
+            replace(n, inputs=names(n.inputs), outputs=names(n.outputs))
+            for n in self.nodes
+        ]
+
+
+def signed(value: Array) -> Array:
+    """uint8 as int8, each 128 lower."""
+    return (value.astype(np.int16) - 128).astype(np.int8)

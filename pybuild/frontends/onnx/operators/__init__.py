@@ -1,0 +1,1 @@
+"""ONNX operators as nodes of the Graph IR, a family a file."""

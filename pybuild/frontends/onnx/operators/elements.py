@@ -1,0 +1,347 @@
+"""Operators on elements, in every type: arithmetic, logic, comparison, conversion."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.operators.eltwise import hard_line
+from pybuild.frontends.onnx.reader.op import Op
+
+Handler = Callable[[Draft, Op], None]
+Flowing = Callable[[Flow], None]
+
+
+def flowing(body: Flowing) -> Handler:
+    """A handler from what a flow does."""
+
+    def handler(draft: Draft, op: Op) -> None:
+        body(Flow(draft, op))
+
+    return handler
+
+
+def plain(fn: str) -> Handler:
+    """One function of map."""
+
+    @flowing
+    def handler(flow: Flow) -> None:
+        flow.give(flow.map(fn, *flow.args()))
+
+    return handler
+
+
+def chained(fn: str) -> Handler:
+    """A function of two over any number of inputs."""
+
+    @flowing
+    def handler(flow: Flow) -> None:
+        first, *rest = flow.args()
+        flow.give(functools.reduce(lambda a, b: flow.map(fn, a, b), rest, first))
+
+    return handler
+
+
+def quantised(draft: Draft, name: str) -> bool:
+    """Whether a tensor is what the integer layers of this compiler take: float32, or
+    bytes with a scale of the file."""
+    if name in draft.values:
+        return draft.values[name].dtype not in (np.float16, np.float64)
+    tensor = draft.tensors[name]
+    if tensor.dtype is DType.INT8:
+        unit = tensor.quant is None or tensor.quant.scale == (1.0,)
+        return not unit
+    return tensor.dtype is DType.FLOAT32
+
+
+def either(layer: Handler, general: Handler) -> Handler:
+    """A layer's own kernels where they can, else the general ones."""
+
+    def handler(draft: Draft, op: Op) -> None:
+        if all(quantised(draft, name) for name in op.inputs if name):
+            try:
+                layer(draft, op)
+                return
+            except BuildError:
+                if any(name in draft.tensors for name in op.outputs if name):
+                    raise
+        general(draft, op)
+
+    return handler
+
+
+def either_cast(layer: Handler, general: Handler) -> Handler:
+    """Bytes of an image to float32 are a layer too."""
+
+    def handler(draft: Draft, op: Op) -> None:
+        if op.input(0) not in draft.values:
+            try:
+                layer(draft, op)
+                return
+            except BuildError:
+                pass
+        general(draft, op)
+
+    return handler
+
+
+@flowing
+def mean(flow: Flow) -> None:
+    first, *rest = flow.args()
+    total = functools.reduce(flow.add, rest, first)
+    flow.give(flow.div(total, flow.const(len(rest) + 1, total)))
+
+
+@flowing
+def power(flow: Flow) -> None:
+    """The exponent may have another type than the base, which is the result's."""
+    x, y = flow.arg(0), flow.arg(1)
+    base, exponent = flow.dtype(x), flow.dtype(y)
+    value = flow.known(y)
+    if base.is_float and value is not None and value.size == 1 and value.item() == 2:
+        flow.give(flow.mul(x, x))
+        return
+    if not base.is_float and exponent.is_float:
+        wide = flow.map(
+            "power", flow.cast(x, DType.FLOAT64), flow.cast(y, DType.FLOAT64)
+        )
+        # a power that is whole may come out a little below
+        whole = flow.map("round", wide)
+        apart = flow.map("abs", flow.sub(wide, whole))
+        near = flow.map("less", apart, flow.scaled(flow.map("abs", wide), 1e-12))
+        flow.give(flow.cast(flow.map("where", near, whole, wide), base))
+        return
+    flow.give(flow.map("power", x, flow.cast(y, base)))
+
+
+@flowing
+def modulo(flow: Flow) -> None:
+    fn = "remainder" if flow.op.integer("fmod", 0) else "modulo"
+    flow.give(flow.map(fn, *flow.args()))
+
+
+@flowing
+def shift(flow: Flow) -> None:
+    side = str(flow.op.attrs.get("direction", "LEFT")).lower()
+    flow.give(flow.map(f"shift_{side}", *flow.args()))
+
+
+@flowing
+def greater(flow: Flow) -> None:
+    a, b = flow.args()
+    flow.give(flow.map("less", b, a))
+
+
+@flowing
+def greater_or_equal(flow: Flow) -> None:
+    a, b = flow.args()
+    flow.give(flow.map("less_or_equal", b, a))
+
+
+@flowing
+def is_infinite(flow: Flow) -> None:
+    x = flow.arg(0)
+    up, down = (
+        bool(flow.op.integer(f"detect_{s}", 1)) for s in ("positive", "negative")
+    )
+    made = flow.map("is_infinite", x)
+    if not (up and down):
+        zero = flow.const(0, x)
+        side = flow.map("less", zero, x) if up else flow.map("less", x, zero)
+        made = flow.map("and", made, side)
+    if not (up or down):
+        made = flow.map("xor", made, made)
+    flow.give(made)
+
+
+@flowing
+def binarize(flow: Flow) -> None:
+    """ai.onnx.ml Binarizer: 1 above a threshold, else 0."""
+    x = flow.arg(0)
+    least = flow.const(float(flow.op.attrs.get("threshold", 0.0)), x)
+    flow.give(flow.cast(flow.map("less", least, x), flow.dtype(x)))
+
+
+@flowing
+def reciprocal(flow: Flow) -> None:
+    x = flow.arg(0)
+    flow.give(flow.div(flow.const(1, x), x))
+
+
+@flowing
+def relu(flow: Flow) -> None:
+    x = flow.arg(0)
+    flow.give(flow.map("maximum", x, flow.const(0, x)))
+
+
+@flowing
+def hard(flow: Flow) -> None:
+    """HardSigmoid and HardSwish."""
+    x = flow.arg(0)
+    slope, offset = hard_line(flow.op)
+    gate = flow.plus(flow.scaled(x, slope), offset)
+    gate = flow.map("minimum", gate, flow.const(1, x))
+    gate = flow.map("maximum", gate, flow.const(0, x))
+    flow.give(flow.mul(x, gate) if flow.op.kind == "HardSwish" else gate)
+
+
+@flowing
+def clip(flow: Flow) -> None:
+    x = flow.arg(0)
+    for index, (key, fn) in enumerate((("min", "maximum"), ("max", "minimum")), 1):
+        if flow.has(index):
+            bound = flow.arg(index)
+        elif key in flow.op.attrs:
+            bound = flow.const(flow.op.attrs[key], x)
+        else:
+            continue
+        x = flow.map(fn, x, bound)
+    flow.give(x)
+
+
+@flowing
+def leaky_relu(flow: Flow) -> None:
+    x = flow.arg(0)
+    below = flow.map("less", x, flow.const(0, x))
+    alpha = float(flow.op.attrs.get("alpha", 0.01))
+    flow.give(flow.map("where", below, flow.scaled(x, alpha), x))
+
+
+@flowing
+def prelu(flow: Flow) -> None:
+    x, slope = flow.args()
+    below = flow.map("less", x, flow.const(0, x))
+    flow.give(flow.map("where", below, flow.mul(x, slope), x))
+
+
+@flowing
+def sigmoid(flow: Flow) -> None:
+    x = flow.arg(0)
+    power = flow.map("exp", flow.map("negate", x))
+    flow.give(flow.div(flow.const(1, x), flow.plus(power, 1)))
+
+
+def onnx_type(op: Op, number: int) -> DType:
+    """Errors  BuildError for an element type that we do not have"""
+    from onnx import helper
+
+    try:
+        return DType(np.dtype(helper.tensor_dtype_to_np_dtype(number)).name)
+    except (KeyError, TypeError, ValueError):
+        from onnx import TensorProto
+
+        name = TensorProto.DataType.Name(number).lower()
+        what = f"a change to type {name} is not supported"
+        raise op.invalid(what, "use a float, integer or bool type") from None
+
+
+@flowing
+def cast(flow: Flow) -> None:
+    flow.give(flow.cast(flow.arg(0), onnx_type(flow.op, flow.op.integer("to", 1))))
+
+
+@flowing
+def cast_like(flow: Flow) -> None:
+    flow.give(flow.cast(flow.arg(0), flow.dtype(flow.arg(1))))
+
+
+@flowing
+def bit_cast(flow: Flow) -> None:
+    """The same bits as another type of the same size."""
+    to = onnx_type(flow.op, flow.op.integer("to", 1))
+    x = flow.arg(0)
+    x = flow.cast(x, DType.UINT8) if flow.dtype(x) is DType.BOOL else x
+    flow.give(flow.map("bits", x, to=to.value))
+
+
+@flowing
+def identity(flow: Flow) -> None:
+    """Dropout of inference too: its mask is all true."""
+    op = flow.op
+    if op.kind == "Dropout" and flow.has(2):
+        if bool(flow.value(2, "training_mode").any()) and op.input(1):
+            ratio = flow.value(1, "ratio")
+            if float(ratio.reshape(())) != 0:
+                raise op.invalid("training mode is random")
+        elif bool(flow.value(2, "training_mode").any()):
+            raise op.invalid("training mode is random")
+    x = flow.arg(0)
+    flow.give(x)
+    if len(op.outputs) > 1 and op.outputs[1]:
+        flow.give(flow.expand(flow.const(True), flow.shape(x)), 1)
+
+
+@flowing
+def softmax_like(flow: Flow) -> None:
+    """Softmax and LogSoftmax, in any type; before opset 13 from the axis on."""
+    op, x = flow.op, flow.arg(0)
+    shape = flow.shape(x)
+    late = op.opset >= 13
+    axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
+    axes = [axis] if late else list(range(axis, len(shape)))
+    moved = flow.sub(x, flow.reduce("max", x, axes))
+    power = flow.map("exp", moved)
+    total = flow.reduce("sum", power, axes)
+    if op.kind == "LogSoftmax":
+        flow.give(flow.sub(moved, flow.map("log", total)))
+    else:
+        flow.give(flow.div(power, total))
+
+
+@flowing
+def hardmax(flow: Flow) -> None:
+    """1 for the first of the greatest, 0 else; before opset 13 from the axis on."""
+    op, x = flow.op, flow.arg(0)
+    shape = whole = flow.shape(x)
+    late = op.opset >= 13 and not op.integer("flattened", 0)
+    axis = flow.axis(op.integer("axis", -1 if late else 1), len(shape))
+    if not late:
+        shape = (*shape[:axis], math.prod(shape[axis:]))
+        x = flow.reshape(x, shape)
+    places = flow.emit("arg_reduce", [x], {"fn": "max", "axis": axis, "last": False})
+    row = [1] * len(shape)
+    row[axis] = shape[axis]
+    count = np.arange(shape[axis]).reshape(row)
+    hit = flow.map("equal", places, flow.const(count, DType.INT64))
+    flow.give(flow.reshape(flow.cast(hit, flow.dtype(x)), whole))
+
+
+ELEMENTS: dict[str, Handler] = {
+    **{
+        kind: plain(fn)
+        for kind, fn in {
+            "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "And": "and",
+            "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+            "BitwiseAnd": "bit_and", "BitwiseNot": "bit_not", "BitwiseOr": "bit_or",
+            "BitwiseXor": "bit_xor", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh",
+            "Equal": "equal", "Erf": "erf", "Exp": "exp", "Floor": "floor",
+            "Less": "less", "LessOrEqual": "less_or_equal", "Log": "log",
+            "Neg": "negate", "Not": "not", "Or": "or", "Round": "round",
+            "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan",
+            "Where": "where", "Xor": "xor", "IsNaN": "is_nan",
+        }.items()
+    },
+    "BitCast": bit_cast,
+    "BitShift": shift,
+    "CastLike": cast_like,
+    "Greater": greater,
+    "GreaterOrEqual": greater_or_equal,
+    "Hardmax": hardmax,
+    "IsInf": is_infinite,
+    "LogSoftmax": softmax_like,
+    "Max": chained("maximum"),
+    "Mean": mean,
+    "Min": chained("minimum"),
+    "Mod": modulo,
+    "PRelu": prelu,
+    "Pow": power,
+    "Reciprocal": reciprocal,
+    "Sum": chained("add"),
+}  # fmt: skip

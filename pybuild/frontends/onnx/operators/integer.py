@@ -1,0 +1,172 @@
+"""Quantised operators whose scales or weights are computed, or of other integers.
+
+Zero points are taken off first, so that sums are of plain int32.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pybuild.dtype import DType
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.operators.elements import Handler, flowing, onnx_type
+from pybuild.frontends.onnx.operators.products import product
+from pybuild.frontends.onnx.operators.windows import convolved, window
+
+_REAL = DType.FLOAT32
+
+
+def _along(flow: Flow, v: str, rank: int, axis: int) -> str:
+    """A scale or zero point, for one axis where it has several."""
+    count = math.prod(flow.shape(v))
+    if count == 1:
+        return flow.reshape(v, ())
+    row = [1] * rank
+    row[axis] = count
+    return flow.reshape(v, row)
+
+
+def _blocks(flow: Flow, v: str, x: str, axis: int) -> str:
+    """Scales of blocks: each repeated along the axis."""
+    size = flow.op.integer("block_size", 0)
+    shape = flow.shape(v)
+    wide = flow.reshape(v, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    wide = flow.expand(wide, (*shape[: axis + 1], size, *shape[axis + 1 :]))
+    flat = (*shape[:axis], shape[axis] * size, *shape[axis + 1 :])
+    return flow.slice(flow.reshape(wide, flat), axis, 0, flow.shape(x)[axis])
+
+
+def _fitting(flow: Flow, v: str, x: str) -> str:
+    rank = flow.rank(x)
+    axis = flow.axis(flow.op.integer("axis", 1), rank) if flow.rank(v) else 0
+    if flow.op.integer("block_size", 0):
+        return _blocks(flow, v, x, axis)
+    return _along(flow, v, rank, axis)
+
+
+def held(flow: Flow, x: str, to: DType) -> str:
+    """Real whole numbers as integers of a type, held within it."""
+    low, high = flow.const(to.low, x), flow.const(to.high, x)
+    return flow.cast(flow.map("minimum", flow.map("maximum", x, low), high), to)
+
+
+def quantised(flow: Flow, x: str, scale: str, zero: str, to: DType) -> str:
+    """round(x / scale) + zero, held within the type."""
+    steps = flow.map("round", flow.div(x, scale))
+    if zero:
+        steps = flow.add(steps, flow.cast(zero, flow.dtype(steps)))
+    return held(flow, steps, to)
+
+
+@flowing
+def quantize(flow: Flow) -> None:
+    x, scale = flow.arg(0), flow.arg(1)
+    zero = flow.arg(2) if flow.has(2) else ""
+    to = flow.dtype(zero) if zero else DType.UINT8
+    if not zero and flow.op.integer("output_dtype", 0):
+        to = onnx_type(flow.op, flow.op.integer("output_dtype", 0))
+    if to.is_float:
+        raise flow.op.invalid(f"quantisation to {to.value} is not supported")
+    wide = _fitting(flow, flow.cast(scale, _REAL), x)
+    zero = _fitting(flow, zero, x) if zero else ""
+    flow.give(quantised(flow, flow.cast(x, _REAL), wide, zero, to))
+
+
+@flowing
+def dequantize(flow: Flow) -> None:
+    x, scale = flow.arg(0), flow.arg(1)
+    result = flow.dtype(scale)
+    wide = flow.cast(x, DType.INT32)
+    if flow.has(2):
+        zero = flow.cast(_fitting(flow, flow.arg(2), x), DType.INT32)
+        wide = flow.sub(wide, zero)
+    made = flow.mul(flow.cast(wide, result), _fitting(flow, scale, x))
+    told = flow.op.integer("output_dtype", 0)
+    flow.give(flow.cast(made, onnx_type(flow.op, told)) if told else made)
+
+
+@flowing
+def dynamic_quantize(flow: Flow) -> None:
+    """The scale of this input, of which 0 is always a value."""
+    x = flow.arg(0)
+    zero = flow.const(0, x)
+    axes = range(flow.rank(x))
+    low = flow.map("minimum", flow.reduce("min", x, axes, False), zero)
+    high = flow.map("maximum", flow.reduce("max", x, axes, False), zero)
+    scale = flow.div(flow.sub(high, low), flow.const(255, x))
+    nothing = flow.map("equal", scale, zero)
+    safe = flow.map("where", nothing, flow.const(1, x), scale)
+    start = flow.map("round", flow.sub(zero, flow.div(low, safe)))
+    point = held(flow, start, DType.UINT8)
+    flow.give(quantised(flow, x, safe, point, DType.UINT8))
+    flow.give(scale, 1)
+    flow.give(point, 2)
+
+
+def _centred(flow: Flow, index: int, zero: int, axis: int) -> str:
+    """An input without its zero point, as int32."""
+    x = flow.arg(index)
+    wide = flow.cast(x, DType.INT32)
+    if not flow.has(zero):
+        return wide
+    point = flow.cast(flow.arg(zero), DType.INT32)
+    rank = flow.rank(x)
+    if flow.rank(point) < 2:
+        point = _along(flow, point, rank, axis % rank)
+    return flow.sub(wide, point)
+
+
+@flowing
+def matmul_integer(flow: Flow) -> None:
+    a = _centred(flow, 0, 2, -2)
+    b = _centred(flow, 1, 3, -1)
+    flow.give(product(flow, a, b))
+
+
+@flowing
+def conv_integer(flow: Flow) -> None:
+    flow.give(_conv(flow, _centred(flow, 0, 2, 1), _centred(flow, 1, 3, 0)))
+
+
+def _conv(flow: Flow, x: str, w: str) -> str:
+    given = window(flow, flow.shape(x)[2:], flow.shape(w)[2:])
+    return convolved(flow, x, w, given, flow.op.integer("group", 1))
+
+
+def _requantised(flow: Flow, total: str, axis: int) -> None:
+    """total * a's scale * b's scale, quantised for the output."""
+    rank = flow.rank(total)
+    factors = [
+        flow.cast(flow.arg(1), _REAL),
+        _along(flow, flow.cast(flow.arg(4), _REAL), rank, axis % rank),
+    ]
+    if flow.rank(factors[0]) < 2:
+        factors[0] = _along(flow, factors[0], rank, -2 % rank)
+    real = flow.mul(flow.mul(flow.cast(total, _REAL), factors[0]), factors[1])
+    scale = _along(flow, flow.cast(flow.arg(6), _REAL), rank, -2 % rank)
+    zero = flow.arg(7)
+    to = flow.dtype(zero)
+    flow.give(quantised(flow, real, scale, _along(flow, zero, rank, -2 % rank), to))
+
+
+@flowing
+def qlinear_matmul(flow: Flow) -> None:
+    total = product(flow, _centred(flow, 0, 2, -2), _centred(flow, 3, 5, -1))
+    _requantised(flow, total, -1)
+
+
+@flowing
+def qlinear_conv(flow: Flow) -> None:
+    total = _conv(flow, _centred(flow, 0, 2, 1), _centred(flow, 3, 5, 0))
+    if flow.has(8):
+        bias = flow.arg(8)
+        row = (flow.shape(bias)[0], *[1] * (flow.rank(total) - 2))
+        total = flow.add(total, flow.reshape(bias, row))
+    _requantised(flow, total, 1)
+
+
+INTEGER: dict[str, Handler] = {
+    "ConvInteger": conv_integer,
+    "DynamicQuantizeLinear": dynamic_quantize,
+    "MatMulInteger": matmul_integer,
+}

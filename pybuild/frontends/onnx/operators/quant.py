@@ -1,0 +1,278 @@
+"""QuantizeLinear, DequantizeLinear, and QLinear operators as both around a float one.
+
+The pass `qdq` makes integer arithmetic of it all; nodes that stand for integers
+carry the attribute `simulated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.operators import dense, eltwise, spatial
+from pybuild.frontends.onnx.operators.elements import onnx_type
+from pybuild.frontends.onnx.operators.eltwise import axis_of, row
+from pybuild.frontends.onnx.reader.op import Op
+from pybuild.graph import Quant, Tensor
+from pybuild.ops.fixed_point.quant import quantized
+
+Handler = Callable[[Draft, Op], None]
+
+# these keep the scale of their first input
+KEEPING = (
+    "MaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice",
+    "Identity", "Concat", "Pad", "Split", "GlobalMaxPool", "Dropout",
+)  # fmt: skip
+_TWO_OPERANDS = (
+    "QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul",
+)  # fmt: skip
+
+
+def quant_of(
+    draft: Draft, op: Op, scale: str, zero: str, axis: int | None
+) -> tuple[Quant, str]:
+    """The scale and zero point in a node's inputs, and the element type.
+
+    axis    non-negative, used where there are several scales
+    """
+    scales, zeros = draft.known(scale), draft.known(zero) if zero else None
+    if scales is None or (zero and zeros is None):
+        hint = "quantise statically: scales and zero points must be constants"
+        raise op.invalid("its scale is computed by the model", hint)
+    if scales.dtype != np.float32 or op.integer("block_size", 0):
+        raise op.invalid("only float32 scales per tensor or channel are supported")
+    numbers = row(scales)
+    if not numbers or not all(0 < number < np.inf for number in numbers):
+        raise op.invalid("a scale is not a positive number")
+    kind = "uint8" if zeros is None else zeros.dtype.name
+    points = (0,) if zeros is None else tuple(int(z) for z in zeros.reshape(-1))
+    if kind == "uint8":
+        points = tuple(z - 128 for z in points)
+    if len(set(points)) == 1:
+        points = points[:1]
+    return Quant(numbers, points, axis if scales.size > 1 else None), kind
+
+
+def _axis(draft: Draft, op: Op, x: str, scale: str) -> int | None:
+    scales = draft.known(scale)
+    if scales is None or scales.size == 1:
+        return None
+    shape = draft.shape(x)
+    axis = axis_of(op, op.integer("axis", 1), len(shape))
+    if scales.size != shape[axis]:
+        raise op.invalid(f"{scales.size} scales on axis {axis} of {list(shape)}")
+    return axis
+
+
+def quantize_linear(draft: Draft, op: Op) -> None:
+    axis = _axis(draft, op, op.input(0), op.input(1))
+    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
+    if not op.input(2) and op.integer("output_dtype", 0):
+        kind = onnx_type(op, op.integer("output_dtype", 0)).value
+        quant = replace(quant, zero_point=(-128,) if kind == "uint8" else (0,))
+    if kind not in ("int8", "uint8"):
+        what = f"quantisation to {kind} is not supported"
+        raise op.invalid(what, "use int8 or uint8")
+    value = draft.known(op.input(0))
+    if value is not None:
+        tensor = Tensor(op.output, value.shape, DType.INT8, quant)
+        integers = quantized(value, tensor, "even")
+        if kind == "uint8":
+            integers = (integers.astype(np.int16) + 128).astype(np.uint8)
+        draft.values[op.output] = integers
+        return
+    if axis is not None:
+        raise op.invalid("scales per channel of a computed tensor are not supported")
+    quantize(draft, op.name, op.input(0), op.output, quant, kind)
+
+
+def quantize(
+    draft: Draft, name: str, x: str, output: str, quant: Quant, kind: str
+) -> None:
+    """Emits a quantize node; `kind` is the element type in the file."""
+    if kind == "uint8":
+        draft.unsigned.add(output)
+    draft.emit(
+        "quantize", name, [x], output, {"simulated": True},
+        dtype=DType.INT8, quant=quant,
+    )  # fmt: skip
+
+
+def dequantize_linear(draft: Draft, op: Op) -> None:
+    if op.integer("output_dtype", 1) not in (0, 1):
+        raise op.invalid("only float32 is a layer's output")
+    axis = _axis(draft, op, op.input(0), op.input(1))
+    quant, kind = quant_of(draft, op, op.input(1), op.input(2), axis)
+    if not op.input(2):
+        quant, kind = _default_zero(draft, op.input(0), quant)
+    dequantize(draft, op, op.input(0), op.output, quant, kind)
+
+
+def _default_zero(draft: Draft, x: str, quant: Quant) -> tuple[Quant, str]:
+    """Without a zero point it is 0 in the input's own type."""
+    value = draft.known(x)
+    if value is not None:
+        kind = value.dtype.name
+    else:
+        kind = "uint8" if x in draft.unsigned else draft.tensor(x).dtype.value
+    return replace(quant, zero_point=(-128,) if kind == "uint8" else (0,)), kind
+
+
+def dequantize(
+    draft: Draft, op: Op, x: str, output: str, quant: Quant, kind: str
+) -> None:
+    """Emits a dequantize node, of a constant or of a computed tensor."""
+    if kind not in ("int8", "uint8", "int32"):
+        what = f"dequantisation from {kind} is not supported"
+        raise op.invalid(what, "use int8, uint8, or int32 for a bias")
+    value = draft.known(x)
+    if value is not None:
+        name = draft.integers(x, value, quant)
+        draft.sources[output] = name
+    else:
+        name = x
+        tensor = draft.tensor(x)
+        if tensor.quant is None or tensor.dtype is not DType.INT8:
+            raise op.invalid(f"'{x}' is {tensor.dtype.value} without a scale")
+        if tensor.quant != quant:
+            what = f"'{x}' was quantised with another scale or zero point"
+            raise op.invalid(what, "use one scale for each tensor")
+    draft.emit("dequantize", op.name, [name], output, {"simulated": True})
+
+
+def _real(
+    draft: Draft, op: Op, inputs: Sequence[int], channel: int | None = None
+) -> str:
+    """Input x, its scale, its zero point, at these places; as a float tensor."""
+    x, scale, zero = (op.input(i) for i in inputs)
+    quant, kind = quant_of(draft, op, scale, zero, channel)
+    output = draft.fresh(f"{op.output}.{x}")
+    dequantize(draft, op, x, output, quant, kind)
+    return output
+
+
+def _wrapped(
+    draft: Draft, op: Op, handler: Handler, reals: Sequence[str], y: tuple[int, int]
+) -> None:
+    """A float operator on `reals`, quantised with the scale and zero point at `y`."""
+    made = draft.fresh(f"{op.output}.real")
+    inner = replace(op, inputs=tuple(reals), outputs=(made,))
+    handler(draft, inner)
+    quant, kind = quant_of(draft, op, op.input(y[0]), op.input(y[1]), None)
+    quantize(draft, f"{op.name}.quantize", made, op.output, quant, kind)
+
+
+def qlinear_conv(draft: Draft, op: Op) -> None:
+    """x, its scale and zero; w, its; y's; bias int32 of scale sx * sw."""
+    x, w = _real(draft, op, (0, 1, 2)), _real(draft, op, (3, 4, 5), 0)
+    bias = _bias(draft, op, op.input(8), (op.input(1), op.input(4)))
+    _wrapped(draft, op, spatial.conv, [x, w, bias], (6, 7))
+
+
+def _bias(draft: Draft, op: Op, name: str, scales: tuple[str, str]) -> str:
+    """An int32 bias as a float one; its scale is the product of two others."""
+    value = draft.known(name) if name else None
+    if value is None:
+        return ""
+    if value.dtype != np.int32:
+        raise op.invalid(f"its bias is {value.dtype.name}, not int32")
+    x, w = (np.asarray(draft.known(s), np.float64).reshape(-1) for s in scales)
+    product = tuple(float(s) for s in x * w)
+    quant = Quant(product, (0,), 0 if len(product) > 1 else None)
+    output = draft.fresh(f"{op.output}.bias")
+    dequantize(draft, op, name, output, quant, "int32")
+    return output
+
+
+def qlinear_matmul(draft: Draft, op: Op) -> None:
+    a, b = _real(draft, op, (0, 1, 2)), _real(draft, op, (3, 4, 5), 1)
+    _wrapped(draft, op, dense.matmul, [a, b], (6, 7))
+
+
+def qgemm(draft: Draft, op: Op) -> None:
+    """com.microsoft.QGemm: a, b with scales and zeros, C int32, y's scale and zero."""
+    channel = 0 if op.integer("transB", 0) else 1
+    a, b = _real(draft, op, (0, 1, 2)), _real(draft, op, (3, 4, 5), channel)
+    if not op.input(7):
+        raise op.invalid("a float output is not supported")
+    alpha = op.attrs.get("alpha", 1.0)
+    if alpha != 1.0:
+        raise op.invalid(f"alpha {alpha} is not supported")
+    bias = _bias(draft, op, op.input(6), (op.input(1), op.input(4)))
+    _wrapped(draft, op, dense.gemm, [a, b, bias], (7, 8))
+
+
+def qlinear_binary(draft: Draft, op: Op) -> None:
+    """com.microsoft.QLinearAdd and QLinearMul."""
+    kind = op.kind.removeprefix("QLinear")
+    reals = [_real(draft, op, (0, 1, 2)), _real(draft, op, (3, 4, 5))]
+    _wrapped(draft, replace(op, kind=kind), eltwise.same, reals, (6, 7))
+
+
+_UNARY: dict[str, tuple[str, Handler]] = {
+    "QLinearAveragePool": ("AveragePool", spatial.pool),
+    "QLinearSigmoid": ("Sigmoid", eltwise.same),
+    "QLinearLeakyRelu": ("LeakyRelu", eltwise.leaky_relu),
+    "QLinearSoftmax": ("Softmax", eltwise.softmax),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", spatial.global_average),
+}
+
+
+def qlinear_unary(draft: Draft, op: Op) -> None:
+    """com.microsoft operators on x, its scale and zero, y's scale and zero."""
+    if op.integer("channels_last", 0):
+        raise op.invalid("channels_last is not supported")
+    kind, handler = _UNARY[op.kind]
+    opset = op.integer("opset", 13) if op.kind == "QLinearSoftmax" else op.opset
+    inner = replace(op, kind=kind, domain="", opset=opset)
+    _wrapped(draft, inner, handler, [_real(draft, op, (0, 1, 2))], (3, 4))
+
+
+def qlinear_concat(draft: Draft, op: Op) -> None:
+    """com.microsoft.QLinearConcat: y's scale and zero, then three of each input."""
+    from pybuild.frontends.onnx.operators.shape import concat
+
+    count = (len(op.inputs) - 2) // 3
+    reals = [_real(draft, op, (2 + 3 * i, 3 + 3 * i, 4 + 3 * i)) for i in range(count)]
+    _wrapped(draft, op, concat, reals, (0, 1))
+
+
+def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:
+    """Scales that the file gives only where a tensor is read, told to the tensor.
+
+    Follows operators that keep the scale back to the inputs of the model.
+    """
+    wanted: dict[str, Quant] = {}
+    for op in reversed(ops):
+        if op.kind in KEEPING and op.outputs and op.output in wanted:
+            for name in op.inputs if op.kind == "Concat" else op.inputs[:1]:
+                wanted.setdefault(name, wanted[op.output])
+        for x, scale, zero in _scaled_inputs(op):
+            scales, zeros = draft.values.get(scale), draft.values.get(zero)
+            if scales is not None and scales.size == 1 and x not in draft.values:
+                wanted.setdefault(x, _single(scales, zeros))
+    draft.quants.update(wanted)
+
+
+def _single(scales: Array, zeros: Array | None) -> Quant:
+    point = 0 if zeros is None or not zeros.size else int(zeros.reshape(-1)[0])
+    if zeros is not None and zeros.dtype == np.uint8:
+        point -= 128
+    return Quant(row(scales), (point,))
+
+
+def _scaled_inputs(op: Op) -> list[tuple[str, str, str]]:
+    """(tensor, scale, zero point) names of everything a node reads with a scale."""
+    if op.kind == "DequantizeLinear":
+        starts = [0]
+    elif op.kind in _TWO_OPERANDS:
+        starts = [0, 3]
+    elif op.kind == "QLinearConcat":
+        starts = list(range(2, len(op.inputs) - 2, 3))
+    else:
+        starts = [0] if op.kind in _UNARY else []
+    return [(op.input(i), op.input(i + 1), op.input(i + 2)) for i in starts]

@@ -1,0 +1,249 @@
+"""RNN, GRU and LSTM: the steps of a sequence of known length written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pybuild.frontends.onnx.draft.flow import Flow
+from pybuild.frontends.onnx.operators.elements import Handler, flowing
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_USUAL = {
+    "RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+}  # fmt: skip
+# which activations take a number of these lists
+_NUMBERS = {
+    "activation_alpha": ("affine", "hardsigmoid", "leakyrelu"),
+    "activation_beta": ("affine", "hardsigmoid"),
+}
+State = list[str]
+Step = Callable[[str, State], State]
+
+
+def _activation(
+    flow: Flow, name: str, alpha: float | None, beta: float | None
+) -> Callable[[str], str]:
+    def scaled(x: str) -> str:
+        return flow.scaled(x, 1.0 if alpha is None else alpha)
+
+    def sigmoid(x: str) -> str:
+        power = flow.map("exp", flow.map("negate", x))
+        return flow.div(flow.const(1, x), flow.plus(power, 1))
+
+    def affine(x: str) -> str:
+        return flow.plus(scaled(x), beta or 0.0)
+
+    def hard(x: str) -> str:
+        line = flow.plus(
+            flow.scaled(x, 0.2 if alpha is None else alpha),
+            0.5 if beta is None else beta,
+        )
+        held = flow.map("maximum", line, flow.const(0, x))
+        return flow.map("minimum", held, flow.const(1, x))
+
+    def leaky(x: str) -> str:
+        below = flow.map("less", x, flow.const(0, x))
+        return flow.map(
+            "where", below, flow.scaled(x, 0.01 if alpha is None else alpha), x
+        )
+
+    table: dict[str, Callable[[str], str]] = {
+        "affine": affine,
+        "hardsigmoid": hard,
+        "leakyrelu": leaky,
+        "relu": lambda x: flow.map("maximum", x, flow.const(0, x)),
+        "sigmoid": sigmoid,
+        "tanh": lambda x: flow.map("tanh", x),
+    }
+    if name.lower() not in table:
+        raise flow.op.invalid(f"the activation {name} is not supported")
+    return table[name.lower()]
+
+
+class _Direction:
+    """One direction: its weights, and how it steps."""
+
+    def __init__(self, flow: Flow, number: int, hidden: int) -> None:
+        self.flow, self.hidden, self.kind = flow, hidden, flow.op.kind
+        self.gates = GATES[self.kind]
+        self.w = self._weights(1, number)
+        self.r = self._weights(2, number)
+        self.wb, self.rb = "", ""
+        if flow.has(3):
+            bias = flow.slice(flow.arg(3), 0, number, number + 1)
+            size = self.gates * hidden
+            self.wb = flow.slice(bias, 1, 0, size)
+            self.rb = flow.slice(bias, 1, size, 2 * size)
+        names = flow.op.attrs.get("activations", ())
+        count = len(_USUAL[self.kind])
+        own = tuple(names[number * count : (number + 1) * count]) or _USUAL[self.kind]
+        everything = tuple(names) or _USUAL[self.kind] * (number + 1)
+        before = everything[: number * count]
+        self.act = []
+        for i, name in enumerate(own):
+            numbers = (_number(flow, k, (*before, *own[:i]), name) for k in _NUMBERS)
+            self.act.append(_activation(flow, str(name), *numbers))
+        self.clip = flow.op.attrs.get("clip")
+
+    def _weights(self, index: int, number: int) -> str:
+        """[inputs, gates * hidden]"""
+        flow = self.flow
+        w = flow.slice(flow.arg(index), 0, number, number + 1)
+        return flow.transpose(flow.reshape(w, flow.shape(w)[1:]), (1, 0))
+
+    def gate(self, x: str, number: int, last: int = -1) -> str:
+        end = number + 1 if last < 0 else last
+        return self.flow.slice(x, 1, number * self.hidden, end * self.hidden)
+
+    def bounded(self, x: str) -> str:
+        if self.clip is None:
+            return x
+        flow, limit = self.flow, float(self.clip)
+        low = flow.map("maximum", x, flow.const(-limit, x))
+        return flow.map("minimum", low, flow.const(limit, x))
+
+    def seen(self, x: str) -> str:
+        made = self.flow.matmul(x, self.w)
+        return self.flow.add(made, self.wb) if self.wb else made
+
+    def remembered(self, h: str) -> str:
+        made = self.flow.matmul(h, self.r)
+        return self.flow.add(made, self.rb) if self.rb else made
+
+    def step(self, x: str, state: State) -> State:
+        match self.kind:
+            case "RNN":
+                total = self.flow.add(self.seen(x), self.remembered(state[0]))
+                return [self.act[0](self.bounded(total))]
+            case "GRU":
+                return [self._gru(x, state[0])]
+        return self._lstm(x, state)
+
+    def _gru(self, x: str, h: str) -> str:
+        flow = self.flow
+        seen = self.seen(x)
+        linear = bool(flow.op.integer("linear_before_reset", 0))
+        known = self.remembered(h)
+        both = flow.add(self.gate(seen, 0, 2), self.gate(known, 0, 2))
+        both = self.act[0](self.bounded(both))
+        z, r = self.gate(both, 0), self.gate(both, 1)
+        if linear:
+            past = flow.mul(r, self.gate(known, 2))
+        else:
+            past = flow.matmul(flow.mul(r, h), self.gate(self.r, 2))
+            past = flow.add(past, self.gate(self.rb, 2)) if self.rb else past
+        new = self.act[1](self.bounded(flow.add(self.gate(seen, 2), past)))
+        keep = flow.mul(z, h)
+        return flow.add(flow.mul(flow.sub(flow.const(1, z), z), new), keep)
+
+    def _lstm(self, x: str, state: State) -> State:
+        flow, (h, c) = self.flow, state
+        total = flow.add(self.seen(x), self.remembered(h))
+        i, o, f, g = (self.gate(total, n) for n in range(4))
+        if flow.has(7):
+            peep = [self.gate(self.peepholes, n) for n in range(3)]
+            i, f = (
+                flow.add(v, flow.mul(p, c)) for v, p in ((i, peep[0]), (f, peep[2]))
+            )
+        i, f = self.act[0](self.bounded(i)), self.act[0](self.bounded(f))
+        if flow.op.integer("input_forget", 0):
+            f = flow.sub(flow.const(1, i), i)
+        c = flow.add(flow.mul(f, c), flow.mul(i, self.act[1](self.bounded(g))))
+        if flow.has(7):
+            o = flow.add(o, flow.mul(peep[1], c))
+        o = self.act[0](self.bounded(o))
+        return [flow.mul(o, self.act[2](c)), c]
+
+    peepholes = ""
+
+
+def _number(flow: Flow, which: str, before: Sequence[str], name: str) -> float | None:
+    """The next of a list of numbers, of which only some activations take one."""
+    given, takers = tuple(flow.op.attrs.get(which, ())), _NUMBERS[which]
+    at = sum(other.lower() in takers for other in before)
+    return float(given[at]) if name.lower() in takers and at < len(given) else None
+
+
+def _start(
+    flow: Flow, index: int, number: int, shape: tuple[int, int], like: str
+) -> str:
+    """The state that a direction starts with."""
+    if not flow.has(index):
+        return flow.expand(flow.const(np.zeros((1, 1)), like), shape)
+    whole = flow.arg(index)
+    if flow.op.integer("layout", 0):
+        whole = flow.transpose(whole, (1, 0, 2))
+    return flow.reshape(flow.slice(whole, 0, number, number + 1), shape)
+
+
+def _walked(
+    flow: Flow, direction: _Direction, rows: Sequence[str], state: State, back: bool
+) -> tuple[list[str], State]:
+    """Every step in turn; a sequence that is over keeps its state and gives zeros."""
+    outputs = [""] * len(rows)
+    lengths = flow.arg(4) if flow.has(4) else ""
+    known = flow.known(lengths) if lengths else None
+    if known is not None and int(np.min(known)) >= len(rows):
+        lengths = ""
+    order = range(len(rows) - 1, -1, -1) if back else range(len(rows))
+    for turn in order:
+        made = direction.step(rows[turn], state)
+        output = made[0]
+        if lengths:
+            column = flow.reshape(lengths, (flow.shape(lengths)[0], 1))
+            on = flow.map("less", flow.const(turn, lengths), column)
+            made = [
+                flow.map("where", on, a, b) for a, b in zip(made, state, strict=True)
+            ]
+            output = flow.map("where", on, output, flow.const(0, output))
+        outputs[turn], state = output, made
+    return outputs, state
+
+
+@flowing
+def recurrent(flow: Flow) -> None:
+    op, x = flow.op, flow.arg(0)
+    if op.integer("layout", 0):
+        x = flow.transpose(x, (1, 0, 2))
+    steps, batch, width = flow.shape(x)
+    hidden = flow.shape(flow.arg(2))[-1]
+    way = str(op.attrs.get("direction", "forward"))
+    ways = [False, True] if way == "bidirectional" else [way == "reverse"]
+    rows = [
+        flow.reshape(flow.slice(x, 0, t, t + 1), (batch, width)) for t in range(steps)
+    ]
+    every: list[list[str]] = []
+    ends: list[State] = []
+    for number, back in enumerate(ways):
+        direction = _Direction(flow, number, hidden)
+        states = [5, 6] if op.kind == "LSTM" else [5]
+        if op.kind == "LSTM" and flow.has(7):
+            direction.peepholes = flow.slice(flow.arg(7), 0, number, number + 1)
+        state = [_start(flow, i, number, (batch, hidden), x) for i in states]
+        outputs, end = _walked(flow, direction, rows, state, back)
+        every.append(outputs)
+        ends.append(end)
+    _give(flow, every, ends, (batch, hidden))
+
+
+def _give(
+    flow: Flow, every: list[list[str]], ends: list[State], shape: tuple[int, int]
+) -> None:
+    """Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""
+    batched = bool(flow.op.integer("layout", 0))
+    if flow.op.outputs[0]:
+        columns = [
+            flow.concat([flow.reshape(o, (1, 1, *shape)) for o in row], 0)
+            for row in every
+        ]
+        whole = flow.concat(columns, 1)
+        flow.give(flow.transpose(whole, (2, 0, 1, 3)) if batched else whole)
+    for index in range(len(ends[0])):
+        if len(flow.op.outputs) > 1 + index and flow.op.outputs[1 + index]:
+            last = flow.concat([flow.reshape(e[index], (1, *shape)) for e in ends], 0)
+            flow.give(flow.transpose(last, (1, 0, 2)) if batched else last, 1 + index)
+
+
+RECURRENT: dict[str, Handler] = dict.fromkeys(GATES, recurrent)

@@ -1,0 +1,199 @@
+"""Conv and pools: NCHW in the file, NHWC in the graph, a transpose on each side.
+
+A pass folds the transposes away. One spatial axis is two, the second of size 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pybuild.frontends.onnx.draft.draft import Draft
+from pybuild.frontends.onnx.reader.op import Op
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that moves over rows and columns; pads are top, left, bottom, right."""
+
+    kernel: Pair
+    strides: Pair
+    dilations: Pair
+    pads: tuple[int, int, int, int]
+
+
+def window(op: Op, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> Window:
+    """The window of a node over an input with these spatial sizes."""
+    rank = len(sizes)
+    ones = (1,) * rank
+    strides = op.integers("strides", ones)
+    dilations = op.integers("dilations", ones)
+    pads = op.integers("pads", (0,) * (2 * rank))
+    named = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
+    for name, values in named.items():
+        if len(values) != rank or min(values) < 1:
+            what = f"{name} {list(values)} do not fit {rank} spatial axes"
+            raise op.invalid(what)
+    reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
+    auto = str(op.attrs.get("auto_pad", "NOTSET"))
+    if auto != "NOTSET":
+        pads = _auto_pads(op, auto, sizes, strides, reach)
+    if len(pads) != 2 * rank or min(pads) < 0:
+        raise op.invalid(f"pads {list(pads)} are not supported", "use a Slice")
+    if op.integer("ceil_mode", 0):
+        pads = _ceil_pads(sizes, strides, reach, pads)
+    before, after = pads[:rank], pads[rank:]
+    if rank == 1:
+        return Window(
+            (kernel[0], 1), (strides[0], 1), (dilations[0], 1),
+            (before[0], 0, after[0], 0),
+        )  # fmt: skip
+    return Window(
+        (kernel[0], kernel[1]), (strides[0], strides[1]),
+        (dilations[0], dilations[1]), (*before, *after),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _auto_pads(
+    op: Op,
+    auto: str,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    reach: tuple[int, ...],
+) -> tuple[int, ...]:
+    if auto == "VALID":
+        return (0,) * (2 * len(sizes))
+    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+        raise op.invalid(f"auto_pad {auto} does not exist")
+    before, after = [], []
+    for size, stride, span in zip(sizes, strides, reach, strict=True):
+        total = max((math.ceil(size / stride) - 1) * stride + span - size, 0)
+        less, more = total // 2, total - total // 2
+        before.append(less if auto == "SAME_UPPER" else more)
+        after.append(more if auto == "SAME_UPPER" else less)
+    return (*before, *after)
+
+
+def _ceil_pads(
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    reach: tuple[int, ...],
+    pads: tuple[int, ...],
+) -> tuple[int, ...]:
+    """ceil_mode as more padding at the end; a window must start on input or padding
+    before it.
+    """
+    rank = len(sizes)
+    after = []
+    for i, (size, stride, span) in enumerate(zip(sizes, strides, reach, strict=True)):
+        room = size + pads[i] + pads[rank + i] - span
+        count = math.ceil(room / stride) + 1
+        if (count - 1) * stride >= size + pads[i]:
+            count -= 1
+        missing = (count - 1) * stride - room
+        after.append(pads[rank + i] + max(missing, 0))
+    return (*pads[:rank], *after)
+
+
+def to_rows(draft: Draft, op: Op, x: str) -> str:
+    """x[N,C,H,W] or x[N,C,L] as [N,H,W,C]; L is H."""
+    shape = draft.tensor(x).shape
+    name = draft.fresh(f"{x}.nhwc")
+    if len(shape) == 4:
+        return draft.emit("transpose", name, [x], name, {"perm": (0, 2, 3, 1)})
+    if len(shape) != 3:
+        what = f"its input has shape {list(shape)}: only one or two spatial axes "
+        raise op.invalid(what + "are supported")
+    draft.emit("transpose", name, [x], name, {"perm": (0, 2, 1)})
+    rows = draft.fresh(f"{x}.rows")
+    n, c, length = shape
+    dtype = draft.tensor(x).dtype
+    return draft.emit(
+        "reshape", rows, [name], rows, shape=(n, length, 1, c), dtype=dtype
+    )
+
+
+def from_rows(draft: Draft, op: Op, made: str, rank: int) -> None:
+    """The output of the node from [N,H,W,C], back in the order of the file."""
+    out = op.output
+    if rank == 4:
+        draft.emit("transpose", out, [made], out, {"perm": (0, 3, 1, 2)})
+        return
+    tensor = draft.tensor(made)
+    n, length, _, c = tensor.shape
+    name = draft.fresh(f"{out}.nlc")
+    draft.emit("reshape", name, [made], name, shape=(n, length, c), dtype=tensor.dtype)
+    draft.emit("transpose", out, [name], out, {"perm": (0, 2, 1)})
+
+
+def conv(draft: Draft, op: Op) -> None:
+    """Conv: conv2d, or depthwise_conv2d where every group is one channel."""
+    x, w, bias = op.input(0), op.input(1), op.input(2)
+    shape, weights = draft.tensor(x).shape, draft.shape(w)
+    rank, group = len(shape), op.integer("group", 1)
+    if rank not in (3, 4) or len(weights) != rank:
+        what = f"input {list(shape)} and weights {list(weights)}: only one or two "
+        raise op.invalid(what + "spatial axes are supported")
+    outs, depth = weights[:2]
+    moves = window(op, shape[2:], op.integers("kernel_shape", weights[2:]))
+    if op.integers("kernel_shape", weights[2:]) != weights[2:]:
+        raise op.invalid(f"kernel_shape does not fit weights {list(weights)}")
+    attrs: dict[str, object] = {
+        "strides": moves.strides, "dilations": moves.dilations, "pads": moves.pads,
+    }  # fmt: skip
+    spatial = tuple(range(2, rank))
+    perm: tuple[int, ...]
+    target: tuple[int, ...]
+    if group > 1 and group == shape[1] and depth == 1 and outs % group == 0:
+        kind, perm, target = "depthwise_conv2d", (*spatial, 0, 1), (*moves.kernel, outs)
+    else:
+        kind, perm, target = "conv2d", (0, *spatial, 1), (outs, *moves.kernel, depth)
+        attrs["groups"] = group
+    kernel = draft.arranged(op, w, perm, target, "weight")
+    rows = to_rows(draft, op, x)
+    inputs = [rows, kernel, bias] if bias else [rows, kernel]
+    made = draft.emit(kind, op.name, inputs, draft.fresh(f"{op.output}.nhwc"), attrs)
+    from_rows(draft, op, made, rank)
+
+
+def pool(draft: Draft, op: Op) -> None:
+    """AveragePool, MaxPool."""
+    x = op.input(0)
+    shape = draft.tensor(x).shape
+    moves = window(op, shape[2:], op.integers("kernel_shape", ()))
+    if max(moves.dilations) > 1:
+        raise op.invalid(f"dilations {list(moves.dilations)} are not supported")
+    if len([name for name in op.outputs if name]) > 1:
+        raise op.invalid("the output of indices is not supported")
+    attrs: dict[str, object] = {
+        "kernel": moves.kernel, "strides": moves.strides, "pads": moves.pads,
+    }  # fmt: skip
+    kind = "max_pool2d" if op.kind == "MaxPool" else "avg_pool2d"
+    if kind == "avg_pool2d":
+        include = bool(op.integer("count_include_pad", 0)) and any(moves.pads)
+        if include and op.integer("ceil_mode", 0):
+            raise op.invalid("count_include_pad with ceil_mode is not supported")
+        attrs["count_include_pad"] = include
+    rows = to_rows(draft, op, x)
+    made = draft.emit(kind, op.name, [rows], draft.fresh(f"{op.output}.nhwc"), attrs)
+    from_rows(draft, op, made, len(shape))
+
+
+def global_average(draft: Draft, op: Op) -> None:
+    """GlobalAveragePool: the mean over the spatial axes."""
+    axes = tuple(range(2, len(draft.tensor(op.input(0)).shape)))
+    attrs = {"axes": axes, "keepdims": True}
+    draft.emit("mean", op.name, [op.input(0)], op.output, attrs)
+
+
+def global_max(draft: Draft, op: Op) -> None:
+    """GlobalMaxPool: a window as large as the input."""
+    shape = draft.tensor(op.input(0)).shape
+    rows = to_rows(draft, op, op.input(0))
+    kernel = draft.tensor(rows).shape[1:3]
+    attrs = {"kernel": kernel, "strides": (1, 1), "pads": (0, 0, 0, 0)}
+    made = draft.fresh(f"{op.output}.nhwc")
+    draft.emit("max_pool2d", op.name, [rows], made, attrs)
+    from_rows(draft, op, made, len(shape))

@@ -1,0 +1,1 @@
+"""Bytes of a .onnx file to a checked model in plain values."""

@@ -1,0 +1,400 @@
+"""A Graph while it is being made from a file: names, constants, inferred types.
+
+Knows what a flat tensor is, not what an operator means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.tflite.draft.known import value_of
+from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, guarded
+from pybuild.frontends.tflite.reader.nibbles import unpacked
+from pybuild.frontends.tflite.reader.scales import quant_of
+from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.ops.interpret import operator_of
+
+if TYPE_CHECKING:
+    from pybuild.frontends.tflite.draft.variables import Variable
+
+_DTYPES = {
+    "FLOAT32": DType.FLOAT32,
+    "INT8": DType.INT8,
+    "UINT8": DType.UINT8,
+    "INT16": DType.INT16,
+    "INT32": DType.INT32,
+    "INT64": DType.INT64,
+    "BOOL": DType.BOOL,
+    "FLOAT64": DType.FLOAT64,
+    "UINT16": DType.UINT16,
+    "UINT32": DType.UINT32,
+    "UINT64": DType.UINT64,
+}
+MOST_BYTES = 1 << 31
+
+
+class Builder:
+    """Collects tensors, constants, nodes and problems.
+
+    `tensors` and `constants` are those of `graph`, which grows with them.
+    """
+
+    def __init__(self, source: str, name: str, model: FlatModel) -> None:
+        self.source, self.model = source, model
+        self.nodes: list[Node] = []
+        self.problems: list[Problem] = []
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, Array] = {}
+        self.names = _unique([t.name for t in model.tensors])
+        self.taken = set(self.names)
+        self.numbered: dict[str, int] = {}  # name -> the last number given
+        self.known: dict[int, Tensor] = {}
+        self.graph = Graph(name, source, (), self.tensors, (), (), self.constants)
+        self.origins: dict[str, str] = {}
+        self.redimensioned = False
+        self.max_turns = 0  # of a WHILE whose condition is computed; 0: refused
+        self.inside: tuple[FlatModel, ...] = ()  # subgraphs, the outermost first
+        self.handles: dict[int, str] = {}  # tensor of a handle -> its variable
+        self.variables: dict[str, Variable] = {}
+        self.kept: set[int] = set()  # tensors that are variables of an operator
+        edge = {*model.inputs, *model.outputs}
+        self.inner = {
+            index: self.fresh(f"{self.names[index]}_int8")
+            for index, flat in enumerate(model.tensors)
+            if index in edge and self.has_twin(index)
+        }
+
+    @classmethod
+    def within(cls, outer: Builder, graph: FlatModel) -> Builder:
+        """Of a subgraph: adds to the same graph, under names of its own."""
+        inside = cls(outer.source, "", replace(graph, inputs=(), outputs=()))
+        inside.names = [outer.fresh(name) for name in inside.names]
+        inside.model = replace(graph, subgraphs=outer.model.subgraphs)
+        inside.nodes, inside.taken = outer.nodes, outer.taken
+        inside.origins = outer.origins
+        inside.numbered, inside.inside = outer.numbered, (*outer.inside, graph)
+        inside.tensors, inside.constants = outer.tensors, outer.constants
+        inside.graph = outer.graph
+        inside.redimensioned = outer.redimensioned
+        inside.max_turns = outer.max_turns
+        inside.variables = outer.variables
+        return inside
+
+    def has_twin(self, index: int) -> bool:
+        """Whether it is uint8 with a scale: int8 with a zero point 128 less inside."""
+        flat = self.model.tensors[index]
+        return flat.kind == "UINT8" and len(flat.scale) == 1
+
+    def is_constant(self, index: int) -> bool:
+        return self.model.tensors[index].data.size > 0
+
+    def typed(self, index: int, shape: tuple[int, ...], outer: bool = False) -> Tensor:
+        """The tensor of a flat tensor, with this shape.
+
+        outer   as the file has it, even where it has a twin
+        Errors  BuildError for types, sizes and scales that make no sense
+        """
+        flat, name = self.model.tensors[index], self.names[index]
+        dtype = _DTYPES.get(flat.kind)
+        if flat.kind == "INT4" and self.is_constant(index):
+            dtype = DType.INT8
+        if dtype is None:
+            what = f"'{name}' has type {flat.kind}, which is not supported"
+            raise BuildError(self.source, what, "convert to int8 or float32")
+        if flat.sparse or (flat.variable and index not in self.kept):
+            kind = "sparse" if flat.sparse else "a variable"
+            raise BuildError(self.source, f"'{name}' is {kind}, which is not supported")
+        tensor = Tensor(name, shape, dtype, quant_of(self.source, name, flat, dtype))
+        if any(dim < 1 for dim in shape) or tensor.bytes >= MOST_BYTES:
+            what = f"'{name}' has shape {list(shape)}"
+            hint = "every dimension must be at least 1, and the whole below 2 GB"
+            raise BuildError(self.source, what, hint)
+        if outer or not self.has_twin(index) or tensor.quant is None:
+            return tensor
+        name = self.inner.get(index, name)
+        zeros = tuple(z - 128 for z in tensor.quant.zero_point)
+        quant = Quant(tensor.quant.scale, zeros, tensor.quant.axis)
+        return Tensor(name, shape, DType.INT8, quant)
+
+    def computed(self, index: int, shape: tuple[int, ...]) -> Tensor:
+        """The tensor of an activation: it has one scale."""
+        tensor = self.typed(index, shape)
+        if tensor.quant is not None and tensor.quant.axis is not None:
+            what = f"'{tensor.name}' has a scale per channel"
+            raise BuildError(self.source, what, "only weights may have one")
+        return tensor
+
+    def raw_constant(self, index: int) -> Array:
+        """The value of a constant, whatever its type.
+
+        Errors  BuildError where its bytes do not fit its shape
+        """
+        flat, name = self.model.tensors[index], self.names[index]
+        kind: np.dtype[np.generic] = np.dtype(np.float16)
+        if flat.kind != "FLOAT16":
+            kind = self.typed(index, flat.shape, True).dtype.numpy
+        count = 1
+        for dim in flat.shape:
+            count *= dim
+        half = flat.kind == "INT4"
+        size = (count + 1) // 2 if half else count * kind.itemsize
+        if count < 0 or size != flat.data.size:
+            what = f"constant '{name}' of shape {list(flat.shape)} has "
+            what += f"{flat.data.size} bytes, not {size}"
+            raise BuildError(self.source, what, "the file is damaged")
+        if half:
+            return unpacked(flat.data, count).reshape(flat.shape)
+        value: Array = np.frombuffer(flat.data.tobytes(), kind).reshape(flat.shape)
+        if self.has_twin(index):
+            return np.bitwise_xor(value.view(np.uint8), np.uint8(128)).view(np.int8)
+        return value
+
+    def add(self, tensor: Tensor, value: Array | None = None) -> Tensor:
+        """Adds a tensor, under another name where its own is taken by another.
+
+        A constant that two operators read may be turned round by one of them.
+        """
+        there = self.tensors.get(tensor.name)
+        if there is not None:
+            if there == tensor and self._holds(tensor.name, value):
+                return there
+            name = self.fresh(tensor.name)
+            tensor = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
+        self.tensors[tensor.name] = tensor
+        if value is not None:
+            self.constants[tensor.name] = np.array(value, order="C")
+        return tensor
+
+    def _holds(self, name: str, value: Array | None) -> bool:
+        held = self.constants.get(name)
+        return held is not None and value is not None and np.array_equal(held, value)
+
+    def shifted(self, x: Tensor, wanted: Tensor) -> Tensor:
+        """A node from a tensor to its twin."""
+        made = self.add(wanted)
+        self.nodes.append(Node("quantize", made.name, (x.name,), (made.name,)))
+        return made
+
+    def fresh(self, name: str) -> str:
+        """A name that no tensor has."""
+        count = self.numbered.get(name, 0) + 1
+        while (made := f"{name}_{count}") in self.taken:
+            count += 1
+        self.numbered[name] = count
+        self.taken.add(made)
+        return made
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names of the file; made unique where it repeats or omits them."""
+    seen: set[str] = set()
+    made = []
+    for index, name in enumerate(names):
+        unique = name or f"tensor_{index}"
+        while unique in seen:
+            unique = f"{unique}_{index}"
+        seen.add(unique)
+        made.append(unique)
+    return made
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operator of the file, seen from the function that translates it."""
+
+    builder: Builder
+    flat: FlatOperator
+    label: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.builder.source}: node {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        return f"'{self.label}' ({self.flat.code})"
+
+    def error(self, what: str, hint: str = "") -> BuildError:
+        return BuildError(self.where, what, hint)
+
+    def option(self, name: str, default: int = 0) -> int:
+        """A number of the operator's options."""
+        value = self.any_option(name)
+        return default if value is None else int(value)
+
+    def any_option(self, name: str) -> Any:
+        """A field of the options; None where the file has other options or none."""
+        options = self.flat.options
+        if options is None or not hasattr(options, name):
+            return None
+        return guarded(self.builder.source, getattr(options, name))
+
+    def has(self, position: int) -> bool:
+        inputs = self.flat.inputs
+        return position < len(inputs) and inputs[position] >= 0
+
+    def index(self, position: int) -> int:
+        if not self.has(position):
+            raise self.error(f"input {position} is missing")
+        return self.flat.inputs[position]
+
+    def tensor(self, position: int, empty: bool = False) -> Tensor:
+        """An input as a tensor of the graph, constant or computed.
+
+        empty  whether it may have no elements
+        """
+        made = self._tensor(self.index(position), position)
+        if not made.size and not empty:
+            raise self.error(f"reads '{made.name}', which has no elements")
+        return made
+
+    def _tensor(self, index: int, position: int) -> Tensor:
+        builder = self.builder
+        if index in builder.known:
+            return builder.known[index]
+        if not builder.is_constant(index):
+            name = builder.names[index]
+            raise self.error(f"reads '{name}' before it is computed")
+        value = self.constant(position)
+        tensor = builder.typed(index, builder.model.tensors[index].shape)
+        builder.known[index] = builder.add(tensor, value)
+        return builder.known[index]
+
+    def settled(self, position: int) -> bool:
+        """Whether the value of an input is known."""
+        index, builder = self.index(position), self.builder
+        made = builder.known.get(index)
+        known = made is not None and made.name in builder.constants
+        return known or builder.is_constant(index)
+
+    def constant(self, position: int) -> Array:
+        """The value of an input that the file must hold."""
+        index, builder = self.index(position), self.builder
+        name = builder.names[index]
+        if builder.is_constant(index):
+            return builder.raw_constant(index)
+        made = builder.known.get(index)
+        if made is None:
+            raise self.error(f"reads '{name}' before it is computed")
+        if made.name not in builder.constants:
+            raise self.error(f"input '{name}' must be a constant")
+        return builder.constants[made.name]
+
+    def held(self, position: int) -> tuple[Tensor, Array]:
+        """A constant with its type."""
+        value, index = self.constant(position), self.index(position)
+        made = self.builder.known.get(index)
+        return made or self.builder.typed(index, value.shape), value
+
+    def integers(self, position: int) -> tuple[int, ...]:
+        """A constant list of integers, such as axes."""
+        value = self.constant(position)
+        if value.dtype.kind != "i" or value.ndim > 2:
+            name = self.builder.names[self.index(position)]
+            raise self.error(f"'{name}' must be a list of integers")
+        return tuple(int(v) for v in value.reshape(-1))
+
+    def integer(self, position: int) -> int:
+        """A constant that is one integer, such as an axis."""
+        found = self.integers(position)
+        if len(found) != 1:
+            name = self.builder.names[self.index(position)]
+            raise self.error(f"'{name}' holds {len(found)} integers, not 1")
+        return found[0]
+
+    def subgraph(self, option: str) -> FlatModel:
+        """The subgraph whose number this option is; not one that it is part of."""
+        number, graphs = self.option(option, -1), self.builder.model.subgraphs
+        if not 1 <= number <= len(graphs):
+            raise self.error(f"calls subgraph {number} of {len(graphs) + 1}")
+        found = graphs[number - 1]
+        if any(found is graph for graph in self.builder.inside):
+            raise self.error(f"calls subgraph {number}, which it is part of")
+        return found
+
+    def output(self, shape: tuple[int, ...], index: int = 0) -> Tensor:
+        """The tensor that this operator makes as its output of that number."""
+        return self.builder.computed(self.flat.outputs[index], shape)
+
+    def declared(self) -> tuple[int, ...]:
+        """The shape that the file gives its output."""
+        return self.builder.model.tensors[self.flat.outputs[0]].shape
+
+    def emit(
+        self,
+        op: str,
+        inputs: tuple[str, ...],
+        attrs: Mapping[str, Attr],
+        shape: tuple[int, ...] | None = None,
+        more: tuple[str, ...] = (),
+    ) -> None:
+        """The last node of this operator: makes its output.
+
+        shape  of the output where it cannot be inferred
+        more   further outputs, tensors of the graph
+        """
+        declared = self.declared() if shape is None else shape
+        index = self.flat.outputs[0]
+        made = self._node(op, self.label, inputs, self._placed(declared), attrs, more)
+        self.builder.known[index] = made
+
+    def between(
+        self, op: str, inputs: tuple[str, ...], attrs: Mapping[str, Attr],
+        tensor: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """A node before the last; `tensor` says type, scale and a wish for a name."""
+        name = self.builder.fresh(tensor.name)
+        wanted = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
+        return self._node(op, name, inputs, wanted, attrs)
+
+    def _placed(self, shape: tuple[int, ...]) -> Tensor:
+        """The output, with a shape that is valid for now."""
+        return self.output(tuple(max(1, dim) for dim in shape))
+
+    def inferred(self, node: Node) -> tuple[tuple[int, ...], DType]:
+        """Shape and type of a node's first output, which leaves the graph's tensors
+        again where the operator refuses it.
+
+        Errors  BuildError that tells the operator of the file
+        """
+        builder = self.builder
+        try:
+            made, *_ = operator_of(node, builder.graph).infer(node, builder.graph)
+        except BuildError as error:
+            del builder.tensors[node.output]
+            raise BuildError.of(
+                Problem(self.where, p.what, p.hint) for p in error.problems
+            ) from None
+        return made
+
+    def _node(
+        self, op: str, label: str, inputs: tuple[str, ...], wanted: Tensor,
+        attrs: Mapping[str, Attr], more: tuple[str, ...] = (),
+    ) -> Tensor:  # fmt: skip
+        """Adds a node and its output with the shape that it really has."""
+        builder = self.builder
+        node = Node(op, label, inputs, (wanted.name, *more), attrs)
+        builder.tensors[wanted.name] = wanted
+        shape, dtype = self.inferred(node)
+        if dtype is not wanted.dtype:
+            del builder.tensors[wanted.name]
+            what = f"'{wanted.name}' is {wanted.dtype.value}, it must be {dtype.value}"
+            raise self.error(what)
+        made = Tensor(wanted.name, shape, dtype, wanted.quant)
+        if made.bytes >= MOST_BYTES:
+            del builder.tensors[wanted.name]
+            raise self.error(f"'{wanted.name}' of shape {list(shape)} is above 2 GB")
+        builder.tensors[wanted.name] = made
+        # shapes are arithmetic of whole numbers; weights are left to the passes
+        value = None if dtype.is_float else value_of(node, builder.graph)
+        if value is None:
+            builder.nodes.append(node)
+        else:
+            builder.constants[wanted.name] = value
+        return made

@@ -1,0 +1,1 @@
+"""TensorFlow Lite operators as nodes of the Graph IR, a family a file."""

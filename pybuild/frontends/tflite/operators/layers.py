@@ -1,0 +1,277 @@
+"""TensorFlow Lite operators that compute, as nodes of the Graph IR.
+
+One function per operator. Must not know shapes that inference finds out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.frontends.tflite.draft.builder import Call
+from pybuild.frontends.tflite.operators import asymmetric
+from pybuild.graph import Attr, Quant, Tensor
+from pybuild.ops.fixed_point.quant import dequantized as to_real
+from pybuild.ops.fixed_point.quant import quantized
+
+_CLAMPS = {0: None, 1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+SAME, VALID = 0, 1
+
+
+def fused(call: Call) -> dict[str, Attr]:
+    """The fused activation as the attribute `clamp`, absent where there is none."""
+    kind = call.option("FusedActivationFunction")
+    if kind not in _CLAMPS:
+        hint = "NONE, RELU, RELU_N1_TO_1 and RELU6 are"
+        raise call.error(f"the fused activation {kind} is not supported", hint)
+    clamp = _CLAMPS[kind]
+    return {} if clamp is None else {"clamp": clamp}
+
+
+def window(call: Call, x: Tensor, kernel: tuple[int, ...]) -> dict[str, Attr]:
+    """strides, dilations and pads of a window over x[N,H,W,C]."""
+    strides = (call.option("StrideH"), call.option("StrideW"))
+    dilations = (
+        max(1, call.option("DilationHFactor", 1)),
+        max(1, call.option("DilationWFactor", 1)),
+    )
+    padding = call.option("Padding")
+    if len(x.shape) != 4 or min(strides) < 1 or padding not in (SAME, VALID):
+        what = f"input {list(x.shape)}, strides {strides}, padding {padding}"
+        raise call.error(what + " make no sense")
+    before, after = [], []
+    for dim, size, stride, dilation in zip(
+        x.shape[1:3], kernel, strides, dilations, strict=True
+    ):
+        total = 0
+        if padding == SAME:
+            span = (size - 1) * dilation + 1
+            total = max((math.ceil(dim / stride) - 1) * stride + span - dim, 0)
+        before.append(total // 2)
+        after.append(total - total // 2)
+    pads = (*before, *after)
+    return {"strides": strides, "dilations": dilations, "pads": pads}
+
+
+def weights(call: Call, x: Tensor) -> tuple[Tensor, Array]:
+    """Constant weights, dequantised where the activations are float32."""
+    tensor, value = call.held(1)
+    if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
+        return dequantised(call, tensor, value)
+    return tensor, value
+
+
+def dequantised(call: Call, tensor: Tensor, value: Array) -> tuple[Tensor, Array]:
+    """A constant as float32, computed now."""
+    if value.dtype == np.float16:
+        real = value.astype(np.float32)
+    elif tensor.quant is None:
+        raise call.error(f"'{tensor.name}' is {tensor.dtype.value} without a scale")
+    else:
+        real = to_real(value, tensor.quant)
+    return Tensor(tensor.name, value.shape, DType.FLOAT32), real
+
+
+def bias(call: Call, x: Tensor, at: int = 2) -> str:
+    """The name of a constant bias, "" where there is none."""
+    if not call.has(at):
+        return ""
+    tensor, value = call.held(at)
+    if x.dtype is DType.FLOAT32 and tensor.dtype is not DType.FLOAT32:
+        tensor, value = dequantised(call, tensor, value)
+    if value.ndim != 1:
+        value = value.reshape(-1)
+        tensor = Tensor(tensor.name, value.shape, tensor.dtype, tensor.quant)
+    if tensor.quant is not None and tensor.quant.axis is not None:
+        quant = Quant(tensor.quant.scale, tensor.quant.zero_point, 0)
+        tensor = Tensor(tensor.name, tensor.shape, tensor.dtype, quant)
+    return call.builder.add(tensor, value).name
+
+
+def conv2d(call: Call) -> None:
+    """Weights [O,KH,KW,C/groups]; groups follow from the channels."""
+    x = call.tensor(0)
+    tensor, value = weights(call, x)
+    if value.ndim != 4 or len(x.shape) != 4 or x.shape[3] % value.shape[3]:
+        raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
+    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    _conv(call, x, call.builder.add(tensor, value))
+
+
+def _conv(call: Call, x: Tensor, w: Tensor) -> None:
+    span = window(call, x, w.shape[1:3])
+    groups = x.shape[3] // w.shape[3]
+    names = (x.name, w.name, bias(call, x))
+    attrs = {"groups": groups, **span, **fused(call)}
+    call.emit("conv2d", names, attrs)
+
+
+def depthwise_conv2d(call: Call) -> None:
+    """Weights [1,KH,KW,C*M], kept as [KH,KW,C*M]."""
+    x = call.tensor(0)
+    tensor, value = weights(call, x)
+    if value.ndim != 4 or value.shape[0] != 1:
+        raise call.error(f"weights of shape {list(value.shape)} are not [1,KH,KW,C]")
+    grouped = asymmetric.depthwise(call, x, tensor, value)
+    if grouped is not None:
+        x, tensor, value = grouped
+        _conv(call, x, call.builder.add(tensor, value))
+        return
+    _, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    quant = tensor.quant
+    if quant is not None and quant.axis is not None:
+        quant = Quant(quant.scale, quant.zero_point, quant.axis - 1)
+    value = value[0]
+    w = call.builder.add(Tensor(tensor.name, value.shape, tensor.dtype, quant), value)
+    span = window(call, x, w.shape[:2])
+    names = (x.name, w.name, bias(call, x))
+    call.emit("depthwise_conv2d", names, {**span, **fused(call)})
+
+
+def fully_connected(call: Call) -> None:
+    """Flattens its input to rows of K, unless the rows are there and are kept."""
+    x = call.tensor(0)
+    if call.option("WeightsFormat"):
+        raise call.error("shuffled weights are not supported", "convert again")
+    tensor, value = weights(call, x)
+    if value.ndim != 2 or x.size % value.shape[1]:
+        raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
+    depth = value.shape[1]
+    added = bias(call, x)
+    keep = bool(call.option("KeepNumDims"))
+    fits = bool(x.shape) and x.shape[-1] == depth and (keep or len(x.shape) == 2)
+    if keep and not fits:
+        raise call.error(f"input {list(x.shape)} does not end in {depth} values")
+    if not fits:
+        rows = (x.size // depth, depth)
+        flat = Tensor(x.name, rows, x.dtype, x.quant)
+        x = call.between("reshape", (x.name,), {}, flat)
+    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    w = call.builder.add(tensor, value)
+    call.emit("dense", (x.name, w.name, added), fused(call))
+
+
+def add(call: Call) -> None:
+    _sum("add", call)
+
+
+def sub(call: Call) -> None:
+    _sum("sub", call)
+
+
+def _sum(op: str, call: Call) -> None:
+    """int16 with scales that are powers of 2 is summed exactly, unless told not to."""
+    a, b = call.tensor(0), call.tensor(1)
+    attrs: dict[str, Attr] = fused(call)
+    if a.dtype is DType.INT16 and call.option("PotScaleInt16", 1):
+        y = call.output((1,))
+        scales = [t.scale for t in (a, b, y) if t.quant is not None]
+        if len(scales) == 3 and all(math.frexp(s)[0] == 0.5 for s in scales):
+            attrs["exact"] = True
+    call.emit(op, (a.name, b.name), attrs)
+
+
+def mul(call: Call) -> None:
+    names = (call.tensor(0).name, call.tensor(1).name)
+    call.emit("mul", names, fused(call))
+
+
+def kernel_of(call: Call) -> tuple[int, int]:
+    """Height and width of a pooling window."""
+    kernel = (call.option("FilterHeight"), call.option("FilterWidth"))
+    if min(kernel) < 1 or max(kernel) > 1 << 15:
+        raise call.error(f"the window {kernel} makes no sense")
+    return kernel
+
+
+def _pool(op: str, call: Call, **attrs: Attr) -> None:
+    x = call.tensor(0)
+    kernel = kernel_of(call)
+    span = window(call, x, kernel)
+    del span["dilations"]
+    merged = {"kernel": kernel, **span, **attrs, **fused(call)}
+    call.emit(op, (x.name,), merged)
+
+
+def average_pool2d(call: Call) -> None:
+    _pool("avg_pool2d", call, count_include_pad=False)
+
+
+def max_pool2d(call: Call) -> None:
+    _pool("max_pool2d", call)
+
+
+def mean(call: Call) -> None:
+    x = call.tensor(0)
+    rank = len(x.shape)
+    axes = tuple(sorted({a + rank if a < 0 else a for a in call.integers(1)}))
+    attrs = {"axes": axes, "keepdims": bool(call.option("KeepDims"))}
+    call.emit("mean", (x.name,), attrs)
+
+
+def softmax(call: Call) -> None:
+    x = call.tensor(0)
+    beta = call.any_option("Beta")
+    attrs = {"axis": len(x.shape) - 1, "beta": 1.0 if beta is None else float(beta)}
+    call.emit("softmax", (x.name,), attrs)
+
+
+def logistic(call: Call) -> None:
+    call.emit("logistic", (call.tensor(0).name,), {})
+
+
+def tanh(call: Call) -> None:
+    call.emit("tanh", (call.tensor(0).name,), {})
+
+
+def relu(call: Call) -> None:
+    call.emit("clip", (call.tensor(0).name,), {"clamp": (0.0, None)})
+
+
+def relu6(call: Call) -> None:
+    """TFLM's of integers does not look at the output's scale."""
+    x, attrs = call.tensor(0), {"clamp": (0.0, 6.0)}
+    marks = {"unscaled": "tflm"} if x.dtype in (DType.INT8, DType.INT16) else {}
+    call.emit("clip", (x.name,), {**attrs, **marks})
+
+
+def relu_n1_to_1(call: Call) -> None:
+    call.emit("clip", (call.tensor(0).name,), {"clamp": (-1.0, 1.0)})
+
+
+def leaky_relu(call: Call) -> None:
+    alpha = call.any_option("Alpha")
+    slope = 0.0 if alpha is None else float(alpha)
+    call.emit("leaky_relu", (call.tensor(0).name,), {"alpha": slope})
+
+
+def quantize(call: Call) -> None:
+    """Of a constant, done now."""
+    if call.builder.is_constant(call.index(0)):
+        value = call.constant(0)
+        made = call.output(value.shape)
+        if value.dtype == np.float32 and made.quant is not None:
+            added = call.builder.add(made, quantized(value, made, "double"))
+            call.builder.known[call.flat.outputs[0]] = added
+            return
+    call.emit("quantize", (call.tensor(0).name,), {})
+
+
+def dequantize(call: Call) -> None:
+    """Of a constant (int8 or float16 weights), done now."""
+    index = call.index(0)
+    if not call.builder.is_constant(index):
+        call.emit("dequantize", (call.tensor(0).name,), {})
+        return
+    value = call.constant(0)
+    name = call.builder.names[index]
+    tensor = Tensor(name, value.shape, DType.FLOAT32)
+    if value.dtype != np.float16:
+        tensor = call.builder.typed(index, value.shape)
+    _, real = dequantised(call, tensor, value)
+    made = call.output(value.shape)
+    if made.dtype is not DType.FLOAT32:
+        raise call.error(f"makes {made.dtype.value}, not float32")
+    call.builder.known[call.flat.outputs[0]] = call.builder.add(made, real)

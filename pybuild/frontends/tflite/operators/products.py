@@ -1,0 +1,259 @@
+"""TensorFlow Lite operators of products and sums beyond the layers' own: BATCH_MATMUL,
+TRANSPOSE_CONV, resizing, norms of rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
+from pybuild.frontends.tflite.draft.flow import Flow
+from pybuild.frontends.tflite.operators import asymmetric, layers, logs
+from pybuild.frontends.tflite.operators.elements import Handler, typed, unsupported
+from pybuild.frontends.tflite.operators.fixed import (
+    inverse_root,
+    requantized_wide,
+    whole_scale,
+)
+from pybuild.graph import Tensor
+
+
+def batch_matmul(call: Call) -> None:
+    """Of the last two axes, either of them turned."""
+    flow, (a, b) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0, 1)
+    if min(len(a.shape), len(b.shape)) < 2:
+        raise call.error(f"{list(a.shape)} by {list(b.shape)}")
+    y, whole = flow.wanted(), not a.dtype.is_float
+    sides = []
+    if whole:
+        whole_scale(flow, a, b, y)
+    for x, name in ((a, "AdjX"), (b, "AdjY")):
+        wide = flow.centred(x) if whole else x
+        if x.dtype is DType.INT16:
+            wide = flow.cast(wide, DType.INT64)
+        axes = list(range(len(x.shape)))
+        if call.option(name):
+            axes[-2:] = axes[-1], axes[-2]
+        sides.append(flow.transpose(wide, axes))
+    made = flow.matmul(*sides)
+    if whole:
+        ratio = float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
+        scaled = requantized_wide if a.dtype is DType.INT16 else Flow.requantized
+        made = flow.quantised(scaled(flow, made, ratio), y)
+    flow.give(made)
+
+
+def transpose_conv(call: Call) -> None:
+    """A convolution with turned weights over the input with zeros in between.
+
+    Shapes  output shape [4]  w [O,KH,KW,C]  x [N,H,W,C]  bias [O]
+    """
+    flow = Flow(call)
+    x, wanted = flow.arg(2), call.integers(0)
+    tensor, value = layers.weights(call, x)
+    if value.ndim != 4 or len(wanted) != 4 or len(x.shape) != 4:
+        raise call.error(f"input {list(x.shape)}, weights {list(value.shape)}")
+    strides = (call.option("StrideH"), call.option("StrideW"))
+    if min(strides) < 1 or x.shape[3] != value.shape[3]:
+        what = f"input {list(x.shape)}, weights {list(value.shape)}"
+        raise call.error(f"{what}, strides {strides} make no sense")
+    bias = layers.bias(call, x, 3)
+    for axis, stride in enumerate(strides, 1):
+        x = _spread(flow, x, axis, stride)
+        x = _around(call, flow, x, axis, stride, value.shape[axis], wanted[axis])
+    x, tensor, value = asymmetric.symmetric(call, x, tensor, value)
+    w = flow.flip(flow.flip(call.builder.add(tensor, value), 1), 2)
+    attrs = {
+        "groups": 1, "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
+        **layers.fused(call),
+    }  # fmt: skip
+    call.emit("conv2d", (x.name, w.name, bias), attrs)
+
+
+def _spread(flow: Flow, x: Tensor, axis: int, stride: int) -> Tensor:
+    """stride - 1 zeros after each row of an axis."""
+    if stride == 1:
+        return x
+    shape = x.shape
+    apart = flow.reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    pads = [(0, 0)] * len(apart.shape)
+    pads[axis + 1] = (0, stride - 1)
+    apart = flow.pad(apart, pads)
+    full = shape[axis] * stride
+    return flow.reshape(apart, (*shape[:axis], full, *shape[axis + 1 :]))
+
+
+def _around(
+    call: Call, flow: Flow, x: Tensor, axis: int, stride: int, kernel: int, size: int
+) -> Tensor:  # fmt: skip
+    """Zeros, or fewer rows, so that `size` windows fit."""
+    same = call.option("Padding") == layers.SAME
+    inner = (
+        (size + stride - 1) // stride if same else (size + stride - kernel) // stride
+    )
+    margin = max(0, (inner - 1) * stride + kernel - size) // 2
+    before = kernel - 1 - margin
+    after = size - 1 + margin - (x.shape[axis] - 1)
+    if size < 1 or x.shape[axis] + min(after, 0) + min(before, 0) < 1:
+        raise call.error(f"{size} rows of {x.shape[axis]} make no sense")
+    x = flow.part(x, axis, max(0, -before), x.shape[axis] + min(after, 0))
+    pads = [(0, 0)] * len(x.shape)
+    pads[axis] = (max(before, 0), max(after, 0))
+    return flow.pad(x, pads)
+
+
+# ---- resizing -----------------------------------------------------------------
+
+
+def _sizes(call: Call) -> tuple[Flow, Tensor, tuple[int, int], bool, bool]:
+    """Input, size wanted, corners aligned, centres of pixels half in."""
+    flow, sizes = Flow(call), call.integers(1)
+    x = flow.arg(0)
+    corners, half = (bool(call.option(n)) for n in ("AlignCorners", "HalfPixelCenters"))
+    if len(x.shape) != 4 or len(sizes) != 2 or min(sizes) < 1 or (corners and half):
+        raise call.error(f"{list(x.shape)} to {list(sizes)}")
+    if math.prod((x.shape[0], *sizes, x.shape[3])) >= MOST_BYTES:
+        raise call.error(f"{list(x.shape)} to {list(sizes)} is too large")
+    return flow, x, (sizes[0], sizes[1]), corners, half
+
+
+def resize_nearest(call: Call) -> None:
+    flow, x, sizes, corners, half = _sizes(call)
+    one = np.float32(1)
+    for axis, size in enumerate(sizes, 1):
+        old = x.shape[axis]
+        scale = np.float32(old) / np.float32(size)
+        if corners and size > 1:
+            scale = np.float32(old - 1) / np.float32(size - 1)
+        at = np.arange(size, dtype=np.float32) + (one / 2 if half else 0 * one)
+        at = (at * scale).astype(np.float32)
+        places = np.floor(at + one / 2) if corners else np.floor(at)
+        x = flow.taken(x, np.clip(places, 0, old - 1).astype(np.int64), axis)
+    flow.give(x)
+
+
+def resize_bilinear(call: Call) -> None:
+    flow, x, sizes, corners, half = _sizes(call)
+    if x.dtype is DType.FLOAT32 or call.builder.has_twin(call.index(0)):
+        flow.give(_real_bilinear(flow, x, sizes, corners, half))
+    elif x.dtype in (DType.INT8, DType.INT16):
+        flow.give(_whole_bilinear(flow, x, sizes, corners, half))
+    else:
+        kinds = (DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16)
+        raise unsupported(call, x, kinds)
+
+
+def _whole_bilinear(
+    flow: Flow, x: Tensor, sizes: tuple[int, int], corners: bool, half: bool
+) -> Tensor:
+    """Ten bits of each weight; ties away from zero.
+
+    Source  LiteRT ResizeBilinearInteger
+    """
+    made = flow.cast(flow.plain(x), DType.INT32)
+    if x.dtype is DType.INT16:  # 15 bits and twice ten
+        made = flow.cast(made, DType.INT64)
+    for axis, size in enumerate(sizes, 1):
+        old = x.shape[axis]
+        scale = (1024 * old + size // 2) // size
+        if corners and size > 1:
+            scale = (1024 * (old - 1) + (size - 1) // 2) // (size - 1)
+        at = np.arange(size) * scale + (scale // 2 - 512 if half else 0)
+        low = np.maximum(np.trunc(at / 1024).astype(np.int64), 0)
+        high = np.minimum(np.trunc((at + 1023) / 1024).astype(np.int64), old - 1)
+        weight = (at - 1024 * low).reshape(-1, *(1,) * (3 - axis))
+        below = flow.mul(flow.taken(made, low, axis), flow.const(1024 - weight, made))
+        above = flow.mul(flow.taken(made, high, axis), flow.const(weight, made))
+        made = flow.add(below, above)
+    positive = flow.map("less", flow.const(0, made), made)
+    near = [flow.const(n, made) for n in (1 << 19, -(1 << 19))]
+    made = flow.add(made, flow.map("where", positive, *near))
+    made = flow.map("divide", made, flow.const(1 << 20, made))
+    return flow.cast(made, x.dtype)
+
+
+def _real_bilinear(
+    flow: Flow, x: Tensor, sizes: tuple[int, int], corners: bool, half: bool
+) -> Tensor:
+    """The four neighbours in float32, in LiteRT's order; of uint8 the nearest."""
+    whole = x.dtype is not DType.FLOAT32
+    real = flow.plain(x)
+    if whole:
+        real = flow.plus(flow.cast(flow.cast(real, DType.INT32), DType.FLOAT32), 128)
+    rows, columns = (
+        _neighbours(x.shape[axis], size, corners, half)
+        for axis, size in enumerate(sizes, 1)
+    )
+    total: Tensor | None = None
+    for column in (0, 1):
+        for row in (0, 1):
+            part = flow.taken(flow.taken(real, rows[row], 1), columns[column], 2)
+            part = flow.mul(part, flow.const(rows[2 + row].reshape(-1, 1, 1)))
+            part = flow.mul(part, flow.const(columns[2 + column].reshape(-1, 1)))
+            total = part if total is None else flow.add(total, part)
+    assert total is not None
+    if not whole:
+        return total
+    made = flow.cast(flow.plus(total, 0.5), DType.INT32)
+    return flow.cast(flow.plus(made, -128), DType.INT8)
+
+
+def _neighbours(old: int, size: int, corners: bool, half: bool) -> tuple[Array, ...]:
+    """Places below and above, and their weights."""
+    scale = np.float32(old) / np.float32(size)
+    if corners and size > 1:
+        scale = np.float32(old - 1) / np.float32(size - 1)
+    at = np.arange(size, dtype=np.float32)
+    middle = np.float32(0.5)
+    at = (at + middle) * scale - middle if half else at * scale
+    low = np.maximum(np.floor(at), 0).astype(np.int64)
+    high = np.minimum(np.ceil(at), old - 1).astype(np.int64)
+    weight = (at - low.astype(np.float32)).astype(np.float32)
+    return low, high, np.float32(1) - weight, weight
+
+
+# ---- norms of rows ------------------------------------------------------------
+
+
+def l2_normalization(call: Call) -> None:
+    """Rows of the last axis, of length 1; of bytes in 128ths."""
+    flow = Flow(call)
+    x = flow.arg(0)
+    last = (len(x.shape) - 1,)
+    if x.dtype is DType.FLOAT32:
+        size = flow.map("sqrt", flow.reduce("sum", flow.mul(x, x), last))
+        flow.give(flow.map("divide", x, flow.held(size, 1e-6, None)))
+        return
+    if x.dtype is not DType.INT8:
+        raise unsupported(call, x, (DType.FLOAT32, DType.INT8))
+    q = flow.centred(x)
+    total = flow.reduce("sum", flow.mul(q, q), last)
+    multiplier, shift = inverse_root(flow, total)
+    wide = flow.mul(q, flow.const(128, q))
+    made = flow.map("requantize_once", wide, multiplier, shift)
+    low = flow.wanted().zero_point if flow.wanted().quant else 0
+    flow.give(flow.cast(flow.held(flow.plus(made, low), -128, 127), DType.INT8))
+
+
+def log_softmax(call: Call) -> None:
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    if x.dtype is DType.INT8:
+        flow.give(logs.log_softmax(flow, x))
+        return
+    last = (len(x.shape) - 1,)
+    left = flow.sub(x, flow.reduce("max", x, last))
+    total = flow.reduce("sum", flow.map("exp", left), last)
+    flow.give(flow.sub(left, flow.map("log", total)))
+
+
+PRODUCTS: dict[str, Handler] = {
+    "BATCH_MATMUL": batch_matmul,
+    "L2_NORMALIZATION": l2_normalization,
+    "LOG_SOFTMAX": log_softmax,
+    "RESIZE_BILINEAR": resize_bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": resize_nearest,
+    "TRANSPOSE_CONV": transpose_conv,
+}

@@ -1,0 +1,109 @@
+"""Operators that keep state of their own: SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pybuild.dtype import DType
+from pybuild.frontends.tflite.draft.builder import Call
+from pybuild.frontends.tflite.draft.variables import keep, own
+from pybuild.frontends.tflite.operators.elements import typed
+from pybuild.frontends.tflite.operators.layers import fused
+from pybuild.graph import Attr, Tensor
+
+# the operator's inputs: what four gates have, and what no gate may have
+_SEEN, _KNOWN, _BIAS, _H, _C = 1, 5, 12, 18, 19
+_BEYOND = {
+    9: "peephole connections", 10: "peephole connections", 11: "peephole connections",
+    16: "a projection", 17: "a projection", 20: "layer normalisation",
+    21: "layer normalisation", 22: "layer normalisation", 23: "layer normalisation",
+}  # fmt: skip
+_TANH = 4
+# the one of five tensors of scales that says how the output is quantised
+_HIDDEN = 4
+
+
+def lstm(call: Call) -> None:
+    """Every gate's weights are inputs of their own; h is the last step of the output.
+
+    Shapes  x [T,B,I] or [B,T,I]  w [H,I]  r [H,H]  bias [H]  h, c [B,H]
+    """
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
+    _usual(call)
+    gates = [
+        call.tensor(first + gate).name
+        for first in (_SEEN, _KNOWN, _BIAS)
+        for gate in range(4)
+    ]
+    h, c = own(call, _H), own(call, _C)
+    builder = call.builder
+    made = builder.add(replace(c, name=builder.fresh(c.name)))
+    major = bool(call.option("TimeMajor"))
+    clip = call.any_option("CellClip") or 0.0
+    attrs: dict[str, Attr] = {"time_major": major, "cell_clip": float(clip)}
+    attrs |= _hidden(call, x)
+    names = (x.name, h.name, c.name, *gates)
+    call.emit("lstm", names, attrs, more=(made.name,))
+    y = builder.known[call.flat.outputs[0]]
+    axis = 0 if major else 1
+    last = flow.part(y, axis, y.shape[axis] - 1, y.shape[axis])
+    keep(call, _H, flow.reshape(last, h.shape))
+    keep(call, _C, made)
+
+
+def _usual(call: Call) -> None:
+    """Errors  BuildError for an LSTM that is not as Keras has it"""
+    hint = "TensorFlow Lite Micro has the LSTM of Keras only"
+    for position, what in _BEYOND.items():
+        if call.has(position):
+            raise call.error(f"has {what}", hint)
+    if not call.has(_SEEN):
+        raise call.error("has no input gate", hint)
+    if call.option("FusedActivationFunction") != _TANH:
+        raise call.error("has another activation than tanh", hint)
+    if call.any_option("DiagonalRecurrentTensors"):
+        raise call.error("has diagonal recurrent weights", hint)
+
+
+def _hidden(call: Call, x: Tensor) -> dict[str, Attr]:
+    """How LiteRT quantises what goes out, where the file says so."""
+    within, tensors = call.flat.within, call.builder.model.tensors
+    if x.dtype is not DType.INT8 or len(within) <= _HIDDEN:
+        return {}
+    if not 0 <= within[_HIDDEN] < len(tensors):
+        raise call.error(f"refers to tensor {within[_HIDDEN]} of {len(tensors)}")
+    flat = tensors[within[_HIDDEN]]
+    if len(flat.scale) != 1 or not 1e-30 < flat.scale[0] < 1e30:
+        raise call.error(f"'{flat.name}' has no scale")
+    zero = (flat.zero_point or (0,))[0]
+    return {"hidden_scale": flat.scale[0], "hidden_zero": zero}
+
+
+def svdf(call: Call) -> None:
+    """Shapes  x [B,I]  feature [F,I]  time [F,M]  bias [F/rank]  state [B,F*M]
+
+    Source  LiteRT and TFLM hold integers within their type only, whatever the
+            activation
+    """
+    _, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    attrs: dict[str, Attr] = {"rank": max(1, call.option("Rank"))}
+    clamp = fused(call)
+    if x.dtype is DType.FLOAT32:
+        attrs |= clamp
+    elif clamp not in ({}, {"clamp": (0.0, None)}):
+        hint = "LiteRT has RELU there, TensorFlow Lite Micro also NONE"
+        raise call.error("has another activation than RELU on int8", hint)
+    feature, time = (call.tensor(i).name for i in (1, 2))
+    bias = call.tensor(3).name if call.has(3) else ""
+    state, builder = own(call, 4), call.builder
+    made = builder.add(replace(state, name=builder.fresh(state.name)))
+    names = (x.name, state.name, feature, time, bias)
+    call.emit("svdf", names, attrs, more=(made.name,))
+    keep(call, 4, made)
+
+
+RECURRENT: dict[str, Callable[[Call], None]] = {
+    "SVDF": svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+}

@@ -1,0 +1,1 @@
+"""Bytes of a .tflite file as plain values, checked."""

@@ -1,0 +1,29 @@
+"""Scales and zero points of a file's tensors, checked."""
+
+from __future__ import annotations
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError
+from pybuild.frontends.tflite.reader.flat import FlatTensor
+from pybuild.graph import Quant
+
+
+def quant_of(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | None:
+    """The quantisation of an integer tensor, checked."""
+    if not flat.scale or dtype.is_float or dtype is DType.BOOL:
+        return None
+    zeros = flat.zero_point or (0,)
+    count, axis = len(flat.scale), flat.axis
+    whole = count == 1
+    if not whole and not (0 <= axis < len(flat.shape) and flat.shape[axis] == count):
+        what = f"'{name}' has {count} scales on axis {axis} of {list(flat.shape)}"
+        raise BuildError(source, what, "the file is damaged")
+    if any(not 1e-30 < scale < 1e30 for scale in flat.scale):
+        what = f"'{name}' has a scale that is not a positive number"
+        raise BuildError(source, what, "quantise the model again")
+    fits = dtype.low <= min(zeros) and max(zeros) <= dtype.high
+    if not fits or len(zeros) not in (1, count):
+        raise BuildError(source, f"'{name}' has zero points outside of {dtype.value}")
+    if len(set(zeros)) == 1:
+        zeros = zeros[:1]
+    return Quant(flat.scale, zeros, None if whole else axis)

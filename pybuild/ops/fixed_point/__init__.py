@@ -1,0 +1,1 @@
+"""Quantised arithmetic: every rounding rule, and functions in fixed point."""

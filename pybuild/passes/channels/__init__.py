@@ -1,0 +1,1 @@
+"""Channels whose integer never changes: found, folded, dropped."""

@@ -1,0 +1,1 @@
+"""Which device computes what, and the copies between devices."""
