@@ -1,9 +1,8 @@
-"""Where crt's sources, headers and host library and the boards lie, and what is
-compiled on first use.
+"""Where crt's sources, headers and host library and the boards lie, what this machine
+calls such a library, and what is compiled on first use.
 
-In an installed wheel they are in pybuild/_data; in a checkout they are the
-repository's own folders, and the host library is compiled on first use.
-Knows no model and no target.
+In an installed wheel they are in pybuild/_data, in a checkout in the repository's
+own folders. Knows no model and no target.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +24,13 @@ from pybuild.errors import BuildError
 
 _DATA = Path(__file__).resolve().parent / "_data"
 _ROOT = Path(__file__).resolve().parent.parent
+_SYSTEMS = {"darwin": "macos", "linux": "linux", "win32": "win"}
+_LIBRARIES = {"darwin": "libcrt.dylib", "win32": "crt.dll"}
+# of objects for a shared library; of the library; for all instructions of this machine
+OBJECT_FLAGS = () if sys.platform == "win32" else ("-fPIC",)
+SHARED_FLAGS = (*OBJECT_FLAGS, "-shared")
+_IS_ARM = platform.machine() in ("aarch64", "arm64", "ARM64")
+NATIVE_FLAGS = ("-mcpu=native",) if _IS_ARM else ("-march=native",)
 
 
 def is_checkout() -> bool:
@@ -58,17 +65,44 @@ def boards() -> Path:
 def host_compiler() -> tuple[str, ...]:
     """The command of a C compiler for this machine; () where there is none.
 
-    The environment's CC, else cc, gcc or clang, else the ziglang package.
+    The environment's CC, else cc, gcc or clang, else the ziglang package. On Windows
+    gcc: clang there writes libraries that show nothing unless each function says so.
     """
     chosen = os.environ.get("CC", "").split()
     if chosen and shutil.which(chosen[0]):
         return tuple(chosen)
-    for name in ("cc", "gcc", "clang"):
+    for name in ("gcc",) if sys.platform == "win32" else ("cc", "gcc", "clang"):
         if shutil.which(name):
             return (name,)
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     return ()
+
+
+def called(
+    command: Sequence[str], folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, and what it said, in whatever encoding."""
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
+    )
+
+
+def system() -> str:
+    """Of this Python, as linux-aarch64, macos-arm64 or win-amd64."""
+    name = _SYSTEMS.get(sys.platform, sys.platform)
+    if sys.platform == "win32":  # the machine may emulate what this Python is made for
+        return sysconfig.get_platform()
+    bits = "" if sys.maxsize > 1 << 32 else "-32"
+    return f"{name}-{platform.machine()}{bits}"
+
+
+def temporary_folder(place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes with the object; what Windows has in use stays in it."""
+    is_windows = sys.platform == "win32"
+    return tempfile.TemporaryDirectory(
+        prefix="crt-", dir=place, ignore_cleanup_errors=is_windows
+    )
 
 
 def _kept() -> Path:
@@ -78,8 +112,10 @@ def _kept() -> Path:
     """
     if is_checkout():
         return _ROOT / "build" / "host"
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home else _home_of_user() / ".cache") / "pybuild-crt"
+    chosen = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+    caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    place = os.environ.get(chosen, "")
+    return (Path(place) if place else _home_of_user() / caches) / "pybuild-crt"
 
 
 def _home_of_user() -> Path:
@@ -96,14 +132,13 @@ def made_once(content: bytes, make: Callable[[Path], None]) -> Path:
     written, in a temporary folder that lasts as long as this process. Two processes
     may make the same at once.
     """
-    machine = f"{sys.platform} {platform.machine()}".encode()
-    name = hashlib.sha256(machine + content).hexdigest()[:16]
+    name = hashlib.sha256(system().encode() + content).hexdigest()[:16]
     try:
         folder = _kept()
         if (folder / name).is_dir():
             return folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = tempfile.TemporaryDirectory(dir=folder)
+        temporary = temporary_folder(folder)
     except OSError:
         return _made_for_this_process(name, make)
     with temporary as new:
@@ -123,7 +158,7 @@ _of_this_process: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 def _made_for_this_process(name: str, make: Callable[[Path], None]) -> Path:
     if name not in _of_this_process:
-        folder = tempfile.TemporaryDirectory(prefix="crt-")
+        folder = temporary_folder()
         make(Path(folder.name))
         _of_this_process[name] = folder
     return Path(_of_this_process[name].name)
@@ -131,35 +166,27 @@ def _made_for_this_process(name: str, make: Callable[[Path], None]) -> Path:
 
 @cache
 def host_library() -> Path:
-    """crt as a shared library of this machine.
+    """crt as a shared library of this machine: the wheel's, or compiled on first use.
 
-    Errors  BuildError in a checkout without any C compiler
+    Errors  BuildError without either of a library for this system and a C compiler
     """
-    if not is_checkout():
-        return _DATA / "libcrt.so"
-    content = hashlib.sha256()
-    for path in (*crt_headers(), *crt_sources()):
-        content.update(path.read_bytes())
-    library = _ROOT / "build" / "host" / content.hexdigest()[:16] / "libcrt.so"
-    if not library.is_file():
-        _compile(library)
-    return library
-
-
-def _compile(library: Path) -> None:
+    name = _LIBRARIES.get(sys.platform, "libcrt.so")
+    carried = _DATA / "lib" / system() / name
+    if carried.is_file():
+        return carried
     compiler = host_compiler()
     if not compiler:
-        raise BuildError(
-            "crt",
-            "there is no C compiler for the host's runtime library",
-            "pip install ziglang, or install gcc",
-        )
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        made = Path(folder) / library.name
-        flags = ["-std=c99", "-O2", "-fPIC", "-shared", "-I", str(crt_include())]
-        command = [*compiler, *flags, *map(str, crt_sources()), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        what = f"there is no C compiler, and no library of crt for {system()}"
+        raise BuildError("crt", what, "pip install ziglang, or install gcc")
+    flags = ("-std=c99", "-O2", *SHARED_FLAGS)
+    content = repr((compiler, flags)).encode()
+    content += b"".join(p.read_bytes() for p in (*crt_headers(), *crt_sources()))
+
+    def make(folder: Path) -> None:
+        files = map(str, crt_sources())
+        call = [*compiler, *flags, f"-I{crt_include()}", *files]
+        done = called([*call, "-o", str(folder / name)])
         if done.returncode != 0:
             raise BuildError("crt", f"{compiler[0]} failed: {done.stderr.strip()}")
-        os.replace(made, library)
+
+    return made_once(content, make) / name

@@ -6,6 +6,7 @@ Every verb is a function in verbs.py; knows nothing of how a model is built.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -24,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb: 0 ok, 1 mismatch, 2 model not supported or invalid, 3 a limit
     exceeded, 64 usage. Never raises for bad input.
     """
+    for stream in (sys.stdout, sys.stderr):  # of names that a console cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         args = parsed(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:

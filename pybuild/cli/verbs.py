@@ -48,7 +48,7 @@ def inspect(args: argparse.Namespace) -> Outcome:
             tables.show_curve(points, facts["ram_bound"])
         if args.ram_curve:
             drawing = svg(library.name, points)
-            Path(args.ram_curve).write_text(drawing, encoding="utf-8")
+            Path(args.ram_curve).write_bytes(drawing.encode())
     return OK, facts
 
 

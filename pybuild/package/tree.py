@@ -119,7 +119,7 @@ def _with_builds(
         ("Makefile", "Makefile.in"),
         ("example/main.c", main),
     ):
-        text = (_TEMPLATES / template).read_text()
+        text = (_TEMPLATES / template).read_text(encoding="utf-8")
         files[target] = _At(text).substitute(values)
     return files
 
@@ -137,9 +137,9 @@ def _runtime(
     needed += ("state",) if any(m.kept for m in models) else ()
     needed += tuple(UNPACK_HEADERS[m.unpack] for m in models if m.unpack)
     needed += ("device",) if any(m.device_count > 1 for m in models) else ()
-    texts = {path.name: path.read_text() for path in crt_headers()}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in crt_headers()}
     files = {
-        f"crt/src/{path.name}": path.read_text()
+        f"crt/src/{path.name}": path.read_text(encoding="utf-8")
         for path in crt_sources()
         if path.stem in needed
     }

@@ -38,7 +38,7 @@ class UnknownName(KeyError, RuntimeError, AttributeError):
 @functools.cache
 def errors() -> dict[int, type[CrtError]]:
     """Compiled -> exception class, named as in crt/error.h: CRT_ERR_ALIGN, ..."""
-    text = (crt_include() / "crt" / "error.h").read_text()
+    text = (crt_include() / "crt" / "error.h").read_text(encoding="utf-8")
     found = re.findall(r'X\((\w+), (-?\d+),\s*"([^"]*)"\)', text)
     return {
         int(value): type(name, (CrtError,), {"code": int(value), "__doc__": reason})
@@ -67,7 +67,7 @@ def ffi() -> Any:
 
 def _declarations(name: str) -> str:
     """A header without comments, directives and C++ brackets."""
-    text = (crt_include() / "crt" / name).read_text()
+    text = (crt_include() / "crt" / name).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
     return re.sub(r'extern "C" \{(.*)\}', r"\1", text, flags=re.S)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from pybuild.emit.text import Content
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.graph import Graph, State, Tensor
-from pybuild.install import crt_include
+from pybuild.install import crt_include, temporary_folder
 from pybuild.params.blob import read_blob
 from pybuild.passes.state import opened
 from pybuild.plan.plan import Plan
@@ -147,7 +146,7 @@ def _files(path: Path) -> Callable[[str], bytes]:
 
 def _abi() -> str:
     """Of the tables in the code."""
-    text = (crt_include() / "crt" / "abi.h").read_text()
+    text = (crt_include() / "crt" / "abi.h").read_text(encoding="utf-8")
     return text.partition("#define CRT_ABI ")[2].split()[0]
 
 
@@ -245,7 +244,7 @@ class Loaded(Factory):
             return Jit(self.portable()).model(self.name)
         from pybuild.run.cc import loaded
 
-        folder = tempfile.TemporaryDirectory(prefix="crt-")
+        folder = temporary_folder()
         library = Path(folder.name) / f"{self.name}.so"
         library.write_bytes(self.portable())
         return loaded(self.name, library, folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,17 +11,22 @@ from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.install import (
+    NATIVE_FLAGS,
+    OBJECT_FLAGS,
+    SHARED_FLAGS,
+    called,
     crt_headers,
     crt_include,
     crt_sources,
     host_compiler,
     host_library,
     made_once,
+    temporary_folder,
 )
 from pybuild.run.compiled import Compiled
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
-_RUNTIME_FLAGS = ("-std=c99", "-O2", "-fPIC")
+FLAGS = ("-std=c99", "-O3", *NATIVE_FLAGS, "-ffp-contract=off", *SHARED_FLAGS)
+_RUNTIME_FLAGS = ("-std=c99", "-O2", *OBJECT_FLAGS)
 
 
 def c_code(name: str, sources: Mapping[str, str]) -> Compiled:
@@ -43,10 +47,10 @@ def compiled_library(
     Errors  BuildError without a compiler, or with its message
     """
     runtime = _runtime(_compiler())
-    folder = tempfile.TemporaryDirectory(prefix="crt-")
+    folder = temporary_folder()
     library = Path(folder.name) / f"{name}.so"
     for file, text in sources.items():
-        (library.parent / file).write_text(text, encoding="utf-8")
+        (library.parent / file).write_bytes(text.encode())
     files = [str(library.parent / f) for f in sorted(sources) if f.endswith(".c")]
     compile_shared([*files, *map(str, runtime)], [library.parent], library)
     return library, folder
@@ -119,7 +123,7 @@ def compile_shared(
 
 
 def _call(command: tuple[str, ...]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = called(command)
     if done.returncode != 0:
         raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")
 

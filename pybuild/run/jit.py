@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from pybuild.emit.external import sources, symbols
 from pybuild.emit.model_llvm import module
 from pybuild.emit.tables import Tables
 from pybuild.errors import BuildError
-from pybuild.install import host_compiler, host_library
+from pybuild.install import host_compiler, host_library, temporary_folder
 from pybuild.loop import Func
 from pybuild.run.cc import compile_shared, opened
 from pybuild.run.compiled import Compiled
@@ -82,10 +81,10 @@ def user_functions(kernels: Sequence[Func]) -> UserFunctions:
     if not host_compiler():
         hint = "pip install ziglang, or give loop= in place of symbol="
         raise BuildError(f"function '{first}'", "there is no C compiler", hint)
-    folder = tempfile.TemporaryDirectory(prefix="crt-")
+    folder = temporary_folder()
     root = Path(folder.name)
     for file, text in texts.items():
-        (root / file).write_text(text, encoding="utf-8")
+        (root / file).write_bytes(text.encode())
     library = root / "functions.so"
     compile_shared([str(root / file) for file in texts], [root], library)
     loaded = opened(f"function '{first}'", library)

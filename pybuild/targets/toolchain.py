@@ -9,13 +9,13 @@ import functools
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pybuild.errors import BuildError
+from pybuild.install import called
 from pybuild.targets.core import Core
 
 NAMES = ("gcc", "zig", "clang")
@@ -120,7 +120,7 @@ class Toolchain:
 
 
 def _said(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = called(command)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 

@@ -5,17 +5,22 @@ Knows addresses of a firmware; runs nothing itself.
 
 from __future__ import annotations
 
-import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pybuild.errors import BuildError
-from pybuild.install import boards, host_compiler, made_once
+from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.timings import TIMINGS, costs
 
 _SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
+# QEMU has the functions that its plugin calls
+_UNDEFINED = {
+    "linux": ("-Wl,--allow-shlib-undefined",),
+    "darwin": ("-Wl,-undefined,dynamic_lookup",),
+}
 
 
 @dataclass(frozen=True)
@@ -149,11 +154,7 @@ def counter_library(source: str) -> Path:
 
 
 def _compile(command: tuple[str, ...]) -> None:
-    flags = ("-std=c99", "-O2", "-fPIC", "-shared")
-    # QEMU has the functions that its plugin calls
-    done = subprocess.run(
-        [*command, *flags, "-Wl,--allow-shlib-undefined"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    flags = ("-std=c99", "-O2", *SHARED_FLAGS, *_UNDEFINED.get(sys.platform, ()))
+    done = called([*command, *flags])
     if done.returncode != 0:
         raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")

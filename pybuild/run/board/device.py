@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,7 +73,9 @@ def choose_simulator(board: Board, wanted: str = "auto") -> Simulator:
     Errors  BuildError that says what to install
     """
     qemu, unicorn = find_qemu(board), find_unicorn(board)
-    found = {"qemu": qemu, "unicorn": unicorn, "auto": qemu or unicorn}[wanted]
+    # of QEMU on Windows nothing is counted: it takes no functions of a plugin
+    first = unicorn or qemu if sys.platform == "win32" else qemu or unicorn
+    found = {"qemu": qemu, "unicorn": unicorn, "auto": first}[wanted]
     if found is not None:
         return found
     if wanted == "unicorn" and not board.core.unicorn:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import string
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError
-from pybuild.install import boards, crt_include, crt_sources
+from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
 from pybuild.run.board.elf import Elf, read_elf
 from pybuild.run.board.model_header import model_header
 from pybuild.run.board.stack import stack_bound
@@ -231,12 +230,10 @@ def build(
 ) -> Firmware:
     """Compiles, links with the stack that it needs, and reads it again."""
     must_run(board, core)
-    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(
-        prefix="crt-"
-    )
+    folder = temporary_folder()
     root = Path(folder.name)
     for name, text in headers.items():
-        (root / name).write_text(text, encoding="utf-8")
+        (root / name).write_bytes(text.encode())
     all_groups = [
         Group("runtime", texts(crt_sources())),
         board_group(board),
@@ -297,7 +294,7 @@ class _Builder:
         for group in groups:
             for file, text in sorted(group.files.items()):
                 path = self.root / f"{group.role}_{file}"
-                path.write_text(text, encoding="utf-8")
+                path.write_bytes(text.encode())
                 jobs.append((path, group))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(lambda job: self._compile(*job), jobs))
@@ -339,7 +336,7 @@ class _Builder:
             flash, ram = (replace(m, size=room) for m in (board.flash, board.ram))
             board = replace(board, flash=flash, ram=ram)
         script = self.root / "link.ld"
-        script.write_text(linker_script(board, self.core, stack, second))
+        script.write_bytes(linker_script(board, self.core, stack, second).encode())
         path = self.root / "firmware.elf"
         flags = self.toolchain.link_flags(self.core, str(script))
         names = [made.name for made in objects]
@@ -349,9 +346,7 @@ class _Builder:
         return path
 
     def _run(self, command: Sequence[str]) -> None:
-        done = subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, errors="replace"
-        )
+        done = called(command, self.root)
         if done.returncode != 0:
             over = overflows(done.stderr)
             if over:

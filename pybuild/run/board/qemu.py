@@ -6,10 +6,11 @@ import functools
 import re
 import shutil
 import subprocess
-import tempfile
+import sys
 from pathlib import Path
 
 from pybuild.errors import BuildError
+from pybuild.install import called, temporary_folder
 from pybuild.run.board.count import (
     Costs,
     CountPlan,
@@ -38,7 +39,7 @@ class Qemu:
     def run(
         self, firmware: Firmware, files: Files, plan: CountPlan | None = None
     ) -> Outcome:
-        with tempfile.TemporaryDirectory(prefix="crt-") as folder:
+        with temporary_folder() as folder:
             root = Path(folder)
             for name, data in files.items():
                 (root / name).write_bytes(data)
@@ -85,6 +86,9 @@ def _finished(
 
 
 def _plugin(plan: CountPlan, known: Costs | None) -> str:
+    if sys.platform == "win32":
+        what = "on Windows QEMU cannot count instructions"
+        raise BuildError("--simulator", what, "--simulator unicorn")
     library = str(counter_library("qemu_count.c")).replace(",", ",,")
     given = plan_fields(plan)
     if known is not None:
@@ -106,7 +110,7 @@ def _counts(text: bytes, second: bool, timed: bool) -> Counts | None:
 
 @functools.cache
 def _version(path: str) -> str:
-    said = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    said = called([path, "--version"]).stdout
     found = re.search(r"version (\S+)", said)
     return found[1] if found else "of unknown version"
 

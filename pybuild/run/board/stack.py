@@ -101,7 +101,7 @@ def _usages(folder: Path) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for path in sorted(folder.glob("*.su")):
-        for line in path.read_text(errors="replace").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             place, bytes_, kind = line.split("\t")[:3]
             name = place.rpartition(":")[2]
             if kind == "dynamic":

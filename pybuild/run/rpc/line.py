@@ -59,7 +59,7 @@ class SocketLine:
         self.name = name
         self._socket = there
         there.setblocking(False)
-        if there.family != socket.AF_UNIX:
+        if there.family in (socket.AF_INET, socket.AF_INET6):
             there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def write(self, data: bytes) -> None:
@@ -121,8 +121,9 @@ class SerialLine:
 
     def read(self, timeout: float) -> bytes:
         try:
-            ready, _, _ = select.select([self._port], [], [], max(timeout, 0))
-            return bytes(self._port.read(CHUNK)) if ready else b""
+            self._port.timeout = max(timeout, 0)
+            data = bytes(self._port.read(1))
+            return data + bytes(self._port.read(self._port.in_waiting)) if data else b""
         except self._broken as error:
             raise RemoteError(f"{self.name}: {error}") from None
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import tempfile
+import sys
 import time
 from collections import deque
 from pathlib import Path
 
 from pybuild.errors import BuildError
+from pybuild.install import temporary_folder
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.qemu import Qemu, machine_options
 from pybuild.run.board.unicorn import NOWHERE, PAGE, SYSTEM, Machine
@@ -32,6 +33,20 @@ _UARTS = {
 }
 
 
+def _listening(folder: Path) -> tuple[socket.socket, str]:
+    """A socket that waits for QEMU, and its name for QEMU."""
+    if sys.platform == "win32":
+        here = socket.create_server(("127.0.0.1", 0), backlog=1)
+        address = f"tcp:127.0.0.1:{here.getsockname()[1]}"
+    else:
+        here = socket.socket(socket.AF_UNIX)  # nobody else on this machine reaches it
+        here.bind(str(folder / "serial"))
+        here.listen(1)
+        address = f"unix:{folder / 'serial'}"
+    here.settimeout(0.1)
+    return here, address
+
+
 class QemuLine(SocketLine):
     """The serial port of a QEMU that this has started. It loses nothing, but takes a
     byte only when the board has read the one before.
@@ -42,14 +57,11 @@ class QemuLine(SocketLine):
     def __init__(self, name: str, machine: Qemu, firmware: Firmware) -> None:
         """Errors  BuildError where QEMU does not start"""
         self._firmware = firmware  # its file is gone with it
-        self._folder = tempfile.TemporaryDirectory(prefix="crt-")
-        path = Path(self._folder.name) / "serial"
-        with socket.socket(socket.AF_UNIX) as here:
-            here.bind(str(path))
-            here.listen(1)
-            here.settimeout(0.1)
+        self._folder = temporary_folder()
+        here, address = _listening(Path(self._folder.name))
+        with here:
             options = machine_options(firmware.board)
-            options[options.index("-serial") + 1] = f"unix:{path}"
+            options[options.index("-serial") + 1] = address
             self._process = subprocess.Popen(
                 [machine.path, *options, "-kernel", str(firmware.path)],
                 cwd=self._folder.name, stdin=subprocess.DEVNULL,
