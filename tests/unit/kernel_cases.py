@@ -85,9 +85,10 @@ def case(
 
 
 def weighted_case(
-    op: str, x: Sequence[int], w: tuple[int, ...], dtype: DType = INT8, groups: int = 1
-) -> Case:
-    """A layer with weights, of stride 1, padded so that pixels stay as many."""
+    op: str, x: Sequence[int], w: tuple[int, ...], dtype: DType = INT8,
+    groups: int = 1, strides: tuple[int, int] = (1, 1),
+) -> Case:  # fmt: skip
+    """A layer with weights; of stride 1 it is padded so that pixels stay as many."""
     chance = np.random.default_rng(1)
     outs, axis, pad = (w[0], 0, w[1]) if op == "conv2d" else (w[-1], 2, w[0])
     whole = dtype is INT8
@@ -103,7 +104,7 @@ def weighted_case(
         2: bias.astype(np.int32 if whole else np.int64),
     }
     return case(op, inputs, tensor((), dtype, 0.3, -5 if whole else 0), values,
-                rounding="double" if whole else "wide", strides=(1, 1),
+                rounding="double" if whole else "wide", strides=strides,
                 pads=(pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
 
 

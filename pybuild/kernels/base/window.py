@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pybuild.dtype import DType
 from pybuild.graph import Node, Tensor
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import RowAccess
 from pybuild.loop import Expr, Var, const, maximum, minimum, offset
 
 
@@ -108,6 +109,19 @@ def convolution_window(
         left=node.attrs.get("pads", (0, 0, 0, 0))[1],
         groups=node.attrs.get("groups", 1),
     )
+
+
+def is_row_by_row(
+    window: Window, rows: tuple[RowAccess, RowAccess], calls: tuple[int, int]
+) -> bool:
+    """Whether each call of a layer makes a row of pixels from the row of the same
+    number alone, so that it may write over it what it has read.
+
+    rows   written and read
+    calls  images and bands
+    """
+    alone = window.pointwise and window.stride_w == window.groups == 1
+    return alone and calls[1] > 1 and (rows[1].window, rows[1].stride) == (1, 1)
 
 
 def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:

@@ -16,7 +16,7 @@ from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.builder import have_room
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.window import Window
+from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.compact.conv_code import BLOCK, Layer, kernel
 from pybuild.kernels.compact.epilogue import columns, forms
 from pybuild.kernels.dsp import conv as conv_dsp
@@ -91,8 +91,6 @@ def _offer(
     """The candidate of a layer; `calls`: images and bands."""
     k, w, (images, bands) = kernel(layer), layer.window, calls
     pixels, taps = images * bands * (w.out_width + w.out_width % 2), len(layer.order)
-    # a pair of windows is widened before its results are written
-    over = w.pointwise and w.stride_w == 1
     return Candidate(
         func=k.finish(in_place=True),
         args=tuple(k.values),
@@ -102,7 +100,8 @@ def _offer(
         images=images,
         bands=bands,
         scratch=layer.scratch,
-        in_place=(0,) if over and bands > 1 else (),
+        # a pair of windows is widened before its results are written
+        in_place=(0,) if is_row_by_row(w, rows, calls) else (),
         small=True,
         cost=80 * images * bands + pixels * (w.out_channels * (taps + 10) + 4 * taps),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.window import Window
+from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
 from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
 from pybuild.kernels.layers.known_sums import affine_sums
@@ -104,7 +104,7 @@ def offer(
         images=images,
         bands=bands,
         scratch=layer.scratch,
-        in_place=(0,) if over and bands > 1 else (),
+        in_place=(0,) if over and is_row_by_row(w, rows, calls) else (),
         cost=60 * images * bands + cost(layer, outputs),
     )
 

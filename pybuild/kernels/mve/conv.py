@@ -12,7 +12,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.window import Window
+from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues import by_channel as scalar_finish
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.layers.known_sums import affine_sums
@@ -66,7 +66,8 @@ def candidates(
     if known is None:
         return []
     sums, ending = known
-    layer = Layer(window, ending, sums.made.x_zero)
+    row = is_row_by_row(window, rows, calls)
+    layer = Layer(window, ending, sums.made.x_zero, row)
     k = kernel(layer)
     order = _blocks(layer)
     made = scalar_finish.table if layer.together < 4 else table
@@ -76,9 +77,10 @@ def candidates(
     blocks = window.groups * -(-layer.group_outputs // layer.together)
     gathered = 0 if layer.direct else 3 * layer.steps + 10 * window.kernel_h
     gathered *= window.groups
+    gathered += 2 * layer.steps if row and layer.direct else 0
     return [
         Candidate(
-            func=k.finish(),
+            func=k.finish(in_place=row),
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
@@ -86,6 +88,7 @@ def candidates(
             images=images,
             bands=bands,
             scratch=layer.scratch,
+            in_place=(0,) if row else (),
             cost=pixels * (blocks * (10 * layer.steps + 24) + gathered),
         )
     ]

@@ -54,8 +54,9 @@ class _Writer:
         bound = ScalarFinish if few else VectorFinish
         self.finish: ScalarFinish | VectorFinish = bound(k, layer.ending)
         self.pitch: Expr = g.channels * g.stride
-        if not layer.direct:
+        if layer.scratch:
             self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
+        if not layer.direct:
             self.pitch = self.steps * STEP
         if layer.window.padded:
             self.x_zero = k.arg("x_zero", layer.x_zero)
@@ -81,7 +82,13 @@ class _Writer:
             self.run = k.let("run", self.run)
         n = self.layer.pixels
         if self.layer.direct:
-            with self._part(n, k.row("row", 1, INT8), self.y, whole_row=True) as given:
+            x = k.row("row", 1, INT8)
+            if self.layer.row:
+                size = self.layer.window.width * self.layer.window.channels
+                to = k.let("to", self.patch)
+                self._copy(x, to, k.arg("row_bytes", size), size)
+                x = self.patch
+            with self._part(n, x, self.y, whole_row=True) as given:
                 self._row(given)
             return k
         with k.loop("ox", g.out_width, 0, n) as ox:

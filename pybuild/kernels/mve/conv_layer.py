@@ -16,11 +16,15 @@ WRITTEN_OUT = 4  # steps, at most
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution as its kernel sees it."""
+    """A convolution as its kernel sees it.
+
+    row  a call makes one row, which may be written over the one that it is made of
+    """
 
     window: Window
     ending: Affine
     x_zero: int
+    row: bool = False
 
     @property
     def run(self) -> int:
@@ -89,13 +93,17 @@ class Layer:
     @property
     def scratch(self) -> int:
         """Bytes of the patch."""
-        return 0 if self.direct else self.pixels * self.steps * STEP
+        if self.direct:
+            row = self.window.width * self.window.channels
+            return -(-row // STEP) * STEP if self.row else 0
+        return self.pixels * self.steps * STEP
 
     @property
     def name(self) -> str:
         w = self.window
         parts = (
             "conv2d_mve" if self.pixels > 1 else "dense_mve",
+            f"row_{form(w.width * w.channels)}" if self.row and self.direct else "",
             "rest" if w.out_width % self.pixels else "",
             w.key,
             "" if self.direct else form(self.run),

@@ -23,7 +23,7 @@ from pybuild.kernels.scalar import conv_paired
 from pybuild.targets.target import Target
 
 # those whose kernels go row by row where pixels of all rows are alike, too
-_BY_ROWS = (conv_dsp, conv_small, conv_float)
+_BY_ROWS = (conv_dsp, conv_small, conv_mve, conv_block, conv_float)
 
 
 def families(optimise: str) -> tuple[ModuleType, ...]:

@@ -8,13 +8,14 @@ others, and every pointer only moves forward.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.window import Window
+from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues.by_channel import Ending, scalar_ending, table
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
@@ -75,7 +76,7 @@ def offer(
     k = kernel(layer)
     images, bands = calls
     return Candidate(
-        func=k.finish(),
+        func=k.finish(in_place=layer.row),
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
@@ -83,16 +84,17 @@ def offer(
         images=images,
         bands=bands,
         scratch=layer.scratch,
+        in_place=(0,) if layer.row else (),
         cost=images * bands * cost(layer),
     )
 
 
 def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool,
-          blocks: Iterable[tuple[int, int]]) -> Layer | None:  # fmt: skip
+          blocks: Iterable[tuple[int, int]], row: bool) -> Layer | None:  # fmt: skip
     """The block that fits the layer best."""
     layers = [
         Layer(window, ending, x_zero, channels * (1 + paired), pixels,
-              "signed_bytes" not in target.features, paired)
+              "signed_bytes" not in target.features, paired, row)
         for channels, pixels in blocks
         if pixels <= window.out_width
         and channels * (1 + paired) <= window.out_channels
@@ -135,18 +137,20 @@ def candidates(
     sums = known_sums(node, graph, kernels)
     if sums is None:
         return []
+    row = is_row_by_row(window, rows, calls)
     ending = scalar_ending(sums.made, sums.low, sums.high, target)
     if ending is None:
         return []
     if kernels.shape[1] >= _MOST_TAPS:
         return []
     usual, odd = (
-        _best(window, ending, sums.made.x_zero, target, paired, blocks)
+        _best(window, ending, sums.made.x_zero, target, paired, blocks, row)
         for blocks in (target.sums, _odd_blocks(window, target))
     )
     layers = [usual] if usual is not None else []
     if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
         layers.append(odd)
+    layers += [replace(one, pixels=1) for one in layers if one.ahead]
     return [
         offer(
             layer,

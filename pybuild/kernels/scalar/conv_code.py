@@ -5,7 +5,8 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
@@ -41,6 +42,8 @@ class Layer:
     unsigned          pixels and weights are stored with HALF added
     paired            a word holds the weights of two channels, a sum both sums, of
                       int16 each; these weights are what they are
+    row               a call makes one row, which may be written over the one that it
+                      is made of
     """
 
     window: Window
@@ -50,6 +53,7 @@ class Layer:
     pixels: int
     unsigned: bool = False
     paired: bool = False
+    row: bool = False
 
     @property
     def words(self) -> int:
@@ -87,15 +91,26 @@ class Layer:
     def direct(self) -> bool:
         """A single pixel is read where it is."""
         whole = self.lanes == self.taps and self.window.pointwise
-        return self.pixels == 1 and whole and not self.unsigned
+        return self.pixels == 1 and whole and not (self.unsigned or self.row)
+
+    @property
+    def patch(self) -> int:
+        """Bytes of a patch and, behind it, of what its pixels' HALF adds."""
+        size = -(-self.lanes * self.pixels // 4) * 4
+        return size + (4 * self.pixels if self.halved else 0)
+
+    @property
+    def ahead(self) -> bool:
+        """All patches are copied first: the last block computes pixels of the one
+        before again, which are no longer where they were."""
+        return self.row and self.window.out_width % self.pixels > 0
 
     @property
     def scratch(self) -> int:
-        """Bytes of the patch and, behind it, what its pixels' HALF adds."""
         if self.direct:
             return 0
-        size = -(-self.lanes * self.pixels // 4) * 4
-        return size + (4 * self.pixels if self.halved else 0)
+        blocks = -(-self.window.out_width // self.pixels) if self.ahead else 1
+        return self.patch * blocks
 
     @property
     def run(self) -> int:
@@ -110,6 +125,7 @@ class Layer:
             "unsigned" if self.unsigned else "",
             self.window.key,
             "direct" if self.direct else "",
+            "ahead" if self.ahead else "row" if self.row else "",
             "fours" if self.fours else "",
             f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
             "over" if self.window.out_channels % self.channels else "",
@@ -153,28 +169,53 @@ class _Writer:
         if layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
             self.x_zero = k.arg("x_zero", zero)
+        words = k.row("words", g.rows + 3, INT32, writable=True)
+        self.sums = words
         if layer.halved:
-            at = k.arg("sums_at", layer.scratch // 4 - layer.pixels)
-            words = k.row("words", g.rows + 3, INT32, writable=True)
+            at = k.arg("sums_at", layer.patch // 4 - layer.pixels)
             self.sums = k.let("half_sums", offset(words, at))
+        if layer.ahead:
+            self.patch_bytes = k.arg("patch_bytes", layer.patch)
 
     def write(self) -> Builder:
         k, g, layer = self.k, self.g, self.layer
-        n = layer.pixels
-        with k.loop("block", g.out_width, 0, n) as block:
-            ox = block
-            if layer.window.out_width % n:
-                # the last block may compute pixels of the one before again
-                ox = k.let("ox", minimum(block, g.out_width - n))
+        if layer.ahead:
+            with self._blocks() as ox:
+                self._gather_all(ox)
+        with self._blocks() as ox:
             if layer.direct:
                 x = k.row("row", 1, INT8)
                 start = ox * g.stride * g.channels
                 self._channels(ox, k.let("x", offset(x, start)))
             else:
-                with k.loop("pixel", n) as pixel:
-                    self._gather(ox + pixel, pixel)
+                if not layer.ahead:
+                    self._gather_all(ox)
                 self._channels(ox, self.patch)
         return k
+
+    @contextmanager
+    def _blocks(self) -> Iterator[Expr]:
+        """The first pixel of each block, and its patch."""
+        k, g, n, ahead = self.k, self.g, self.layer.pixels, self.layer.ahead
+        first, sums = self.patch, self.sums
+        if ahead:
+            self.patch = k.let("its_patch", first)
+            self.sums = k.let("its_sums", sums)
+        with k.loop("block", g.out_width, 0, n) as block:
+            ox: Expr = block
+            if self.layer.window.out_width % n:
+                # the last block may compute pixels of the one before again
+                ox = k.let("ox", minimum(block, g.out_width - n))
+            yield ox
+            if ahead:
+                k.assign(self.patch, offset(self.patch, self.patch_bytes))
+                k.assign(self.sums, offset(self.sums, self.patch_bytes >> 2))
+        self.patch, self.sums = first, sums
+
+    def _gather_all(self, ox: Expr) -> None:
+        """The windows of a block."""
+        with self.k.loop("pixel", self.layer.pixels) as pixel:
+            self._gather(ox + pixel, pixel)
 
     def _gather(self, ox: Expr, pixel: Expr) -> None:
         """Copies the window of one pixel into every so many bytes of the patch."""
