@@ -83,8 +83,6 @@ def compile_example(tree: Path) -> None:
         )
         return
     words = ["make", "-s", "-C", str(tree), f"CC={' '.join(compiler)}"]
-    if "ziglang" in compiler:
-        words.append(f"AR={' '.join(compiler[:-1])} ar")
     environment = {**os.environ, "LC_ALL": "C"}
     subprocess.run([*words, f"example/{NAME}"], check=True, env=environment)
     print(f"\nC sources and compiled example in {tree.relative_to(ROOT)}; it says:")

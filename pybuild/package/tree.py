@@ -116,6 +116,7 @@ def _with_builds(
     for target, template in (
         ("CMakeLists.txt", "CMakeLists.txt.in"),
         ("meson.build", "meson.build.in"),
+        ("meson_options.txt", "meson_options.txt.in"),
         ("Makefile", "Makefile.in"),
         ("example/main.c", main),
     ):

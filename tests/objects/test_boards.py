@@ -38,9 +38,8 @@ def made_by_make(target: str, tree: Path) -> str:
     (gcc,) = chain(core).command
     link = " ".join([*link_flags(target, tree.parent), "-Wl,--fatal-warnings"])
     flags = " ".join(["-O2", *chain(core).compile_flags(core), *HEADERS])
-    archiver = gcc.replace("-gcc", "-ar")
     words = [f"CFLAGS={flags}", f"LDFLAGS={link}"]
-    make = [require("make"), "-s", "-C", tree, f"CC={gcc}", f"AR={archiver}"]
+    make = [require("make"), "-s", "-C", tree, f"CC={gcc}", "example"]
     run(["env", *words, *make])
     return emulated(target, tree / "example" / "tiny")
 
@@ -108,7 +107,8 @@ def test_cmake(tmp_path: Path) -> None:
     link = " ".join(link_flags(target, tmp_path))
     flags = " ".join([*CORES[target].gcc, "-ffreestanding", *HEADERS])
     run([cmake, "-S", tree, "-B", build, f"-DCMAKE_TOOLCHAIN_FILE={cross}",
-         f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_EXE_LINKER_FLAGS={link}"])  # fmt: skip
+         "-DTINY_EXAMPLE=ON", f"-DCMAKE_C_FLAGS={flags}",
+         f"-DCMAKE_EXE_LINKER_FLAGS={link}"])  # fmt: skip
     run([cmake, "--build", build])
     (program,) = (p for p in build.glob("tiny_example*") if p.is_file())
     assert PASSED in emulated(target, program)

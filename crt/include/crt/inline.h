@@ -1,11 +1,10 @@
 /* crt/inline.h: what compilers are told about functions, loops, small copies
- * and the order of loads. Knows no model. Needs only the compiler and
- * string.h. */
+ * and the order of loads. Knows no model. Needs only the compiler, and
+ * string.h where that is not a GNU one. */
 #ifndef CRT_INLINE_H
 #define CRT_INLINE_H
 
 #include <stdint.h>
-#include <string.h>
 
 /* Functions that must vanish into their caller, also at -Os. */
 #ifndef CRT_INLINE
@@ -34,6 +33,7 @@
 #if defined(__GNUC__)
 #define CRT_COPY __builtin_memcpy
 #else
+#include <string.h>
 #define CRT_COPY memcpy
 #endif
 

@@ -1,5 +1,5 @@
 /* crt/intrin.h: the small operations that generated kernels are written in.
- * Knows no model. Needs only the compiler and string.h. */
+ * Knows no model. Needs only crt/inline.h. */
 #ifndef CRT_INTRIN_H
 #define CRT_INTRIN_H
 

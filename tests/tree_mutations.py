@@ -1,0 +1,62 @@
+"""Mutations of the generated folder and its names, for mutate.py: its five fields."""
+
+_BUILDS = "tests/unit/test_tree_builds.py::test_"
+
+TREE = (
+    (
+        "products and sums apart, by make",
+        "pybuild/package/templates/Makefile.in",
+        "    -std=c99 $(CONTRACT)\n",
+        "    -std=c99\n",
+        f"{_BUILDS}make_keeps_its_flags",
+    ),
+    (
+        "the flags of a tree after the user's",
+        "pybuild/package/templates/Makefile.in",
+        "$(CPPFLAGS) $(CFLAGS) \\\n    -std=c99 $(CONTRACT)\n",
+        "\\\n    -std=c99 $(CONTRACT) $(CPPFLAGS) $(CFLAGS)\n",
+        f"{_BUILDS}make_keeps_its_flags",
+    ),
+    (
+        "a header that has changed",
+        "pybuild/package/templates/Makefile.in",
+        " -MMD -MP -c",
+        " -c",
+        f"{_BUILDS}make_knows_what_has_changed",
+    ),
+    (
+        "flags that have changed",
+        "pybuild/package/templates/Makefile.in",
+        "%.o: %.c $(BUILD)/compiled-with",
+        "%.o: %.c",
+        f"{_BUILDS}make_compiles_for_other_cores",
+    ),
+    (
+        "the archiver of the compiler",
+        "pybuild/package/templates/Makefile.in",
+        "-print-prog-name=ar 2",
+        "-print-prog-name=as 2",
+        f"{_BUILDS}the_archiver_is_the_compilers_or_the_users",
+    ),
+    (
+        "products and sums apart, by CMake",
+        "pybuild/package/templates/CMakeLists.txt.in",
+        "GNU,Clang,AppleClang,ARMClang>",
+        "Intel>",
+        f"{_BUILDS}cmake_and_meson_keep_their_flags",
+    ),
+    (
+        "products and sums apart, by Meson",
+        "pybuild/package/templates/meson.build.in",
+        "get_supported_arguments('-ffp-contract=off')",
+        "get_supported_arguments('-ffp-no-such')",
+        f"{_BUILDS}cmake_and_meson_keep_their_flags",
+    ),
+    (
+        "an example that is empty where nobody wants it",
+        "pybuild/package/templates/main.c.in",
+        "#ifdef CRT_WITH_SELFTEST\n",
+        "#if 1\n",
+        f"{_BUILDS}every_file_beside_a_main_of_the_users",
+    ),
+)
