@@ -117,7 +117,7 @@ def outputs_of(
     it has room for is as long as it holds."""
     for tensor in net.inputs:
         net.set_input(tensor.name, np.asarray(inputs[tensor.name]))
-    net.run()
+    net.go()
     bounded = net.plan.graph.bounded
     found = []
     for index, name in enumerate(names):

@@ -12,6 +12,8 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.frontends.formats import ONNX, TFLITE
+from pybuild.given import Given, Source, given
 from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
@@ -24,11 +26,11 @@ from pybuild.run.factory import BACKENDS, Factory, Package
 if TYPE_CHECKING:
     from pybuild.quantisation.samples import Samples
 
-Buildable = Model | Graph | str | Path
+Buildable = Model | Graph | Source
 
 
 def load(
-    path: str | Path,
+    what: Source,
     input_dims: Mapping[str, int] | None = None,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
@@ -39,6 +41,8 @@ def load(
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
+    what        a path, or what such a file holds: bytes, an onnx.ModelProto, the text
+                of a graph JSON. The bytes say which format it is, not the name.
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a .onnx that decide shapes: constants from here on
@@ -53,15 +57,16 @@ def load(
     """
     try:
         made = _loaded(
-            path, input_dims, functions, weights, input_values, max_turns, bounds or {}
-        )
+            given(what), input_dims, functions, weights, input_values, max_turns,
+            bounds or {},
+        )  # fmt: skip
     except BuildError as error:
         raise error.with_more(problems_in(error.rest)) from None
     return made.with_state(state or {})
 
 
 def _loaded(
-    path: str | Path,
+    given: Given,
     input_dims: Mapping[str, int] | None,
     functions: AnyFunctions,
     weights: bytes | Mapping[str, Array] | None,
@@ -69,44 +74,35 @@ def _loaded(
     max_turns: int,
     bounds: Mapping[str, int],
 ) -> Model:
-    """Of a file, by the end of its name."""
-    where = str(path)
-    suffix = Path(where).suffix.lower()
+    where, data, folder, kind = given.where, given.data, given.folder, given.format
     short = Path(where).name
-    try:
-        data = Path(where).read_bytes()
-    except OSError as error:
-        raise BuildError(where, f"cannot be read ({error.strerror})") from None
     dims = dict(input_dims or {})
     digest = hashlib.sha256(data).hexdigest()
     values = {n: np.asarray(v) for n, v in (input_values or {}).items()}
-    if values and suffix != ".onnx":
+    if values and kind != ONNX:
         raise BuildError("--input-value", "is for .onnx files only")
-    if bounds and suffix != ".onnx":
+    if bounds and kind != ONNX:
         raise BuildError("--bound", "is for .onnx files only")
-    if max_turns < 0 or (max_turns and suffix != ".tflite"):
+    if max_turns < 0 or (max_turns and kind != TFLITE):
         raise BuildError("--max-turns", "is a number of turns, for .tflite files only")
-    if suffix == ".tflite":
+    if kind == TFLITE:
         from pybuild.frontends import tflite
 
         graph = tflite.load(short, data, dims, max_turns)
         return Model(where, graph, "litert", digest)
-    if suffix == ".onnx":
+    if kind == ONNX:
         from pybuild.frontends import onnx
 
-        near = onnx.Beside(Path(where).parent)
+        near = onnx.Beside(folder)
         graph = onnx.load(short, data, dims, values, near, bounds)
         return Model(where, graph, "onnx", _digest(data, near.files))
-    if suffix == ".json":
-        from pybuild.frontends import graphjson
+    from pybuild.frontends import graphjson
 
-        beside = Path(where).with_suffix(".params")
-        if weights is None and beside.is_file():
-            weights = beside.read_bytes()
-        graph = graphjson.load(short, data, weights, functions)
-        return Model(where, graph, "litert", digest)
-    hint = "give .tflite, .onnx or graph .json"
-    raise BuildError(short, f"files '{suffix}' are not read", hint)
+    beside = Path(where).with_suffix(".params")
+    if weights is None and folder is not None and beside.is_file():
+        weights = beside.read_bytes()
+    graph = graphjson.load(short, data, weights, functions)
+    return Model(where, graph, "litert", digest)
 
 
 def _digest(data: bytes, files: Mapping[str, Path]) -> str:
@@ -173,18 +169,22 @@ def build(
         library = model.build(out, target=target, **options)
         return replace(library, mod_name=mod_name)
     defaults: dict[str, Any] = {"input": "keep", "plan": "whole"}
-    if _is_json(what) and not model.graph.parameters:
+    made_here = isinstance(what, (Model, Graph))
+    if not made_here and model.path.endswith(".json") and not model.graph.parameters:
         defaults["params"] = "replaceable"
     library = model.build(out, target="host", **{**defaults, **options})
     return replace(library, backend=target, mod_name=mod_name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantised:
     """A model in integers, to be built as any other; and what that cost."""
 
     model: Model
     report: Quantisation
+
+    def __repr__(self) -> str:
+        return f"Quantised({self.model!r}, error {self.report.error:.2%})"
 
 
 def quantise(
@@ -268,12 +268,6 @@ def _rebuilt(graph: Graph, facts: Mapping[str, Any]) -> Library:
     return replace(library, backend=facts["backend"])
 
 
-def _is_json(what: Buildable) -> bool:
-    if isinstance(what, (Model, Graph)):
-        return False
-    return str(what).lstrip().startswith("{") or str(what).endswith(".json")
-
-
 def _model_of(
     what: Buildable,
     functions: AnyFunctions,
@@ -286,10 +280,4 @@ def _model_of(
         parts += [what.constants[name].tobytes() for name in sorted(what.constants)]
         digest = hashlib.sha256(b"".join(parts)).hexdigest()
         return Model(what.source, what, "litert", digest)
-    if not str(what).lstrip().startswith("{"):
-        return load(what, functions=functions, weights=weights)
-    from pybuild.frontends import graphjson
-
-    data = str(what).encode()
-    graph = graphjson.load("graph.json", data, weights, functions)
-    return Model("graph.json", graph, "litert", hashlib.sha256(data).hexdigest())
+    return load(what, functions=functions, weights=weights)

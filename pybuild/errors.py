@@ -65,6 +65,12 @@ class LimitError(BuildError):
     exit_code = 3
 
 
+class BuildWarning(UserWarning):
+    """What is done as asked and may not be what was meant. The command line prints it
+    on stderr.
+    """
+
+
 def require(value: str, known: tuple[str, ...], option: str) -> None:
     """Errors  BuildError for a word that the option has not"""
     if value not in known:

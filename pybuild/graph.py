@@ -5,7 +5,7 @@ Knows nothing of files, kernels, memory or what an operator means (see ops/).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,6 +57,25 @@ class Tensor:
         """The one zero point of a tensor quantised as a whole."""
         assert self.quant is not None and len(self.quant.zero_point) == 1, self.name
         return self.quant.zero_point[0]
+
+
+_SAID = 24  # characters of a name, and tensors a side in one line
+_SAID_TENSORS = 4
+
+
+def signature(inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> str:
+    """`image int8[1,8,8,1] -> scores int8[1,10]`: one line, however many there are."""
+    return " -> ".join(_listed(tuple(side)) for side in (inputs, outputs))
+
+
+def _listed(tensors: tuple[Tensor, ...]) -> str:
+    said = []
+    for tensor in tensors[:_SAID_TENSORS]:
+        name = tensor.name
+        name = name if len(name) <= _SAID else f"…{name[1 - _SAID :]}"
+        said.append(f"{name} {tensor.dtype.value}[{','.join(map(str, tensor.shape))}]")
+    left = len(tensors) - len(said)
+    return ", ".join([*said, f"{left} more"] if left else said) or "nothing"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from pybuild.run.devices import aligned
 from pybuild.run.native import Net
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Member(Library):
     """A model of an image: its figures are those that it has by itself."""
 
@@ -81,7 +81,7 @@ class Member(Library):
         return tuple(row.tensor.name for row in self.tables.outputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Image:
     """Models that are built together; image["kws"] is one of them."""
 
@@ -92,6 +92,12 @@ class Image:
     @property
     def name(self) -> str:
         return self.tables.name
+
+    def __repr__(self) -> str:
+        ram, flash = self.report.ram, self.report.flash
+        costs = f"RAM {ram.arena + ram.instance:,}, "
+        costs += f"flash {flash.weights + flash.tables:,} bytes"
+        return f"Image({self.name!r}, {', '.join(self.members)}, {costs})"
 
     def __getitem__(self, name: str) -> Member:
         if name not in self.members:

@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem, all_known
-from pybuild.graph import Graph
+from pybuild.graph import Graph, signature
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.memory import held, stages
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pybuild.model import Model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Library(Factory):
     """A planned model: figures, files, and instances on this machine.
 
@@ -76,6 +76,13 @@ class Library(Factory):
     bound: bool = True
     kernels: Options = field(default_factory=dict, repr=False, compare=False)
     _code: dict[str, Compiled] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        t, graph = self.tables, self.plan.graph
+        ends = map(graph.tensor, graph.inputs), map(graph.tensor, graph.outputs)
+        flash = t.weight_bytes + t.image_bytes + t.table_bytes + t.stage_bytes
+        costs = f"RAM {t.arena_bytes + t.instance_bytes:,}, flash {flash:,} bytes"
+        return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
 
     @property
     def name(self) -> str:
@@ -288,7 +295,7 @@ class Library(Factory):
         net = lend(self.host())
         for name, value in inputs.items():
             net.bind_input(name, value)
-        net.run()
+        net.go()
         return {**inputs, **net.outputs()}
 
     def code(self, backend: str | None = None) -> Compiled:

@@ -11,7 +11,7 @@ from pybuild import passes
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, one_of, require
-from pybuild.graph import Graph, verify
+from pybuild.graph import Graph, signature, verify
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.package.tree import write_tree
@@ -49,7 +49,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A model as its file gives it; build() makes everything else.
 
@@ -66,6 +66,13 @@ class Model:
     _lowered: dict[tuple[object, ...], Graph] = field(
         default_factory=dict, compare=False, repr=False
     )
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        ends = map(graph.tensor, graph.inputs), map(graph.tensor, graph.outputs)
+        weights = sum(value.nbytes for value in graph.constants.values())
+        costs = f"{len(graph.nodes)} layers, constants {weights:,} bytes"
+        return f"Model({Path(self.path).name!r}, {signature(*ends)}, {costs})"
 
     def lower(
         self,

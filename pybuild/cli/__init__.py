@@ -10,13 +10,14 @@ import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from pybuild.cli import startup  # noqa: F401
 from pybuild.cli.options import USAGE, parsed
 from pybuild.cli.verbs import VERBS
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, BuildWarning, Problem
 
 INTERRUPTED = 130
 
@@ -33,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        code, facts = _run(args)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", BuildWarning)
+            warnings.showwarning = _warned
+            code, facts = _run(args)
         if args.json:
             print(json.dumps(facts, indent=2))
         sys.stdout.flush()
@@ -44,6 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
+    """One line on stderr; of others' warnings nothing."""
+    if isinstance(message, BuildWarning):
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:

@@ -150,7 +150,7 @@ def _abi() -> str:
     return text.partition("#define CRT_ABI ")[2].split()[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loaded(Factory):
     """A library that was read; `file` gives the bytes of one of its files."""
 

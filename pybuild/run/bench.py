@@ -19,6 +19,7 @@ from pybuild.package.report import Layer, layer
 from pybuild.plan.lockstep import PUSH
 from pybuild.run.lend import lend
 from pybuild.run.record import layer_seconds, run_of
+from pybuild.run.reference import reads
 from pybuild.run.samples import sample
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def litert(
     path: Path, graph: Graph, inputs: Mapping[str, Array]
 ) -> tuple[str, Callable[[], None]]:
     """LiteRT's default interpreter on one thread, its name and a run of it."""
-    if path.suffix.lower() != ".tflite":
+    if not reads("litert", path):
         raise BuildError(path.name, "LiteRT reads only .tflite files")
     try:
         import ai_edge_litert

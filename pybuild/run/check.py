@@ -238,9 +238,10 @@ def _compare(
         return judge.compare(net.run_recorded(inputs), case.values)
     if judge.graph.windows:
         feed(net, judge.graph, inputs)
+        have = net.outputs()
     else:
-        net.run(**inputs)
-    seen = judge.compare(net.outputs(), case.values)
+        have = net.run(**inputs)
+    seen = judge.compare(have, case.values)
     if trace is not None and seen.mismatches:
         return replace(seen, first_layer=_first_bad(judge, net, inputs, trace()))
     return seen

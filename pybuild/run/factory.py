@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pybuild.dtype import Array
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Tensor
+from pybuild.graph import Graph, Tensor, signature
 from pybuild.run.compiled import Compiled, SlotFacts
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class Factory(abc.ABC):
     @abc.abstractmethod
     def shipped(self) -> Mapping[str, Content]:
         """What a firmware compiles or links: file name -> content."""
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        ends = map(graph.tensor, graph.inputs), map(graph.tensor, graph.outputs)
+        return f"{type(self).__name__}({self.name!r}, {signature(*ends)})"
 
     # ---- instances ------------------------------------------------------------
 
@@ -190,6 +195,9 @@ class Package:
 
     def __init__(self, libraries: Mapping[str, Factory]) -> None:
         self.libraries = dict(libraries)
+
+    def __repr__(self) -> str:
+        return f"Package({', '.join(self.libraries)})"
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """Errors  UnknownName that lists the models"""

@@ -177,7 +177,7 @@ class GraphModule:
             self.set_input(**inputs)
         if self.parameters.waiting:
             self.parameters.bind()
-        self.net.run()
+        self.net.go()
 
     def run_from_inputs(self, *given: Any) -> list[NDArray]:
         """Device type and number, then names and values; copies of all outputs."""

@@ -4,12 +4,14 @@ instance is.
 
 from __future__ import annotations
 
-from typing import Any
+import abc
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
+from pybuild.graph import Tensor, signature
 from pybuild.run.abi import UnknownName
 
 Key = str | int
@@ -33,13 +35,141 @@ def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
 
 
 def fitting(tensor: Tensor, value: Any) -> Array:
-    """The value in one piece.
+    """The value in one piece; lists and numbers take the tensor's type.
 
-    Errors  ValueError for another shape or type
+    Errors  ValueError for another shape or type, or numbers that the type has not
     """
-    array: Array = np.asarray(value)
+    array: Array = value if hasattr(value, "dtype") else _exact(tensor, value)
+    array = np.asarray(array)
     if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
         want = f"{tensor.dtype.value}{list(tensor.shape)}"
         have = f"{array.dtype.name}{list(array.shape)}"
         raise ValueError(f"'{tensor.name}' is {want}, not {have}")
     return np.ascontiguousarray(array)
+
+
+def _exact(tensor: Tensor, value: Any) -> Array:
+    """Numbers of Python in the tensor's type.
+
+    Errors  ValueError where one of them is not that number any more
+    """
+    kind = tensor.dtype.numpy
+    try:
+        given = np.asarray(value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            made: Array = given.astype(kind)
+    except (TypeError, ValueError):  # of other objects, or rows of several lengths
+        raise ValueError(f"'{tensor.name}': is no array of numbers") from None
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"'{tensor.name}': is no array of numbers")
+    same = np.isfinite(given) == np.isfinite(made)
+    if not tensor.dtype.is_float:
+        same = made == given
+    if not np.all(same):
+        what = given[~same].reshape(-1)[0]
+        raise ValueError(f"'{tensor.name}' is {tensor.dtype.value}, {what} is not")
+    return made
+
+
+class Named(abc.ABC):
+    """The part of an instance that hands values over by their names."""
+
+    inputs: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+
+    @abc.abstractmethod
+    def set_input(self, key: Key, value: Any) -> None: ...
+
+    @abc.abstractmethod
+    def get_output(self, key: Key) -> Array: ...
+
+    @abc.abstractmethod
+    def go(self) -> None:
+        """Runs once on the inputs that are set."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({signature(self.inputs, self.results)})"
+
+    def run(self, **inputs: Any) -> dict[str, Array]:
+        """Sets the given inputs, runs once; copies of all outputs by name.
+
+        inputs  arrays of an input's shape and type, or lists of such numbers; others
+                stay as they are
+        """
+        for name, value in inputs.items():
+            self.set_input(name, value)
+        self.go()
+        return self.outputs()
+
+    def __call__(self, **inputs: Any) -> dict[str, Array]:
+        return self.run(**inputs)
+
+    def outputs(self) -> dict[str, Array]:
+        """Copies of all outputs of the last run by name."""
+        return {t.name: self.get_output(i) for i, t in enumerate(self.results)}
+
+    @overload
+    def quantise(self, value: ArrayLike, /) -> Array: ...
+
+    @overload
+    def quantise(self, /, **inputs: ArrayLike) -> dict[str, Array]: ...
+
+    def quantise(
+        self, value: ArrayLike | None = None, /, **inputs: ArrayLike
+    ) -> Array | dict[str, Array]:
+        """Real numbers as the integers of an input; what is beyond them is the nearest.
+
+        net.run(**net.quantise(image=photo)), or net.quantise(photo) of the only input
+
+        Errors  UnknownName; ValueError for another shape, or what is no number
+        """
+        if inputs or value is None:
+            return {name: self._quantised(name, x) for name, x in inputs.items()}
+        if len(self.inputs) != 1:
+            names = ", ".join(tensor.name for tensor in self.inputs)
+            raise ValueError(f"which input? name it: {names}")
+        return self._quantised(0, value)
+
+    def _quantised(self, key: Key, value: Any) -> Array:
+        tensor = self.inputs[index_of(key, self.inputs, "input")]
+        real = np.asarray(value, np.float64)
+        if real.shape != tensor.shape:
+            have = f"[{', '.join(map(str, real.shape))}]"
+            raise ValueError(f"'{tensor.name}' is {list(tensor.shape)}, not {have}")
+        if np.isnan(real).any():
+            raise ValueError(f"'{tensor.name}' holds what is no number")
+        if tensor.quant is not None:
+            real = np.rint(real / tensor.scale) + tensor.zero_point
+        if not tensor.dtype.is_float:
+            real = np.clip(np.rint(real), tensor.dtype.low, tensor.dtype.high)
+        return real.astype(tensor.dtype.numpy)
+
+    @overload
+    def dequantise(self, value: ArrayLike, /) -> Array: ...
+
+    @overload
+    def dequantise(self, /, **outputs: ArrayLike) -> dict[str, Array]: ...
+
+    def dequantise(
+        self, value: ArrayLike | None = None, /, **outputs: ArrayLike
+    ) -> Array | dict[str, Array]:
+        """The integers of an output as real numbers: float32.
+
+        net.dequantise(**net.run(...)) of all, or net.dequantise(scores) of the only
+        output
+
+        Errors  UnknownName
+        """
+        if outputs or value is None:
+            return {name: self._real(name, x) for name, x in outputs.items()}
+        if len(self.results) != 1:
+            names = ", ".join(tensor.name for tensor in self.results)
+            raise ValueError(f"which output? name it: {names}")
+        return self._real(0, value)
+
+    def _real(self, key: Key, value: Any) -> Array:
+        tensor = self.results[index_of(key, self.results, "output")]
+        real = np.asarray(value, np.float64)
+        if tensor.quant is not None:
+            real = (real - tensor.zero_point) * tensor.scale
+        return real.astype(np.float32)

@@ -20,7 +20,7 @@ from pybuild.run.abi import CrtError, check, errors, ffi
 from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
 from pybuild.run.kept import Keeping
-from pybuild.run.named import Key, fitting, index_of
+from pybuild.run.named import Key, Named, fitting, index_of
 from pybuild.run.pushed import Pushed, Pushing
 from pybuild.run.weights import Weights
 
@@ -29,7 +29,7 @@ _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
 
 
-class Net(Pushing, Keeping):
+class Net(Named, Pushing, Keeping):
     """One instance of a model: set, run, get.
 
     plan    what was built, for recording; or a function of it
@@ -258,10 +258,7 @@ class Net(Pushing, Keeping):
         piece: Array = self.memory[there.region][there.at : there.at + there.bytes]
         return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
 
-    def run(self, **inputs: Any) -> None:
-        """Sets the given inputs, then runs once."""
-        for name, value in inputs.items():
-            self.set_input(name, value)
+    def go(self) -> None:
         self._check(self._go())
 
     def load_params(self, weights: Weights) -> None:
@@ -338,14 +335,6 @@ class Net(Pushing, Keeping):
         data = self._ffi.cast("void *", array.ctypes.data)
         check(self._lib.crt_graph_get_output(self._graph, index, data, array.nbytes))
         return array
-
-    def outputs(self) -> dict[str, Array]:
-        """Copies of all outputs by name."""
-        return {t.name: self.get_output(i) for i, t in enumerate(self.results)}
-
-    def __call__(self, **inputs: Any) -> dict[str, Array]:
-        self.run(**inputs)
-        return self.outputs()
 
     def run_recorded(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs once; every tensor of the plan, taken as its rows are written."""

@@ -58,7 +58,7 @@ def recorded(
         for name, value in inputs.items():
             net.set_input(name, value)
         if net.pushed.rows:
-            net.run()
+            net.go()
         for stage in range(0 if net.pushed.rows else net.stages):
             net.run_stage(stage)
             first = net.plan.stages[stage].first
@@ -95,7 +95,13 @@ def run_of(net: Net, inputs: Mapping[str, Any]) -> Callable[[], None]:
     """A run; the rows of an only pushed input in one call, so that Python's part of
     it is small."""
     if len(net.pushed.rows) != 1:
-        return lambda: net.run(**inputs)
+
+        def whole() -> None:
+            for name, value in inputs.items():
+                net.set_input(name, value)
+            net.go()
+
+        return whole
     name = net.inputs[next(iter(net.pushed.rows))].name
     rest = {n: value for n, value in inputs.items() if n != name}
 
@@ -174,7 +180,7 @@ def step_time(net: Instance, step: int, how: Timing) -> BenchmarkResult:
     if isinstance(net, RemoteNet):
         stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
         return BenchmarkResult(net.stage_times(how)[stage])
-    net.run()
+    net.go()
     kept = [memory.copy() for memory in net.memory]
     result = measure(net.run_step, how, (step,))
     for memory, values in zip(net.memory, kept, strict=True):

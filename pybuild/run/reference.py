@@ -20,6 +20,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
@@ -28,7 +29,7 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 KINDS = ("auto", "litert", "tflm", "ort", "numpy")
 _PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
-_SUFFIXES = {"litert": (".tflite",), "ort": (".onnx",)}
+_FORMATS = {"litert": TFLITE, "ort": ONNX}
 # what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
 _LACKING = "Didn't find op"
 # what LiteRT computes with float activations that it quantises on the fly
@@ -101,11 +102,17 @@ def auto_kind(path: Path, rounding: str) -> str:
     if rounding == "tflm":
         return "tflm"
     fitting = {"litert": "litert", "onnx": "ort"}.get(rounding, "numpy")
-    suffix = path.suffix.lower()
-    for kind, suffixes in _SUFFIXES.items():
-        if kind == fitting and suffix in suffixes and _installed(kind):
-            return kind
+    if fitting in _FORMATS and _installed(fitting) and reads(fitting, path):
+        return fitting
     return "numpy"
+
+
+def reads(kind: str, path: Path) -> bool:
+    """Whether an interpreter knows the format of a file."""
+    try:
+        return format_of(path.read_bytes(), path.name) == _FORMATS[kind]
+    except (BuildError, OSError):
+        return False
 
 
 def _installed(kind: str) -> bool:
@@ -117,7 +124,7 @@ def _must_fit(kind: str, path: Path) -> None:
         raise BuildError("--ref", f"'{kind}' is unknown", f"one of {', '.join(KINDS)}")
     if kind not in _PACKAGES:
         return
-    if path.suffix.lower() not in _SUFFIXES[kind]:
+    if not reads(kind, path):
         other = "ort" if kind == "litert" else "litert"
         hint = f"--ref {other}, numpy or auto"
         raise BuildError(path.name, f"--ref {kind} cannot read this file", hint)

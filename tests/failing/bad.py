@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.failing.foreign import FOREIGN
 from tests.frontends.tvm_graphs import call, duplex, graph, null
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
@@ -70,10 +71,11 @@ def truncated_tflite(folder: Path) -> Path:
     return folder / "truncated.tflite"
 
 
-def onnx_named_tflite(folder: Path) -> Path:
-    whole = (DIGITS / "digits_f32.onnx").read_bytes()
-    (folder / "renamed.tflite").write_bytes(whole)
-    return folder / "renamed.tflite"
+def opset_99(folder: Path) -> Path:
+    model = onnx.load(DIGITS / "digits_f32.onnx")
+    model.opset_import[0].version = 99
+    onnx.save(model, folder / "late.onnx")
+    return folder / "late.onnx"
 
 
 def empty_onnx(folder: Path) -> Path:
@@ -305,7 +307,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         empty_tflite,
         garbage_tflite,
         truncated_tflite,
-        onnx_named_tflite,
+        opset_99,
         empty_onnx,
         garbage_onnx,
         truncated_onnx,
@@ -328,4 +330,4 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
         json_storage,
         json_without_a_copy,
     )
-}
+} | FOREIGN

@@ -200,6 +200,9 @@ def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
 
 def _call(call: Call) -> None:
     translate = OPERATORS.get(call.flat.code)
+    if call.flat.code == "CUSTOM ethos-u":
+        what = "is a network that vela has compiled for an Ethos-U; nothing is left"
+        raise call.error(f"{what} to read", "give the .tflite file that vela was given")
     if translate is None:
         raise call.error("this operator is not supported", _SUPPORTED)
     if len(call.flat.outputs) != 1 and call.flat.code not in (*MANY, *SILENT):

@@ -15,7 +15,7 @@ from pybuild.graph import Tensor
 from pybuild.package.report import layers
 from pybuild.plan.plan import Plan
 from pybuild.run.abi import CrtError, check
-from pybuild.run.named import Key, fitting, index_of
+from pybuild.run.named import Key, Named, fitting, index_of
 from pybuild.run.rpc.board import Board, Image
 from pybuild.run.rpc.calls import NONE, Number, gets, outcome, sets
 from pybuild.run.tensors import NDArray
@@ -25,7 +25,7 @@ from pybuild.run.weights import Weights
 _NANO = 1e9
 
 
-class RemoteNet:
+class RemoteNet(Named):
     """An instance; its memory is the board's.
 
     plan    of the library in the board's flash
@@ -122,10 +122,7 @@ class RemoteNet:
         """Errors  CRT_ERR_UNBOUND naming what is missing"""
         self._ended(Number.SETUP, 0)
 
-    def run(self, **inputs: Any) -> None:
-        """Sets the given inputs, then runs once."""
-        for name, value in inputs.items():
-            self.set_input(name, value)
+    def go(self) -> None:
         self.ticks(1)
 
     def ticks(self, count: int) -> int:

@@ -70,7 +70,7 @@ def _watched(net: RemoteNet, buffer: int, sizes: Mapping[int, int]) -> dict[int,
     try:
         board.write(buffer, 0, table)
         board.value(Number.WATCH, net.number, buffer, len(steps))
-        net.run()
+        net.go()
         board.value(Number.WATCH, net.number, NONE, 0)
         return {
             index: np.frombuffer(board.read(buffer, entries[index][0], size), np.uint8)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 OLDEST_OPSET = 7
 # older files are converted to this one; newer ones are read as they are
 COMMON_OPSET = 13
+# later ones may change what an operator computes
+NEWEST_OPSET = 28
 
 _PLAIN_TYPES = "export with float, integer or bool inputs and outputs"
 # what an input or output is that is no tensor, and what to do
@@ -89,6 +91,11 @@ def _parse(source: str, data: bytes) -> ModelProto:
     if newest >= 1 << 31:
         hint = "give a .onnx file, whole and unchanged"
         raise BuildError(source, f"there is no operator set {newest}", hint)
+    version = _opset(model, "")
+    if version > NEWEST_OPSET:
+        what = f"is of opset {version}, the newest known one is {NEWEST_OPSET}"
+        hint = f"export it with opset_version={NEWEST_OPSET}, or a newer pybuild"
+        raise BuildError(source, what, hint)
     if not model.graph.node:
         raise BuildError(source, "the model has no operators", "there is nothing to do")
     if not model.graph.output:

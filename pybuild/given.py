@@ -1,0 +1,95 @@
+"""What a user hands over as a model: a path, bytes, text or a message of onnx; all of
+them as bytes with a name.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybuild.errors import BuildError, BuildWarning
+from pybuild.frontends.formats import JSON, ONNX, SUFFIXES, format_of, refuse_folder
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    Source = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
+else:
+    Source = Any
+
+_MOST = 200  # characters of a path in a message
+# what a network in memory is exported with, by the module of its class
+_EXPORTS = {
+    "torch": "torch.onnx.export(model, (example_input,), 'model.onnx', dynamo=True)",
+    "keras": "model.export('model.onnx', format='onnx')",
+    "tensorflow": "tf.lite.TFLiteConverter.from_keras_model(model).convert()",
+    "jax": "jax2onnx, or jax2tf and TensorFlow's converter",
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """The bytes of a model.
+
+    where   its path, or a name for what has none
+    folder  where further files of it lie; None: nowhere
+    """
+
+    where: str
+    data: bytes
+    format: str
+    folder: Path | None
+
+
+def given(what: Source) -> Given:
+    """Errors  BuildError for what cannot be read, or is of another format"""
+    if isinstance(what, bytes | bytearray | memoryview):
+        data = bytes(what)
+        kind = format_of(data, "model")
+        suffix = next(end for end, one in SUFFIXES.items() if one == kind)
+        return Given(f"model{suffix}", data, kind, None)
+    if isinstance(what, str) and what.lstrip().startswith("{"):
+        return Given("graph.json", what.encode(), JSON, None)
+    if isinstance(what, str | os.PathLike):
+        return _of_file(os.fspath(what))
+    if type(what).__name__ == "ModelProto":
+        try:
+            return Given("model.onnx", what.SerializeToString(), ONNX, None)
+        except ValueError as error:
+            hint = "onnx.save with save_as_external_data, and give the path"
+            raise BuildError("ModelProto", f"is too large: {error}", hint) from None
+    raise _no_model(what)
+
+
+def _of_file(where: str) -> Given:
+    path, shown = Path(where), where
+    if len(where) > _MOST or not where.isprintable():
+        shown = repr(where[:40]) + "…" * (len(where) > 40)
+    try:
+        data = path.read_bytes()
+    except IsADirectoryError as error:
+        refuse_folder(path)
+        raise BuildError(shown, f"cannot be read ({error.strerror})") from None
+    except OSError as error:
+        raise BuildError(shown, f"cannot be read ({error.strerror})") from None
+    except ValueError:  # of characters that no path has
+        raise BuildError(shown, "is no path") from None
+    kind = format_of(data, where)
+    said = SUFFIXES.get(path.suffix.lower(), kind)
+    if said != kind:
+        what = f"{path.name}: is not {said} but {kind}, and is read as that"
+        warnings.warn(what, BuildWarning, stacklevel=4)
+    return Given(where, data, kind, path.parent)
+
+
+def _no_model(what: Any) -> BuildError:
+    kind = type(what)
+    hint = "a path, bytes, an onnx.ModelProto or the text of a graph JSON"
+    if hasattr(what, "read"):
+        hint = "its path, or the bytes: load(file.read())"
+    for base in kind.__mro__:
+        hint = _EXPORTS.get(base.__module__.partition(".")[0], hint)
+    return BuildError(f"{kind.__module__}.{kind.__qualname__}", "is no model", hint)

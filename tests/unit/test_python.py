@@ -1,0 +1,244 @@
+"""What Python users meet: what can be loaded, what is printed, what a run returns."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import pybuild
+from pybuild.errors import BuildError, BuildWarning
+from pybuild.library import Library
+from pybuild.run.native import Net
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+INT8, F32 = DIGITS / "digits_int8.tflite", DIGITS / "digits_f32.onnx"
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return pybuild.load(INT8).build(name="digits")
+
+
+@pytest.fixture(scope="module")
+def net(library: Library) -> Net:
+    return library.host()
+
+
+# ---- what can be loaded ---------------------------------------------------------
+
+
+class _Path:
+    """os.PathLike, no Path."""
+
+    def __fspath__(self) -> str:
+        return str(F32)
+
+
+def test_load_takes_paths_bytes_and_messages_of_onnx() -> None:
+    want = pybuild.load(str(F32)).graph
+    given = [_Path(), F32.read_bytes(), bytearray(F32.read_bytes()), onnx.load(F32)]
+    for what in given:
+        model = pybuild.load(what)  # type: ignore[arg-type]
+        assert model.graph.nodes == want.nodes, type(what)
+        assert model.rounding == "onnx"
+    assert pybuild.load(INT8.read_bytes()).rounding == "litert"
+    assert pybuild.load(F32.read_bytes()).build().name == "model"
+
+
+def test_build_takes_what_load_takes() -> None:
+    assert pybuild.build(INT8.read_bytes(), name="a").name == "a"
+
+
+@pytest.mark.parametrize("suffix", [".tflite", ".json", ".txt", ".pb", ""])
+def test_the_bytes_say_the_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"renamed{suffix}"
+    path.write_bytes(F32.read_bytes())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert pybuild.load(path).rounding == "onnx"
+    told = [str(one.message) for one in said if one.category is BuildWarning]
+    kinds = {".tflite": "TensorFlow Lite", ".json": "graph JSON"}
+    wrong = f"{path.name}: is not {kinds.get(suffix)} but ONNX, and is read as that"
+    assert told == ([wrong] if suffix in kinds else [])
+
+
+def test_a_renamed_model_is_checked_against_its_own_interpreter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pybuild.cli import main
+
+    path = tmp_path / "renamed.onnx"
+    path.write_bytes(INT8.read_bytes())
+    words = ["check", str(path), "--ref", "litert", "--samples", "2"]
+    assert main([*words, "--backend", "llvm"]) == 0
+    out, err = capsys.readouterr()
+    assert "against LiteRT" in out
+    said = "warning: renamed.onnx: is not ONNX but TensorFlow Lite, and is read as that"
+    assert err.splitlines() == [said]
+
+
+class Module:
+    """As a network of PyTorch."""
+
+
+Module.__module__ = "torch.nn.modules.module"
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (io.BytesIO(b"x"), "_io.BytesIO: is no model. Hint: its path, or the bytes: "
+         "load(file.read())"),
+        (12, "builtins.int: is no model. Hint: a path, bytes, an onnx.ModelProto or "
+         "the text of a graph JSON"),
+        (Module(), "torch.nn.modules.module.Module: is no model. Hint: "
+         "torch.onnx.export(model, (example_input,), 'model.onnx', dynamo=True)"),
+        (b"", "model: is empty. Hint: export or download it again"),
+        (b"\1" * 100_000, "model: is no model that is read. Hint: give .tflite, .onnx "
+         "or graph .json"),
+        ("a\0b", r"'a\x00b': is no path"),
+    ],
+)  # fmt: skip
+def test_what_is_no_model_is_said_shortly(what: object, message: str) -> None:
+    with pytest.raises(BuildError) as error:
+        pybuild.load(what)  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+def test_a_message_does_not_hold_the_text_that_is_no_path() -> None:
+    with pytest.raises(BuildError) as error:
+        pybuild.load("x\ny" * 10_000)
+    said = str(error.value)
+    assert said.startswith(r"'x\nyx\ny") and len(said) < 120
+
+
+# ---- what is printed ------------------------------------------------------------
+
+
+def test_reprs_are_one_short_line(library: Library, net: Net) -> None:
+    model = library.model
+    image = pybuild.build_image({"a": model, "b": model}, name="both")
+    ends = "image int8[1,8,8,1] -> scores int8[1,10]"
+    report = library.report
+    ram = report.ram.arena + report.ram.instance
+    flash = report.flash.weights + report.flash.tables + report.flash.stages
+    costs = f"RAM {ram:,}, flash {flash:,} bytes"
+    assert repr(library) == f"Library('digits', {ends}, {costs})"
+    assert repr(net) == f"Net({ends})"
+    constants = "6 layers, constants 3,000 bytes"
+    assert repr(model) == f"Model('digits_int8.tflite', {ends}, {constants})"
+    assert repr(pybuild.build({"a": model, "b": model})) == "Package(a, b)"
+    assert repr(image).startswith("Image('both', a, b, RAM ")
+    assert repr(image["a"]).startswith(f"Member('a', {ends}, RAM ")
+
+
+def test_reprs_are_short_whatever_the_names(tmp_path: Path) -> None:
+    from pybuild.graph import Tensor, signature
+
+    name = "StatefulPartitionedCall/" + "x" * 300
+    tensors = [Tensor(name, (1, 2), pybuild.load(INT8).graph.tensor("image").dtype)]
+    said = signature(tensors * 50, ())
+    assert said.endswith("x int8[1,2], 46 more -> nothing")
+    assert len(said) < 200
+
+
+def test_a_loaded_library_says_what_it_is(library: Library, tmp_path: Path) -> None:
+    library.export_library(tmp_path / "digits.zip")
+    said = repr(pybuild.load_module(tmp_path / "digits.zip"))
+    assert said == "Loaded('digits', image int8[1,8,8,1] -> scores int8[1,10])"
+
+
+def test_quantised_says_its_error() -> None:
+    made = pybuild.quantise(pybuild.load(F32), DIGITS / "digits_calibration.npz")
+    assert repr(made) == f"Quantised({made.model!r}, error {made.report.error:.2%})"
+
+
+# ---- what a run takes and returns -----------------------------------------------
+
+
+def test_run_returns_copies_of_the_outputs(net: Net) -> None:
+    low = net.run(image=np.full((1, 8, 8, 1), -128, np.int8))
+    assert list(low) == ["scores"]
+    kept = low["scores"].copy()
+    high = net.run(image=np.full((1, 8, 8, 1), 127, np.int8))
+    assert not np.array_equal(kept, high["scores"])
+    np.testing.assert_array_equal(low["scores"], kept)
+    np.testing.assert_array_equal(high["scores"], net.get_output("scores"))
+
+
+def test_lists_take_the_type_of_the_input(net: Net) -> None:
+    values = np.arange(64, dtype=np.int8).reshape(1, 8, 8, 1)
+    want = net.run(image=values)["scores"]
+    np.testing.assert_array_equal(net.run(image=values.tolist())["scores"], want)
+    whole = values.astype(float).tolist()
+    np.testing.assert_array_equal(net.run(image=whole)["scores"], want)
+
+
+@pytest.mark.parametrize("bad", [0.5, 128, float("nan"), 1e300, "a", None])
+def test_a_list_that_does_not_fit_says_so(net: Net, bad: object) -> None:
+    values: list[object] = np.zeros((1, 8, 8, 1), int).tolist()
+    values[0][0][0][0] = bad  # type: ignore[index]
+    said = "is no array of numbers" if bad in ("a", None) else f"is int8, {bad} is not"
+    with pytest.raises(ValueError, match=f"'image'.*{said.replace('+', '.')}"):
+        net.run(image=values)
+
+
+def test_arrays_of_another_type_are_refused_still(net: Net) -> None:
+    with pytest.raises(ValueError, match=r"'image' is int8.*not int64"):
+        net.run(image=np.zeros((1, 8, 8, 1), np.int64))
+
+
+def test_real_numbers_in_and_out(library: Library, net: Net) -> None:
+    real = np.linspace(-0.5, 1.5, 64).reshape(1, 8, 8, 1)
+    scale, zero = library.report.inputs[0].scale, library.report.inputs[0].zero_point
+    assert scale is not None and zero is not None
+    want = np.clip(np.rint(real / scale) + zero, -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(net.quantise(real), want)
+    np.testing.assert_array_equal(net.quantise(image=real.tolist())["image"], want)
+    found = net.run(**net.quantise(image=real))
+    end = library.report.outputs[0]
+    assert end.scale is not None and end.zero_point is not None
+    reals = (found["scores"].astype(float) - end.zero_point) * end.scale
+    np.testing.assert_allclose(net.dequantise(**found)["scores"], reals, rtol=1e-6)
+    assert net.dequantise(found["scores"]).dtype == np.float32
+
+
+def test_floats_pass_through(library: Library) -> None:
+    net = pybuild.load(F32).build().host()
+    real = np.linspace(0, 1, 64).reshape(net.inputs[0].shape)
+    given = net.quantise(real)
+    assert given.dtype == np.float32
+    np.testing.assert_array_equal(given, real.astype(np.float32))
+
+
+def test_what_cannot_be_quantised_is_said(net: Net) -> None:
+    with pytest.raises(ValueError, match=r"'image' is \[1, 8, 8, 1\], not \[8, 8\]"):
+        net.quantise(np.zeros((8, 8)))
+    with pytest.raises(ValueError, match="'image' holds what is no number"):
+        net.quantise(np.full((1, 8, 8, 1), np.nan))
+    with pytest.raises(KeyError, match="input 'picture' is not known"):
+        net.quantise(picture=np.zeros((1, 8, 8, 1)))
+
+
+# ---- the page -------------------------------------------------------------------
+
+
+def test_the_page_runs(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its blocks, one after the other, in a folder with the examples."""
+    page = (DIGITS.parents[1] / "docs" / "python.md").read_text()
+    (tmp_path / "examples").symlink_to(DIGITS.parent)
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    there: dict[str, object] = {}
+    for block in blocks:
+        exec(block, there)
+    assert there["scores"].shape == (1, 10)  # type: ignore[attr-defined]
+    assert f"\n{library!r}\n" in page
