@@ -143,7 +143,7 @@ def bytes_of_an_inference() -> Table:
     x = np.random.default_rng(0).integers(-128, 128, tensor.shape, np.int8)
     parts: dict[str, Callable[[], object]] = {
         "set_input": lambda: net.set_input(name, x),
-        "run": net.run,
+        "run": net.go,
         "get_output": lambda: net.get_output(0),
     }
     data = {"set_input": tensor.bytes, "run": 0, "get_output": net.results[0].bytes}

@@ -47,7 +47,8 @@ def session(harm: Harm, calls: int, seed: int, waits: int = 0) -> Counter[str]:
         local.run(image=image)
         try:
             net = net or RemoteNet(Board(link, simulated=False), library().plan)
-            net.run(image=image)
+            net.set_input("image", image)
+            net.go()
             right = np.array_equal(net.get_output(0), local.get_output(0))
             ends["right" if right else "wrong"] += 1
         except RemoteError as error:
