@@ -21,17 +21,9 @@ from pathlib import Path
 import pytest
 
 from tests.toolchains import ROOT, absent, require_module
+from tests.wheels import SHIPPED, call, copy_tree, distributions
 
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
-SHIPPED = (
-    "pybuild",
-    "crt",
-    "boards",
-    "meson.build",
-    "pyproject.toml",
-    "LICENSE",
-    "README.md",
-)
 ANSWER = """
 import numpy, pybuild, sys
 from pybuild import install
@@ -65,42 +57,17 @@ def _clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in mine}
 
 
-def _copy_tree(tree: Path, *more: str) -> None:
-    """The files of the repository that a wheel is made of, and `more`."""
-    tree.mkdir()
-    junk = shutil.ignore_patterns("__pycache__")
-    for name in (*SHIPPED, *more):
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=junk)
-        elif source.is_file():
-            shutil.copy(source, tree)
-
-
-def _run(command: list[object], env: dict[str, str], cwd: Path) -> str:
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=env,
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in ("build", "mesonpy", "ziglang"):
         require_module(module)
     folder = tmp_path_factory.mktemp("wheel")
     tree = folder / "tree"
-    _copy_tree(tree)
+    copy_tree(tree, SHIPPED)
     env = _without_compiler(folder, Path(sysconfig.get_path("scripts")))
     assert not any(shutil.which(cc, path=env["PATH"]) for cc in ("cc", "gcc", "clang"))
     command = [sys.executable, "-m", "build", "-w", "-n", "-o", folder, tree]
-    _run(command, env, folder)
+    call(command, folder, env)
     return next(folder.glob("*.whl"))
 
 
@@ -124,6 +91,27 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
     assert not [name for name in names if "_build/" in name or "__pycache__" in name]
 
 
+def _contents(wheel: Path) -> dict[str, bytes]:
+    """Of all files but the compiled one, and of the list that has its hash."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        compiled = [name for name in names if "/libcrt." in name]
+        record = [name for name in names if name.endswith("/RECORD")]
+        assert compiled and len(record) == 1
+        found = {name: archive.read(name) for name in names if name not in compiled}
+    lines = found[record[0]].splitlines()
+    found[record[0]] = b"\n".join(line for line in lines if b"/libcrt." not in line)
+    return found
+
+
+@pytest.mark.slow
+def test_the_sdist_gives_the_same_wheel() -> None:
+    """All tests of tests/installed run with the one that is made of the sdist."""
+    made = distributions()
+    assert made.direct.name == made.wheel.name
+    assert _contents(made.direct) == _contents(made.wheel)
+
+
 @pytest.mark.slow
 def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
@@ -134,12 +122,9 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
         absent(f"no package index: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stderr
     env = _without_compiler(tmp_path, python.parent)
-    assert _run([python, "-c", ANSWER, MODEL], env, tmp_path) == "equal\n"
-    _run(
-        ["crt", "build", MODEL, "-o", tmp_path / "out", "--name", "digits"],
-        env,
-        tmp_path,
-    )
+    assert call([python, "-c", ANSWER, MODEL], tmp_path, env) == "equal\n"
+    build = ["crt", "build", MODEL, "-o", tmp_path / "out", "--name", "digits"]
+    call(build, tmp_path, env)
     assert (tmp_path / "out" / "digits.h").is_file()
 
 
@@ -157,7 +142,7 @@ def test_a_board_with_pip_alone(wheel: Path, tmp_path: Path) -> None:
     env |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = ["crt", "bench", MODEL, "--on", "mps2-an386", "--json"]
     before = os.times()
-    seen = json.loads(_run(command, env, tmp_path))
+    seen = json.loads(call(command, tmp_path, env))
     after = os.times()
     assert seen["toolchain"]["name"] == "zig" and "Unicorn" in seen["simulator"]
     assert 20_000 < seen["instructions"] < 100_000
@@ -175,7 +160,7 @@ REFUSED = "raise ImportError('not on this machine')\n"
 def test_dev_demo_on_a_bare_machine(tmp_path: Path) -> None:
     """No C compiler, no apt, a python3 without ensurepip and without pip."""
     tree = tmp_path / "tree"
-    _copy_tree(tree, "dev", ".ci", "examples")
+    copy_tree(tree, (*SHIPPED, "dev", ".ci", "examples"))
     tools = tmp_path / "tools"
     hidden = tmp_path / "hidden"
     for folder in (tools, hidden):

@@ -1,0 +1,38 @@
+"""Tests of what users install. `./dev test` runs all of them with a wheel, in a folder
+outside the checkout: those marked `everywhere` with gcc, with zig alone and without a
+compiler, others with gcc. CRT_SETTING names the setting.
+
+In a checkout they run with what is there, for whoever works on one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import pybuild
+
+SETTING = os.environ.get("CRT_SETTING", "")
+
+# about wheels alone
+collect_ignore = [] if SETTING else ["test_place.py"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    there = Path(str(pybuild.__file__)).absolute()
+    if SETTING and not there.is_relative_to(sys.prefix):
+        raise pytest.UsageError(f"pybuild is {there}, not the wheel's in {sys.prefix}")
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if SETTING in ("", "gcc"):
+        return
+    everywhere = [item for item in items if item.get_closest_marker("everywhere")]
+    others = [item for item in items if item not in everywhere]
+    config.hook.pytest_deselected(items=others)
+    items[:] = everywhere
