@@ -1,13 +1,4 @@
-"""Graphs as text: text(graph) writes it, parse(text) reads it back.
-
-    graph digits from digits.tflite
-    input image: int8[1,8,8,1] q(0.5, -128)
-    const w: int8[2,64] q([0.25, 0.125], [0, 0], 0) = bytes("...")
-    y: int8[1,2] q(0.5, 3) = dense(image, w, None, rounding="away")
-    output y
-
-A name that is no plain word stands in quotation marks.
-"""
+"""Graphs as text: text(graph) writes it, parse(text) reads it back."""
 
 from __future__ import annotations
 
@@ -33,7 +24,16 @@ _TENSOR = re.compile(rf"({_NAME}): (\w+)\[([\d,]*)\](?: q(\([^)]*\)))?")
 
 
 def text(graph: Graph) -> str:
-    """Every fact of a graph but what its nodes are called in the file."""
+    """Every fact of a graph but what its nodes are called in the file.
+
+        graph digits from digits.tflite
+        input image: int8[1,64] q(0.5, -128)
+        const w: int8[2,64] q([0.25, 0.125], [0, 0], 0) = bytes("...")
+        y: int8[1,2] q(0.5, 3) = dense(image, w, None, rounding='away')
+        output y
+
+    A name that is no plain word stands in quotation marks.
+    """
     lines = [f"graph {_name(graph.name)} from {_name(graph.source)}"]
     lines += [f"input {_tensor(graph, name)}" for name in graph.inputs]
     for name, state in graph.state.items():

@@ -1,11 +1,4 @@
-"""Kernels as text, in Python's syntax: text(func) writes it, parse(text) reads it back.
-
-    def twice(n: i32):
-        y: mut(f32) = row(0, mut(f32))
-        x: ptr(f32) = row(1, ptr(f32))
-        for i in range(0, n, 1):
-            y[i] = x[i] + x[i]
-"""
+"""Kernels as text, in Python's syntax; loop_parse.py reads it back."""
 
 from __future__ import annotations
 
@@ -62,7 +55,14 @@ _INDENT = "    "
 
 
 def text(func: Func) -> str:
-    """The kernel, after the machine instructions that it calls."""
+    """The kernel, after the machine instructions that it calls.
+
+        def twice(n: i32):
+            y: mut(f32) = row(0, mut(f32))
+            x: ptr(f32) = row(1, ptr(f32))
+            for i in range(0, n, 1):
+                y[i] = x[i] + x[i]
+    """
     lines: list[str] = []
     for intrin in intrinsics(func.body):
         lines += [*_intrin(intrin), ""]
