@@ -18,8 +18,9 @@ from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
 from pybuild.ops.functions import AnyFunctions
+from pybuild.options.option import options_in, told
+from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.params.files import read_arrays
-from pybuild.quantisation import PERCENTILE
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
 
@@ -55,36 +56,35 @@ def load(
                 of the file beside it
     Errors      BuildError with every finding
     """
+    values = locals()
+    options = {one.keyword: values[one.keyword] for one in options_in(LoadOptions)}
+    asked, wrong = told(LoadOptions, options)
     try:
-        made = _loaded(
-            given(what), input_dims, functions, weights, input_values, max_turns,
-            bounds or {},
-        )  # fmt: skip
+        made = _loaded(given(what), asked, functions, weights)
     except BuildError as error:
-        raise error.with_more(problems_in(error.rest)) from None
-    return made.with_state(state or {})
+        raise error.with_more((*problems_in(error.rest), *wrong)) from None
+    if wrong:
+        raise BuildError.of([*made.problems(), *wrong])
+    return made.with_state(asked.state)
 
 
 def _loaded(
     given: Given,
-    input_dims: Mapping[str, int] | None,
+    asked: LoadOptions,
     functions: AnyFunctions,
     weights: bytes | Mapping[str, Array] | None,
-    input_values: Mapping[str, Any] | None,
-    max_turns: int,
-    bounds: Mapping[str, int],
 ) -> Model:
     where, data, folder, kind = given.where, given.data, given.folder, given.format
     short = Path(where).name
-    dims = dict(input_dims or {})
+    dims, bounds, max_turns = asked.input_dims, asked.bounds, asked.max_turns
     digest = hashlib.sha256(data).hexdigest()
-    values = {n: np.asarray(v) for n, v in (input_values or {}).items()}
+    values = {n: np.asarray(v) for n, v in asked.input_values.items()}
     if values and kind != ONNX:
         raise BuildError("--input-value", "is for .onnx files only")
     if bounds and kind != ONNX:
         raise BuildError("--bound", "is for .onnx files only")
-    if max_turns < 0 or (max_turns and kind != TFLITE):
-        raise BuildError("--max-turns", "is a number of turns, for .tflite files only")
+    if max_turns and kind != TFLITE:
+        raise BuildError("--max-turns", "is for .tflite files only")
     if kind == TFLITE:
         from pybuild.frontends import tflite
 
@@ -193,13 +193,13 @@ def quantise(
     *,
     test: Mapping[str, Array] | str | Path | None = None,
     calibrate: str = "minmax",
-    percentile: float = PERCENTILE,
-    keep_float: Collection[str] = (),
-    int16: Collection[str] = (),
+    percentile: float | str = PERCENTILE,
+    keep_float: str | Collection[str] = (),
+    int16: str | Collection[str] = (),
     bias_correction: bool = True,
     equalise: bool = True,
     fit_weights: bool = True,
-    max_loss: float | None = None,
+    max_loss: float | str | None = None,
     boundary: str = "float",
     rounding: str | None = None,
 ) -> Quantised:
@@ -222,13 +222,17 @@ def quantise(
     from pybuild.quantisation.quantise import quantise as quantised_graph
     from pybuild.quantisation.ranges import Calibration
 
+    values = {**locals(), "data": None, "test": None}
+    chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
+    asked, wrong = told(QuantiseOptions, chosen)
     loaded = _model_of(model, None, None)
     graph = quantisable(loaded.graph)
     given = _samples(graph, data)
     tested = given if test is None else _samples(graph, test)
     choices = Choices(
-        Calibration(calibrate, percentile), keep_float, int16, bias_correction,
-        equalise, fit_weights, max_loss, boundary, rounding or loaded.rounding,
+        Calibration(asked.calibrate, asked.percentile), asked.keep_float, asked.int16,
+        asked.bias_correction, asked.equalise, asked.fit_weights, asked.max_loss,
+        asked.boundary, rounding or loaded.rounding, tuple(wrong),
     )  # fmt: skip
     made, report = quantised_graph(graph, given, tested, choices)
     whole = replace(loaded, graph=made, quantisation=report, _lowered={})
@@ -260,11 +264,7 @@ def load_module(path: str | Path) -> Factory | Package:
 
 def _rebuilt(graph: Graph, facts: Mapping[str, Any]) -> Library:
     model = Model(f"{facts['name']}.json", graph, facts["rounding"], "")
-    options = {**facts["options"]}
-    for option in ("target", "ram_limit"):
-        if isinstance(options.get(option), Mapping):  # in JSON numbers are text
-            options[option] = {int(n): each for n, each in options[option].items()}
-    library = model.build(name=facts["name"], **options)
+    library = model.build(name=facts["name"], **facts["options"])
     return replace(library, backend=facts["backend"])
 
 

@@ -23,19 +23,29 @@ class Problem:
         return f"{text}. Hint: {self.hint}" if self.hint else text
 
 
+# exit codes of the command line
+INVALID, LIMIT, USAGE = 2, 3, 64
+# so many names are listed whole
+_FEW = 16
+
+
 class BuildError(Exception):
     """A model, option or file that cannot be built; holds every finding.
 
     rest    of a front end: the Graph of what it found sound, for others to examine
-    Errors  exit code 2 on the command line
     """
 
-    exit_code = 2
     rest: object | None = None
 
     def __init__(self, where: str, what: str, hint: str = "") -> None:
         self.problems: tuple[Problem, ...] = (Problem(where, what, hint),)
         super().__init__(str(self.problems[0]))
+
+    @property
+    def exit_code(self) -> int:
+        """INVALID; USAGE where only options are wrong."""
+        options = all(problem.where.startswith("--") for problem in self.problems)
+        return USAGE if options else INVALID
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> Self:
@@ -60,9 +70,11 @@ class ValuesNeeded(BuildError):
 
 
 class LimitError(BuildError):
-    """A limit the user gave (RAM, flash) is exceeded; exit code 3."""
+    """A limit the user gave (RAM, flash) is exceeded."""
 
-    exit_code = 3
+    @property
+    def exit_code(self) -> int:
+        return LIMIT
 
 
 class BuildWarning(UserWarning):
@@ -71,22 +83,35 @@ class BuildWarning(UserWarning):
     """
 
 
-def require(value: str, known: tuple[str, ...], option: str) -> None:
-    """Errors  BuildError for a word that the option has not"""
-    if value not in known:
-        raise BuildError(option, f"'{value}' is not known", one_of(known))
-
-
 def all_known(names: Iterable[str], known: Iterable[str], option: str) -> None:
     """Errors  BuildError with every name that is not there"""
-    there = list(known)
+    there = tuple(known)
     found = [
-        Problem(option, f"there is no '{name}'", one_of(tuple(there)))
+        Problem(option, f"there is no '{name}'", fitting(name, there))
         for name in names
         if name not in there
     ]
     if found:
         raise BuildError.of(found)
+
+
+def fitting(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: what is meant perhaps, and what there is.
+
+    did you mean 'image'? one of image, scores
+    """
+    from difflib import get_close_matches
+
+    there = tuple(known)
+    lower = {each.lower(): each for each in there}
+    close = get_close_matches(name.lower(), lower, 1, 0.6)
+    meant = f"did you mean '{lower[close[0]]}'?" if close else ""
+    if len(there) > _FEW and meant:
+        return meant
+    listed = one_of(there[:_FEW])
+    if len(there) > _FEW:
+        listed += f", ... ({len(there)} in all)"
+    return " ".join(filter(None, (meant, listed if there else "there is none")))
 
 
 def one_of(known: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,14 @@ from pybuild.emit.tables import Tables, TensorRow
 from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.graph import Graph
+from pybuild.image_options import check_groups, check_names, check_options, own_options
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.options.option import keywords, told
+from pybuild.options.table import BuildOptions, ImageOptions
 from pybuild.package.image_report import ImageReport, image_report
 from pybuild.package.tree import image_tree, write_tree
 from pybuild.plan.connect import Connection, read_connections
-from pybuild.plan.specs import read_regions
 from pybuild.plan.together import Room, lay_pieces
 from pybuild.run.abi import ffi
 from pybuild.run.code import Code
@@ -168,9 +170,9 @@ def build_image(
     out: str | Path | None = None,
     *,
     name: str | None = None,
-    exclusive: Sequence[Sequence[str]] = (),
-    connect: Sequence[str] = (),
-    ram_limit: int | None = None,
+    exclusive: str | Sequence[str | Sequence[str]] = (),
+    connect: str | Sequence[str] = (),
+    ram_limit: int | str | None = None,
     **options: Any,
 ) -> Image:
     """Plans several models and, with `out`, writes one C tree for all there.
@@ -186,32 +188,29 @@ def build_image(
     """
     named = _named(models)
     title = chosen_prefix(name or "_".join(named), "")
-    if options.get("emit", "c") != "c":
-        hint = "one model at a time, or --emit c"
-        raise BuildError("--emit", "several models at once are built as C", hint)
-    if not isinstance(options.get("target", ""), str):
-        what = "several models at once are built for the CPU alone"
-        raise BuildError("target", what, "one model at a time")
+    asked, wrong = told(BuildOptions, {**options, "ram_limit": ram_limit})
+    how, more = told(ImageOptions, {"exclusive": exclusive, "connect": connect})
+    check_options(asked, wrong + more)
     if title in named:
         what = f"'{title}' is a model's name too"
         raise BuildError("--name", what, "another one for the image")
-    _check_groups(exclusive, named)
-    _check_names(named.values(), options)
-    graphs = _graphs(named, options)
-    wires = read_connections(connect, graphs)
-    room = Room(read_regions(options.get("regions", ())), exclusive)
+    check_groups(how.exclusive, named)
+    check_names(named.values(), asked)
+    graphs = _graphs(named, asked)
+    wires = read_connections(how.connect, graphs)
+    room = Room(asked.regions, how.exclusive)
     built = {}
     for n, model in named.items():
-        own = _own_options(model, options)
-        chosen = graphs[n].lazy if own["lazy"] is None else own["lazy"]
-        own["lazy"] = list(dict.fromkeys([*chosen, *_bound(n, wires)]))
-        own["regions"] = room.left(n)
-        built[n] = model.build(name=n, **own)
+        own = own_options(model, asked)
+        chosen = graphs[n].lazy if own.lazy is None else own.lazy
+        lazy = tuple(dict.fromkeys([*chosen, *_bound(n, wires)]))
+        own = replace(own, lazy=lazy, regions=room.left(n))
+        built[n] = model.build(name=n, **keywords(own))
         room.take(n, {row.name: row.bytes for row in built[n].tables.regions})
-    _must_not_forget(exclusive, built)
+    _must_not_forget(how.exclusive, built)
     image = _image(title, built, room, wires)
-    if ram_limit is not None and image.tables.arena_bytes > ram_limit:
-        raise _too_large(image, ram_limit)
+    if isinstance(asked.ram_limit, int) and image.tables.arena_bytes > asked.ram_limit:
+        raise _too_large(image, asked.ram_limit)
     if out is not None:
         write_tree(Path(out), image.files(), (image.name, *image))
     return image
@@ -233,56 +232,7 @@ def _named(models: Mapping[str, Model] | Sequence[Model]) -> dict[str, Model]:
     return found
 
 
-def _check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
-    """Errors  BuildError for an unknown model, or one in two groups"""
-    option, seen = "--exclusive", set[str]()
-    found: list[Problem] = []
-    for group in groups:
-        if len(group) < 2:
-            what = f"'{', '.join(group)}' is alone in its group"
-            found.append(Problem(option, what, "two models or more, as in a,b"))
-        for name in group:
-            if name not in names:
-                hint = f"one of {', '.join(names)}"
-                found.append(Problem(option, f"there is no model '{name}'", hint))
-            if name in seen:
-                found.append(Problem(option, f"'{name}' is named twice"))
-            seen.add(name)
-    if found:
-        raise BuildError.of(found)
-
-
-def _own_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of all models as one of them takes them."""
-    own = {**options, "alone": False}
-    ends = (*model.graph.inputs, *model.graph.outputs)
-    lazy = options.get("lazy")
-    own["lazy"] = lazy if lazy is None else [n for n in lazy if n in ends]
-    own["push"] = [n for n in options.get("push", ()) if n in model.graph.inputs]
-    given = options.get("layout") or {}
-    own["layout"] = {n: want for n, want in given.items() if n in ends}
-    params = options.get("params")
-    if params is not None and not isinstance(params, str):
-        own["params"] = [n for n in params if n in model.graph.constants]
-    return own
-
-
-def _check_names(models: Collection[Model], options: Mapping[str, Any]) -> None:
-    """Errors  BuildError for a name of a tensor that no model has"""
-    found: list[Problem] = []
-    for option in ("lazy", "layout", "params", "push"):
-        given = options.get(option) or ()
-        known = [_own_options(model, options)[option] for model in models if given]
-        for name in () if isinstance(given, str) else given:
-            if not any(name in names for names in known):
-                found.append(Problem(f"--{option}", f"no model has a '{name}'"))
-    if found:
-        raise BuildError.of(found)
-
-
-def _graphs(
-    models: Mapping[str, Model], options: Mapping[str, Any]
-) -> dict[str, Graph]:
+def _graphs(models: Mapping[str, Model], asked: BuildOptions) -> dict[str, Graph]:
     """The graphs as they are built.
 
     Errors  BuildError with the problems of all models
@@ -291,8 +241,8 @@ def _graphs(
     found: list[Problem] = []
     for name, model in models.items():
         try:
-            own = _own_options(model, options)
-            graphs[name] = model.lower(own.get("rounding"), own["layout"])
+            own = own_options(model, asked)
+            graphs[name] = model.lower(own.rounding, own.layout)
         except BuildError as error:
             found += error.problems
     if found:

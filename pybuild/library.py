@@ -18,6 +18,8 @@ from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content, whole
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.graph import Graph, signature
+from pybuild.options.option import keywords, plain
+from pybuild.options.table import BuildOptions
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.memory import held, stages
@@ -70,7 +72,7 @@ class Library(Factory):
     plan: Plan
     tables: Tables
     rounding: str
-    options: Mapping[str, Any] = field(repr=False)
+    options: BuildOptions = field(repr=False)
     backend: str = "llvm"
     mod_name: str = "default"
     bound: bool = True
@@ -102,10 +104,12 @@ class Library(Factory):
 
     def facts(self) -> dict[str, Any]:
         """Errors  BuildError for a target that no name stands for"""
-        named = {"target": by_name(self.options["target"])}
+        by_name(self.options.target)
+        options = plain(keywords(self.options))
+        del options["params"]  # the graph says which
         return {
             "name": self.name, "backend": self.backend,
-            "options": {**self.options, **named},
+            "options": options,
             "rounding": self.rounding, "parameters": described(self.parameters),
             "slots": [[s.name, s.layout, list(s.sources)] for s in self.slots],
         }  # fmt: skip
@@ -114,12 +118,12 @@ class Library(Factory):
     def processor(self) -> Llvm | None:
         """Of the object; None: there is none, all is C."""
         chosen = self.options
-        return processor_of(chosen["target"]) if chosen["emit"] == "obj" else None
+        return processor_of(chosen.target) if chosen.emit == "obj" else None
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """Of each device, the CPU's first."""
-        return table_of(self.options["target"])
+        return table_of(self.options.target)
 
     @functools.cached_property
     def report(self) -> Report:
@@ -157,15 +161,19 @@ class Library(Factory):
             parameters=parameters,
             packed=packed,
             quantisation=self.model.quantisation,
-            optimise=self.options["optimise"],
+            optimise=self.options.optimise,
             kernels=kernel_choices(self.plan, self.kernels),
-            **made_for(self.options["emit"], self.targets, self.processor),
+            **made_for(self.options.emit, self.targets, self.processor),
         )
 
     def of_window(self) -> Graph:
         """The final graph of the same build of the whole window: without --stream."""
-        options = {**self.options, "stream": (), "ram_limit": None}
-        return self.model.build(name=self.name, **options).plan.graph
+        return self.again(stream=(), ram_limit=None).plan.graph
+
+    def again(self, **changed: Any) -> Library:
+        """The same build with some options changed."""
+        options = {**keywords(self.options), **changed}
+        return self.model.build(name=self.name, **options)
 
     def ram_bound(self) -> int:
         """Bytes of RAM, instance included, that no plan by rows can be below."""
@@ -192,26 +200,23 @@ class Library(Factory):
     def can_do_with(self, arena_bytes: int) -> bool:
         """Whether another plan by rows, in one arena, has no more bytes."""
         plan = self.plan
-        if self.options["plan"] != "rows" or plan.pushed or len(plan.regions) != 1:
+        if self.options.plan != "rows" or plan.pushed or len(plan.regions) != 1:
             return False
         most = arena_bytes + self.tables.instance_bytes
         return any(point.ram <= most for point in self.ram_curve())
 
     def _search(self) -> Search:
         """What rows leave to choose from, of inputs that are held."""
-        chosen, graph, views = (
-            self.options,
-            self.plan.graph,
-            find_views(self.plan.graph),
-        )
-        kernels = offers(graph, self.targets, chosen["optimise"])
+        chosen, graph = self.options, self.plan.graph
+        views = find_views(graph)
+        kernels = offers(graph, self.targets, chosen.optimise)
         nodes = [
             (node, kernels[node.output])
             for node in graph.nodes
             if node.output not in views.dropped
         ]
-        keep = chosen["input"] == "keep"
-        spent = graph.inputs if chosen["input"] == "consumable" else ()
+        keep = chosen.input == "keep"
+        spent = graph.inputs if chosen.input == "consumable" else ()
         return Search(graph, nodes, views, keep, self.plan.lazy, spent)
 
     def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
@@ -248,8 +253,8 @@ class Library(Factory):
         from pybuild.emit.files import object_files
 
         image = self.image() if self.tables.parameters else None
-        processor = processor_of(self.options["target"])
-        optimise = self.options["optimise"]
+        processor = processor_of(self.options.target)
+        optimise = self.options.optimise
         return object_files(self.tables, self._banner, image, processor, optimise)
 
     def shipped(self) -> Mapping[str, Content]:
@@ -257,13 +262,12 @@ class Library(Factory):
 
     def retargeted(self, target: str) -> Library:
         """Errors  BuildError for a build for several devices"""
-        if isinstance(self.options["target"], Mapping):
+        if isinstance(self.options.target, Mapping):
             what = "was built for several devices"
             raise BuildError(self.name, what, "build it for one processor")
-        if self.options["target"] == target:
+        if self.options.target == target:
             return self
-        options = {**self.options, "target": target, "ram_limit": None}
-        made = self.model.build(name=self.name, **options)
+        made = self.again(target=target, ram_limit=None)
         return replace(made, mod_name=self.mod_name, bound=self.bound)
 
     def files(self) -> dict[str, Content]:
@@ -340,7 +344,7 @@ class Library(Factory):
         """
         from pybuild.run.weights import packed_image
 
-        if codec is None and self.options.get("compress") == "lz4":
+        if codec is None and self.options.compress == "lz4":
             codec = CODECS[LZ4]
         slots = self.plan.slots.values()
         packed = self._packed(values or {})
@@ -358,8 +362,8 @@ class Library(Factory):
         _must_fit(graph, values)
         if plain >= values.keys():
             return {s.name: values.get("".join(s.sources), s.value) for s in slots}
-        again = replace(self.model, graph=with_values(graph, values), _lowered={})
-        made = again.build(name=self.name, **self.options)
+        model = replace(self.model, graph=with_values(graph, values), _lowered={})
+        made = replace(self, model=model).again()
         if [(s.node, s.candidate.func) for s in made.plan.steps] != [
             (s.node, s.candidate.func) for s in self.plan.steps
         ]:

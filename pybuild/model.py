@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pybuild import passes
 from pybuild.emit.assemble import make_tables
 from pybuild.emit.names import chosen_prefix
-from pybuild.errors import BuildError, Problem, all_known, one_of, require
+from pybuild.errors import BuildError, Problem, all_known, fitting
 from pybuild.graph import Graph, signature, verify
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
+from pybuild.options.option import options_in, told
+from pybuild.options.regions import OPTION, RegionSpec
+from pybuild.options.table import ROUNDINGS, BuildOptions
 from pybuild.package.tree import write_tree
 from pybuild.passes.layout import set_layout
 from pybuild.passes.placement.place import Rules
@@ -21,8 +24,6 @@ from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
 from pybuild.passes.sums import with_sums
 from pybuild.plan.plan import Plan, make_plan
-from pybuild.plan.regions import Limits
-from pybuild.plan.specs import OPTION, RegionSpec, read_regions
 from pybuild.quantisation.report import Quantisation
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
@@ -35,18 +36,6 @@ from pybuild.select.devices import (
 )
 from pybuild.select.prices import PRICES
 from pybuild.targets.target import Target
-
-ROUNDINGS = ("litert", "tflm", "single", "onnx")
-# options of build() that are one of a few words
-_WORDS = {
-    "--input": ("reuse", "keep", "consumable"),
-    "--compress": ("none", "lz4", "lz4-layer"),
-    "--names": ("full", "ids"),
-    "storage": ("planned", "given"),
-    "--optimise": ("size", "balanced", "speed"),
-    "--emit": ("c", "obj"),
-    "--plan": ("rows", "whole"),
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +76,8 @@ class Model:
         """
         rule = rounding or self.rounding
         if rule not in ROUNDINGS:
-            raise BuildError("--rounding", f"'{rule}' is not known", one_of(ROUNDINGS))
+            hint = fitting(rule, ROUNDINGS)
+            raise BuildError("--rounding", f"'{rule}' is not known", hint)
         key = (rule, tuple(sorted((layout or {}).items())), storage)
         if key not in self._lowered:
             options = passes.PassOptions(rounding=rule, layout=dict(layout or {}))
@@ -118,8 +108,12 @@ class Model:
             return self
         return replace(self, graph=connected(self.graph, pairs), _lowered={})
 
-    def problems(self) -> list[Problem]:
-        """Everything that would stop a build, [] if nothing."""
+    def problems(self, **options: Any) -> list[Problem]:
+        """Everything that would stop a build with these options, [] if nothing."""
+        asked, found = told(BuildOptions, options)
+        return [*self._own_problems(), *self._wrong(asked, found)]
+
+    def _own_problems(self) -> list[Problem]:
         try:
             graph = self.lower()
             devices = max((node.device for node in graph.nodes), default=0) + 1
@@ -128,28 +122,22 @@ class Model:
             return list(error.problems)
         return []
 
-    def _require(
-        self, found: list[Problem], layout: Mapping[str, str],
-        params: str | Collection[str] | None, lazy: Collection[str],
-        push: Collection[str], stream: Collection[str],
-    ) -> None:  # fmt: skip
-        """That options that name tensors fit the model, too.
-
-        Errors  BuildError with `found`, with those, and with the model's problems
-        """
+    def _wrong(self, asked: BuildOptions, found: list[Problem]) -> list[Problem]:
+        """`found`, targets that do not go together, and names of no tensor."""
         graph = self.graph
         ends = (*graph.inputs, *graph.outputs)
-        found += _said(
+        known = all(problem.where != "--target" for problem in found)
+        made_for = processor_of if asked.emit == "obj" and known else table_of
+        return found + _said(
             [
-                lambda: set_layout(graph, layout),
-                lambda: self.with_parameters(params),
-                lambda: all_known(lazy, ends, "--lazy"),
-                lambda: all_known(push, graph.inputs, "--push"),
-                lambda: _streams(stream, graph),
+                lambda: made_for(asked.target),
+                lambda: set_layout(graph, asked.layout),
+                lambda: self.with_parameters(asked.params),
+                lambda: all_known(asked.lazy or (), ends, "--lazy"),
+                lambda: all_known(asked.push, graph.inputs, "--push"),
+                lambda: _streams(asked.stream, graph),
             ]
         )
-        if found:
-            raise BuildError.of((*self.problems(), *found))
 
     def build(
         self,
@@ -160,19 +148,19 @@ class Model:
         input: str = "reuse",
         target: Targets = "generic",
         optimise: str = "balanced",
-        ram_limit: Limits = None,
+        ram_limit: int | str | Mapping[int, int | str] | None = None,
         layout: Mapping[str, str] | None = None,
         params: str | Collection[str] | None = None,
-        lazy: Collection[str] | None = None,
+        lazy: str | Collection[str] | None = None,
         names: str = "full",
         storage: str = "planned",
         compress: str = "none",
         emit: str = "c",
         place: Rules | None = None,
         plan: str = "rows",
-        regions: Sequence[str | RegionSpec] = (),
-        push: Collection[str] = (),
-        stream: Collection[str] = (),
+        regions: str | RegionSpec | Sequence[str | RegionSpec] = (),
+        push: str | Collection[str] = (),
+        stream: str | Collection[str] = (),
         alone: bool = True,
     ) -> Library:
         """Plans the model; writes the tree to `out`. Others: as `crt build --help`.
@@ -195,41 +183,49 @@ class Model:
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
         alone   False: kernels hold nothing of the layers: other models may share them
-        Units   ram_limit: bytes of arena, or of each device's by its number
+        Units   ram_limit: bytes of arena ("64K" is 65536), or of each device's by its
+                number
         Errors  BuildError, LimitError; then nothing is written
         """
-        words = (input, compress, names, storage, optimise, emit, plan)
-        rule = rounding or self.rounding
-        found = option_problems(target, words, rule, regions)
-        self._require(found, layout or {}, params, lazy or (), push, stream)
-        model, prefix = self.with_parameters(params), chosen_prefix(name, self.path)
-        graph = replace(model.lower(rounding, layout, storage), name=prefix)
-        table = table_of(target)
-        graph = streamed(graph, _streams(stream, graph))
-        graph = assigned(closed(on_devices(opened(graph), table, place or {}), graph))
-        rows, spent = plan == "rows" or bool(push), _spent(input, graph)
-        graph, kernels, weighed = _kernels(graph, table, optimise, rows)
-        lazy = graph.lazy if lazy is None else lazy
-        specs = _specs(regions, len(table), push, graph)
-        made = make_plan(
-            graph, lambda node, _: kernels[node.output], input == "keep", ram_limit,
-            lazy, compress, plan == "rows", specs, push,
-            Weighed(weighed, optimise) if rows else None, spent, optimise == "size",
-        )  # fmt: skip
-        options = {
-            "rounding": rounding, "input": input, "target": target, "lazy": lazy,
-            "optimise": optimise, "layout": layout, "compress": compress,
-            "names": names, "storage": storage, "emit": emit, "place": place,
-            "plan": plan, "regions": [s.text for s in specs], "push": [*push],
-            "stream": [*stream], "alone": alone, "ram_limit": ram_limit,
-        }  # fmt: skip
-        own = _own(made, optimise) if alone else made
-        tables = replace(make_tables(own, prefix, len(table)), named=names == "full")
-        library = Library(model, made, tables, rule, options, kernels=weighed)
-        if made.slots:
-            library = replace(library, tables=with_image(tables, library.image()))
+        values = locals()
+        given = {one.keyword: values[one.keyword] for one in options_in(BuildOptions)}
+        library = self._built(name, *told(BuildOptions, given))
         if out is not None:
             write_tree(Path(out), library.files(), (library.name,))
+        return library
+
+    def _built(
+        self, name: str | None, asked: BuildOptions, found: list[Problem]
+    ) -> Library:
+        """found  what is wrong with options whatever the model is"""
+        if found := self._wrong(asked, found):
+            raise BuildError.of([*self._own_problems(), *found])
+        model = self.with_parameters(asked.params)
+        prefix = chosen_prefix(name, self.path)
+        graph = model.lower(asked.rounding, asked.layout, asked.storage)
+        graph = replace(graph, name=prefix)
+        table = table_of(asked.target)
+        graph = streamed(graph, _streams(asked.stream, graph))
+        graph = closed(on_devices(opened(graph), table, asked.place), graph)
+        graph = assigned(graph)
+        rows = asked.plan == "rows" or bool(asked.push)
+        graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
+        lazy = tuple(graph.lazy) if asked.lazy is None else asked.lazy
+        asked = replace(asked, lazy=lazy)
+        specs = _specs(asked.regions, len(table))
+        made = make_plan(
+            graph, lambda node, _: kernels[node.output], asked.input == "keep",
+            asked.ram_limit, lazy, asked.compress, asked.plan == "rows", specs,
+            asked.push, Weighed(weighed, asked.optimise) if rows else None,
+            _spent(asked.input, graph), asked.optimise == "size",
+        )  # fmt: skip
+        own = _own(made, asked.optimise) if asked.alone else made
+        tables = make_tables(own, prefix, len(table))
+        tables = replace(tables, named=asked.names == "full")
+        rule = asked.rounding or self.rounding
+        library = Library(model, made, tables, rule, asked, kernels=weighed)
+        if made.slots:
+            library = replace(library, tables=with_image(tables, library.image()))
         return library
 
 
@@ -275,24 +271,6 @@ def _own(plan: Plan, optimise: str) -> Plan:
     return replace(plan, steps=tuple(replace(s, candidate=c) for s, c in steps))
 
 
-def option_problems(
-    target: Targets, words: Sequence[str], rounding: str,
-    regions: Sequence[str | RegionSpec],
-) -> list[Problem]:  # fmt: skip
-    """What is wrong with options whatever the model is, all of it.
-
-    words  of the options in _WORDS, in their order; "obj" wants a target with objects
-    """
-    asked: list[Callable[[], object]] = [
-        functools.partial(require, word, known, option)
-        for word, (option, known) in zip(words, _WORDS.items(), strict=True)
-    ]
-    asked.append(lambda: require(rounding, ROUNDINGS, "--rounding"))
-    asked.append(lambda: (processor_of if "obj" in words else table_of)(target))
-    asked.append(lambda: read_regions(regions))
-    return _said(asked)
-
-
 def _said(asked: Iterable[Callable[[], object]]) -> list[Problem]:
     found: list[Problem] = []
     for one in asked:
@@ -331,12 +309,8 @@ def _streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]
     return found
 
 
-def _specs(
-    given: Sequence[str | RegionSpec], devices: int, push: Collection[str], graph: Graph
-) -> tuple[RegionSpec, ...]:
-    """Errors  BuildError with everything that is wrong, with `push` too"""
-    all_known(push, graph.inputs, "--push")
-    specs = read_regions(given)
+def _specs(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:
+    """Errors  BuildError with everything that is wrong"""
     found = []
     for spec in specs:
         if spec.device >= devices:

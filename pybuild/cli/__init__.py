@@ -15,9 +15,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybuild.cli import startup  # noqa: F401
-from pybuild.cli.options import USAGE, parsed
-from pybuild.cli.verbs import VERBS
-from pybuild.errors import BuildError, BuildWarning, Problem
+from pybuild.cli.options import values
+from pybuild.cli.parser import parsed
+from pybuild.cli.verbs import VERBS, also_wrong
+from pybuild.errors import INVALID, USAGE, BuildError, BuildWarning, Problem
+from pybuild.options.option import of_words
+from pybuild.options.table import VERBS as OPTIONS
 
 INTERRUPTED = 130
 
@@ -59,13 +62,19 @@ def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
 def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """The verb's exit code and facts; every problem is on stderr."""
     try:
-        return VERBS[args.verb](args)
+        known = OPTIONS.get(args.verb)
+        if known is None:
+            return VERBS[args.verb](args)
+        made = values(args, of_words(*known))
+        if made.wrong:
+            raise BuildError.of([*also_wrong(made), *made.wrong])
+        return VERBS[args.verb](made)
     except BuildError as error:
         return error.exit_code, _failed(error.problems)
     except BrokenPipeError:
         raise
     except OSError as error:
-        return BuildError.exit_code, _failed([_of_file(error)])
+        return INVALID, _failed([_of_file(error)])
 
 
 def _failed(problems: Sequence[Problem]) -> dict[str, Any]:

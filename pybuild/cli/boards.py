@@ -14,7 +14,8 @@ import pybuild
 from pybuild.cli import tables
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
+from pybuild.options.table import TOOLCHAINS
 
 if TYPE_CHECKING:
     from pybuild.run.board.bench import BoardBench
@@ -22,52 +23,12 @@ if TYPE_CHECKING:
 
 HOST = "host"
 OK, MISMATCH = 0, 1
-TOOLCHAINS = ("auto", "gcc", "zig", "clang")
-INPUTS = ("reuse", "keep", "consumable")
-SIMULATORS = ("auto", "qemu", "unicorn")
 SHOWN = 12  # values of an output that are printed
 
 Outcome = tuple[int, dict[str, Any]]
 
 
 # ---- options ------------------------------------------------------------------
-
-
-class _InputOrFile(argparse.Action):
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        word = values in INPUTS
-        setattr(namespace, "input" if word else "input_file", values)
-
-
-def device_options(verb: argparse.ArgumentParser) -> None:
-    add = verb.add_argument_group("where").add_argument
-    text = "host (the default), a board of `crt boards`, or a board's folder"
-    add("--on", default=HOST, metavar="BOARD", help=text)
-    text = "what the board gets: C, or an object made by LLVM"
-    add("--emit", choices=("c", "obj"), default="c", help=text)
-    text = "what compiles for the board; default: the first that is installed"
-    add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
-    text = "what runs the board; default: the first that is installed"
-    add("--simulator", choices=SIMULATORS, default="auto", help=text)
-
-
-def run_options(verb: argparse.ArgumentParser) -> None:
-    """--input is that of a build too: a word of it, or the file to run on."""
-    verb.add_argument(
-        "--input",
-        action=_InputOrFile,
-        default="reuse",
-        metavar="FILE.npz",
-        help="an array for each input, by its name",
-    )
-    verb.set_defaults(input_file=None)
-    verb.add_argument("-o", "--out", metavar="FILE.npz", help="write the outputs there")
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -84,9 +45,9 @@ def target_of(args: argparse.Namespace) -> str:
     """Whose kernels to build: as asked, else the board's core's."""
     from pybuild.targets.core import CORES
 
-    if args.target is not None:
-        core = CORES.get(args.target)
-        return core.target if core else str(args.target)
+    if "target" in args.given:
+        name = str(args.given["target"])
+        return CORES[name].target if name in CORES else name
     on = getattr(args, "on", HOST)
     if on == HOST:
         return "generic"
@@ -98,11 +59,9 @@ def target_of(args: argparse.Namespace) -> str:
 def _device(args: argparse.Namespace) -> Device:
     from pybuild.run.board.device import open_device
     from pybuild.targets.core import CORES
-    from pybuild.targets.target import TARGETS
 
     # kernels for no core in particular are built as code of the board's own
-    plain = args.target is None or (args.target in TARGETS and args.target not in CORES)
-    core = "" if plain else args.target
+    core = args.target if args.target in CORES else ""
     return open_device(args.on, args.toolchain, args.simulator, core, args.optimise)
 
 
@@ -259,9 +218,9 @@ def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Arr
     from pybuild.run.samples import example_inputs
 
     graph = library.plan.graph
-    if args.input_file is None:
+    if args.data is None:
         return dict(example_inputs(graph))
-    path = Path(args.input_file)
+    path = Path(args.data)
     where, data = path.name, path.read_bytes()
     found = read_arrays(data, where)
     problems = []
@@ -275,10 +234,9 @@ def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Arr
         if (value.shape, value.dtype) != (tensor.shape, tensor.dtype.numpy):
             have = f"{value.dtype.name}{list(value.shape)}"
             problems.append(Problem(where, f"'{name}' is {have}, not {want}"))
-    known = ", ".join(graph.inputs)
     for name in found:
         if name not in graph.inputs:
-            hint = f"the inputs are {known}"
+            hint = fitting(name, graph.inputs)
             problems.append(Problem(where, f"the model has no input '{name}'", hint))
     if problems:
         raise BuildError.of(problems)

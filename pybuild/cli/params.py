@@ -10,21 +10,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybuild.cli.options import add_options, chosen, values
 from pybuild.errors import BuildError
+from pybuild.options.option import of_words
+from pybuild.options.table import BuildOptions, LoadOptions
 
 if TYPE_CHECKING:
     from pybuild.params.image import Entry
 
 Outcome = tuple[int, dict[str, Any]]
 COMPRESSIONS = ("none", "lz4")
-_AS_BUILT = "with --model, as in its build"
+# with --model, as in its build
+_BUILD = ("input-dim", "input-value", "bound", "max-turns", "rounding", "target",
+          "optimise", "names", "layout", "params")  # fmt: skip
+_OPTIONS = [x for x in of_words(LoadOptions, BuildOptions) if x.word in _BUILD]
 _FILES = "a .params (TVM's blob), .crtp (image) or .npz file"
 
 
 def add_parsers(verb: argparse.ArgumentParser) -> None:
     """The actions below `crt params`; the chosen one is in `action`."""
-    from pybuild.cli.options import input_dim, input_value, layout
-
     actions = verb.add_subparsers(dest="action", required=True, metavar="ACTION")
     pack = _action(actions, "pack", "arrays into an image that is used in place")
     listed = _action(actions, "list", "what a file holds, and what packing saves")
@@ -36,20 +40,7 @@ def add_parsers(verb: argparse.ArgumentParser) -> None:
     add = pack.add_argument
     text = "arrange them as the kernels of this model read them; others as it has them"
     add("--model", metavar="MODEL", help=text)
-    text = "with --model, as in its build: parameters by NAME, or 'replaceable'"
-    add("--params", action="append", metavar="NAME", help=text)
-    for option in ("--target", "--optimise", "--rounding"):
-        add(option, help=_AS_BUILT)
-    add("--names", choices=("full", "ids"), default="full", help=_AS_BUILT)
-    kinds: dict[str, Callable[[str], Any]] = {
-        "--input-dim": input_dim,
-        "--input-value": input_value,
-        "--bound": input_dim,
-        "--layout": layout,
-    }
-    add("--max-turns", type=int, default=0, metavar="N", help=_AS_BUILT)
-    for option, kind in kinds.items():
-        add(option, type=kind, action="append", default=[], help=_AS_BUILT)
+    add_options(pack, _OPTIONS)
     for action in (pack, convert):
         add = action.add_argument
         add("-o", "--out", required=True, metavar="FILE", help="what to write")
@@ -88,28 +79,16 @@ def _arranged(args: argparse.Namespace, data: bytes) -> bytes:
     from pybuild.params.files import read_arrays
 
     arrays = read_arrays(data, Path(args.file).name)
-    chosen = ("target", "optimise", "rounding")
-    options = {key: getattr(args, key) for key in chosen if getattr(args, key)}
-    options |= {"names": args.names, "layout": dict(args.layout)}
-    names = args.params or ["replaceable"]
-    values = dict(args.input_value)
-    model = load(
-        args.model,
-        input_dims=dict(args.input_dim),
-        input_values=values,
-        max_turns=args.max_turns,
-        bounds=dict(args.bound),
-    )
-    library = model.build(
-        params="replaceable" if names == ["replaceable"] else names, **options
-    )
+    made = values(args, _OPTIONS)
+    model = load(args.model, **chosen(LoadOptions, made))
+    library = model.build(**{"params": "replaceable", **chosen(BuildOptions, made)})
     known = library.model.graph.parameters
-    values = {name: value for name, value in arrays.items() if name in known}
-    if not values:
+    new = {name: value for name, value in arrays.items() if name in known}
+    if not new:
         hint = f"it has {', '.join(sorted(known)) or 'none'}"
         what = f"has no parameter of {Path(args.model).name}"
         raise BuildError(Path(args.file).name, what, hint)
-    return library.image(values, codec_called(args.compress))
+    return library.image(new, codec_called(args.compress))
 
 
 def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:

@@ -14,17 +14,18 @@ from typing import Any
 
 import pybuild
 from pybuild.cli import boards, tables
-from pybuild.cli.boards import INPUTS
 from pybuild.cli.names import chosen_names
+from pybuild.cli.options import chosen
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import quantised, reference_of, show_quantisation
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError, Problem
+from pybuild.options.option import of_words
+from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
 from pybuild.package.curve import svg
 from pybuild.package.tree import write_tree
-from pybuild.plan.specs import read_regions
 from pybuild.select.devices import table_of
 
 OK, MISMATCH = 0, 1
@@ -54,6 +55,8 @@ def inspect(args: argparse.Namespace) -> Outcome:
 
 def build(args: argparse.Namespace) -> Outcome:
     """Writes one tree, or nothing."""
+    if args.out is None:
+        raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     if len(args.models) > 1:
         return _build_image(args)
     for option in ("exclusive", "connect"):
@@ -126,7 +129,7 @@ def check(args: argparse.Namespace) -> Outcome:
         result = compare(
             args.model,
             library,
-            backends=tuple(dict.fromkeys(args.backend)),
+            backends=args.backend,
             ref=reference_of(args, library) or "auto",
             samples=args.samples,
             per_layer=args.per_layer,
@@ -167,13 +170,9 @@ def debug(args: argparse.Namespace) -> Outcome:
     from pybuild.params.files import read_arrays
     from pybuild.run.layers import debug as look
 
-    files = [word for word in args.input if word not in INPUTS]
-    args.input = next((word for word in args.input if word in INPUTS), "reuse")
-    if len(files) > 1:
-        raise BuildError("--input", "names several files", "one that has all inputs")
     given = None
-    for file in files:
-        given = read_arrays(Path(file).read_bytes(), Path(file).name)
+    if args.data is not None:
+        given = read_arrays(Path(args.data).read_bytes(), Path(args.data).name)
     library = _built(args, args.model)
     ref = reference_of(args, library)
     result = look(args.model, library, given, ref, args.backend)
@@ -205,22 +204,29 @@ def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
         return model.build(name=names.get(path, whole), **_options(args))
 
 
+def also_wrong(args: argparse.Namespace) -> list[Problem]:
+    """What is wrong with models besides `args.wrong`; nothing is planned."""
+    found: list[Problem] = []
+    wrong = {problem.where for problem in args.wrong}
+    if not wrong & {one.where for one in of_words(QuantiseOptions)}:
+        args.quantise = None  # sound, and takes its time
+    for path in args.models if args.verb == "build" else [args.model]:
+        try:
+            model = _loaded(args, path)
+            found += model.problems(**_options(args))
+        except BuildError as error:
+            found += error.problems
+    return [problem for problem in found if problem not in args.wrong]
+
+
 def _loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:
     """alone: it is built next, which says what no kernel is for
 
     Errors  BuildError with every problem of the model
     """
-    given = dict(args.input_dim), dict(args.input_value)
-    kept = dict(args.state)
+    kept = args.state
     first = {} if args.quantise else kept  # samples give what is state later
-    model = pybuild.load(
-        path,
-        input_dims=given[0],
-        input_values=given[1],
-        state=first,
-        max_turns=args.max_turns,
-        bounds=dict(args.bound),
-    )
+    model = pybuild.load(path, **{**chosen(LoadOptions, args), "state": first})
     problems = [] if alone and not args.quantise else model.problems()
     if problems:
         raise BuildError.of(problems)
@@ -228,17 +234,10 @@ def _loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.
     return made if first else made.with_state(kept)
 
 
-def _target(args: argparse.Namespace) -> str | dict[int, str]:
-    """The CPU's, or the table of all devices."""
-    own = boards.target_of(args)
-    return {0: own, **dict(args.device)} if args.device else own
-
-
 def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
-    """What is wrong with options, whatever the model is."""
+    """What is wrong with the table of devices, whatever the model is."""
     try:
-        read_regions(args.region)
-        table_of(_target(args))
+        table_of(_options(args)["target"])
     except BuildError as error:
         return error.problems
     return ()
@@ -246,31 +245,9 @@ def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What Model.build takes besides a name."""
-    return {
-        "rounding": args.rounding,
-        "input": args.input,
-        "target": _target(args),
-        "place": dict(args.place),
-        "plan": args.plan,
-        "optimise": args.optimise,
-        "ram_limit": args.ram_limit,
-        "regions": args.region,
-        "push": args.push,
-        "stream": args.stream,
-        "layout": dict(args.layout),
-        "names": args.names,
-        "params": _params(args.params),
-        "lazy": args.lazy or None,
-        "compress": args.compress,
-        "emit": args.emit,
-    }
-
-
-def _params(names: list[str] | None) -> str | list[str] | None:
-    """What Model.build wants."""
-    if names and len(names) == 1 and names[0] in ("constant", "replaceable"):
-        return names[0]
-    return names
+    own = boards.target_of(args)
+    target = {0: own, **args.device} if args.device else own
+    return {**chosen(BuildOptions, args), "target": target}
 
 
 def _raise_all(errors: list[BuildError]) -> None:

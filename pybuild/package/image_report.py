@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pybuild.options.regions import RegionSpec
 from pybuild.package.report import Report
 from pybuild.plan.regions import ARENA_NAME
-from pybuild.plan.specs import RegionSpec
 from pybuild.plan.together import Piece, lay_pieces
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
+from pybuild.options.regions import RegionSpec
 from pybuild.passes.sums import apart
 from pybuild.plan.choice import chosen_rows, least_bytes
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
@@ -28,7 +29,6 @@ from pybuild.plan.regions import (
     overwritten,
 )
 from pybuild.plan.slots import Key, Slot, find_slots, slot_blocks
-from pybuild.plan.specs import RegionSpec
 from pybuild.plan.spots import Given, find_spots
 from pybuild.plan.stages import COUNTERS, Arrangement, Search, Stage
 from pybuild.plan.storage import (

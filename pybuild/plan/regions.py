@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.errors import LimitError, Problem
 from pybuild.graph import Graph
+from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.plan.interlace import interlaced
 from pybuild.plan.memory import Layout, alive, place, round_up
 from pybuild.plan.pieces import Piece, most_alive
-from pybuild.plan.specs import OPTION, RegionSpec
 from pybuild.plan.spread import spread
 from pybuild.plan.storage import Block, Storage, Views
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pybuild.graph import Graph
+from pybuild.options.regions import RegionSpec
 from pybuild.plan.alike import made_alike
 from pybuild.plan.pieces import in_pieces
 from pybuild.plan.regions import Limits, Region, Spot, Wishes, place_regions
 from pybuild.plan.slots import Key, Slot
-from pybuild.plan.specs import RegionSpec
 from pybuild.plan.stages import Arrangement
 from pybuild.plan.storage import Block, Views, scratch_of
 from pybuild.plan.traffic import moved_in

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pybuild.options.regions import SPEEDS, RegionSpec
 from pybuild.plan.memory import Layout, alive, place, round_up
-from pybuild.plan.specs import SPEEDS, RegionSpec
 from pybuild.plan.storage import Block
 
 # work limits: blocks for which regions are laid out anew, and other orders are tried

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pybuild.options.regions import RegionSpec
 from pybuild.plan.memory import round_up
 from pybuild.plan.plan import ARENA_ALIGN
 from pybuild.plan.regions import ARENA_NAME
-from pybuild.plan.specs import RegionSpec
 
 
 @dataclass(frozen=True)

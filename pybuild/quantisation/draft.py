@@ -9,7 +9,6 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.passes.legalise import set_rounding
-from pybuild.quantisation import BOUNDARIES
 from pybuild.quantisation.bias import corrected
 from pybuild.quantisation.execute import Execution, NodeError, execution
 from pybuild.quantisation.measure import Measured, Wanted, measured
@@ -27,6 +26,7 @@ class Choices:
     max_loss     a share, 0.005 is 0.5 %; None: whatever int8 costs in accuracy
     boundary     "int8": inputs and outputs are integers too
     rounding     litert | tflm | single | onnx, of the build
+    wrong        what is wrong with choices whatever the model is
     """
 
     calibration: Calibration = field(default_factory=Calibration)
@@ -38,17 +38,7 @@ class Choices:
     max_loss: float | None = None
     boundary: str = "float"
     rounding: str = "litert"
-
-    def problems(self) -> list[Problem]:
-        found = self.calibration.problems()
-        if self.boundary not in BOUNDARIES:
-            hint = f"one of {', '.join(BOUNDARIES)}"
-            what = f"'{self.boundary}' is not known"
-            found.append(Problem("--boundary", what, hint))
-        if self.max_loss is not None and not 0 <= self.max_loss < 1:
-            what = f"{self.max_loss:g} is no share from 0 to 1"
-            found.append(Problem("--max-loss", what, "0.5% of the samples is 0.005"))
-        return found
+    wrong: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def quantise(
     Errors   BuildError with everything that is wrong with the choices
     """
     kept, found = _kept(graph, choices)
-    found = [*choices.problems(), *found]
+    found = [*choices.wrong, *found]
     if found:
         raise BuildError.of(found)
     first = draft(graph, samples, choices)

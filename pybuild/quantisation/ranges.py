@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.quantisation import METHODS, PERCENTILE
+from pybuild.options.table import PERCENTILE
 from pybuild.quantisation.execute import Execution
 from pybuild.quantisation.samples import Samples
 
@@ -37,16 +37,6 @@ class Calibration:
 
     method: str = "minmax"
     percentile: float = PERCENTILE
-
-    def problems(self) -> list[Problem]:
-        found = []
-        if self.method not in METHODS:
-            hint = f"one of {', '.join(METHODS)}"
-            found.append(Problem("--calibrate", f"'{self.method}' is not known", hint))
-        if not 50 < self.percentile <= 100:
-            what = f"{self.percentile:g} is not above 50 and at most 100"
-            found.append(Problem("--percentile", what))
-        return found
 
 
 @dataclass(frozen=True)

@@ -124,19 +124,19 @@ def _inputs(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
     """Errors  BuildError with every input that is missing, unknown or does not fit"""
     known = ", ".join(graph.inputs)
     found = [
-        Problem("--input", f"'{name}' is no input of the model", f"it has {known}")
+        Problem("--data", f"'{name}' is no input of the model", f"it has {known}")
         for name in given
         if name not in graph.inputs
     ]
     made: dict[str, Array] = {}
     for name in graph.inputs:
         if name not in given:
-            found.append(Problem("--input", f"has no array '{name}'"))
+            found.append(Problem("--data", f"has no array '{name}'"))
             continue
         try:
             made[name] = converted(graph.tensor(name), given[name])
         except ValueError as error:
-            found.append(Problem("--input", str(error)))
+            found.append(Problem("--data", str(error)))
     if found:
         raise BuildError.of(found)
     return made

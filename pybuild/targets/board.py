@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.install import boards
 from pybuild.targets.core import CORES, Core
 
@@ -72,7 +72,7 @@ def load_board(name: str) -> Board:
     if name not in board_names():
         folder = Path(name)
         if not (folder / "board.toml").is_file():
-            hint = f"a folder with a board.toml, or one of {', '.join(board_names())}"
+            hint = f"a folder with a board.toml, or {fitting(name, board_names())}"
             raise BuildError("--on", f"there is no board '{name}'", hint)
     reader = _Reader(folder)
     board = reader.board()

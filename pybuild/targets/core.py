@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, fitting
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ def core_named(name: str) -> Core:
     Errors  BuildError listing the known ones
     """
     if name not in CORES:
-        known = ", ".join(CORES)
-        raise BuildError("--target", f"'{name}' is no core", f"one of {known}")
+        raise BuildError("--target", f"'{name}' is no core", fitting(name, CORES))
     return CORES[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, fitting
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,6 @@ def target_named(name: str) -> Target:
     Errors  BuildError listing the known ones
     """
     if name not in TARGETS:
-        known = ", ".join(TARGETS)
-        raise BuildError("--target", f"'{name}' is not known", f"one of {known}")
+        hint = fitting(name, TARGETS)
+        raise BuildError("--target", f"'{name}' is not known", hint)
     return TARGETS[name]

@@ -150,7 +150,7 @@ def test_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given, made = tmp_path / "x.npz", tmp_path / "y.npz"
     image = np.arange(64, dtype=np.int8).reshape(1, 8, 8, 1)
     np.savez(given, image=image)
-    words = ("run", DIGITS, "--input", given)
+    words = ("run", DIGITS, "--data", given)
     here = said(capsys, *words)
     there = said(capsys, *words, "--on", "mps2-an386", "-o", made)
     assert here["board"] == "host" and there["board"] == "mps2-an386"
@@ -174,14 +174,14 @@ def test_inputs_that_do_not_fit(
     np.savez(wrong, image=np.zeros((1, 8, 8, 1), np.float32))
     np.savez(other, picture=np.zeros((1, 8, 8, 1), np.int8))
     none.write_bytes(b"nothing")
-    words = ("run", DIGITS, "--input")
+    words = ("run", DIGITS, "--data")
     want = "int8[1, 8, 8, 1]"
     assert refused(capsys, *words, wrong) == (
         f"a.npz: 'image' is float32[1, 8, 8, 1], not {want}"
     )
     assert refused(capsys, *words, other).splitlines() == [
         f"b.npz: there is no 'image', {want}",
-        "b.npz: the model has no input 'picture'. Hint: the inputs are image",
+        "b.npz: the model has no input 'picture'. Hint: one of image",
     ]
     assert refused(capsys, *words, none).startswith("c.npz: holds no parameters")
     assert "cannot" in refused(capsys, *words, tmp_path / "d.npz") or "no such" in (

@@ -83,6 +83,6 @@ def test_verbs_take_the_options_here_too(tmp_path: Any) -> None:
     words += ["--device", "1=host", "--place", "conv2d=1", "--json"]
     given = tmp_path / "x.npz"
     np.savez(given, image=np.ones((1, 8, 8, 1), np.int8))
-    for verb in (["run", "--input", str(given)], ["check", "--samples", "2"],
+    for verb in (["run", "--data", str(given)], ["check", "--samples", "2"],
                  ["bench", "--runs", "2"], ["debug"]):  # fmt: skip
         assert main([verb[0], str(DIGITS), *verb[1:], *words]) == 0

@@ -86,8 +86,8 @@ def test_a_given_input_is_used_and_must_fit(library: Library, tmp_path: Path) ->
     with pytest.raises(BuildError) as caught:
         layers.debug("x", library, {"audio": image()})
     assert [str(p) for p in caught.value.problems] == [
-        "--input: 'audio' is no input of the model. Hint: it has image",
-        "--input: has no array 'image'",
+        "--data: 'audio' is no input of the model. Hint: it has image",
+        "--data: has no array 'image'",
     ]
     with pytest.raises(
         BuildError, match=r"'image' is int8\[1, 8, 8, 3\], not int8\[1\]"
@@ -103,7 +103,7 @@ def test_lazy_inputs_and_packed_weights_can_be_looked_at() -> None:
 
 def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(tmp_path / "x.npz", image=np.full((1, 8, 8, 1), 5, np.int8))
-    words = ["debug", INT8, "--input", str(tmp_path / "x.npz"), "--input", "keep"]
+    words = ["debug", INT8, "--data", str(tmp_path / "x.npz"), "--input", "keep"]
     assert main([*words, "--ref", "numpy", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ok"] and facts["reference"].startswith("numpy")

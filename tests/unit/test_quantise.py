@@ -314,4 +314,4 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_max_loss_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["inspect", str(FLOAT), "--quantise", str(CALIBRATION), "--max-loss"]
     assert main([*words, "half"]) == 64
-    assert "'half' is not a share like 0.5%" in capsys.readouterr().err
+    assert "'half' is not a share. Hint: like 0.5%" in capsys.readouterr().err

@@ -15,8 +15,8 @@ import pytest
 import pybuild
 from pybuild.errors import BuildError, LimitError
 from pybuild.kernels.base.candidate import RowAccess
+from pybuild.options.regions import RegionSpec, read_region, read_regions
 from pybuild.plan.regions import Wishes, place_regions
-from pybuild.plan.specs import RegionSpec, read_region, read_regions
 from pybuild.plan.spread import Spread, spread
 from pybuild.plan.storage import Block
 from pybuild.plan.traffic import rows_met, traffic

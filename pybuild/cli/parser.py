@@ -1,0 +1,90 @@
+"""The words of the command: what stands where; no value is read yet."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pybuild import __version__
+from pybuild.cli import boards, params
+from pybuild.cli.options import add_options
+from pybuild.errors import USAGE, fitting
+from pybuild.options.option import of_words
+from pybuild.options.table import VERBS
+
+_CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
+invalid, 3 a limit is exceeded, 64 wrong usage"""
+_MODEL = "a .tflite or .onnx file, or graph JSON"
+ABOUT = {
+    "inspect": "show what a model holds, and every problem at once",
+    "build": "turn a model into a folder of C sources",
+    "check": "compare the generated code with a reference",
+    "bench": "measure a model, whole and by layer",
+    "run": "run a model once, here or on a board",
+    "debug": "show what each layer computes, and the first that is wrong",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit code 64; stdout stays empty, it is for results."""
+        self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Options that are not there are no attribute.
+
+    Errors  SystemExit of code USAGE; argparse itself takes `--name=--` for a list
+    """
+    top = parser()
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):
+            top.error(f"argument {word[:-3]}: '--' is no value")
+    verbs = _commands(top)
+    if words and not words[0].startswith("-") and words[0] not in verbs:
+        top.error(f"there is no verb '{words[0]}': {fitting(words[0], verbs)}")
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        command = verbs[args.verb]
+        inner = _commands(command)
+        command = inner[args.action] if inner else command
+        command.error("; ".join(_unknown(word, command) for word in unknown))
+    return args
+
+
+def _commands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Those below it."""
+    found = [a.choices for a in command._actions if isinstance(a.choices, dict)]
+    return found[0] if found else {}
+
+
+def _unknown(word: str, command: argparse.ArgumentParser) -> str:
+    if not word.startswith("-"):
+        return f"'{word}' is too much"
+    name = word.partition("=")[0]
+    hint = fitting(name, [o for o in command._option_string_actions if o[:2] == "--"])
+    return f"there is no option {name}: {hint}"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the whole command; the verb is in `verb`."""
+    top = _Parser(prog="crt", description="Neural networks as static C.", epilog=_CODES)
+    top.add_argument("--version", action="version", version=f"crt {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, kinds in VERBS.items():
+        text = ABOUT[name]
+        verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if name == "build":
+            verb.add_argument("models", nargs="+", metavar="MODEL", help=_MODEL)
+        else:
+            verb.add_argument("model", metavar="MODEL", help=_MODEL)
+        verb.add_argument(
+            "--json", action="store_true", help="one JSON object on stdout"
+        )
+        add_options(verb, of_words(*kinds))
+    text = "pack, list, verify and convert parameter files"
+    params.add_parsers(verbs.add_parser("params", help=text, description=text))
+    text = "list the boards, or write what a firmware project needs of one"
+    boards.add_parser(verbs.add_parser("boards", help=text, description=text))
+    return top

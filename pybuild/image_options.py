@@ -1,0 +1,79 @@
+"""What options mean for several models at once, and which they cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pybuild.errors import BuildError, Problem, fitting
+from pybuild.model import Model
+from pybuild.options.table import BuildOptions
+
+
+def check_options(asked: BuildOptions, found: list[Problem]) -> None:
+    """Errors  BuildError with `found`, and what several models cannot have"""
+    if asked.emit != "c":
+        hint = "one model at a time, or --emit c"
+        found.append(Problem("--emit", "several models at once are built as C", hint))
+    if isinstance(asked.target, Mapping):
+        what = "several models at once are built for the CPU alone"
+        found.append(Problem("--device", what, "one model at a time"))
+    if found:
+        raise BuildError.of(found)
+
+
+def check_groups(groups: Sequence[Sequence[str]], names: Collection[str]) -> None:
+    """Errors  BuildError for an unknown model, or one in two groups"""
+    option, seen = "--exclusive", set[str]()
+    found: list[Problem] = []
+    for group in groups:
+        if len(group) < 2:
+            what = f"'{', '.join(group)}' is alone in its group"
+            found.append(Problem(option, what, "two models or more, as in a,b"))
+        for name in group:
+            if name not in names:
+                hint = fitting(name, names)
+                found.append(Problem(option, f"there is no model '{name}'", hint))
+            if name in seen:
+                found.append(Problem(option, f"'{name}' is named twice"))
+            seen.add(name)
+    if found:
+        raise BuildError.of(found)
+
+
+def own_options(model: Model, asked: BuildOptions) -> BuildOptions:
+    """The options of all models as one of them takes them."""
+    graph, params = model.graph, asked.params
+    ends = (*graph.inputs, *graph.outputs)
+    if isinstance(params, tuple):
+        params = tuple(n for n in params if n in graph.constants)
+    return replace(
+        asked,
+        alone=False,
+        ram_limit=None,
+        lazy=asked.lazy and tuple(n for n in asked.lazy if n in ends),
+        push=tuple(n for n in asked.push if n in graph.inputs),
+        layout={n: want for n, want in asked.layout.items() if n in ends},
+        params=params,
+    )
+
+
+def check_names(models: Collection[Model], asked: BuildOptions) -> None:
+    """Errors  BuildError for a name of a tensor that no model has"""
+    found: list[Problem] = []
+    graphs = [model.graph for model in models]
+    ends = [name for g in graphs for name in (*g.inputs, *g.outputs)]
+    known = {
+        "push": [name for g in graphs for name in g.inputs],
+        "lazy": ends,
+        "layout": ends,
+        "params": [name for g in graphs for name in g.constants],
+    }
+    for option, there in known.items():
+        given = getattr(asked, option) or ()
+        for name in () if isinstance(given, str) else given:
+            if name not in there:
+                hint = fitting(name, dict.fromkeys(there))
+                found.append(Problem(f"--{option}", f"no model has a '{name}'", hint))
+    if found:
+        raise BuildError.of(found)
