@@ -6,7 +6,6 @@ Each model is built as by itself; here they are put together.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,7 +37,7 @@ from pybuild.model import Model
 from pybuild.options.option import keywords, told
 from pybuild.options.table import BuildOptions, ImageOptions
 from pybuild.package.image_report import ImageReport, image_report
-from pybuild.package.tree import image_tree, write_tree
+from pybuild.package.tree import image_tree, with_report, write_tree
 from pybuild.plan.connect import Connection, read_connections
 from pybuild.plan.together import Room, lay_pieces
 from pybuild.run.abi import ffi
@@ -134,10 +133,9 @@ class Image:
         made = self.in_c()
         for member in self.members.values():
             made |= member.generated()
-        report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
-        made["report.json"] = report + "\n"
         regions = [self.tables.pieces[i].name for i in self.tables.used]
-        return image_tree(self.name, self.pool.models, regions, made)
+        tree = image_tree(self.name, self.pool.models, regions, made)
+        return with_report(tree, self.report.to_json())
 
     def host(self, backend: str = "llvm") -> dict[str, Net]:
         """An instance of each model, connected, in memory as the image has it."""

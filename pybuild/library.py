@@ -6,7 +6,6 @@ What prints files is imported where files are printed: `crt inspect` prints none
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from pybuild.package.report import (
     promise,
     regions,
 )  # fmt: skip
-from pybuild.package.tree import tree_files
+from pybuild.package.tree import tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.bound import least_ram
@@ -272,9 +271,8 @@ class Library(Factory):
 
     def files(self) -> dict[str, Content]:
         """The whole tree: path -> content."""
-        report = json.dumps(self.report.to_json(), indent=2, ensure_ascii=False)
-        made = {**self.generated(), "report.json": report + "\n"}
-        return tree_files(self.tables, made)
+        made = tree_files(self.tables, self.generated())
+        return with_report(made, self.report.to_json())
 
     def generated(self) -> dict[str, Content]:
         """Of the tree what is this model's alone: file name -> content."""

@@ -1,5 +1,6 @@
 """Mutations of the generated folder and its names, for mutate.py: its five fields."""
 
+_KEPT = "tests/unit/test_tree_kept.py"
 _BUILDS = "tests/unit/test_tree_builds.py::test_"
 
 TREE = (
@@ -58,5 +59,26 @@ TREE = (
         "#ifdef CRT_WITH_SELFTEST\n",
         "#if 1\n",
         f"{_BUILDS}every_file_beside_a_main_of_the_users",
+    ),
+    (
+        "an example that the user has changed",
+        "pybuild/package/tree.py",
+        "in (ours, before):",
+        "is not None:",
+        _KEPT,
+    ),
+    (
+        "an example of ours that nobody has changed",
+        "pybuild/package/tree.py",
+        "in (ours, before):",
+        "== ours:",
+        _KEPT,
+    ),
+    (
+        "what is said of an example once",
+        "pybuild/package/tree.py",
+        "return chosen if ours == before else {",
+        "return {",
+        _KEPT,
     ),
 )

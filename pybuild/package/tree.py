@@ -5,19 +5,26 @@ Everything is made in memory first; nothing is written when something fails.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import string
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pybuild.dtype import DType
 from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.emit.text import Content
+from pybuild.errors import BuildWarning
 from pybuild.install import crt_headers, crt_sources
 
+EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
+REPORT = "report.json"
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
 _NEEDED = ("array", "error", "graph", "run")
@@ -118,7 +125,7 @@ def _with_builds(
         ("meson.build", "meson.build.in"),
         ("meson_options.txt", "meson_options.txt.in"),
         ("Makefile", "Makefile.in"),
-        ("example/main.c", main),
+        (EXAMPLE, main),
     ):
         text = (_TEMPLATES / template).read_text(encoding="utf-8")
         files[target] = _At(text).substitute(values)
@@ -236,10 +243,20 @@ def _open(tables: Tables, prefix: str, instance: str) -> str:
 """
 
 
+def with_report(
+    files: Mapping[str, Content], facts: Mapping[str, Any]
+) -> dict[str, Content]:
+    """The tree with report.json: facts, and what the example is when it is new."""
+    whole = {**facts, "example": {"sha256": _digest(files[EXAMPLE])}}
+    text = json.dumps(whole, indent=2, ensure_ascii=False)
+    return {**files, REPORT: text + "\n"}
+
+
 def write_tree(
     folder: Path, files: Mapping[str, Content], names: Iterable[str] = ()
 ) -> None:
-    """Writes all files; each appears whole or not at all.
+    """Writes all files; each appears whole or not at all. An example that is no longer
+    as a build left it is the user's, and stays; a BuildWarning says where ours is.
 
     names  prefixes of the models: what an earlier build with other options left of
            them is removed, for nobody to compile it
@@ -247,13 +264,18 @@ def write_tree(
     Errors  OSError, before anything of a new folder is visible
     """
     if folder.exists():
-        for name, content in sorted(files.items()):
+        chosen = _beside_the_users(folder, files)
+        for name, content in sorted(chosen.items()):
             write_file(folder / name, content)
         own = {f"{prefix}{end}" for prefix in names for end in _OWN}
         for prefix in names:
             own |= {path.name for path in folder.glob(f"{prefix}_device_[0-9].c")}
         for name in own - files.keys():
             (folder / name).unlink(missing_ok=True)
+        if EXAMPLE_NEW in chosen:
+            what = f"{folder / EXAMPLE} is yours and was kept; this build's is "
+            what += f"{Path(EXAMPLE_NEW).name} beside it"
+            warnings.warn(what, BuildWarning, stacklevel=3)
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as temporary:
@@ -261,6 +283,36 @@ def write_tree(
         for name, content in sorted(files.items()):
             write_file(fresh / name, content)
         os.rename(fresh, folder)
+
+
+def _beside_the_users(
+    folder: Path, files: Mapping[str, Content]
+) -> Mapping[str, Content]:
+    """The files to write: a changed example of ours goes beside one of the user's,
+    once for each change."""
+    path = folder / EXAMPLE
+    if EXAMPLE not in files or not path.exists():
+        return files
+    ours, before = _digest(files[EXAMPLE]), _example_before(folder)
+    if _digest(path.read_bytes()) in (ours, before):
+        (folder / EXAMPLE_NEW).unlink(missing_ok=True)
+        return files
+    chosen = {name: content for name, content in files.items() if name != EXAMPLE}
+    return chosen if ours == before else {**chosen, EXAMPLE_NEW: files[EXAMPLE]}
+
+
+def _example_before(folder: Path) -> object:
+    """The digest of the example that the last build made, None if nothing says it."""
+    try:
+        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return facts["example"]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest(content: Content) -> str:
+    plain = content if isinstance(content, bytes) else "".join(content).encode()
+    return hashlib.sha256(plain).hexdigest()
 
 
 def write_file(path: Path, content: Content) -> None:
