@@ -57,11 +57,11 @@ _INDENT = "    "
 def text(func: Func) -> str:
     """The kernel, after the machine instructions that it calls.
 
-        def twice(n: i32):
-            y: mut(f32) = row(0, mut(f32))
-            x: ptr(f32) = row(1, ptr(f32))
-            for i in range(0, n, 1):
-                y[i] = x[i] + x[i]
+    def twice(n: i32):
+        y: mut(f32) = row(0, mut(f32))
+        x: ptr(f32) = row(1, ptr(f32))
+        for i in range(0, n, 1):
+            y[i] = x[i] + x[i]
     """
     lines: list[str] = []
     for intrin in intrinsics(func.body):

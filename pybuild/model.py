@@ -208,7 +208,7 @@ class Model:
         graph = streamed(graph, _streams(asked.stream, graph))
         graph = closed(on_devices(opened(graph), table, asked.place), graph)
         graph = assigned(graph)
-        rows = asked.plan == "rows" or bool(asked.push)
+        rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
         graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
         lazy = tuple(graph.lazy) if asked.lazy is None else asked.lazy
         asked = replace(asked, lazy=lazy)
@@ -216,8 +216,8 @@ class Model:
         made = make_plan(
             graph, lambda node, _: kernels[node.output], asked.input == "keep",
             asked.ram_limit, lazy, asked.compress, asked.plan == "rows", specs,
-            asked.push, Weighed(weighed, asked.optimise) if rows else None,
-            _spent(asked.input, graph), asked.optimise == "size",
+            asked.push, Weighed(weighed, asked.optimise) if rows or ram else None,
+            _spent(asked.input, graph), asked.optimise,
         )  # fmt: skip
         own = _own(made, asked.optimise) if asked.alone else made
         tables = make_tables(own, prefix, len(table))
@@ -253,8 +253,10 @@ def _kernels(
         fewer = options_of(made, targets)
         sums = [found[node.output][0] for node in ends]
         calls = sum(c.images * c.bands for c in sums)
-        if is_better(fewer, options, optimise, calls):
+        if optimise == "ram" or is_better(fewer, options, optimise, calls):
             graph, found, options = ended, made, fewer
+    if optimise == "ram":  # it depends on memory here, too
+        return graph, found, options
     return graph, narrowed(found, options, optimise), options
 
 

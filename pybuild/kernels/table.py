@@ -78,15 +78,15 @@ def candidates(
 ) -> list[Candidate]:
     """What can compute the node, with its cost on the target.
 
-    optimise  "balanced": kernels that layers may share; "size": of these, too, weights
-              of 4 bits two in a byte; "speed": those with the layer's own constants
-              before them
+    optimise  "balanced", "ram": kernels that layers may share; "size": of these, too,
+              weights of 4 bits two in a byte; "speed": those with the layer's own
+              constants before them
     Errors    BuildError naming the node where nothing can
     """
     found = _found(node, graph, target, optimise)
     if optimise == "size":
         return _smallest(found)
-    if optimise == "balanced":
+    if optimise in ("balanced", "ram"):
         return found
     return [*(specialise(c) for c in found), *found]
 

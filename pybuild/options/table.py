@@ -70,8 +70,8 @@ class BuildOptions:
         "use this CPU's instructions, like cortex-m4; default: those of any CPU",
     )  # fmt: skip
     optimise: str = option(
-        "balanced", kinds.word("size", "balanced", "speed"), _CODE,
-        "what to save: bytes of code, instructions, or both (balanced, the default)",
+        "balanced", kinds.word("size", "ram", "balanced", "speed"), _CODE,
+        "what to save: bytes of code, bytes of RAM, instructions, or all (balanced, the default)",
     )  # fmt: skip
     names: str = option(
         "full", kinds.word("full", "ids"), _CODE,

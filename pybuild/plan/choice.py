@@ -4,12 +4,14 @@ that fits, or all that no other beats. Knows plans by their bytes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pybuild.graph import Graph
-from pybuild.plan.memory import alive
+from pybuild.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.plan.lockstep import Work
+from pybuild.plan.memory import alive, round_up
 from pybuild.plan.pieces import in_pieces
 from pybuild.plan.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.stages import Arrangement, Search, arranged
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # times the instructions of the fastest plan that saving bytes may cost; where no row
 # has as many pixels as are narrow, kernels by rows have little to share
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
+# and where RAM goes first
+_MOST_COST_RAM = 2.0
 _NARROW = 8
 # what trying orders may take, in steps times bands
 _ORDERS_WORK = 200_000
@@ -33,20 +37,26 @@ def chosen_rows(
     whole: Arrangement,
     ram_limit: Limits,
     made: Callable[[Arrangement, Limits], Plan],
+    thrifty: bool = False,
 ) -> Plan:
     """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
     that keeps it.
 
     whole   the stages of one step, which write results over what they are made of
+    thrifty  twice the instructions are fair
     Errors  of `made`, where no plan keeps the limit
     """
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
         cost = _fair_cost(search.graph)
-        search = ordered(search, cost)
-        fair = search.least(cost)
-        plan = made(min(whole, fair, key=least_bytes), ram_limit)
-        return _smallest(search, cost, plan, made) if search.spent else plan
+        fair = ordered(search, cost)
+        plan = made(min(whole, fair.least(cost), key=least_bytes), ram_limit)
+        if thrifty:
+            search = ordered(search, _MOST_COST_RAM)
+            other = made(search.least(_MOST_COST_RAM), ram_limit)
+            plan = min(plan, other, key=lambda one: one.arena_bytes)
+            return _smallest(search, _MOST_COST_RAM, plan, made)
+        return _smallest(fair, cost, plan, made) if search.spent else plan
     if least_bytes(whole) <= limit:
         plan = made(whole, None)
         if plan.arena_bytes <= limit:
@@ -132,6 +142,38 @@ def least_bytes(found: Arrangement) -> int:
     """Bytes alive at once, at least."""
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     return max((total for _, total in sums), default=0)
+
+
+def with_less_scratch(
+    found: Arrangement, offers: Sequence[tuple[Node, Sequence[Candidate]]]
+) -> list[Work]:
+    """Steps of whole tensors with kernels for which the fewest bytes are alive at once,
+    at up to twice the instructions; each the fastest that has its scratch then."""
+    sums = alive(found.storage.blocks, BLOCK_ALIGN)
+    rest, able = [], []
+    for step, ((_, now), (_, known)) in enumerate(
+        zip(found.steps, offers, strict=True)
+    ):
+        total = max((s for s in sums if s[0] <= step), default=(0, 0))[1]
+        rest.append(total - round_up(now.scratch, BLOCK_ALIGN))
+        same = [c for c in known if c.finish is None and c.in_place == now.in_place]
+        able.append(sorted(same, key=lambda c: (c.cost, c.scratch)))
+    most = _MOST_COST_RAM * sum(candidate.cost for _, candidate in found.steps)
+    levels = {
+        held + round_up(c.scratch, BLOCK_ALIGN)
+        for held, kernels in zip(rest, able, strict=True)
+        for c in kernels
+    }
+    for level in sorted(levels):
+        fits = [
+            [c for c in kernels if held + c.scratch <= level]
+            for held, kernels in zip(rest, able, strict=True)
+        ]
+        if all(fits) and sum(kernels[0].cost for kernels in fits) <= most:
+            return [
+                (node, f[0]) for (node, _), f in zip(found.steps, fits, strict=True)
+            ]
+    return [*found.steps]
 
 
 def _fair_cost(graph: Graph) -> float:

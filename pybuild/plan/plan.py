@@ -9,13 +9,13 @@ from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.options.regions import RegionSpec
 from pybuild.passes.sums import apart
-from pybuild.plan.choice import chosen_rows, least_bytes
+from pybuild.plan.choice import chosen_rows, least_bytes, with_less_scratch
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
 from pybuild.plan.given import given_storage
 from pybuild.plan.hot import find_hot, keep_placed
 from pybuild.plan.kept import Kept, kept_memory
-from pybuild.plan.lockstep import Ring
+from pybuild.plan.lockstep import Ring, Work
 from pybuild.plan.order import order_nodes
 from pybuild.plan.places import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.push import arrange_fed
@@ -137,7 +137,7 @@ def make_plan(
     pushed: Collection[str] = (),
     weighed: Weighed | None = None,
     spent: Collection[str] = (),
-    little: bool = False,
+    optimise: str = "balanced",
 ) -> Plan:
     """Chooses kernels and places every tensor; storage that the graph gives is kept to.
 
@@ -148,7 +148,8 @@ def make_plan(
     specs   regions that users give devices; one without gets what it needs
     weighed prices of all candidates, where memory is not all that chooses among them
     spent   inputs whose rows are written over while others are still to be read
-    little  tables and code are to be few bytes
+    optimise  "size": tables and code are to be few bytes; "ram": the arena is, at up to
+            twice the instructions; it wants `weighed`
     Units   ram_limit in bytes of arena, for several devices by their numbers
     Errors  LimitError naming the tensors alive at the peak
     """
@@ -161,6 +162,7 @@ def make_plan(
         if node.output not in views.dropped
     ]
 
+    little, thrifty = optimise == "size", optimise == "ram"
     small = any(candidate.small for _, offers in options for candidate in offers)
 
     def made(found: Arrangement, limit: Limits) -> Plan:
@@ -187,17 +189,19 @@ def make_plan(
     if pushed:
         fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
         return made(fed, ram_limit)
-    chosen = [(node, _best(offers)) for node, offers in options]
-    held = given_storage if graph.storage else lifetimes
-    found = Arrangement(
-        tuple(chosen),
-        (),
-        held(graph, chosen, views, keep_inputs, lazy),
-        scratch=tuple(scratch_of(n) if c.scratch else "" for n, c in chosen),
-    )
+
+    def whole(chosen: Sequence[Work]) -> Arrangement:
+        held = given_storage if graph.storage else lifetimes
+        storage = held(graph, chosen, views, keep_inputs, lazy)
+        names = tuple(scratch_of(n) if c.scratch else "" for n, c in chosen)
+        return Arrangement(tuple(chosen), (), storage, scratch=names)
+
+    found = whole([(node, _best(offers)) for node, offers in options])
+    if thrifty:
+        found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
-        return chosen_rows(search, found, ram_limit, made)
+        return chosen_rows(search, found, ram_limit, made, thrifty)
     return made(found, ram_limit)
 
 

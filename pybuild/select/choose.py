@@ -20,10 +20,10 @@ _NEVER = float("inf")
 _CALL = 200
 # instructions of an inference, as a share of all, that a byte of code may cost; and
 # of all, times those of the fastest kernels
-_WORTH = {"size": 1.0, "balanced": 1 / 70_000, "speed": 1 / 400_000}
+_WORTH = {"size": 1.0, "ram": 1 / 70_000, "balanced": 1 / 70_000, "speed": 1 / 400_000}
 # whether tables count: they are small beside code that is made to be fast
 _WITH_TABLES = {"size"}
-_MOST = {"size": 1.485, "balanced": 1.03, "speed": 1.002}
+_MOST = {"size": 1.485, "ram": 1.03, "balanced": 1.03, "speed": 1.002}
 
 
 @dataclass(frozen=True)

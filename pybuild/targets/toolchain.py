@@ -38,8 +38,11 @@ _FREE = {
 # levels of kernels by --optimise. Kernels have unrolled what pays: of other loops clang
 # would make a third more code for a hundredth of the instructions, but its -Os leaves
 # more undone; gcc at -Os leaves values out of registers
-_LEVELS = {"size": ("-Os",), "balanced": ("-O2",), "speed": ("-O3",)}
-_CLANG_LEVELS = {**_LEVELS, "balanced": ("-O2", "-fno-unroll-loops")}
+_LEVELS = {"size": ("-Os",), "ram": ("-O2",), "balanced": ("-O2",), "speed": ("-O3",)}
+_CLANG_LEVELS = {
+    **_LEVELS,
+    **dict.fromkeys(("ram", "balanced"), ("-O2", "-fno-unroll-loops")),
+}
 # of all that is no kernel. clang's -Os inlines more than gcc's; zig takes -Oz for -Os
 _SMALL = {"gcc": ("-Os",), "clang": ("-Oz",), "zig": ("-Os", "-Xclang", "-Oz")}
 

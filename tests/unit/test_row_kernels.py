@@ -10,6 +10,7 @@ import pytest
 
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
+from pybuild.loop_verify import verify_parts
 from pybuild.targets.target import TARGETS
 from tests.unit.kernel_bench import Job, run_c, run_llvm
 from tests.unit.kernel_cases import Case, weighted_case
@@ -62,6 +63,16 @@ def test_rows_are_written_over_by_llvm() -> None:
 def test_rows_are_written_over_in_c(tmp_path: Path) -> None:
     jobs = _jobs()
     _check(jobs, run_c(jobs, tmp_path))
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_all_kernels_of_a_core_fit_into_one_file(core: str) -> None:
+    """Functions of one name are the same, whether a row or all pixels call them."""
+    cases = [_case(*size) for size in SIZES]
+    offers = [o for one in cases for o in candidates(one.node, one.graph, TARGETS[core])]
+    funcs = {offer.func: None for offer in offers if offer.func}
+    assert len(funcs) > len(SIZES)
+    verify_parts(funcs)
 
 
 @pytest.mark.parametrize("core", CORES)

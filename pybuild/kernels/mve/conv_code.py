@@ -87,7 +87,7 @@ class _Writer:
                 size = self.layer.window.width * self.layer.window.channels
                 to = k.let("to", self.patch)
                 self._copy(x, to, k.arg("row_bytes", size), size)
-                x = self.patch
+                x = k.row("copied", g.rows + 3, INT8)
             with self._part(n, x, self.y, whole_row=True) as given:
                 self._row(given)
             return k

@@ -29,7 +29,7 @@ SIMULATORS = ("qemu", "unicorn")
 @dataclass(frozen=True)
 class Device:
     """core: whose code is built; the board's own, or one whose code it runs.
-    optimise: size, balanced or speed; the compiler's level.
+    optimise: size, ram, balanced or speed; the compiler's level.
     """
 
     board: Board
