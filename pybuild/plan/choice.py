@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 # and where RAM goes first
 _MOST_COST_RAM = 2.0
+_HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
 _ORDERS_WORK = 200_000
@@ -52,10 +53,7 @@ def chosen_rows(
         fair = ordered(search, cost)
         plan = made(min(whole, fair.least(cost), key=least_bytes), ram_limit)
         if thrifty:
-            search = ordered(search, _MOST_COST_RAM)
-            other = made(search.least(_MOST_COST_RAM), ram_limit)
-            plan = min(plan, other, key=lambda one: one.arena_bytes)
-            return _smallest(search, _MOST_COST_RAM, plan, made)
+            return _thrifty(ordered(search, _MOST_COST_RAM), plan, made, ram_limit)
         return _smallest(fair, cost, plan, made) if search.spent else plan
     if least_bytes(whole) <= limit:
         plan = made(whole, None)
@@ -69,6 +67,25 @@ def chosen_rows(
             if plan.arena_bytes <= limit:
                 return plan
     return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+
+
+def _thrifty(
+    search: Search,
+    fair: Plan,
+    made: Callable[[Arrangement, Limits], Plan],
+    ram_limit: Limits,
+) -> Plan:
+    """The plan of the fewest bytes, or a faster one of hardly more; never more bytes
+    than those of the plan at a fair price."""
+    found = search.least(_MOST_COST_RAM)
+    plan = min(fair, made(found, ram_limit), key=lambda one: one.arena_bytes)
+    plan = _smallest(search, _MOST_COST_RAM, plan, made)
+    most = min(fair.arena_bytes, int(plan.arena_bytes * _HARDLY))
+    if most == plan.arena_bytes:
+        return plan
+    _, cuts = search.cuts.best(int(least_bytes(found) * _HARDLY))
+    faster = made(arranged(search, cuts), ram_limit) if cuts else plan
+    return next(one for one in (faster, fair, plan) if one.arena_bytes <= most)
 
 
 def _smallest(

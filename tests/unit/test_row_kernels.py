@@ -69,7 +69,8 @@ def test_rows_are_written_over_in_c(tmp_path: Path) -> None:
 def test_all_kernels_of_a_core_fit_into_one_file(core: str) -> None:
     """Functions of one name are the same, whether a row or all pixels call them."""
     cases = [_case(*size) for size in SIZES]
-    offers = [o for one in cases for o in candidates(one.node, one.graph, TARGETS[core])]
+    target = TARGETS[core]
+    offers = [o for one in cases for o in candidates(one.node, one.graph, target)]
     funcs = {offer.func: None for offer in offers if offer.func}
     assert len(funcs) > len(SIZES)
     verify_parts(funcs)
