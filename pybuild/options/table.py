@@ -71,7 +71,7 @@ class BuildOptions:
     )  # fmt: skip
     optimise: str = option(
         "balanced", kinds.word("size", "ram", "balanced", "speed"), _CODE,
-        "what to save: bytes of code, bytes of RAM, instructions, or all (balanced, the default)",
+        "what to save: bytes of code, of RAM, instructions, or all (balanced, default)",
     )  # fmt: skip
     names: str = option(
         "full", kinds.word("full", "ids"), _CODE,
