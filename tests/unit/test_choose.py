@@ -194,9 +194,8 @@ def test_for_size_kernels_take_memory_that_only_other_stages_need() -> None:
     def plan(optimise: str, limit: int | None) -> Plan:
         offered = lambda node, _: found[node.output]  # noqa: E731
         weighed = Weighed(options, optimise)
-        little = optimise == "size"
         return make_plan(
-            graph, offered, False, limit, rows=True, weighed=weighed, little=little
+            graph, offered, False, limit, rows=True, weighed=weighed, optimise=optimise
         )
 
     roomy, fast = plan("size", 3000), plan("balanced", 3000)
