@@ -26,6 +26,7 @@ from pybuild.loop import (
     Load,
     Offset,
     Part,
+    Piece,
     PointerType,
     Row,
     Select,
@@ -37,7 +38,7 @@ from pybuild.loop import (
     WideLoad,
     children,
 )
-from pybuild.loop_verify import operands, statements
+from pybuild.loop_verify import intrins
 
 SHORT = {
     DType.BOOL: "bool", DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16",
@@ -64,8 +65,8 @@ def text(func: Func) -> str:
             y[i] = x[i] + x[i]
     """
     lines: list[str] = []
-    for intrin in intrinsics(func.body):
-        lines += [*_intrin(intrin), ""]
+    for intrin in intrins(func):
+        lines += [] if isinstance(intrin, Piece) else [*_intrin(intrin), ""]
     lines += ["@in_place"] if func.in_place else []
     lines.append(f"def {func.name}({_params(func.args)}):")
     for var, length in func.arrays:
@@ -74,24 +75,6 @@ def text(func: Func) -> str:
         lines.append(f"{_INDENT}{name_text(var)}: {kind}")
     lines += _block(func.body, 1, bool(func.arrays))
     return "\n".join(lines) + "\n"
-
-
-def intrinsics(body: tuple[Stmt, ...]) -> list[Intrin]:
-    """What a block calls, each once; what an instruction's meaning calls, before it."""
-    found: dict[str, Intrin] = {}
-
-    def look(expr: Expr) -> None:
-        for inner in children(expr):
-            look(inner)
-        if isinstance(expr, Call) and expr.intrin.name not in found:
-            for part in (*(value for _, value in expr.intrin.lets), expr.intrin.result):
-                look(part)
-            found[expr.intrin.name] = expr.intrin
-
-    for stmt in statements(body):
-        for expr in operands(stmt):
-            look(expr)
-    return list(found.values())
 
 
 def _intrin(intrin: Intrin) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from pybuild.frontends.tflite import OPERATORS
-from tests import tflm
+from tests import kernel_table, tflm
 from tests.conftest import ROOT
 from tests.tflite_cases import BATCH, ELSEWHERE, Outcome, outcomes
 from tests.tflite_draws import DRAWS, all_cases
@@ -99,9 +99,10 @@ def section(found: Sequence[Outcome]) -> str:
 
 
 def with_section(page: str, made: str) -> str:
-    """The page with this section instead of the one that it has."""
+    """The page with this section instead of the one that it has; kernels are last."""
     kept = re.split(rf"\n*^{TITLE}$", page, maxsplit=1, flags=re.M)[0]
-    return kept.rstrip() + "\n\n" + made
+    before = made.partition(kernel_table.HEAD)[0].rstrip()
+    return f"{kept.rstrip()}\n\n{before}\n\n{kernel_table.section()}"
 
 
 def after(page: str) -> str:
