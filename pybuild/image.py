@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import __version__
+from pybuild.emit import external
 from pybuild.emit.c import block_comment
 from pybuild.emit.constants_c import constants_file
-from pybuild.emit.external import must_have_sources
-from pybuild.emit.external import sources as external_sources
 from pybuild.emit.header import header_file
 from pybuild.emit.image_c import (
     ImageTables,
@@ -36,8 +35,9 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.option import keywords, told
 from pybuild.options.table import BuildOptions, ImageOptions
+from pybuild.package.folder import write_tree
 from pybuild.package.image_report import ImageReport, image_report
-from pybuild.package.tree import image_tree, with_report, write_tree
+from pybuild.package.tree import image_tree, with_report
 from pybuild.plan.connect import Connection, read_connections
 from pybuild.plan.together import Room, lay_pieces
 from pybuild.run.abi import ffi
@@ -63,7 +63,7 @@ class Member(Library):
         """With the code that all models of the image have."""
         if self.shared is None:
             return super()._compiled(backend)
-        must_have_sources(func for func, _ in self.shared.pool.kernels)
+        external.must_have_sources(func for func, _ in self.shared.pool.kernels)
         return self.shared.compiled(backend, self.name)
 
     def get_num_inputs(self) -> int:
@@ -96,9 +96,9 @@ class Image:
 
     def __repr__(self) -> str:
         ram, flash = self.report.ram, self.report.flash
-        costs = f"RAM {ram.arena + ram.instance:,}, "
-        costs += f"flash {flash.weights + flash.tables:,} bytes"
-        return f"Image({self.name!r}, {', '.join(self.members)}, {costs})"
+        costs = f"RAM {ram.arena + ram.instance:,}"
+        costs += f", flash {flash.weights + flash.tables:,} bytes"
+        return f"Image({self.name!r}, {', '.join(self)}, {costs})"
 
     def __getitem__(self, name: str) -> Member:
         if name not in self.members:
@@ -123,9 +123,10 @@ class Image:
         return whole(self.in_c())
 
     def in_c(self) -> dict[str, Content]:
+        h, c, names = f"{self.name}.h", f"{self.name}.c", list(self)
         return _sources(self.pool, self.members.values()) | {
-            f"{self.name}.h": image_header(self.tables, self._banner(f"{self.name}.h")),
-            f"{self.name}.c": image_file(self.tables, self._banner(f"{self.name}.c")),
+            h: image_header(self.tables, _banner(h, names)),
+            c: image_file(self.tables, _banner(c, names)),
         }
 
     def files(self) -> dict[str, Content]:
@@ -159,9 +160,6 @@ class Image:
             nets[wire.target.name].bind_input(wire.input.tensor.name, shaped)
         return nets
 
-    def _banner(self, file: str) -> str:
-        return _banner(file, list(self.members))
-
 
 def build_image(
     models: Mapping[str, Model] | Sequence[Model],
@@ -171,6 +169,7 @@ def build_image(
     exclusive: str | Sequence[str | Sequence[str]] = (),
     connect: str | Sequence[str] = (),
     ram_limit: int | str | None = None,
+    force: bool = False,
     **options: Any,
 ) -> Image:
     """Plans several models and, with `out`, writes one C tree for all there.
@@ -179,6 +178,7 @@ def build_image(
     name       of the image; default: the models' names, joined
     exclusive  groups of models that never run together: they share their memory
     connect    "a.scores=b.features": an output that is another model's input
+    force      write to a folder with other files than an earlier build of this name
     options    as Model.build, for every model; names of tensors for the models that
                have them
     Units      ram_limit: bytes of the image's arena, of all its regions
@@ -210,7 +210,7 @@ def build_image(
     if isinstance(asked.ram_limit, int) and image.tables.arena_bytes > asked.ram_limit:
         raise _too_large(image, asked.ram_limit)
     if out is not None:
-        write_tree(Path(out), image.files(), (image.name, *image))
+        write_tree(Path(out), image.files(), image.name, force)
     return image
 
 
@@ -331,7 +331,7 @@ def _sources(pool: Pool, members: Collection[Member]) -> dict[str, Content]:
     kernels, weights = f"{pool.name}_kernels.c", f"{pool.name}_weights.c"
     made[kernels] = kernels_file(pool.kernels, _banner(kernels, names))
     made[weights] = constants_file(pool.constants, _banner(weights, names))
-    return made | external_sources((func for func, _ in pool.kernels), made)
+    return made | external.sources((func for func, _ in pool.kernels), made)
 
 
 def _banner(file: str, models: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, told
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import ROUNDINGS, BuildOptions
-from pybuild.package.tree import write_tree
+from pybuild.package.folder import write_tree
 from pybuild.passes.layout import set_layout
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
@@ -162,17 +162,16 @@ class Model:
         push: str | Collection[str] = (),
         stream: str | Collection[str] = (),
         alone: bool = True,
+        force: bool = False,
     ) -> Library:
         """Plans the model; writes the tree to `out`. Others: as `crt build --help`.
 
         target  name of a processor, or several by device: {0: the CPU's, 1: ...}
-        place   device by layer or operator, "input:NAME" or "output:NAME", or "*":
-                all others, which may be placed by "capability" or "cost"
+        place   device, "capability" or "cost" by layer, operator, "input:NAME", "*"
         params  "constant", "replaceable", or names of weights that users may load,
                 share and replace; None: as the model says
         lazy    inputs and outputs without memory until they are bound; None: as made
-        names   "full", or "ids": no names in flash, tensors have numbers
-        storage  "given": tensors share memory as a graph JSON file says, where it does
+        names, storage  "ids": no names in flash; "given": memory as a graph JSON says
         compress  "none"; "lz4": weights are packed, and unpacked to RAM once for all
                 instances; "lz4-layer": each layer's to the arena before it runs
         plan    "rows": layers advance in lock step where that needs less memory, at a
@@ -182,6 +181,7 @@ class Model:
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
+        force   write to a folder with files of others, too
         alone   False: kernels hold nothing of the layers: other models may share them
         Units   ram_limit: bytes of arena ("64K" is 65536), or of each device's by its
                 number
@@ -191,7 +191,7 @@ class Model:
         given = {one.keyword: values[one.keyword] for one in options_in(BuildOptions)}
         library = self._built(name, *told(BuildOptions, given))
         if out is not None:
-            write_tree(Path(out), library.files(), (library.name,))
+            write_tree(Path(out), library.files(), library.name, force)
         return library
 
     def _built(

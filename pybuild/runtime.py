@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pybuild.dtype import Array
 from pybuild.entry import load_module
+from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob, write_blob
 from pybuild.run.tensors import Device, NDArray, array, cpu, device, empty, ndarray
 
@@ -30,7 +31,7 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
 
 
 def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> None:
-    Path(path).write_bytes(save_param_dict(params))
+    write_file(Path(path), bytes(save_param_dict(params)))
 
 
 def load_param_dict_from_file(path: str | Path) -> dict[str, NDArray]:

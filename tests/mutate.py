@@ -63,9 +63,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the form of the model that a tree no longer holds",
-        "pybuild/package/tree.py",
-        "(folder / name).unlink(missing_ok=True)",
-        "(folder / name).exists()",
+        "pybuild/package/folder.py",
+        "            path.unlink()\n        return",
+        "            path.exists()\n        return",
         "tests/objects/test_object_file.py",
     ),
     Mutation(

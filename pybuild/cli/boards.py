@@ -92,7 +92,7 @@ def _row(one: Mapping[str, Any]) -> list[str]:
 
 
 def _export(args: argparse.Namespace) -> Outcome:
-    from pybuild.package.tree import write_tree
+    from pybuild.package.folder import write_beside
     from pybuild.run.board.export import board_files
     from pybuild.targets.board import load_board
     from pybuild.targets.toolchain import choose_toolchain
@@ -101,7 +101,7 @@ def _export(args: argparse.Namespace) -> Outcome:
         raise BuildError("--out", "needs a board", "crt boards BOARD -o DIR")
     board = load_board(args.board)
     files = board_files(board, choose_toolchain(args.toolchain, board.core))
-    write_tree(Path(args.out), files)
+    write_beside(Path(args.out), files)
     if not args.json:
         print(f"wrote {args.out}")
     return OK, {"board": board.name, "files": sorted(files)}
@@ -185,9 +185,10 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
             (outputs,) = run_samples(device, library, [given])
         where = device.to_json()
     if args.out is not None:
+        from pybuild.package.folder import write_file
         from pybuild.params.files import write_arrays
 
-        Path(args.out).write_bytes(write_arrays(outputs, "outputs.npz"))
+        write_file(Path(args.out), write_arrays(outputs, "outputs.npz"))
     if not args.json:
         for name, value in outputs.items():
             print(_shown(name, value))

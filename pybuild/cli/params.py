@@ -102,7 +102,7 @@ def _convert(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
 
 def _written(args: argparse.Namespace, made: bytes) -> dict[str, Any]:
     """Writes the file, whole or not at all, and shows what it holds."""
-    from pybuild.package.tree import write_file
+    from pybuild.package.folder import write_file
 
     write_file(Path(args.out), made)
     facts = _facts(Path(args.out).name, made)

@@ -6,8 +6,7 @@ Returns (exit code, facts for --json); never prints to stdout with --json.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
 from pybuild.package.curve import svg
-from pybuild.package.tree import write_tree
+from pybuild.package.folder import write_file, write_tree
 from pybuild.select.devices import table_of
 
 OK, MISMATCH = 0, 1
@@ -49,7 +48,7 @@ def inspect(args: argparse.Namespace) -> Outcome:
             tables.show_curve(points, facts["ram_bound"])
         if args.ram_curve:
             drawing = svg(library.name, points)
-            Path(args.ram_curve).write_bytes(drawing.encode())
+            write_file(Path(args.ram_curve), drawing)
     return OK, facts
 
 
@@ -96,7 +95,7 @@ def _build_image(args: argparse.Namespace) -> Outcome:
             connect=args.connect,
             **_options(args),
         )
-    _write(args, image.name, image.files, loaded)
+    _write(args, image.name, image.files)
     if not args.json:
         tables.show_image(image.report)
         print(f"wrote {args.out}")
@@ -107,12 +106,8 @@ def _write(
     args: argparse.Namespace,
     name: str,
     files: Callable[[], Mapping[str, Content]],
-    more: Iterable[str] = (),
 ) -> None:
-    out = Path(args.out)
-    if not args.force:
-        _raise_all(list(_in_the_way(out, name)))
-    write_tree(out, files(), (name, *more))
+    write_tree(Path(args.out), files(), name, args.force)
 
 
 def check(args: argparse.Namespace) -> Outcome:
@@ -256,21 +251,3 @@ def _raise_all(errors: list[BuildError]) -> None:
         worst = min(errors, key=lambda error: error.exit_code)
         found: list[Problem] = [p for error in errors for p in error.problems]
         raise type(worst).of(found)
-
-
-def _in_the_way(place: Path, name: str) -> Iterator[BuildError]:
-    """Why a tree must not be written: other files than an earlier build's are there."""
-    nearest = next(p for p in (place, *place.absolute().parents) if p.exists())
-    if not nearest.is_dir():
-        yield BuildError(str(nearest), "is a file", "give a folder")
-    elif place.exists() and any(place.iterdir()) and _built_before(place) != name:
-        what = f"holds other files than an earlier build of '{name}'"
-        yield BuildError(str(place), what, "another folder, or --force")
-
-
-def _built_before(place: Path) -> object:
-    """The name in the folder's report.json, None if there is no such thing."""
-    try:
-        return json.loads((place / "report.json").read_text(encoding="utf-8"))["name"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

@@ -5,14 +5,10 @@ Everything is made in memory first; nothing is written when something fails.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 import string
-import tempfile
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +16,13 @@ from pybuild.dtype import DType
 from pybuild.emit.regions import size_macro
 from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.emit.text import Content
-from pybuild.errors import BuildWarning
 from pybuild.install import crt_headers, crt_sources
+from pybuild.package.folder import EXAMPLE, REPORT, digest_of
 
-EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
-REPORT = "report.json"
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
 _NEEDED = ("array", "error", "graph", "run")
 _WITH_PARAMETERS = ("crc", "lz4", "params", "unpack", "weights")
-# what the files of a model itself may be called, after its name
-_OWN = (
-    ".h", ".c", ".o", "_weights.c", "_functions.c", "_kernels.c", "_params.c",
-    "_selftest.c", ".names.json",
-)  # fmt: skip
 _PRINT = {
     "int64": ("%lld", "(long long)"),
     "uint64": ("%llu", "(unsigned long long)"),
@@ -247,86 +236,6 @@ def with_report(
     files: Mapping[str, Content], facts: Mapping[str, Any]
 ) -> dict[str, Content]:
     """The tree with report.json: facts, and what the example is when it is new."""
-    whole = {**facts, "example": {"sha256": _digest(files[EXAMPLE])}}
+    whole = {**facts, "example": {"sha256": digest_of(files[EXAMPLE])}}
     text = json.dumps(whole, indent=2, ensure_ascii=False)
     return {**files, REPORT: text + "\n"}
-
-
-def write_tree(
-    folder: Path, files: Mapping[str, Content], names: Iterable[str] = ()
-) -> None:
-    """Writes all files; each appears whole or not at all. An example that is no longer
-    as a build left it is the user's, and stays; a BuildWarning says where ours is.
-
-    names  prefixes of the models: what an earlier build with other options left of
-           them is removed, for nobody to compile it
-
-    Errors  OSError, before anything of a new folder is visible
-    """
-    if folder.exists():
-        chosen = _beside_the_users(folder, files)
-        for name, content in sorted(chosen.items()):
-            write_file(folder / name, content)
-        own = {f"{prefix}{end}" for prefix in names for end in _OWN}
-        for prefix in names:
-            own |= {path.name for path in folder.glob(f"{prefix}_device_[0-9].c")}
-        for name in own - files.keys():
-            (folder / name).unlink(missing_ok=True)
-        if EXAMPLE_NEW in chosen:
-            what = f"{folder / EXAMPLE} is yours and was kept; this build's is "
-            what += f"{Path(EXAMPLE_NEW).name} beside it"
-            warnings.warn(what, BuildWarning, stacklevel=3)
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as temporary:
-        fresh = Path(temporary) / folder.name
-        for name, content in sorted(files.items()):
-            write_file(fresh / name, content)
-        os.rename(fresh, folder)
-
-
-def _beside_the_users(
-    folder: Path, files: Mapping[str, Content]
-) -> Mapping[str, Content]:
-    """The files to write: a changed example of ours goes beside one of the user's,
-    once for each change."""
-    path = folder / EXAMPLE
-    if EXAMPLE not in files or not path.exists():
-        return files
-    ours, before = _digest(files[EXAMPLE]), _example_before(folder)
-    if _digest(path.read_bytes()) in (ours, before):
-        (folder / EXAMPLE_NEW).unlink(missing_ok=True)
-        return files
-    chosen = {name: content for name, content in files.items() if name != EXAMPLE}
-    return chosen if ours == before else {**chosen, EXAMPLE_NEW: files[EXAMPLE]}
-
-
-def _example_before(folder: Path) -> object:
-    """The digest of the example that the last build made, None if nothing says it."""
-    try:
-        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        return facts["example"]["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _digest(content: Content) -> str:
-    plain = content if isinstance(content, bytes) else "".join(content).encode()
-    return hashlib.sha256(plain).hexdigest()
-
-
-def write_file(path: Path, content: Content) -> None:
-    """Writes a file, whole or not at all, over one that is there.
-
-    Errors  OSError; nothing is left of it then
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    try:
-        with partial.open("wb") as file:
-            for piece in (content,) if isinstance(content, str | bytes) else content:
-                file.write(piece.encode() if isinstance(piece, str) else piece)
-        os.replace(partial, path)
-    except OSError:  # no room, or a folder of this name
-        partial.unlink(missing_ok=True)
-        raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.graph import Graph, State, Tensor
 from pybuild.install import crt_include, temporary_folder
+from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob
 from pybuild.passes.state import opened
 from pybuild.plan.plan import Plan
@@ -60,12 +62,13 @@ def export(libraries: Mapping[str, Factory], path: str | Path) -> None:
     place = Path(path)
     if str(path).endswith("/") or place.is_dir():
         for file, data in files.items():
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
-            (place / file).write_bytes(data)
+            write_file(place / file, data)
         return
-    with zipfile.ZipFile(place, "w") as archive:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
         for file, data in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
+    write_file(place, out.getvalue())
 
 
 def _state(graph: Graph) -> dict[str, Any]:

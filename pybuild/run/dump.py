@@ -16,6 +16,7 @@ from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Tensor
+from pybuild.package.folder import write_file
 from pybuild.params.blob import write_blob
 from pybuild.run.tensors import Device
 
@@ -136,8 +137,7 @@ class Folder:
         os.chmod(self.path, 0o700)
 
     def write(self, file: str, content: str | bytes) -> None:
-        data = content.encode() if isinstance(content, str) else content
-        (self.path / file).write_bytes(data)
+        write_file(self.path / file, content)
 
     def write_tensors(self, tensors: Mapping[str, Array]) -> None:
         self.write(TENSORS_FILE, write_blob(tensors, TENSORS_FILE))

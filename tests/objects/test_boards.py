@@ -11,7 +11,7 @@ import pytest
 
 import pybuild
 from pybuild.install import boards
-from pybuild.package.tree import write_tree
+from pybuild.package.folder import write_beside
 from pybuild.run.board.export import board_files
 from pybuild.targets.board import load_board
 from tests.boards.programs import HEADERS, chain, compiler, emulated, link_flags
@@ -120,7 +120,7 @@ def test_meson(tmp_path: Path) -> None:
     tree, build, out = tmp_path / "tree", tmp_path / "build", tmp_path / "board"
     classifier("tiny").model().build(tree, name="tiny", target=target, emit="obj")
     board = load_board("mps2-an386")
-    write_tree(out, board_files(board, chain(CORES[target])))
+    write_beside(out, board_files(board, chain(CORES[target])))
     cross = f"--cross-file={out / 'mps2-an386.ini'}"
     meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
     run([*meson, "setup", cross, build, tree])

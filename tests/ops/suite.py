@@ -9,7 +9,7 @@ from pathlib import Path
 from pybuild.emit.text import whole
 from pybuild.install import crt_include
 from pybuild.model import Model
-from pybuild.package.tree import write_tree
+from pybuild.package.folder import write_beside
 from tests.ops.cases import ROUNDINGS, Case, cases
 
 Files = dict[str, str]
@@ -70,7 +70,7 @@ def write_suites(folder: Path) -> None:
                 unit = (f'#include "../{f}"\n' for f in files if f.endswith(".c"))
                 sources[which] |= {**files, f"units/{name}.c": "".join(unit)}
     for which, files in sources.items():
-        write_tree(folder / which, {**files, "main.c": _main(names[which])})
+        write_beside(folder / which, {**files, "main.c": _main(names[which])})
 
 
 def _code(case: Case, rounding: str, target: str, alone: bool) -> Files:

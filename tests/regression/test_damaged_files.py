@@ -13,7 +13,7 @@ import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
-from pybuild.package.tree import write_tree
+from pybuild.package.folder import write_tree
 from pybuild.params.files import read_arrays
 from tests.frontends.onnx_models import model
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -83,8 +83,8 @@ def test_nothing_half_written_is_left_beside_a_folder(tmp_path: Path) -> None:
     taken.mkdir()
     assert main(["params", "convert", str(given), "-o", str(taken)]) == 2
     (tmp_path / "tree" / "net.c").mkdir(parents=True)
-    with pytest.raises(IsADirectoryError):
-        write_tree(tmp_path / "tree", {"net.c": "int net;"})
+    with pytest.raises(BuildError, match=r"net\.c: cannot be written: is a dir"):
+        write_tree(tmp_path / "tree", {"net.c": "int net;"}, "net", force=True)
     assert not list(tmp_path.rglob("*.part"))
 
 

@@ -1,0 +1,238 @@
+"""Files are written whole or not at all, and over nothing that is the user's.
+
+A tree has a list of what its build has put there, in the form of sha256sum: the next
+build of the same name knows by it what is its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pybuild.emit.text import Content
+from pybuild.errors import BuildError, BuildWarning, Problem
+
+LIST = "crt/files.sha256"
+REPORT = "report.json"
+EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
+_ELSEWHERE = "another folder, or --force"
+
+
+def write_tree(
+    folder: Path, files: Mapping[str, Content], name: str, force: bool = False
+) -> None:
+    """Writes all files; each appears whole or not at all.
+
+    What an earlier build of this name has left there and this one has not is removed,
+    for nobody to compile it; not if it was changed since. An example that is no longer
+    as a build left it is the user's, and stays; a BuildWarning says where ours is.
+
+    name    of the build, which report.json says
+    force   into a folder with other files, over those of the same names
+    Errors  BuildError for a folder with other files than an earlier build's, for what
+            cannot be written; then nothing of a new folder is visible
+    """
+    there = _listed(folder) if _built_before(folder) == name else {}
+    found = _no_folder(folder)
+    if not found and not force:
+        found = _in_the_way(folder, files, name, there)
+    if found:
+        raise BuildError.of(found)
+    if not folder.exists():
+        _write_new(folder, files)
+        return
+    chosen = _beside_the_users(folder, files)
+    _write_all(folder, chosen, folder)
+    for path in sorted(there.keys() - files.keys()):
+        _remove(folder / path, there[path])
+    if EXAMPLE_NEW in chosen:
+        what = f"{folder / EXAMPLE} is yours and was kept; this build's is "
+        what += f"{Path(EXAMPLE_NEW).name} beside it"
+        warnings.warn(what, BuildWarning, stacklevel=3)
+
+
+def write_beside(folder: Path, files: Mapping[str, Content]) -> None:
+    """Writes files to a folder that may have others.
+
+    Errors  BuildError with every file that is there and holds something else
+    """
+    made = {name: b"".join(_pieces(content)) for name, content in files.items()}
+    found = _no_folder(folder)
+    for name, data in sorted(made.items()):
+        if (folder / name).exists() and _digest(folder / name) != digest_of(data):
+            what = "holds something else"
+            found.append(Problem(str(folder / name), what, "another folder"))
+    if found:
+        raise BuildError.of(found)
+    for name, data in sorted(made.items()):
+        write_file(folder / name, data)
+
+
+def write_file(path: Path, content: Content, said: Path | None = None) -> str:
+    """Writes a file, whole or not at all, over one that is there; its SHA-256.
+
+    said    its name in messages, if that is another
+    Errors  BuildError; nothing is left of it then
+    """
+    found = _no_folder(path.parent)
+    if found:
+        raise BuildError.of(found)
+    partial = path.with_name(path.name + ".part")
+    digest = hashlib.sha256()
+    with telling(said or path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("wb") as file:
+                for piece in _pieces(content):
+                    digest.update(piece)
+                    file.write(piece)
+            os.replace(partial, path)
+        except OSError:  # no room, or a folder of this name
+            partial.unlink(missing_ok=True)
+            raise
+    return digest.hexdigest()
+
+
+@contextmanager
+def telling(path: Path) -> Iterator[None]:
+    """Errors  BuildError for every OSError: the file, and why"""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise BuildError(str(path), f"cannot be written: {reason}") from None
+
+
+def _pieces(content: Content) -> Iterator[bytes]:
+    for piece in (content,) if isinstance(content, str | bytes) else content:
+        yield piece.encode() if isinstance(piece, str) else piece
+
+
+def _write_new(folder: Path, files: Mapping[str, Content]) -> None:
+    """All of it, or nothing."""
+    with telling(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".crt-") as place:
+            fresh = Path(place) / folder.name
+            _write_all(fresh, files, folder)
+            os.rename(fresh, folder)
+
+
+def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
+    """The files, then the list of them."""
+    digests = {
+        name: write_file(place / name, content, said / name)
+        for name, content in sorted(files.items())
+    }
+    digests.pop(EXAMPLE_NEW, None)  # for the user to take or remove
+    lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+    write_file(place / LIST, lines, said / LIST)
+
+
+def _remove(path: Path, digest: str) -> None:
+    """What an earlier build wrote, unless it is not that any more."""
+    if not path.is_file():
+        return
+    if _digest(path) == digest:
+        with telling(path):
+            path.unlink()
+        return
+    what = f"{path}: is of an earlier build and was changed since; it stays"
+    warnings.warn(what, BuildWarning, stacklevel=2)
+
+
+def _in_the_way(
+    folder: Path, files: Mapping[str, Content], name: str, there: Mapping[str, str]
+) -> list[Problem]:
+    """Why a tree must not be written: files of the user's are there.
+
+    there  what an earlier build says that it wrote; {}: it says nothing
+    """
+    if not folder.exists() or not any(folder.iterdir()):
+        return []
+    if _built_before(folder) != name:
+        what = f"holds other files than an earlier build of '{name}'"
+        return [Problem(str(folder), what, _ELSEWHERE)]
+    others = (p for p in files if there and p not in there and p != EXAMPLE)
+    what = f"is there and not of an earlier build of '{name}'"
+    return [
+        Problem(str(folder / path), what, _ELSEWHERE)
+        for path in sorted(others)
+        if (folder / path).exists()
+    ]
+
+
+def _no_folder(place: Path) -> list[Problem]:
+    nearest = next(p for p in (place, *place.absolute().parents) if p.exists())
+    if nearest.is_dir():
+        return []
+    return [Problem(str(nearest), "is a file", "give a folder")]
+
+
+def _built_before(folder: Path) -> object:
+    """The name in the folder's report.json, None if there is no such thing."""
+    try:
+        return json.loads((folder / REPORT).read_text(encoding="utf-8"))["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Path -> SHA-256 of what a build says that it has written; those within."""
+    try:
+        lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return {}
+    parts = (line.partition("  ") for line in lines)
+    inside = folder.resolve()
+    return {
+        path: digest
+        for digest, _, path in parts
+        if (inside / path).resolve().is_relative_to(inside)
+    }
+
+
+def _beside_the_users(
+    folder: Path, files: Mapping[str, Content]
+) -> Mapping[str, Content]:
+    """The files to write: a changed example of ours goes beside one of the user's,
+    once for each change."""
+    path = folder / EXAMPLE
+    if EXAMPLE not in files or not path.exists():
+        return files
+    ours, before = digest_of(files[EXAMPLE]), _example_before(folder)
+    if _digest(path) in (ours, before):
+        (folder / EXAMPLE_NEW).unlink(missing_ok=True)
+        return files
+    chosen = {name: content for name, content in files.items() if name != EXAMPLE}
+    return chosen if ours == before else {**chosen, EXAMPLE_NEW: files[EXAMPLE]}
+
+
+def _example_before(folder: Path) -> object:
+    """The digest of the example that the last build made, None if nothing says it."""
+    try:
+        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return facts["example"]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest_of(path.read_bytes())
+    except OSError:  # a folder, or not ours to read
+        return ""
+
+
+def digest_of(content: Content) -> str:
+    """Its SHA-256."""
+    whole = hashlib.sha256()
+    for piece in _pieces(content):
+        whole.update(piece)
+    return whole.hexdigest()
