@@ -81,4 +81,18 @@ TREE = (
         "return {",
         _KEPT,
     ),
+    (
+        "what a board lacks, before anything is built",
+        "pybuild/cli/verbs.py",
+        "    boards.must_be_here(args)\n",
+        "",
+        "tests/boards/test_board_cli.py",
+    ),
+    (
+        "a simulator of both cores",
+        "pybuild/run/board/device.py",
+        "None if both else find_unicorn(board)",
+        "find_unicorn(board)",
+        "tests/boards/test_board_cli.py",
+    ),
 )

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 HOST = "host"
 OK, MISMATCH = 0, 1
+# what a board's results are not compared with, and what to do instead
+_ON_HOST = {
+    "ref": (
+        ", which must equal the host",
+        "check the host with --ref, the board without",
+    ),
+    "against": ("", "time it with --on host"),
+}
 SHOWN = 12  # values of an output that are printed
 
 Outcome = tuple[int, dict[str, Any]]
@@ -62,7 +70,23 @@ def _device(args: argparse.Namespace) -> Device:
 
     # kernels for no core in particular are built as code of the board's own
     core = args.target if args.target in CORES else ""
-    return open_device(args.on, args.toolchain, args.simulator, core, args.optimise)
+    chosen = args.on, args.toolchain, args.simulator, core, args.optimise
+    return open_device(*chosen, both=bool(args.device))
+
+
+def must_be_here(args: argparse.Namespace) -> None:
+    """Before anything is built for a board.
+
+    Errors  BuildError that says what to install, and what has no meaning on one
+    """
+    if getattr(args, "on", HOST) == HOST:
+        return
+    for option, (why, instead) in _ON_HOST.items():
+        asked = getattr(args, option, None)
+        if asked not in (None, "auto"):
+            what = f"--{option} {asked} has no meaning on a board{why}"
+            raise BuildError("--on", what, instead)
+    _device(args)
 
 
 # ---- verbs --------------------------------------------------------------------
@@ -111,9 +135,6 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     """Exit 1 where a value differs from this machine's."""
     from pybuild.run.board.check import check_on_board
 
-    if args.ref != "auto":
-        what = f"--ref {args.ref} has no meaning on a board, which must equal the host"
-        raise BuildError("--on", what, "check the host with --ref, the board without")
     device = _device(args)
     with working(f"checking {Path(args.model).name} on {device.board.name}"):
         done = check_on_board(
@@ -127,9 +148,6 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     from pybuild.run.board.bench import bench_on_board
 
-    if args.against:
-        what = f"--against {args.against} has no meaning on a board"
-        raise BuildError("--on", what, "time it with --on host")
     device = _device(args)
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
         result = bench_on_board(device, library, args.seed)

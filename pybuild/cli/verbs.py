@@ -190,6 +190,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
 
 def _built(args: argparse.Namespace, path: str) -> pybuild.Library:
     """The model, planned with the options of the command line."""
+    boards.must_be_here(args)
     whole, names = chosen_names([path], args.name)
     with working(f"building {Path(path).name}"):
         try:

@@ -182,8 +182,8 @@ def choose_toolchain(wanted: str, core: Core) -> Toolchain:
         if found is not None:
             return found
     if wanted == "auto":
-        what = f"there is no compiler for {core.name} on this machine"
+        what = "there is no compiler for this core on this machine"
         hints = " or ".join(missing_tools(kind, core.arch) for kind in ("zig", "gcc"))
-        raise BuildError("--toolchain", what, hints)
+        raise BuildError(core.name, what, hints)
     what = f"there is no {wanted} for {core.name} on this machine"
     raise BuildError("--toolchain", what, missing_tools(wanted, core.arch))

@@ -18,6 +18,7 @@ from pybuild.targets.board import load_board
 from pybuild.targets.core import CORES, core_named
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS, device
+from tests.toolchains import require_module
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def test_boards_says_what_is_missing(
         f"a simulator: apt-get install qemu-system-misc or {pip}",
     ]
     assert str(compiler.value) == (
-        "--toolchain: there is no compiler for cortex-m4 on this machine. "
+        "cortex-m4: there is no compiler for this core on this machine. "
         f"Hint: {pip} or apt-get install gcc-arm-none-eabi"
     )
     assert str(gcc.value) == (
@@ -72,9 +73,49 @@ def test_boards_says_what_is_missing(
         "Hint: apt-get install gcc-riscv64-unknown-elf"
     )
     assert str(simulator.value) == (
-        "--simulator: there is no simulator of mps2-an386 on this machine. "
+        "--on: there is no simulator of mps2-an386 on this machine. "
         f"Hint: apt-get install qemu-system-arm or {pip}"
     )
+
+
+TWO_CORES = ["--device", "1=cortex-m33", "--place", "conv2d=1"]
+
+
+@pytest.fixture
+def without_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has Unicorn and a compiler; what is built fails the test."""
+    require_module("unicorn")
+    for module in ("device", "available"):
+        monkeypatch.setattr(f"pybuild.run.board.{module}.find_qemu", lambda board: None)
+    monkeypatch.setattr("pybuild.load", lambda *a, **k: pytest.fail("it was built"))
+
+
+@pytest.mark.parametrize("verb", ["check", "bench", "run"])
+def test_what_two_cores_lack_is_said_before_anything_is_built(
+    verb: str, capsys: pytest.CaptureFixture[str], without_qemu: None
+) -> None:
+    words = [verb, str(DIGITS), "--on", "mps2-an521", *TWO_CORES]
+    assert main(words) != 0
+    assert capsys.readouterr().err == (
+        "--on: there is no simulator of both cores of mps2-an521 on this machine. "
+        "Hint: apt-get install qemu-system-arm\n"
+    )
+
+
+def test_boards_says_what_two_cores_lack(
+    capsys: pytest.CaptureFixture[str], without_qemu: None
+) -> None:
+    facts = {one["name"]: one for one in said(capsys, "boards")["boards"]}
+    assert facts["mps2-an521"]["second"] == "cortex-m33"
+    assert facts["mps2-an521"]["missing"] == [
+        "a simulator of both cores: apt-get install qemu-system-arm"
+    ]
+    assert facts["mps2-an505"]["second"] is None
+    assert facts["mps2-an505"]["missing"] == []
+
+
+def test_one_of_two_cores_needs_no_qemu(without_qemu: None) -> None:
+    assert choose_simulator(load_board("mps2-an521")).name.startswith("Unicorn")
 
 
 def test_unicorn_has_no_m55() -> None:
@@ -162,8 +203,8 @@ def test_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert capsys.readouterr().out.startswith("scores: int8[1, 10] ")
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    assert main(list(map(str, words))) == 2
+def refused(capsys: pytest.CaptureFixture[str], *words: object, code: int = 2) -> str:
+    assert main(list(map(str, words))) == code
     return capsys.readouterr().err.strip()
 
 
@@ -190,7 +231,7 @@ def test_inputs_that_do_not_fit(
 
 
 def test_out_needs_a_board(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = refused(capsys, "boards", "-o", tmp_path / "out")
+    text = refused(capsys, "boards", "-o", tmp_path / "out", code=64)
     assert text == "--out: needs a board. Hint: crt boards BOARD -o DIR"
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.everywhere
 DIGITS = ROOT / "examples" / "digits"
 NO_COMPILER = "--backend c: there is no C compiler. Hint: pip install ziglang"
 NO_SIMULATOR = "there is no simulator of mps2-an386 on this machine. Hint: apt-get"
-NO_CROSS = "there is no compiler for cortex-m4 on this machine. Hint: pip install"
+NO_CROSS = "there is no compiler for this core on this machine. Hint: pip install"
 
 # for each verb: its words, and what is said without a compiler where one is needed
 LINES: dict[str, dict[str, str]] = {

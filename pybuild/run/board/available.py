@@ -27,10 +27,14 @@ def _facts(board: Board) -> dict[str, Any]:
     if not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")
+    elif board.second is not None and find_qemu(board) is None:
+        hint = missing_simulator("qemu", board, both=True)
+        missing.append(f"a simulator of both cores: {hint}")
     return {
         "name": board.name,
         "title": board.title,
         "cpu": board.core.name,
+        "second": board.second.name if board.second else None,
         "hz": board.hz,
         "flash": board.flash.size,
         "ram": board.ram.size,

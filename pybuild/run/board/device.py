@@ -55,43 +55,55 @@ def open_device(
     simulator: str = "auto",
     core: str = "",
     optimise: str = "balanced",
+    both: bool = False,
 ) -> Device:
     """The board `name`, or the folder of one.
 
     core    another core than the board's, whose code the board's runs too
+    both    a second core takes part, where the board has one
     Errors  BuildError that says what to install
     """
     board = load_board(name)
     chosen = core_named(core) if core else board.core
-    machine = choose_simulator(board, simulator)
+    machine = choose_simulator(board, simulator, both)
     return Device(board, chosen, choose_toolchain(toolchain, chosen), machine, optimise)
 
 
-def choose_simulator(board: Board, wanted: str = "auto") -> Simulator:
+def choose_simulator(
+    board: Board, wanted: str = "auto", both: bool = False
+) -> Simulator:
     """The simulator `wanted`, or for "auto" the first that has this board.
 
+    both    its second core, too, if there is one
     Errors  BuildError that says what to install
     """
-    qemu, unicorn = find_qemu(board), find_unicorn(board)
+    both = both and board.second is not None
+    qemu, unicorn = find_qemu(board), None if both else find_unicorn(board)
     # of QEMU on Windows nothing is counted: it takes no functions of a plugin
     first = unicorn or qemu if sys.platform == "win32" else qemu or unicorn
     found = {"qemu": qemu, "unicorn": unicorn, "auto": first}[wanted]
     if found is not None:
         return found
-    if wanted == "unicorn" and not board.core.unicorn:
-        what = f"Unicorn has no {board.core.name}"
-        raise BuildError("--simulator", what, "--simulator qemu")
-    which = "simulator" if wanted == "auto" else wanted
-    hints = [missing_simulator(s, board) for s in SIMULATORS if wanted in ("auto", s)]
-    what = f"there is no {which} of {board.name} on this machine"
-    raise BuildError("--simulator", what, " or ".join(filter(None, hints)))
+    if wanted == "unicorn" and (both or not board.core.unicorn):
+        what = f"no {board.core.name}"
+        what = f"one core, this program of {board.name} uses two" if both else what
+        raise BuildError("--simulator", f"Unicorn has {what}", "--simulator qemu")
+    kinds = [s for s in SIMULATORS if wanted in ("auto", s)]
+    hints = [missing_simulator(kind, board, both) for kind in kinds]
+    where, which = "--simulator", wanted
+    if wanted == "auto":  # and no such option was given
+        where, which = "--on", "simulator"
+    of = f"both cores of {board.name}" if both else board.name
+    what = f"there is no {which} of {of} on this machine"
+    raise BuildError(where, what, " or ".join(filter(None, hints)))
 
 
-def missing_simulator(name: str, board: Board) -> str:
+def missing_simulator(name: str, board: Board, both: bool = False) -> str:
     """What to install for it; "" where nothing helps."""
     if name == "qemu":
         return qemu_package(board)
-    return "pip install 'pybuild-crt[boards]'" if board.core.unicorn else ""
+    there = board.core.unicorn and not both
+    return "pip install 'pybuild-crt[boards]'" if there else ""
 
 
 def run_samples(

@@ -50,8 +50,8 @@ class Unicorn:
         self, firmware: Firmware, files: Files, plan: CountPlan | None = None
     ) -> Outcome:
         if firmware.second:
-            what = f"Unicorn has one core, this program of {firmware.board.name} uses"
-            raise BuildError("--simulator", f"{what} two", "--simulator qemu")
+            what = f"has one core, this program of {firmware.board.name} uses two"
+            raise BuildError("Unicorn", what, "QEMU has both")
         machine = Machine(firmware, files)
         counter = _Counter(machine.uc, firmware, plan) if plan is not None else None
         code, said = machine.run()
