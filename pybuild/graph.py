@@ -5,12 +5,14 @@ Knows nothing of files, kernels, memory or what an operator means (see ops/).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.short_names import brief, short_names
 
 # int, float, str, bool, or tuples of them
 Attr = Any
@@ -169,10 +171,55 @@ class Graph:
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]
 
+    @functools.cached_property
+    def short(self) -> Mapping[str, str]:
+        """Name of each layer and tensor -> the one that people read."""
+        layers = [(node.name, node.output) for node in self.nodes if node.outputs]
+        tensors = [name for name in self.tensors if name not in self.constants]
+        return short_names(layers, tensors, self.constants)
+
+    def shown(self, text: str) -> str:
+        """A name for people; of what belongs to a layer or tensor, "NAME (scratch)",
+        with the rest.
+        """
+        head, rest = text, ""
+        while head and head not in self.short:
+            head = head.rpartition(" ")[0]
+            rest = text[len(head) :]
+        return self.short[head] + rest if head else text
+
+    def called(self, node: Node) -> str:
+        """The one of a layer; where the file's layer is several nodes, by output."""
+        makes = self._makers.get(node.name, node.outputs)
+        alone = not node.outputs or node.outputs == makes
+        return self.shown(node.name if alone else node.output)
+
+    @functools.cached_property
+    def _makers(self) -> Mapping[str, tuple[str, ...]]:
+        """Name of a layer -> outputs of the node that has it alone or makes it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for node in self.nodes:
+            if node.name not in found or node.name in node.outputs:
+                found[node.name] = node.outputs
+        return found
+
+    def is_called(self, name: str, node: Node) -> bool:
+        """Whether a user's name, short or the file's, is the layer's or an output's."""
+        own = (node.name, *node.outputs)
+        return name in own or name in (self.called(node), *map(self.shown, own))
+
+    def meant(self, texts: Iterable[str], among: Iterable[str]) -> list[str]:
+        """Names of the file for names that users gave, which may be short; what is
+        not among them stays.
+        """
+        known = list(among)
+        full = {self.shown(name): name for name in known} | {n: n for n in known}
+        return [full.get(text, text) for text in texts]
+
     def where(self, node: Node) -> str:
         """The place of a node in the file, for messages."""
         names = (node.name, *node.outputs)
-        own = f"'{node.name}' ({node.op})"
+        own = f"'{brief(node.name)}' ({node.op})"
         told = next((self.origins[n] for n in names if n in self.origins), own)
         return f"{self.source}: node {told}"
 

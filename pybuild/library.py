@@ -27,7 +27,6 @@ from pybuild.package.report import (
     Flash,
     Ram,
     Report,
-    Stored,
     boundary,
     copies,
     devices,
@@ -36,6 +35,7 @@ from pybuild.package.report import (
     promise,
     regions,
 )  # fmt: skip
+from pybuild.package.stored import stored
 from pybuild.package.tree import tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
@@ -129,7 +129,9 @@ class Library(Factory):
         """What the build costs and what its results are equal to."""
         graph, tables = self.plan.graph, self.tables
         rows = layers(graph)
-        parameters, packed = self._stored()
+        parameters, packed = stored(
+            self.plan, self.model.graph, self.image, tables.named
+        )
         ram = Ram(
             tables.arena_bytes,
             tables.instance_bytes,
@@ -217,21 +219,6 @@ class Library(Factory):
         keep = chosen.input == "keep"
         spent = graph.inputs if chosen.input == "consumable" else ()
         return Search(graph, nodes, views, keep, self.plan.lazy, spent)
-
-    def _stored(self) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
-        """The user's parameters, and the constants that are packed."""
-        if not self.plan.slots:
-            unpacks = [unpack for unpack in self.plan.unpacks if not unpack.plain]
-            return (), tuple(Stored(u.name, u.size, len(u.packed)) for u in unpacks)
-        entries = {e.name: e for e in read_image(self.image(), self.name).entries}
-        parameters: list[Stored] = []
-        packed: list[Stored] = []
-        for index, slot in enumerate(self.plan.slots.values()):
-            e = entries[slot.name if self.tables.named else str(index)]
-            row = Stored(slot.title, e.bytes, e.stored, slot.layout, slot.copy_of)
-            row = replace(row, device=slot.device)
-            (parameters if slot.sources else packed).append(row)
-        return tuple(parameters), tuple(packed)
 
     def sources(self) -> dict[str, str]:
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""

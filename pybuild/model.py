@@ -96,6 +96,7 @@ class Model:
             names = [n for n in constants if constants[n].ndim > 0]
         elif isinstance(names, str):
             names = (names,)
+        names = self.graph.meant(names, constants)
         all_known(names, constants, "--params")
         graph = replace(self.graph, parameters={n: n for n in sorted(names)})
         return replace(self, graph=graph, _lowered={})
@@ -133,7 +134,7 @@ class Model:
                 lambda: made_for(asked.target),
                 lambda: set_layout(graph, asked.layout),
                 lambda: self.with_parameters(asked.params),
-                lambda: all_known(asked.lazy or (), ends, "--lazy"),
+                lambda: all_known(_ends(graph, asked.lazy), ends, "--lazy"),
                 lambda: all_known(asked.push, graph.inputs, "--push"),
                 lambda: _streams(asked.stream, graph),
             ]
@@ -210,7 +211,7 @@ class Model:
         graph = assigned(graph)
         rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
         graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
-        lazy = tuple(graph.lazy) if asked.lazy is None else asked.lazy
+        lazy = tuple(graph.lazy if asked.lazy is None else _ends(graph, asked.lazy))
         asked = replace(asked, lazy=lazy)
         specs = _specs(asked.regions, len(table))
         made = make_plan(
@@ -258,6 +259,11 @@ def _kernels(
     if optimise == "ram":  # it depends on memory here, too
         return graph, found, options
     return graph, narrowed(found, options, optimise), options
+
+
+def _ends(graph: Graph, names: Collection[str] | None) -> list[str]:
+    """Inputs and outputs by the file's names, which users may have given short."""
+    return graph.meant(names or (), (*graph.inputs, *graph.outputs))
 
 
 def _spent(word: str, graph: Graph) -> tuple[str, ...]:

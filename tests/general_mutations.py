@@ -2,6 +2,7 @@
 
 from channel_mutations import CHANNELS
 from front_mutations import FRONT
+from name_mutations import NAMES
 from tflite_mutations import LITE
 
 _GENERAL = "tests/ops/test_general.py"
@@ -46,7 +47,7 @@ GENERAL = (
     (
         "options that name tensors, one at a time",
         "pybuild/model.py",
-        'lambda: all_known(lazy, ends, "--lazy"),',
+        'lambda: all_known(_ends(graph, asked.lazy), ends, "--lazy"),',
         "",
         _MESSAGES,
     ),
@@ -388,5 +389,6 @@ GENERAL = (
     ),
     *CHANNELS,
     *FRONT,
+    *NAMES,
     *LITE,
 )

@@ -41,8 +41,8 @@ REGIONS = (
     (
         "the region of hot weights",
         "pybuild/emit/assemble.py",
-        "self._single(place.at, place.region, packed.place)",
-        "self._single(place.at, 0, packed.place)",
+        "self._single(place.at, place.region, comment)",
+        "self._single(place.at, 0, comment)",
         _UNIT,
     ),
     (

@@ -141,7 +141,8 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
             device, library, args.model, args.samples, args.per_layer, args.seed
         )
     if not args.json:
-        tables.show_check(done.result)
+        called = str if args.long else library.plan.graph.shown
+        tables.show_check(done.result, called)
     return OK if done.result.ok else MISMATCH, done.to_json()
 
 
@@ -152,16 +153,16 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
         result = bench_on_board(device, library, args.seed)
     if not args.json:
-        show_bench(result)
+        show_bench(result, args.long)
     return OK, result.to_json()
 
 
-def show_bench(result: BoardBench) -> None:
-    columns = [("layer", "left"), ("operator", "left")]
+def show_bench(result: BoardBench, long: bool = False) -> None:
+    columns = [("layer", "name"), ("operator", "left")]
     columns += [("MACs", "right"), ("instructions", "right"), ("per MAC", "right")]
     columns.append(("cycles", "right"))
     rows = [
-        [tables.short(x.name), x.op, f"{x.macs:,}", f"{x.instructions:,}",
+        [x.name if long else x.short, x.op, f"{x.macs:,}", f"{x.instructions:,}",
          f"{x.instructions / x.macs:.2f}" if x.macs else "",
          "-" if x.cycles is None else f"{x.cycles:,}"]
         for x in result.layers

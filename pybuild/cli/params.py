@@ -186,16 +186,16 @@ def _entry_facts(entry: Entry) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from pybuild.cli.tables import short, table
+    from pybuild.cli.tables import table
 
-    columns = [("parameter", "left"), ("type", "left"), ("bytes", "right")]
+    columns = [("parameter", "name"), ("type", "left"), ("bytes", "right")]
     packed = facts["kind"] == "image"
     if packed:
         columns += [("stored", "right"), ("saved", "right")]
     rows = []
     for p in facts["parameters"]:
         dims = ",".join(map(str, p["shape"]))
-        row = [short(p["name"]), f"{p['dtype']}[{dims}]", f"{p['bytes']:,}"]
+        row = [p["name"], f"{p['dtype']}[{dims}]", f"{p['bytes']:,}"]
         if packed:
             codec = "" if p["codec"] == "none" else f" {p['codec']}"
             row += [f"{p['stored']:,}{codec}", _saved(p["bytes"], p["stored"])]

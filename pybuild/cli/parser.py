@@ -82,6 +82,8 @@ def parser() -> argparse.ArgumentParser:
         verb.add_argument(
             "--json", action="store_true", help="one JSON object on stdout"
         )
+        text = "call layers and tensors as the file does, however long that is"
+        verb.add_argument("--long", action="store_true", help=text)
         add_options(verb, of_words(*kinds))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))

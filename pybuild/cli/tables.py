@@ -2,97 +2,65 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
+
+from pybuild.cli.console import width
+from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, fitted, grid
 
 if TYPE_CHECKING:
     from pybuild.package.curve import Point
-    from pybuild.package.image_report import ImageReport
-    from pybuild.package.report import Boundary, Layer, RegionUse, Report, Stored
     from pybuild.run.bench import BenchResult
     from pybuild.run.check import CheckResult
     from pybuild.run.layers import DebugResult
 
-# of a pipe or file, where nobody says how wide it is
-PLAIN_WIDTH = 100
-NAME_WIDTH = 48
+GAP = 3  # between two columns
 
-Row = Sequence[str]
+# of columns whose sides are said instead of their kinds
+_KINDS = {"left": TEXT, "right": NUMBER}
 
 
-def table(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> None:
-    """Prints rows under (heading, "left" | "right") columns."""
+def table(
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]
+) -> None:
+    """Prints rows under (heading, kind) columns."""
+    kinds = [(heading, _KINDS.get(kind, kind)) for heading, kind in columns]
+    show((grid(title, kinds, rows),))
+
+
+def show(page: Page) -> None:
+    """Prints tables as wide as there is room, and lines."""
+    for one in page:
+        if isinstance(one, Grid):
+            _print(one)
+        else:
+            print(one)
+
+
+def _print(found: Grid) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    made = Table(box=box.SIMPLE, show_edge=False)
-    for heading, side in columns:
-        justify: Literal["left", "right"] = "right" if side == "right" else "left"
-        made.add_column(heading, justify=justify, overflow="fold")
-    for row in rows:
+    room = width()
+    natural = sum(max(map(len, column)) + GAP for column in _columns(found))
+    found, widths = fitted(found, natural if room is None else room, GAP)
+    made = Table(box=box.SIMPLE, show_edge=False, padding=(0, 2, 0, 0), pad_edge=False)
+    for (heading, kind), wide in zip(found.columns, widths, strict=True):
+        side: Literal["left", "right"] = "right" if kind == NUMBER else "left"
+        made.add_column(heading, justify=side, width=wide, overflow="fold")
+    for row in found.rows:
         made.add_row(*row)
-    console = Console(width=width, highlight=False, markup=False)
-    if title:
-        console.print(title, style="bold", soft_wrap=True)
+    console = Console(width=sum(widths) + GAP * len(widths), highlight=False,
+                      markup=False, emoji=False)  # fmt: skip
+    if found.title:
+        console.print(found.title, style="bold", soft_wrap=True)
     console.print(made)
 
 
-def short(name: str) -> str:
-    """A name that fits a table: converters make some of hundreds of characters."""
-    half = NAME_WIDTH // 2
-    return name if len(name) <= NAME_WIDTH else f"{name[:half]}…{name[1 - half :]}"
-
-
-def show_report(report: Report) -> None:
-    _show_layers(report.layers)
-    total = f"{report.macs:,} multiply-accumulates"
-    ram, flash = report.ram, report.flash
-    print(f"RAM    arena {ram.arena:,} bytes (lower bound {ram.lower_bound:,})", end="")
-    print(f", instance {ram.instance:,}")
-    print(f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes")
-    print(f"work   {total}")
-    for role, tensors in (("input", report.inputs), ("output", report.outputs)):
-        for tensor in tensors:
-            print(f"{role:6} {_boundary(tensor)}")
-    for number, stage in enumerate(report.stages):
-        if stage.steps > 1:
-            names = ", ".join(short(name) for name in stage.layers)
-            print(f"stage  {number}: {stage.steps} steps in lock step: {names}")
-    for row in report.tensors:
-        if row.rows:
-            over = f" of {short(row.of)}" if row.of else ""
-            print(f"{row.how:6} {short(row.tensor)}: {row.rows} rows{over}")
-    if report.state:
-        warm = f"; warm after {report.warm_runs} runs" if report.warm_runs else ""
-        print(f"state  {report.state:,} bytes when saved, in the arena{warm}")
-    if ram.unpacked:
-        print(f"RAM    unpacked weights {ram.unpacked:,} bytes, for all instances")
-    _show_stored("parameter", report.parameters)
-    _show_stored("packed constant", report.packed)
-    for device in report.devices:
-        print(
-            f"device {device.index} ({device.target}): {device.layers} layers, "
-            f"arena {device.arena:,} bytes"
-        )
-    show_regions(report.regions)
-    for copy in report.copies:
-        print(f"copy   {copy.tensor}: {copy.bytes:,} bytes, {copy.why}")
-    if report.emit == "obj":
-        print(f"object for {report.cpu} {report.features}".rstrip())
-    print(f"equal  {report.reference} (rounding {report.rounding})")
-
-
-def show_regions(regions: Sequence[RegionUse]) -> None:
-    whole = max(1, sum(region.moved for region in regions))
-    for region in regions:
-        print(
-            f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes", end=""
-        )
-        print(f", {region.speed}, {region.moved / whole:.1%} of bytes moved", end="")
-        print(f", {region.copied:,} of weights copied" if region.copied else "")
+def _columns(found: Grid) -> list[list[str]]:
+    heads = [heading for heading, _ in found.columns]
+    return [list(column) for column in zip(heads, *found.rows, strict=True)]
 
 
 def show_curve(points: Sequence[Point], bound: int) -> None:
@@ -103,67 +71,12 @@ def show_curve(points: Sequence[Point], bound: int) -> None:
     print(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")
 
 
-def _show_stored(kind: str, rows: Sequence[Stored]) -> None:
-    if not rows:
-        return
-    columns = [(kind, "left"), ("bytes", "right"), ("in flash", "right")]
-    columns += [("saved", "right"), ("arranged", "left")]
-    shown = []
-    for row in rows:
-        saved = f"{100 * (row.bytes - row.stored) / max(row.bytes, 1):.1f} %"
-        form = "row-major" if row.layout == 0 else f"for its kernel ({row.layout:08x})"
-        form += f", second copy of {short(row.copy_of)}" if row.copy_of else ""
-        sizes = (f"{row.bytes:,}", f"{row.stored:,}", saved)
-        shown.append((short(row.name), *sizes, form if kind == "parameter" else ""))
-    table("", columns, shown)
-
-
-def show_image(report: ImageReport) -> None:
-    columns = [("model", "left"), ("arena", "right"), ("weights", "right")]
-    columns += [("tables", "right"), ("MACs", "right")]
+def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
+    """called: how layers are named for people"""
+    columns = [("back end", TEXT), ("mismatches", NUMBER)]
+    columns += [("max |diff|", NUMBER), ("first bad layer", NAME)]
     rows = [
-        (m.name, f"{m.ram.arena:,}", f"{m.flash.weights:,}", f"{m.flash.tables:,}",
-         f"{m.macs:,}")
-        for m in report.models
-    ]  # fmt: skip
-    table(report.name, columns, rows)
-    ram, flash = report.ram, report.flash
-    print(f"RAM    arena {ram.arena:,} bytes (all apart {ram.separate:,})", end="")
-    print(f", instances {ram.instance:,}")
-    print(f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes", end="")
-    print(f"; sharing saves {flash.saved:,}")
-    for region in report.regions:
-        print(f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes")
-    for group in report.exclusive:
-        print(f"turns  {', '.join(group)}")
-    for wire in report.connections:
-        print(f"wire   {wire.ends}: {wire.bytes:,} bytes")
-    for shared in report.shared:
-        if shared.kind == "constant":
-            users = ", ".join(shared.models)
-            print(f"shared {shared.symbol}: {shared.bytes:,} bytes, {users}")
-
-
-def _show_layers(layers: Sequence[Layer]) -> None:
-    columns = [("layer", "left"), ("operator", "left")]
-    columns += [("MACs", "right"), ("out bytes", "right")]
-    rows = [(short(x.name), x.op, f"{x.macs:,}", f"{x.out_bytes:,}") for x in layers]
-    table("", columns, rows)
-
-
-def _boundary(tensor: Boundary) -> str:
-    dims = ",".join(map(str, tensor.shape))
-    text = f"{tensor.name}: {tensor.dtype}[{dims}]"
-    if tensor.scale is not None:
-        text += f", real = {tensor.scale:.6g} * (q - {tensor.zero_point})"
-    return text
-
-
-def show_check(result: CheckResult) -> None:
-    columns = [("back end", "left"), ("mismatches", "right")]
-    columns += [("max |diff|", "right"), ("first bad layer", "left")]
-    rows = [
-        (name, f"{t.mismatches:,}", f"{t.max_abs:g}", short(t.first_layer or "-"))
+        (name, f"{t.mismatches:,}", f"{t.max_abs:g}", called(t.first_layer or "-"))
         for name, t in result.backends.items()
     ]
     table(f"{result.model} against {result.reference}", columns, rows)
@@ -174,15 +87,16 @@ def show_check(result: CheckResult) -> None:
     print("equal" if result.ok else "NOT equal")
 
 
-def show_debug(result: DebugResult) -> None:
+def show_debug(result: DebugResult, long: bool = False) -> None:
     heads = ("min", "max", "mean", "zeros", "saturated")
-    columns = [("layer", "left"), ("operator", "left")]
-    columns += [(head, "right") for head in heads]
+    columns = [("layer", NAME), ("operator", TEXT)]
+    columns += [(head, NUMBER) for head in heads]
     if result.reference:
-        columns += [("mismatches", "right"), ("max |diff|", "right")]
+        columns += [("mismatches", NUMBER), ("max |diff|", NUMBER)]
     rows = []
     for x in result.layers:
-        row = [short(x.layer), x.op, f"{x.min:g}", f"{x.max:g}", f"{x.mean:.4g}"]
+        row = [x.layer if long else x.short, x.op]
+        row += [f"{x.min:g}", f"{x.max:g}", f"{x.mean:.4g}"]
         row += [f"{x.zeros:,}", f"{x.saturated:,}"]
         if result.reference and x.against is None:
             row += ["-", "-"]
@@ -192,15 +106,16 @@ def show_debug(result: DebugResult) -> None:
     table(f"{result.model}, back end {result.backend}", columns, rows)
     if result.reference:
         print(f"against {result.reference}; {result.tolerance}")
-        first = result.first_layer
+        short = {} if long else {x.layer: x.short for x in result.layers}
+        first = short.get(result.first_layer or "", result.first_layer)
         print(f"first layer that differs: {first}" if first else "equal")
 
 
-def show_bench(result: BenchResult) -> None:
-    columns = [("layer", "left"), ("operator", "left")]
-    columns += [("MACs", "right"), ("microseconds", "right")]
+def show_bench(result: BenchResult, long: bool = False) -> None:
+    columns = [("layer", NAME), ("operator", TEXT)]
+    columns += [("MACs", NUMBER), ("microseconds", NUMBER)]
     rows = [
-        (short(x.name), x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}")
+        (x.name if long else x.short, x.op, f"{x.macs:,}", f"{x.seconds * 1e6:,.1f}")
         for x in result.layers
     ]
     table(f"{result.model} on this machine, back end {result.backend}", columns, rows)

@@ -17,7 +17,7 @@ from pybuild.cli.names import chosen_names
 from pybuild.cli.options import chosen
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
-from pybuild.cli.quantise import quantised, reference_of, show_quantisation
+from pybuild.cli.quantise import quantised, reference_of
 from pybuild.emit.names import chosen_prefix
 from pybuild.emit.text import Content
 from pybuild.errors import BuildError, Problem
@@ -25,6 +25,7 @@ from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
 from pybuild.package.curve import svg
 from pybuild.package.folder import write_file, write_tree
+from pybuild.package.page import image_page, report_page
 from pybuild.select.devices import table_of
 
 OK, MISMATCH = 0, 1
@@ -38,8 +39,7 @@ def inspect(args: argparse.Namespace) -> Outcome:
     facts: dict[str, Any] = {"model": Path(args.model).name, "problems": []}
     facts |= library.report.to_json()
     if not args.json:
-        tables.show_report(library.report)
-        show_quantisation(library.report.quantisation)
+        tables.show(report_page(library.report, args.long))
     if args.ram_curve is not None:
         points = library.ram_curve()
         facts["ram_curve"] = [asdict(point) for point in points]
@@ -64,8 +64,7 @@ def build(args: argparse.Namespace) -> Outcome:
     library = _built(args, args.models[0])
     _write(args, library.name, library.files)
     if not args.json:
-        tables.show_report(library.report)
-        show_quantisation(library.report.quantisation)
+        tables.show(report_page(library.report, args.long))
         print(f"wrote {args.out}")
     return OK, library.report.to_json()
 
@@ -97,7 +96,7 @@ def _build_image(args: argparse.Namespace) -> Outcome:
         )
     _write(args, image.name, image.files)
     if not args.json:
-        tables.show_image(image.report)
+        tables.show(image_page(image.report))
         print(f"wrote {args.out}")
     return OK, image.report.to_json()
 
@@ -132,7 +131,7 @@ def check(args: argparse.Namespace) -> Outcome:
             progress=progress,
         )
     if not args.json:
-        tables.show_check(result)
+        tables.show_check(result, str if args.long else library.plan.graph.shown)
     return OK if result.ok else MISMATCH, result.to_json()
 
 
@@ -151,7 +150,7 @@ def bench(args: argparse.Namespace) -> Outcome:
             seed=args.seed,
         )
     if not args.json:
-        tables.show_bench(result)
+        tables.show_bench(result, args.long)
     return OK, result.to_json()
 
 
@@ -172,7 +171,7 @@ def debug(args: argparse.Namespace) -> Outcome:
     ref = reference_of(args, library)
     result = look(args.model, library, given, ref, args.backend)
     if not args.json:
-        tables.show_debug(result)
+        tables.show_debug(result, args.long)
     return OK if result.ok else MISMATCH, result.to_json()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.emit.drawing import drawn
 from pybuild.emit.limits import must_fit, step_must_fit
-from pybuild.emit.names import Names, identifier, is_keyword
+from pybuild.emit.names import Names, is_keyword
 from pybuild.emit.runs import OperandRuns, Runs
 from pybuild.emit.tables import (
     CONSUMED,
@@ -38,6 +38,7 @@ from pybuild.plan.places import ARENA
 from pybuild.plan.plan import Plan, Step
 from pybuild.plan.regions import Region
 from pybuild.plan.slots import Slot, key_of
+from pybuild.short_names import identifier
 
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
@@ -72,7 +73,6 @@ class _Maker:
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
         self.io_symbols = {f"{word}_{i}" for word in NUMBERED for i in ends}
         self.io_symbols |= set(RESERVED)
-        self.layer_names = Names()
         self.kernels: dict[str, tuple[Func, list[str]]] = {}
         self.constants: dict[tuple[str, bytes], Constant] = {}
         self.args: Runs[int] = Runs()
@@ -129,11 +129,11 @@ class _Maker:
         return made
 
     def _kept(self, kept: Kept) -> KeptRow:
-        initial = ""
+        initial, name = "", self.plan.graph.shown(kept.name)
         if kept.initial is not None:
-            what = f"'{kept.name}': what it holds at first"
-            initial = self._constant(f"{kept.name}_initial", kept.initial, what)
-        return KeptRow(initial, kept.at, kept.bytes, kept.region, kept.name)
+            what = f"'{name}': what it holds at first"
+            initial = self._constant(f"{name}_initial", kept.initial, what)
+        return KeptRow(initial, kept.at, kept.bytes, kept.region, name)
 
     def _stages(
         self, steps: Sequence[StepRow]
@@ -207,13 +207,11 @@ class _Maker:
         kernel = ""
         if candidate.func is not None:
             kernel = self._kernel(candidate.func, comment)
-        layer = self.layer_names.of(step.node.name)
+        layer = self.plan.graph.called(step.node)
         packed = [
             ""
             if c.is_bound
-            else self._constant(
-                f"{layer}_{c.role}", c.array, f"'{step.node.name}': {c.role}"
-            )
+            else self._constant(f"{layer}_{c.role}", c.array, f"'{layer}': {c.role}")
             for c in candidate.constants
         ]
         accesses = (*candidate.outputs, *candidate.inputs)
@@ -247,9 +245,11 @@ class _Maker:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
         if packed.place:
             place = self.plan.places[packed.place]
-            return self._single(place.at, place.region, packed.place)
+            comment = self.plan.graph.shown(packed.place)
+            return self._single(place.at, place.region, comment)
         slot = self.plan.slots[key_of(packed, node)]
-        return self._single(0, self.slot_buffers[slot.name], f"parameter {slot.name}")
+        comment = f"parameter {self.plan.graph.shown(slot.name)}"
+        return self._single(0, self.slot_buffers[slot.name], comment)
 
     def _single(self, at: int, buffer: int, comment: str) -> Operand:
         """What has no rows."""
@@ -298,7 +298,8 @@ class _Maker:
         )
         if access.is_single and images == 1:
             rows = SINGLE_ROW
-        return Operand(place.at, buffer, self._rows(rows), access.tensor)
+        comment = self.plan.graph.shown(access.tensor)
+        return Operand(place.at, buffer, self._rows(rows), comment)
 
     def _dtype(self, access: RowAccess) -> DType:
         """Of a tensor; what a kernel sums up between two steps is int32 or float."""
@@ -362,8 +363,9 @@ def pointer_count(step: Step) -> int:
 
 def describe(step: Step, plan: Plan) -> str:
     """Operator, shapes and source layer of a step, for readers of the C."""
+    layer = plan.graph.called(step.node)
     if step.candidate.func is None:
-        return f"{step.node.op} '{step.node.name}'"
+        return f"{step.node.op} '{layer}'"
 
     def shape(name: str) -> str:
         return f"[{','.join(map(str, plan.graph.tensor(name).shape))}]"
@@ -374,4 +376,4 @@ def describe(step: Step, plan: Plan) -> str:
         shape(n) for n in node.inputs if n and n not in plan.graph.constants
     )
     makes = " ".join(shape(n) for n in node.outputs)
-    return f"{node.op} {reads} -> {makes}, layer '{node.name}'{where}"
+    return f"{node.op} {reads} -> {makes}, layer '{layer}'{where}"

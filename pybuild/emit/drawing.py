@@ -30,7 +30,8 @@ def drawn(plan: Plan, stage: Stage) -> list[str]:
     lines = []
     for name, readers in given.items():
         for reader in readers:
-            lines.append(f"{name} -> {_path(reader, steps, stage, edges)}")
+            path = _path(reader, steps, stage, edges)
+            lines.append(f"{plan.graph.shown(name)} -> {path}")
     for index in sorted(edges):
         while edges[index]:
             lines.append(_path(index, steps, stage, edges))

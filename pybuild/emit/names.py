@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from pybuild.errors import BuildError
+from pybuild.short_names import identifier
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern "
@@ -26,16 +26,6 @@ _HEADERS = (
     "wchar wctype"
 )
 LONGEST = 40
-
-
-def identifier(text: str) -> str:
-    """Letters, digits and single underscores; starts with a letter."""
-    clean = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", text)).strip("_").lower()
-    if not clean:
-        clean = "t"
-    if clean[0].isdigit():
-        clean = f"t_{clean}"
-    return clean
 
 
 def is_keyword(text: str) -> bool:

@@ -13,7 +13,7 @@ from pybuild.plan.storage import find_views
 
 @dataclass(frozen=True)
 class Held:
-    """How the plan holds a tensor.
+    """How the plan holds a tensor, by the file's name and by one that people read.
 
     how    "whole"; "ring" of `rows` rows; "in place": over `of`, row by row if it has
            rows; "view": bytes of `of`; "none": where the user binds it
@@ -21,6 +21,7 @@ class Held:
     """
 
     tensor: str
+    short: str
     how: str
     bytes: int
     rows: int = 0
@@ -43,19 +44,19 @@ def held(plan: Plan) -> tuple[Held, ...]:
         if name in graph.constants or name not in plan.places:
             continue
         root, ring = views.of(name).root, plan.rings.get(name)
-        owner = plan.owners.get(root, root)
+        owner, short = plan.owners.get(root, root), graph.shown(name)
         if root != name:
-            row = Held(name, "view", 0, of=root)
+            row = Held(name, short, "view", 0, of=root)
         elif ring is not None and ring.home != name:
-            row = Held(name, "in place", 0, ring.rows, ring.home)
+            row = Held(name, short, "in place", 0, ring.rows, ring.home)
         elif ring is not None:
-            row = Held(name, "ring", ring.rows * ring.pitch, ring.rows)
+            row = Held(name, short, "ring", ring.rows * ring.pitch, ring.rows)
         elif plan.places[name].region < 0:
-            row = Held(name, "none", 0)
+            row = Held(name, short, "none", 0)
         elif owner != name:
-            row = Held(name, "in place", 0, of=owner)
+            row = Held(name, short, "in place", 0, of=owner)
         else:
-            row = Held(name, "whole", tensor.bytes)
+            row = Held(name, short, "whole", tensor.bytes)
         found.append(row)
     return tuple(found)
 

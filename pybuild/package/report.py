@@ -5,7 +5,8 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -65,9 +66,13 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Layer:
-    """A node of the final graph; out_bytes: of all its outputs."""
+    """A node of the final graph, by the file's name and by one that people read.
+
+    out_bytes  of all its outputs
+    """
 
     name: str
+    short: str
     op: str
     macs: int
     out_bytes: int
@@ -97,6 +102,7 @@ class Stored:
     layout: int = 0
     copy_of: str = ""
     device: int = 0
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,6 +180,16 @@ class Report:
     kernels: tuple[KernelChoice, ...] = ()
     state: int = 0
     warm_runs: int = 0
+
+    def short(self, name: str) -> str:
+        """For people, of a layer, tensor or parameter by the file's name."""
+        return self._short.get(name, name)
+
+    @functools.cached_property
+    def _short(self) -> Mapping[str, str]:
+        found = {row.tensor: row.short for row in self.tensors}
+        found |= {row.name: row.short for row in (*self.parameters, *self.packed)}
+        return {row.name: row.short for row in self.layers} | found
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
@@ -253,10 +269,10 @@ def boundary(tensor: Tensor) -> Boundary:
 def layer(node: Node, graph: Graph) -> Layer:
     known = [n for n in node.of or (node,) if n.op in OPERATORS]
     if not known:  # a task of the runtime's own
-        return Layer(node.name, node.op, 0, 0)
+        return Layer(node.name, graph.called(node), node.op, 0, 0)
     made = sum(graph.tensor(n).bytes for n in node.outputs if n in graph.tensors)
     macs = sum(OPERATORS[n.op].macs(n, graph) for n in known)
-    return Layer(node.name, node.op, macs, made)
+    return Layer(node.name, graph.called(node), node.op, macs, made)
 
 
 def layers(graph: Graph) -> tuple[Layer, ...]:

@@ -243,6 +243,7 @@ def _placed(
         given.specs,
         hot=frozenset(unpack.place for unpack in unpacks if unpack.plain),
         source=graph.source,
+        shown=graph.shown,
         leading=COUNTERS,
         align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
     )

@@ -70,7 +70,7 @@ def _feeds(
     for index, name in enumerate(graph.inputs):
         if name not in pushed:
             continue
-        first = next((n.name for n, _ in nodes if name in n.inputs), "none")
+        first = next((graph.called(n) for n, _ in nodes if name in n.inputs), "none")
         forms = _forms(nodes, views, name)
         images, rows, size = forms.pop() if len(forms) == 1 else (0, 0, 0)
         if images * rows * size != graph.tensor(name).bytes:

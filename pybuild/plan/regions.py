@@ -7,7 +7,7 @@ between devices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pybuild.errors import LimitError, Problem
@@ -21,6 +21,9 @@ from pybuild.plan.storage import Block, Storage, Views
 
 BLOCK_ALIGN = 4
 ARENA_NAME = "arena"
+
+# blocks that a message names; what they hold together is most of the bytes
+NAMED = 6
 
 Limits = int | Mapping[int, int] | None
 
@@ -68,7 +71,7 @@ class Wishes:
     specs   the user's regions; a device without has one, as large as it needs
     moved   bytes that a run reads and writes, by the block's name
     hot     names of constants that may be left in flash
-    source  of the graph, for messages
+    source  of the graph, for messages; shown: names of blocks for people
     leading  the block whose region comes first of its device's
     align   of every block; 8 where some have elements of 8 bytes
     pieces  of every block; (): each is alive as a whole
@@ -78,6 +81,7 @@ class Wishes:
     moved: Counter[str] = field(default_factory=Counter)
     hot: frozenset[str] = frozenset()
     source: str = ""
+    shown: Callable[[str], str] = str
     leading: str = ""
     align: int = BLOCK_ALIGN
     pieces: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
@@ -180,13 +184,10 @@ def _too_large(
             (b for b in blocks if b.first <= block.last and block.first <= b.last),
             key=lambda b: (-b.bytes, b.name),
         )
-        names = (
-            f"'{b.name}' {b.bytes}"
-            for b in beside
-            if b is not block and b.name not in wishes.hot
-        )
-        what = f"'{block.name}', {block.bytes} bytes, fits in none of the regions "
-        what += f"{sizes} bytes; alive beside it: {', '.join(names) or 'nothing'}"
+        others = [b for b in beside if b is not block and b.name not in wishes.hot]
+        name, names = wishes.shown(block.name), largest(others, wishes.shown)
+        what = f"'{name}', {block.bytes} bytes, fits in none of the regions "
+        what += f"{sizes} bytes; alive beside it: {names or 'nothing'}"
         what += f" bytes. In one piece the arena needs {needed}"
         hint = f"a larger region, or {OPTION} with a slow one for what is left over"
         problems.append(Problem(wishes.source, what, hint))
@@ -210,6 +211,15 @@ def _peak(blocks: Sequence[Block], wishes: Wishes) -> tuple[Block, ...]:
     return tuple(sorted(found, key=lambda b: (-b.bytes, b.name)))
 
 
+def largest(blocks: Sequence[Block], shown: Callable[[str], str]) -> str:
+    """Names and bytes of the first; of all others together the bytes."""
+    most = NAMED + 1 if len(blocks) == NAMED + 1 else NAMED
+    names = [f"'{shown(b.name)}' {b.bytes}" for b in blocks[:most]]
+    rest = [b.bytes for b in blocks[most:]]
+    names += [f"{len(rest)} smaller {sum(rest)}"] if rest else []
+    return ", ".join(names)
+
+
 def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> None:
     """Errors  LimitError naming the tensors alive at the peak of each arena too large
 
@@ -223,7 +233,7 @@ def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> Non
         limit = most.get(device)
         if limit is None or needed <= limit:
             continue
-        names = ", ".join(f"'{b.name}' {b.bytes}" for r in mine for b in r.peak)
+        names = largest([b for r in mine for b in r.peak], graph.shown)
         where = f" on device {device}" if device else ""
         what = f"the arena{where} needs {needed} bytes of RAM, the limit is "
         what += f"{limit}; alive at the peak: {names} bytes"

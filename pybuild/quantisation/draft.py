@@ -72,8 +72,9 @@ class Draft:
     @property
     def wide(self) -> set[str]:
         """Outputs of the layers that the user wants with int16 activations."""
-        names = set(self.choices.int16)
-        return {n.output for n in self.graph.nodes if names & {n.name, *n.outputs}}
+        names, graph = self.choices.int16, self.graph
+        called = graph.is_called
+        return {n.output for n in graph.nodes if any(called(name, n) for name in names)}
 
     def made(
         self, want: Wanted, kept: Mapping[str, str], wide: Collection[str] = ()

@@ -73,11 +73,11 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
         ("--int16", choices.int16),
     ):
         for name in names:
-            named = [n.output for n in graph.nodes if name in (n.name, *n.outputs)]
+            named = [n.output for n in graph.nodes if graph.is_called(name, n)]
             if option == "--keep-float":
                 kept |= dict.fromkeys(named, CHOSEN)
             if not named:
-                layers = [n.name for n in graph.nodes if n.op in WEIGHTED]
+                layers = [graph.called(n) for n in graph.nodes if n.op in WEIGHTED]
                 hint = f"layers with weights are {', '.join(layers)}"
                 problems.append(Problem(option, f"there is no '{name}'", hint))
     for name in sorted({*choices.keep_float} & {*choices.int16}):
@@ -141,6 +141,7 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
     layers = [
         LayerNoise(
             node.name,
+            graph.called(node),
             node.op,
             made.scheme.kind(node).value,
             powers[node.output].decibels,
@@ -150,7 +151,9 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
     ]
     layers.sort(key=lambda layer: 1e9 if layer.snr is None else layer.snr)
     floats = tuple(
-        StayedFloat(node.name, node.op, made.scheme.floats[node.output])
+        StayedFloat(
+            node.name, graph.called(node), node.op, made.scheme.floats[node.output]
+        )
         for node in graph.nodes
         if node.output in made.scheme.floats and node.op not in MOVEMENT
     )

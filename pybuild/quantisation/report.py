@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LayerNoise:
-    """A layer in the quantised model.
+    """A layer in the quantised model; short: its name for people.
 
     kind   int8 | int16 | float32
     snr    signal-to-noise ratio of its output in dB, of all that was lost up to it;
@@ -15,6 +15,7 @@ class LayerNoise:
     """
 
     name: str
+    short: str
     op: str
     kind: str
     snr: float | None
@@ -25,6 +26,7 @@ class StayedFloat:
     """A layer that was not quantised, and why."""
 
     name: str
+    short: str
     op: str
     why: str
 

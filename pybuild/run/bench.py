@@ -44,6 +44,7 @@ class LayerTime:
     """seconds: the median over the runs, of the layer run by itself."""
 
     name: str
+    short: str
     op: str
     macs: int
     seconds: float
@@ -154,7 +155,7 @@ def _layers(
     """Of what computes; the copy of a pushed row is counted with its first reader."""
     medians = [statistics.median(times) for times in zip(*runs, strict=True)]
     return tuple(
-        LayerTime(step.name, step.op, step.macs, spent)
+        LayerTime(step.name, step.short, step.op, step.macs, spent)
         for step, spent in zip(steps, medians, strict=True)
         if step.op != PUSH
     )

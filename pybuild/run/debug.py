@@ -201,9 +201,10 @@ class GraphModuleDebug(GraphModule):
     def _number(self, node: Key) -> int:
         """Errors  UnknownName; TypeError for what is neither number nor name"""
         if isinstance(node, str):
-            for index, there in enumerate(self.nodes):
-                if there.name == node:
-                    return index
+            names = [n.name for n in self.nodes]
+            for there in (names, [n.short for n in self.nodes]):
+                if node in there:
+                    return there.index(node)
             known = ", ".join(f"'{n.name}'" for n in self.nodes)
             raise UnknownName(f"node '{node}' is not known; there is {known}")
         if not isinstance(node, int):

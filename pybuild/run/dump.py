@@ -36,6 +36,7 @@ class DebugNode:
     op      "param" for what is given
     inputs  names of the nodes that it reads
     step    of the plan; -1: nothing had to be computed
+    short   another name of a layer, for people
     """
 
     name: str
@@ -43,6 +44,7 @@ class DebugNode:
     inputs: tuple[str, ...]
     outputs: tuple[Tensor, ...]
     step: int = -1
+    short: str = ""
 
 
 def debug_nodes(
@@ -58,7 +60,8 @@ def debug_nodes(
         reads = tuple(makers.get(name, name) for name in node.inputs if name)
         made = tuple(graph.tensor(name) for name in node.outputs)
         step = steps.get(node.output, -1)
-        nodes.append(DebugNode(node.name, node.op, reads, made, step))
+        short = graph.called(node)
+        nodes.append(DebugNode(node.name, node.op, reads, made, step, short))
     return tuple(nodes)
 
 

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 class LayerValues:
     """One output of one layer; numbers as they are stored, not as they are meant.
 
+    short      the layer's name for people
     saturated  at the least or greatest value of an integer type; not finite
     against    the reference's values; None: it has none
     """
 
     layer: str
+    short: str
     op: str
     tensor: str
     dtype: str
@@ -156,7 +158,15 @@ def _row(
     facts = _facts(tensor, found[name])
     shape, kind = tensor.shape, tensor.dtype.value
     return LayerValues(
-        node.name, node.op, name, kind, shape, *facts, tensor.size, against
+        node.name,
+        graph.called(node),
+        node.op,
+        name,
+        kind,
+        shape,
+        *facts,
+        tensor.size,
+        against,
     )
 
 

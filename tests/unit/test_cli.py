@@ -136,7 +136,7 @@ def test_build_writes_what_it_reports(tmp_path: Path, capsys: Capture) -> None:
     assert list(facts)[:6] == ["name", "ram", "flash", "macs", "inputs", "outputs"]
     assert list(facts["ram"]) == ["arena", "instance", "lower_bound", "unpacked"]
     assert list(facts["flash"]) == ["weights", "tables", "stages"]
-    assert list(facts["layers"][0]) == ["name", "op", "macs", "out_bytes"]
+    assert list(facts["layers"][0]) == ["name", "short", "op", "macs", "out_bytes"]
     report = json.loads((out / "report.json").read_text())
     assert len(report.pop("example")["sha256"]) == 64
     assert report == facts
@@ -298,7 +298,8 @@ def test_bench(capsys: Capture) -> None:
     assert code == 0
     assert (facts["board"], facts["runs"]) == ("host", 3)
     assert list(facts["seconds"]) == ["min", "median", "mean", "max", "std"]
-    assert all(list(x) == ["name", "op", "macs", "seconds"] for x in facts["layers"])
+    keys = ["name", "short", "op", "macs", "seconds"]
+    assert all(list(x) == keys for x in facts["layers"])
     assert facts["seconds"]["min"] > 0
     assert all(x["seconds"] > 0 for x in facts["layers"])
 

@@ -107,7 +107,18 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--ref", "numpy", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ok"] and facts["reference"].startswith("numpy")
-    keys = {"layer", "op", "tensor", "dtype", "shape", "min", "max", "mean", "zeros"}
+    keys = {
+        "short",
+        "layer",
+        "op",
+        "tensor",
+        "dtype",
+        "shape",
+        "min",
+        "max",
+        "mean",
+        "zeros",
+    }
     assert set(facts["layers"][0]) == keys | {"saturated", "elements", "against"}
     assert main(words) == 0
     table = capsys.readouterr().out

@@ -81,7 +81,7 @@ def _wrong_rules(
     graph: Graph, targets: Sequence[Target], rules: Rules
 ) -> list[Problem]:
     found = []
-    layers = {node.name for node in graph.nodes}
+    layers = {name for node in graph.nodes for name in _names(node, graph)}
     known = layers | {node.op for node in graph.nodes} | {"*"}
     known |= {f"input:{n}" for n in graph.inputs}
     known |= {f"output:{n}" for n in graph.outputs}
@@ -112,7 +112,7 @@ def _by_rules(
         if rules.get(f"{role}:{name}", 0)
     }
     graph = replace(graph, homes=homes)
-    fixed = [_fixed(node, rules) for node in graph.nodes]
+    fixed = [_fixed(node, rules, graph) for node in graph.nodes]
     way = rules.get("*", 0)
     if way == "cost":
         bill = Bill(tuple(targets), cost)
@@ -129,10 +129,20 @@ def _by_rules(
     return _placed(graph, devices)
 
 
-def _fixed(node: Node, rules: Rules) -> int | None:
-    """A layer's own rule, else its operator's, else none."""
-    told = rules.get(node.name, rules.get(node.op))
-    return None if told is None else int(told)
+def _fixed(node: Node, rules: Rules, graph: Graph) -> int | None:
+    """A layer's own rule, else its operator's, else none.
+
+    A word that is the name of an operator, too, is short for no layer.
+    """
+    operators = {one.op for one in graph.nodes}
+    own = [name for name in _names(node, graph) if name not in operators]
+    told = [rules[name] for name in (node.name, *own, node.op) if name in rules]
+    return int(told[0]) if told else None
+
+
+def _names(node: Node, graph: Graph) -> tuple[str, ...]:
+    """The file's, and those for people: its own, and that of the file's layer."""
+    return node.name, graph.called(node), graph.shown(node.name)
 
 
 def _able(node: Node, targets: Sequence[Target]) -> int:

@@ -36,6 +36,7 @@ class LayerCost:
     """
 
     name: str
+    short: str
     op: str
     macs: int
     instructions: int
@@ -171,8 +172,9 @@ def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:
             continue
         row = layer(step.node, graph)
         known = time if timed else None
-        costs.append(LayerCost(row.name, row.op, row.macs, spent, known))
-    return (*costs, LayerCost(RUNTIME, "", 0, runtime, own if timed else None))
+        costs.append(LayerCost(row.name, row.short, row.op, row.macs, spent, known))
+    own_time = own if timed else None
+    return (*costs, LayerCost(RUNTIME, RUNTIME, "", 0, runtime, own_time))
 
 
 def _ram(

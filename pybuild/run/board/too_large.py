@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pybuild.errors import LimitError
+from pybuild.plan.regions import largest
 from pybuild.targets.board import Board
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def too_large(library: Library, board: Board, over: Mapping[str, int]) -> LimitE
         if region != "FLASH":
             mine = (r.peak for r in plan.regions if r.name == region.lower())
             peak = next(mine, plan.peak)
-            names = ", ".join(f"'{b.name}' {b.bytes}" for b in peak)
+            names = largest(peak, plan.graph.shown)
             what += f" alive at the peak: {names} bytes"
             hint = "a smaller input, or fewer channels there"
             hint = f"{_other_plan(library, bytes_)}{hint}" if region == "RAM" else hint
@@ -60,4 +61,4 @@ def _other_plan(library: Library, missing: int) -> str:
 def _heaviest(library: Library) -> str:
     graph = library.plan.graph
     sizes = sorted(((graph.tensor(n).bytes, n) for n in graph.constants), reverse=True)
-    return ", ".join(f"'{name}' {size}" for size, name in sizes[:3])
+    return ", ".join(f"'{graph.shown(name)}' {size}" for size, name in sizes[:3])

@@ -17,6 +17,7 @@ from pybuild.frontends.onnx.reader.op import Boundary, Op
 from pybuild.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING
+from pybuild.short_names import brief
 
 # more than this is a broken file, not a model for a microcontroller
 MOST_BYTES = 1 << 31
@@ -195,7 +196,7 @@ class Draft:
         """
         for node in self.nodes[before:]:
             for name in (node.name, *node.outputs):
-                self.origins.setdefault(name, f"'{op.name}' ({op.kind})")
+                self.origins.setdefault(name, f"'{brief(op.name)}' ({op.kind})")
 
     def stand_in(self, names: Sequence[str]) -> None:
         """Tensors for those that a problem kept from being made.

@@ -22,6 +22,7 @@ from pybuild.frontends.onnx.reader.given import (
 from pybuild.frontends.onnx.reader.infer import boundary, first_line, infer
 from pybuild.frontends.onnx.reader.lift import lifted
 from pybuild.frontends.onnx.reader.op import OnnxModel, Op
+from pybuild.short_names import brief
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
@@ -253,7 +254,7 @@ def _opset(model: ModelProto, domain: str) -> int:
 
 
 def _where(source: str, node: Any) -> str:
-    name = node.name or next(iter(node.output), "")
+    name = brief(node.name or next(iter(node.output), ""))
     return f"{source}: node '{name}' ({node.op_type})"
 
 

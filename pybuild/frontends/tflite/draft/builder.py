@@ -19,23 +19,16 @@ from pybuild.frontends.tflite.reader.nibbles import unpacked
 from pybuild.frontends.tflite.reader.scales import quant_of
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
+from pybuild.short_names import brief
 
 if TYPE_CHECKING:
     from pybuild.frontends.tflite.draft.variables import Variable
 
-_DTYPES = {
-    "FLOAT32": DType.FLOAT32,
-    "INT8": DType.INT8,
-    "UINT8": DType.UINT8,
-    "INT16": DType.INT16,
-    "INT32": DType.INT32,
-    "INT64": DType.INT64,
-    "BOOL": DType.BOOL,
-    "FLOAT64": DType.FLOAT64,
-    "UINT16": DType.UINT16,
-    "UINT32": DType.UINT32,
-    "UINT64": DType.UINT64,
-}
+_KINDS = (
+    DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64,
+    DType.BOOL, DType.FLOAT64, DType.UINT16, DType.UINT32, DType.UINT64,
+)  # fmt: skip
+_DTYPES = {kind.name: kind for kind in _KINDS}
 MOST_BYTES = 1 << 31
 
 
@@ -218,7 +211,7 @@ class Call:
 
     @property
     def origin(self) -> str:
-        return f"'{self.label}' ({self.flat.code})"
+        return f"'{brief(self.label)}' ({self.flat.code})"
 
     def error(self, what: str, hint: str = "") -> BuildError:
         return BuildError(self.where, what, hint)

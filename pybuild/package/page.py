@@ -1,0 +1,195 @@
+"""What a report says to people: tables and lines, the same on a terminal and in a
+notebook. Knows only the report's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, grid
+from pybuild.package.image_report import ImageReport
+from pybuild.package.report import Boundary, RegionUse, Report, Stored
+from pybuild.quantisation.report import Quantisation
+
+# rows of a table of noisy layers, worst first; --json has them all
+NOISY = 12
+
+
+def report_page(report: Report, long: bool = False) -> Page:
+    """long: layers and tensors by the names of the file, not by those for people"""
+    names = _Names(report, long)
+    return (
+        _layers(report, names),
+        *_sizes(report),
+        *_rows(report, names),
+        *_weights(report, names),
+        *_places(report, names),
+        *_promises(report),
+        *(quantisation_page(report.quantisation, long) if report.quantisation else ()),
+    )
+
+
+class _Names:
+    """How a layer, tensor or parameter of the report is called."""
+
+    def __init__(self, report: Report, long: bool) -> None:
+        self.report, self.long = report, long
+
+    def __call__(self, name: str) -> str:
+        return name if self.long else self.report.short(name)
+
+
+def _layers(report: Report, names: _Names) -> Grid:
+    columns = [("layer", NAME), ("operator", TEXT)]
+    columns += [("MACs", NUMBER), ("out bytes", NUMBER)]
+    rows = [
+        (x.name if names.long else x.short, x.op, f"{x.macs:,}", f"{x.out_bytes:,}")
+        for x in report.layers
+    ]
+    return grid("", columns, rows)
+
+
+def _sizes(report: Report) -> Iterator[str]:
+    ram, flash = report.ram, report.flash
+    bound = f"(lower bound {ram.lower_bound:,})"
+    yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
+    yield f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes"
+    yield f"work   {report.macs:,} multiply-accumulates"
+    for role, tensors in (("input", report.inputs), ("output", report.outputs)):
+        for tensor in tensors:
+            yield f"{role:6} {boundary_line(tensor)}"
+
+
+def boundary_line(tensor: Boundary) -> str:
+    """An input or output: under this name it is set or got."""
+    dims = ",".join(map(str, tensor.shape))
+    text = f"{tensor.name}: {tensor.dtype}[{dims}]"
+    if tensor.scale is not None:
+        text += f", real = {tensor.scale:.6g} * (q - {tensor.zero_point})"
+    return text
+
+
+def _rows(report: Report, names: _Names) -> Iterator[str]:
+    for number, stage in enumerate(report.stages):
+        if stage.steps > 1:
+            layers = ", ".join(map(names, stage.layers))
+            yield f"stage  {number}: {stage.steps} steps in lock step: {layers}"
+    for row in report.tensors:
+        if row.rows:
+            over = f" of {names(row.of)}" if row.of else ""
+            yield f"{row.how:6} {names(row.tensor)}: {row.rows} rows{over}"
+    if report.state:
+        warm = f"; warm after {report.warm_runs} runs" if report.warm_runs else ""
+        yield f"state  {report.state:,} bytes when saved, in the arena{warm}"
+
+
+def _weights(report: Report, names: _Names) -> Iterator[Grid | str]:
+    if report.ram.unpacked:
+        held = f"{report.ram.unpacked:,} bytes"
+        yield f"RAM    unpacked weights {held}, for all instances"
+    stored = (("parameter", report.parameters), ("packed constant", report.packed))
+    for kind, rows in stored:
+        if rows:
+            yield _stored(kind, rows, names)
+
+
+def _stored(kind: str, stored: Sequence[Stored], names: _Names) -> Grid:
+    columns = [(kind, NAME), ("bytes", NUMBER), ("in flash", NUMBER)]
+    columns += [("saved", NUMBER), ("arranged", TEXT)]
+    rows = []
+    for row in stored:
+        saved = f"{100 * (row.bytes - row.stored) / max(row.bytes, 1):.1f} %"
+        form = "row-major" if row.layout == 0 else f"for its kernel ({row.layout:08x})"
+        form += f", second copy of {names(row.copy_of)}" if row.copy_of else ""
+        sizes = (f"{row.bytes:,}", f"{row.stored:,}", saved)
+        rows.append((names(row.name), *sizes, form if kind == "parameter" else ""))
+    return grid("", columns, rows)
+
+
+def _places(report: Report, names: _Names) -> Iterator[str]:
+    for device in report.devices:
+        yield (
+            f"device {device.index} ({device.target}): {device.layers} layers, "
+            f"arena {device.arena:,} bytes"
+        )
+    yield from region_lines(report.regions)
+    for copy in report.copies:
+        yield f"copy   {names(copy.tensor)}: {copy.bytes:,} bytes, {copy.why}"
+
+
+def region_lines(regions: Sequence[RegionUse]) -> Iterator[str]:
+    whole = max(1, sum(region.moved for region in regions))
+    for region in regions:
+        text = f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes"
+        text += f", {region.speed}, {region.moved / whole:.1%} of bytes moved"
+        text += f", {region.copied:,} of weights copied" if region.copied else ""
+        yield text
+
+
+def _promises(report: Report) -> Iterator[str]:
+    if report.emit == "obj":
+        yield f"object for {report.cpu} {report.features}".rstrip()
+    yield f"equal  {report.reference} (rounding {report.rounding})"
+
+
+def quantisation_page(report: Quantisation, long: bool = False) -> Page:
+    """What quantising cost, by layer and in all."""
+    columns = [("layer", NAME), ("operator", TEXT), ("in", TEXT)]
+    columns.append(("signal to noise", NUMBER))
+    rows = [
+        (row.name if long else row.short, row.op, row.kind, _decibels(row.snr))
+        for row in report.layers[:NOISY]
+    ]
+    title = f"Quantised by {report.method} over {report.samples} samples"
+    return (grid(title, columns, rows), *_losses(report, long))
+
+
+def _losses(report: Quantisation, long: bool) -> Iterator[str]:
+    left = len(report.layers) - NOISY
+    if left > 0:
+        yield f"and {left} less noisy layers"
+    for row in report.floats:
+        yield f"float  {row.name if long else row.short} ({row.op}): {row.why}"
+    done = ["weights fitted"] * report.fitted
+    done += [f"{report.equalised} groups of tensors equalised"] * (report.equalised > 0)
+    done += ["biases corrected"] * report.bias_corrected
+    if done:
+        yield f"also   {', '.join(done)}"
+    yield f"error  {report.error:.2%} of the outputs, root mean square"
+    if report.score:
+        s = report.score
+        rights = f"{s.right_float} of {s.samples} in float"
+        yield f"right  {rights}, {s.right_quantised} quantised"
+
+
+def _decibels(value: float | None) -> str:
+    return "none lost" if value is None else f"{value:.1f} dB"
+
+
+def image_page(report: ImageReport) -> Page:
+    columns = [("model", NAME), ("arena", NUMBER), ("weights", NUMBER)]
+    columns += [("tables", NUMBER), ("MACs", NUMBER)]
+    rows = [
+        (m.name, f"{m.ram.arena:,}", f"{m.flash.weights:,}", f"{m.flash.tables:,}",
+         f"{m.macs:,}")
+        for m in report.models
+    ]  # fmt: skip
+    return (grid(report.name, columns, rows), *_image_lines(report))
+
+
+def _image_lines(report: ImageReport) -> Iterator[str]:
+    ram, flash = report.ram, report.flash
+    apart = f"(all apart {ram.separate:,})"
+    yield f"RAM    arena {ram.arena:,} bytes {apart}, instances {ram.instance:,}"
+    sizes = f"weights {flash.weights:,}, tables {flash.tables:,} bytes"
+    yield f"flash  {sizes}; sharing saves {flash.saved:,}"
+    for region in report.regions:
+        yield f"region {region.name}: {region.bytes:,} of {region.limit:,} bytes"
+    for group in report.exclusive:
+        yield f"turns  {', '.join(group)}"
+    for wire in report.connections:
+        yield f"wire   {wire.ends}: {wire.bytes:,} bytes"
+    for shared in report.shared:
+        if shared.kind == "constant":
+            users = ", ".join(shared.models)
+            yield f"shared {shared.symbol}: {shared.bytes:,} bytes, {users}"

@@ -1,0 +1,56 @@
+"""Mutations of names and tables for people, for mutate.py: its five fields."""
+
+_NAMES = "tests/unit/test_short_names.py"
+_TABLES = "tests/unit/test_tables.py"
+
+NAMES = (
+    (
+        "the layer that a fused name is about",
+        "pybuild/short_names.py",
+        "if not _END_OF_LAYER.search(text)",
+        "if True",
+        _NAMES,
+    ),
+    (
+        "names that would be the same",
+        "pybuild/short_names.py",
+        "if count[form.lower()] == 1 and",
+        "if",
+        _NAMES,
+    ),
+    (
+        "nodes of one layer of the file",
+        "pybuild/graph.py",
+        "alone = not node.outputs or node.outputs == makes",
+        "alone = True",
+        _NAMES,
+    ),
+    (
+        "short names of what options name",
+        "pybuild/graph.py",
+        "return [full.get(text, text) for text in texts]",
+        "return list(texts)",
+        _NAMES,
+    ),
+    (
+        "how many blocks a message names",
+        "pybuild/plan/regions.py",
+        "NAMED = 6",
+        "NAMED = 60",
+        _NAMES,
+    ),
+    (
+        "cut names that would be the same",
+        "pybuild/package/grid.py",
+        "if len(set(made)) == len(set(names)):",
+        "if made:",
+        _TABLES,
+    ),
+    (
+        "the width of a pipe",
+        "pybuild/cli/console.py",
+        "        return None\n",
+        "        return USUAL\n",
+        _TABLES,
+    ),
+)
