@@ -48,36 +48,6 @@ def command(line: str) -> list[str]:
     return [sys.executable, "-m", "mesonbuild.mesonmain", *words[1:]]
 
 
-@pytest.mark.slow
-def test_the_page_works(folder: Path) -> None:
-    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
-        require(tool)
-    for module in ("mesonbuild", "elftools"):
-        require_module(module)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    lines = [
-        line
-        for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S)
-        for line in block.splitlines()
-    ]
-    assert len(lines) == 7
-    for line in lines:
-        done = subprocess.run(
-            command(line), cwd=folder, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        if line.startswith(("crt check", "crt bench")):
-            assert "lm3s6965evb" in done.stdout
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    script = [sys.executable, "-c", code]
-    done = subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True)
-    assert done.stdout.startswith("lm3s6965evb "), done.stderr
-    board = load_board(str(folder / "lm3s6965evb"))
-    program = folder / "built" / "digits_example"
-    qemu = ["qemu-system-arm", *machine_options(board), "-kernel", program]
-    assert "digits: self-test: no error" in run(qemu)
-
-
 CROSS = [
     ("mps2-an386", "gcc", "arm-none-eabi-gcc"),
     ("riscv32-virt", "gcc", "riscv64-unknown-elf-gcc"),

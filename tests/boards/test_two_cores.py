@@ -3,12 +3,8 @@ work at the same time, and a fault of the second core."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,7 +23,7 @@ from pybuild.run.samples import example_inputs
 from tests.boards.devices import DIGITS, device
 from tests.conftest import model_path
 from tests.networks import Network
-from tests.toolchains import ROOT, require, require_module
+from tests.toolchains import ROOT
 
 TWO = {0: "cortex-m3", 1: "cortex-m33"}
 CONVOLUTIONS = {"conv2d": 1, "depthwise_conv2d": 1}
@@ -194,29 +190,3 @@ def test_keyword_spotting_on_two_cores() -> None:
     assert alone.cores == (alone.wall,) == (alone.instructions,)
     assert both.wall < 0.7 * alone.wall
     assert both.cores[0] < 0.02 * both.cores[1]
-
-
-@pytest.mark.slow
-def test_the_example(tmp_path: Path) -> None:
-    """The commands of its page, as they stand there."""
-    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
-        require(tool)
-    require_module("mesonbuild")
-    page = (ROOT / "examples" / "two_cores" / "README.md").read_text()
-    lines = re.findall(r"^\$ (.*)", page.replace("\\\n", ""), re.M)
-    scripts = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": os.pathsep.join(scripts)}
-    for name in ("two_cores", "digits"):
-        shutil.copytree(ROOT / "examples" / name, tmp_path / "examples" / name)
-    starts = {"crt": ["pybuild.cli"], "meson": ["mesonbuild.mesonmain"]}
-    said = ""
-    for line in lines:
-        first, *rest = shlex.split(line)
-        module = [sys.executable, "-m", *starts[first]] if first in starts else [first]
-        done = subprocess.run(
-            [*module, *rest], cwd=tmp_path, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        said += done.stdout
-    assert "two cores: self-test: no error\nscores: " in said
-    assert re.search(r"^cores  [\d,]+, [\d,]+; [\d,]+ from begin to end", said, re.M)

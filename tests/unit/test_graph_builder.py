@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,6 @@ from tests.frontends.test_graphjson import assert_comes_back
 
 F = np.float32
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "graphs.md"
-
-
-def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its Python, from top to bottom, in one namespace."""
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    assert len(blocks) >= 3
-    names: dict[str, Any] = {}
-    for block in blocks:
-        exec(block, names)
 
 
 def small() -> tuple[pybuild.GraphBuilder, Tensor]:

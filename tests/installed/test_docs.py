@@ -1,0 +1,146 @@
+"""Every command, every line of Python and every piece of C that README.md and the pages
+of docs/ and examples/ show is run or compiled, as it stands there, in a folder that has
+nothing but examples/."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.snippets import RUN, Snippet, groups
+from tests.toolchains import ROOT, STRICT, require
+
+GROUPS = groups(ROOT)
+BLOCKS = [block for blocks in GROUPS.values() for block in blocks]
+COMMANDS = ("crt", "python", "pip", "make", "cmake", "meson", "ninja", "git", "./dev")
+# what a board needs, where zig is not installed
+BOARDS = ("arm-none-eabi-gcc", "qemu-system-arm")
+FRAGMENT = """\
+{includes}
+void fragment(void);
+void fragment(void)
+{{
+{given}
+{text}
+}}
+"""
+
+
+def is_run(block: Snippet) -> bool:
+    left_out = block.said("not run") or block.said("run by")
+    return block.language in RUN and left_out is None
+
+
+RUNNABLE = {
+    name: [block for block in blocks if is_run(block)]
+    for name, blocks in GROUPS.items()
+    if any(map(is_run, blocks))
+}
+
+
+def test_each_block_is_run_or_says_why_not() -> None:
+    wrong = []
+    for block in BLOCKS:
+        if block.language not in ("", *RUN):
+            wrong.append(f"{block}: what is '{block.language}'?")
+        first = {line.removeprefix("$ ").split(" ")[0] for line in lines_of(block)}
+        if not block.language and first & set(COMMANDS) and not block.said("not run"):
+            wrong.append(f"{block}: has commands; is it ```sh, or not run: why?")
+        other = block.said("run by")
+        if (
+            other is not None
+            and Path(block.page).name not in (ROOT / other).read_text()
+        ):
+            wrong.append(f"{block}: {other} does not read this page")
+    assert not wrong, "\n" + "\n".join(wrong)
+    left = [block for block in BLOCKS if block.language in RUN and not is_run(block)]
+    assert len(left) < len(BLOCKS) // 5, "most of what pages show is run"
+
+
+def lines_of(block: Snippet) -> list[str]:
+    return block.text.replace("\\\n", "").splitlines()
+
+
+def test_the_readme_shows_the_main_commands() -> None:
+    shown = [line for name, b in GROUPS.items() if name[:6] == "README" for line in b]
+    text = "".join(block.text for block in shown)
+    assert "./dev demo\n" in text and "./dev test\n" in text
+    assert text.count("\ncrt ") > 10 and "import pybuild" in text
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_page(name: str, tmp_path: Path) -> None:
+    blocks = RUNNABLE[name]
+    words = " ".join(block.text for block in blocks)
+    for tool in BOARDS if re.search(r"--on |crt boards |open_device", words) else ():
+        require(tool)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=ignore)
+    (tmp_path / "build").mkdir()
+    python = [block for block in blocks if block.language == "python"]
+    for block in blocks:
+        file = block.file
+        if file is not None:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(block.text)
+        elif block.language in ("sh", "console"):
+            run_commands(block, tmp_path)
+        elif block.language == "c":
+            compile_fragment(block, blocks, tmp_path)
+        elif block is python[0]:
+            run_python(python, tmp_path)
+
+
+def run_commands(block: Snippet, folder: Path) -> None:
+    """Each prints something and what the page says; none fails."""
+    lines = lines_of(block)
+    commands, expected = lines, []
+    if block.language == "console":
+        commands = [line[2:] for line in lines if line.startswith("$ ")]
+        expected = [line for line in lines if not line.startswith("$ ")]
+    said = "".join(
+        output(["sh", "-euc", line], f"{block}: {line}", folder)
+        for line in commands
+        if line
+    )
+    for line in expected:
+        assert line in said, f"{block}: no '{line}' in\n{said}"
+
+
+def run_python(blocks: list[Snippet], folder: Path) -> None:
+    """All of a page's, as one program."""
+    code = "".join(f"{block.said('with') or ''}\n{block.text}" for block in blocks)
+    output([sys.executable, "-c", code], str(blocks[0]), folder, silent=True)
+
+
+def compile_fragment(block: Snippet, blocks: list[Snippet], folder: Path) -> None:
+    """Against the first tree that the page builds."""
+    shown = " ".join(other.text for other in blocks)
+    found = re.search(r"crt build [^\n]*-o (\S+)", shown)
+    assert found, f"{block}: no tree to compile it with"
+    tree = folder / found[1]
+    headers = ["string.h", *sorted(path.name for path in tree.glob("*.h"))]
+    includes = "\n".join(f'#include "{name}"' for name in headers)
+    given = block.said("with") or ""
+    source = folder / "fragment.c"
+    source.write_text(FRAGMENT.format(includes=includes, given=given, text=block.text))
+    flags = [flag for flag in STRICT if flag != "-std=c99"]
+    unused = ["-std=c11", "-Wno-unused-variable", "-Wno-unused-but-set-variable"]
+    call = [require("gcc"), *flags, *unused, f"-I{tree}", f"-I{tree}/crt/include"]
+    output([*call, "-fsyntax-only", str(source)], str(block), folder, silent=True)
+
+
+def output(command: list[str], where: str, folder: Path, silent: bool = False) -> str:
+    scripts = str(Path(sys.executable).parent)
+    path = os.pathsep.join((scripts, os.environ["PATH"]))
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+    assert silent or done.stdout, f"{where} prints nothing"
+    return done.stdout
