@@ -194,17 +194,21 @@ class Library(Factory):
         if self.plan.pushed:
             what = "is of inputs that are held, not pushed"
             raise BuildError("--ram-curve", what, "leave out --push")
-        found = ram_curve(self._search(), placed)
+        found = self._curve
         rest = self.tables.instance_bytes
         return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
 
-    def can_do_with(self, arena_bytes: int) -> bool:
-        """Whether another plan by rows, in one arena, has no more bytes."""
+    @functools.cached_property
+    def _curve(self) -> list[tuple[int, float]]:
+        return ram_curve(self._search(), placed)
+
+    def least_arena(self) -> int | None:
+        """Bytes of the smallest plan by rows; None where there is nothing to choose:
+        rows are pushed, or memory is in several regions."""
         plan = self.plan
-        if self.options.plan != "rows" or plan.pushed or len(plan.regions) != 1:
-            return False
-        most = arena_bytes + self.tables.instance_bytes
-        return any(point.ram <= most for point in self.ram_curve())
+        if plan.pushed or len(plan.regions) != 1:
+            return None
+        return min(plan.arena_bytes, self._curve[0][0])
 
     def _search(self) -> Search:
         """What rows leave to choose from, of inputs that are held."""

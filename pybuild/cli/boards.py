@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from pybuild.errors import BuildError, Problem, fitting
 from pybuild.options.table import TOOLCHAINS
 
 if TYPE_CHECKING:
+    from pybuild.package.curve import Fit
     from pybuild.run.board.bench import BoardBench
     from pybuild.run.board.device import Device
 
@@ -143,6 +145,7 @@ def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     if not args.json:
         called = str if args.long else library.plan.graph.shown
         tables.show_check(done.result, called)
+        show_fit(done.fit)
     return OK if done.result.ok else MISMATCH, done.to_json()
 
 
@@ -155,6 +158,12 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     if not args.json:
         show_bench(result, args.long)
     return OK, result.to_json()
+
+
+def show_fit(fit: Fit | None) -> None:
+    """Why another plan was taken than that of the options."""
+    if fit is not None:
+        print(f"plan   for {fit.room:,} bytes of RAM, --ram-limit {fit.limit}: {fit}")
 
 
 def show_bench(result: BoardBench, long: bool = False) -> None:
@@ -180,6 +189,7 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     print(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
     print(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
     print(f", data {ram.data:,} bytes")
+    show_fit(result.fit)
     print(f"flash  runtime {flash.runtime:,}, kernels {flash.kernels:,}", end="")
     print(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")
     print(f", board {flash.board:,} bytes")
@@ -197,12 +207,17 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
         outputs = net(**given)
         net.close()
     else:
-        from pybuild.run.board.device import run_samples
+        from pybuild.run.board.device import program_of, run_program
 
         device = _device(args)
         with working(f"running {Path(args.model).name} on {device.board.name}"):
-            (outputs,) = run_samples(device, library, [given])
+            program = program_of(device, library)
+            (outputs,) = run_program(device, program, [given])
         where = device.to_json()
+        if program.fit:
+            where["fit"] = asdict(program.fit)
+            if not args.json:
+                show_fit(program.fit)
     if args.out is not None:
         from pybuild.package.folder import write_file
         from pybuild.params.files import write_arrays

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from pybuild.emit.tables import Tables
 from pybuild.emit.text import Content
 from pybuild.graph import Graph
+from pybuild.options.table import BuildOptions
+from pybuild.package.curve import Point
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan
 from pybuild.run.native import Net
@@ -43,8 +45,19 @@ class Library(Protocol):
         """The final graph of the same build of a whole window, of a stream."""
         ...
 
-    def can_do_with(self, arena_bytes: int) -> bool:
-        """Whether another plan of the same build has an arena of no more bytes."""
+    @property
+    def options(self) -> BuildOptions: ...
+
+    def again(self, **changed: Any) -> Library:
+        """The same build with some options changed."""
+        ...
+
+    def ram_curve(self) -> tuple[Point, ...]:
+        """Plans from the smallest to the fastest."""
+        ...
+
+    def least_arena(self) -> int | None:
+        """Bytes of the smallest plan by rows; None: there is no choice."""
         ...
 
     def files(self) -> Mapping[str, Content]:

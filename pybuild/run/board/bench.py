@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pybuild.errors import BuildError
+from pybuild.package.curve import Fit
 from pybuild.package.report import layer
 from pybuild.plan.lockstep import PUSH
 from pybuild.run.board.count import Counts, count_plan
-from pybuild.run.board.device import Device, firmware_of, pack_inputs
+from pybuild.run.board.device import Device, pack_inputs, program_of
 from pybuild.run.board.elf import Elf
 from pybuild.run.board.firmware import Firmware
 from pybuild.run.board.model_header import arrays_of
@@ -94,6 +95,7 @@ class BoardBench:
     cores  instructions of each core, waiting left out
     wall   instructions from begin to end where all cores run at one pace: with what
            the first has waited for the second; of one core, its own
+    fit    what its plan costs, where the one of the library does not fit the board
     """
 
     device: Device
@@ -106,6 +108,7 @@ class BoardBench:
     sections: Sections
     cores: tuple[int, ...]
     wall: int
+    fit: Fit | None = None
 
     @property
     def cycles(self) -> int | None:
@@ -127,6 +130,7 @@ class BoardBench:
             "sections": asdict(self.sections),
             "cores": list(self.cores),
             "wall": self.wall,
+            **({"fit": asdict(self.fit)} if self.fit else {}),
         }
 
 
@@ -135,7 +139,8 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
 
     Errors  BuildError; LimitError where the program does not fit the board
     """
-    firmware = firmware_of(device, library)
+    program = program_of(device, library)
+    library, firmware = program.library, program.firmware
     plan = library.plan
     inputs = sample(plan.graph, "uniform", (seed, 0)).inputs
     # the second inference counts: the first has a little to set up
@@ -157,6 +162,7 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
         sections=_sections(firmware.elf),
         cores=counts.cores,
         wall=counts.wall,
+        fit=program.fit,
     )
 
 

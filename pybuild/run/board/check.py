@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
-from pybuild.run.board.device import Device, run_recorded, run_samples
+from pybuild.package.curve import Fit
+from pybuild.run.board.device import Device, program_of, run_program, run_recorded
 from pybuild.run.check import CheckResult
 from pybuild.run.compare import Judge, Limits, Tally, ranges
 from pybuild.run.lend import lend
@@ -22,13 +23,15 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class BoardCheck:
-    """A comparison, and where it was made."""
+    """A comparison, and where it was made; fit: as of BoardBench."""
 
     device: Device
     result: CheckResult
+    fit: Fit | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.device.to_json(), **self.result.to_json()}
+        fit = {"fit": asdict(self.fit)} if self.fit else {}
+        return {**self.device.to_json(), **self.result.to_json(), **fit}
 
 
 def check_on_board(
@@ -44,13 +47,15 @@ def check_on_board(
     per_layer  compares what every step writes, too
     Errors     BuildError; LimitError where the program does not fit the board
     """
+    program = program_of(device, library, per_layer)
+    library = program.library
     graph = library.plan.graph
     given = [s.inputs for s in samples(graph, count, seed)]
     wanted = _on_host(library, given, per_layer)
     if per_layer:
         found: Sequence[Values] = [run_recorded(device, library, g) for g in given]
     else:
-        found = run_samples(device, library, given)
+        found = run_program(device, program, given)
     judge = Judge(graph, Limits(), ranges(graph, wanted))
     tally = Tally()
     for inputs, have, want in zip(given, found, wanted, strict=True):
@@ -72,6 +77,7 @@ def check_on_board(
             ok=tally.good,
             notes=(f"{device.toolchain}, {device.simulator.name}",),
         ),
+        program.fit,
     )
 
 

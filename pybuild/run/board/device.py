@@ -13,6 +13,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.plan.plan import Plan
 from pybuild.run.board.firmware import Firmware, runner_firmware
+from pybuild.run.board.fit import Program, fitted
 from pybuild.run.board.qemu import find_qemu, qemu_package
 from pybuild.run.board.simulator import Simulator, must_succeed
 from pybuild.run.board.unicorn import find_unicorn
@@ -110,11 +111,18 @@ def run_samples(
     device: Device, library: Library, inputs: Sequence[Mapping[str, Array]]
 ) -> list[dict[str, Array]]:
     """The outputs for each set of inputs, all in one run of the board."""
-    firmware = firmware_of(device, library)
-    data = pack_inputs(library.plan, inputs)
+    return run_program(device, program_of(device, library), inputs)
+
+
+def run_program(
+    device: Device, program: Program, inputs: Sequence[Mapping[str, Array]]
+) -> list[dict[str, Array]]:
+    """As run_samples, with a program that is made."""
+    plan, firmware = program.library.plan, program.firmware
+    data = pack_inputs(plan, inputs)
     outcome = device.simulator.run(firmware, {"crt.in": data})
     must_succeed(outcome, firmware)
-    return _outputs(library.plan, outcome.files.get("crt.out", b""), len(inputs))
+    return _outputs(plan, outcome.files.get("crt.out", b""), len(inputs))
 
 
 def pack_inputs(plan: Plan, inputs: Sequence[Mapping[str, Array]]) -> bytes:
@@ -144,10 +152,11 @@ def run_recorded(
     device: Device, library: Library, inputs: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Every tensor that a step of the plan writes, taken as its rows are written."""
-    firmware = firmware_of(device, library, record=True)
-    given = {"crt.in": pack_inputs(library.plan, [inputs])}
+    program = program_of(device, library, record=True)
+    plan, firmware = program.library.plan, program.firmware
+    given = {"crt.in": pack_inputs(plan, [inputs])}
     outcome = must_succeed(device.simulator.run(firmware, given), firmware)
-    return _records(library.plan, outcome.files.get("crt.out", b""))
+    return _records(plan, outcome.files.get("crt.out", b""))
 
 
 def _records(plan: Plan, data: bytes) -> dict[str, Array]:
@@ -171,6 +180,14 @@ def _records(plan: Plan, data: bytes) -> dict[str, Array]:
         tensor = plan.graph.tensor(plan.steps[index].node.output)
         values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
     return values
+
+
+def program_of(device: Device, library: Library, record: bool = False) -> Program:
+    """The runner with the library's plan, or with the fastest that fits the board.
+
+    Errors  LimitError where none does
+    """
+    return fitted(library, device.board, lambda one: firmware_of(device, one, record))
 
 
 def firmware_of(device: Device, library: Library, record: bool = False) -> Firmware:

@@ -342,14 +342,14 @@ class _Builder:
         names = [made.name for made in objects]
         entry = f"-Wl,--entry={ENTRIES[self.core.arch]}"  # zig does not ask the script
         command = [*self.toolchain.command, *flags, entry, *names, "-o", path.name]
-        self._run([*command, *self.toolchain.libraries(self.core)])
+        self._run([*command, *self.toolchain.libraries(self.core)], stack)
         return path
 
-    def _run(self, command: Sequence[str]) -> None:
+    def _run(self, command: Sequence[str], stack: int = 0) -> None:
         done = called(command, self.root)
         if done.returncode != 0:
             over = overflows(done.stderr)
             if over:
-                raise too_large(self.library, self.board, over)
+                raise too_large(self.library, self.board, over, stack)
             what = f"cannot build for {self.board.name}: {done.stderr.strip()}"
             raise BuildError(str(self.toolchain), what)

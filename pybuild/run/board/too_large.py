@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pybuild.errors import LimitError
@@ -27,8 +28,19 @@ def overflows(text: str) -> dict[str, int]:
     return found
 
 
-def too_large(library: Library, board: Board, over: Mapping[str, int]) -> LimitError:
-    """Names what is large: tensors alive at the peak, or weights."""
+class TooLarge(LimitError):
+    """A program that does not fit; over: bytes that are missing, by memory."""
+
+    over: Mapping[str, int] = MappingProxyType({})
+
+
+def too_large(
+    library: Library, board: Board, over: Mapping[str, int], stack: int = 0
+) -> TooLarge:
+    """Names what is large: tensors alive at the peak, or weights.
+
+    stack  bytes that the whole program needs, as far as they are known
+    """
     plan, where = library.plan, library.plan.graph.source
     problems = []
     for region, bytes_ in over.items():
@@ -42,20 +54,34 @@ def too_large(library: Library, board: Board, over: Mapping[str, int]) -> LimitE
             names = largest(peak, plan.graph.shown)
             what += f" alive at the peak: {names} bytes"
             hint = "a smaller input, or fewer channels there"
-            hint = f"{_other_plan(library, bytes_)}{hint}" if region == "RAM" else hint
+            if region == "RAM":
+                what += _beside(library, memory.size + bytes_, stack)
+                hint = f"{_other_plan(library, bytes_)}{hint}"
         else:
             what += f" largest weights: {_heaviest(library)} bytes"
             hint = "fewer or smaller layers, or another board"
         problems.append(LimitError(where, what, hint).problems[0])
-    error = LimitError.of(problems)
-    assert isinstance(error, LimitError)
+    error = TooLarge.of(problems)
+    error.over = over
     return error
+
+
+def _beside(library: Library, needed: int, stack: int) -> str:
+    """What needs RAM besides the arena, and how small that could be."""
+    arena, instance = library.plan.arena_bytes, library.tables.instance_bytes
+    least = library.least_arena() if library.options.plan == "rows" else None
+    could = "" if least is None else f", of which the smallest plan needs {least}"
+    if not stack:
+        return f"; the arena has {arena} bytes{could}"
+    rest = f"{needed - arena - stack} of data, {instance} of them the instance"
+    return f"; the arena has {arena} bytes{could}; beside it {stack} of stack, {rest}"
 
 
 def _other_plan(library: Library, missing: int) -> str:
     """The option whose plan needs so many bytes less, where there is one."""
     room = library.plan.arena_bytes - missing
-    return f"--ram-limit {room}, " if library.can_do_with(room) else ""
+    least = library.least_arena() if library.options.plan == "rows" else None
+    return f"--ram-limit {room}, " if least is not None and least <= room else ""
 
 
 def _heaviest(library: Library) -> str:
