@@ -8,11 +8,13 @@ net = library.host()
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, LimitError
 
-__version__ = "0.1.0"
+with open(Path(__file__).with_name("VERSION"), encoding="utf-8") as _file:
+    __version__ = _file.read().strip()
 
 if TYPE_CHECKING:
     from pybuild import debug_executor, graph_executor, rpc, runtime

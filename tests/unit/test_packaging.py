@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from pybuild import install
 from tests.toolchains import ROOT, absent, require_module
 from tests.wheels import SHIPPED, call, copy_tree, distributions
 
@@ -87,7 +88,9 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
             if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
         }
         assert wanted <= set(names)
-    assert "pybuild/_data/libcrt.so" in names
+    carried = [name for name in names if name.startswith(f"{data}lib/")]
+    library = install.host_library().name
+    assert carried == [f"{data}lib/{install.system()}/{library}"]
     assert not [name for name in names if "_build/" in name or "__pycache__" in name]
 
 
