@@ -55,7 +55,11 @@ sys.addaudithook(_refuse)
 
 @dataclass(frozen=True)
 class Distributions:
-    """direct  the wheel made of the tree; wheel: made of the sdist, in isolation"""
+    """What a release has: the wheel for every system.
+
+    direct  made of the tree
+    wheel   made of the sdist, in isolation
+    """
 
     direct: Path
     sdist: Path
@@ -146,6 +150,7 @@ def _make(folder: Path) -> None:
     tree = folder / "tree"
     copy_tree(tree, SHIPPED)
     build = [sys.executable, "-m", "build"]
+    build += ["-C", "systems=all"]
     call([*build, "-w", "-n", "-o", folder / "direct", tree], folder)
     # an sdist is what is committed
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")

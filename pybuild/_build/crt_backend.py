@@ -30,8 +30,6 @@ from pybuild import install  # noqa: E402
 Settings = Mapping[str, Any] | None
 _ZIG = "ziglang >= 0.13"
 
-build_sdist = mesonpy.build_sdist
-get_requires_for_build_sdist = mesonpy.get_requires_for_build_sdist
 build_editable = mesonpy.build_editable
 
 
@@ -43,6 +41,15 @@ def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:
 
 def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
     return _needs(mesonpy.get_requires_for_build_editable(settings))
+
+
+def get_requires_for_build_sdist(settings: Settings = None) -> list[str]:
+    return _needs(mesonpy.get_requires_for_build_sdist(_of_meson(settings)))
+
+
+def build_sdist(folder: str, settings: Settings = None) -> str:
+    name: str = mesonpy.build_sdist(folder, _of_meson(settings))
+    return name
 
 
 def _needs(found: list[str]) -> list[str]:

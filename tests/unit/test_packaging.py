@@ -25,6 +25,8 @@ from tests.toolchains import ROOT, absent, require_module
 from tests.wheels import SHIPPED, call, copy_tree, distributions
 
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
+DATA = "pybuild/_data/"
+LIBRARIES = f"{DATA}lib/"
 ANSWER = """
 import numpy, pybuild, sys
 from pybuild import install
@@ -80,7 +82,7 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
         names = archive.namelist()
         assert archive.testzip() is None
     assert len(names) == len(set(names))
-    data = "pybuild/_data/"
+    data = DATA
     for folder, place in (("pybuild", ""), ("crt", data), ("boards", data)):
         wanted = {
             place + path.relative_to(ROOT).as_posix()
@@ -88,22 +90,24 @@ def test_wheel_holds_everything_once(wheel: Path) -> None:
             if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
         }
         assert wanted <= set(names)
-    carried = [name for name in names if name.startswith(f"{data}lib/")]
+    carried = [name for name in names if name.startswith(LIBRARIES)]
     library = install.host_library().name
-    assert carried == [f"{data}lib/{install.system()}/{library}"]
+    assert carried == [f"{LIBRARIES}{install.system()}/{library}"]
     assert not [name for name in names if "_build/" in name or "__pycache__" in name]
 
 
 def _contents(wheel: Path) -> dict[str, bytes]:
-    """Of all files but the compiled one, and of the list that has its hash."""
+    """Of all files but compiled ones, and of the list that has their hashes."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        compiled = [name for name in names if "/libcrt." in name]
+        compiled = [name for name in names if name.startswith(LIBRARIES)]
         record = [name for name in names if name.endswith("/RECORD")]
         assert compiled and len(record) == 1
         found = {name: archive.read(name) for name in names if name not in compiled}
     lines = found[record[0]].splitlines()
-    found[record[0]] = b"\n".join(line for line in lines if b"/libcrt." not in line)
+    libraries = LIBRARIES.encode()
+    kept = [line for line in lines if not line.startswith(libraries)]
+    found[record[0]] = b"\n".join(kept)
     return found
 
 

@@ -43,10 +43,18 @@ def _unportable(text: str) -> list[int]:
             name == "write_text"
             or given.get("text") == "True"
             or (name == "read_text" and "encoding" not in given)
-            or (is_open and "b" not in (words[-1] if words[1:] else ""))
+            or (is_open and not _says_how(words, given))
         ):
             found.append(line)
     return found
+
+
+def _says_how(words: list[str], given: dict[str | None, str]) -> bool:
+    """Of a call of open(): bytes; or the encoding, and the line ends that it writes."""
+    mode = words[1] if words[1:] else "'r'"
+    return "b" in mode or (
+        "encoding" in given and ("newline" in given or "w" not in mode)
+    )
 
 
 def test_text_is_utf8_with_short_line_ends_on_every_machine() -> None:
@@ -64,7 +72,7 @@ def test_text_is_utf8_with_short_line_ends_on_every_machine() -> None:
         "path.write_text(x, encoding='utf-8')",  # \r\n on Windows
         "path.read_text()",
         "open(path)",
-        "open(path, 'w')",
+        "open(path, 'w', encoding='utf-8')",
         "subprocess.run(x, text=True)",
     ],
 )
