@@ -20,6 +20,8 @@ from pybuild.model import Model, problems_in
 from pybuild.ops.functions import AnyFunctions
 from pybuild.options.option import options_in, told
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
+from pybuild.package.grid import as_html
+from pybuild.package.page import quantisation_page
 from pybuild.params.files import read_arrays
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
@@ -185,6 +187,9 @@ class Quantised:
 
     def __repr__(self) -> str:
         return f"Quantised({self.model!r}, error {self.report.error:.2%})"
+
+    def _repr_html_(self) -> str:
+        return as_html(quantisation_page(self.report))
 
 
 def quantise(

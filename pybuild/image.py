@@ -36,7 +36,9 @@ from pybuild.model import Model
 from pybuild.options.option import keywords, told
 from pybuild.options.table import BuildOptions, ImageOptions
 from pybuild.package.folder import write_tree
+from pybuild.package.grid import as_html
 from pybuild.package.image_report import ImageReport, image_report
+from pybuild.package.page import image_page
 from pybuild.package.tree import image_tree, with_report
 from pybuild.plan.connect import Connection, read_connections
 from pybuild.plan.together import Room, lay_pieces
@@ -99,6 +101,9 @@ class Image:
         costs = f"RAM {ram.arena + ram.instance:,}"
         costs += f", flash {flash.weights + flash.tables:,} bytes"
         return f"Image({self.name!r}, {', '.join(self)}, {costs})"
+
+    def _repr_html_(self) -> str:
+        return as_html(image_page(self.report))
 
     def __getitem__(self, name: str) -> Member:
         if name not in self.members:

@@ -21,8 +21,10 @@ from pybuild.options.option import keywords, plain
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
+from pybuild.package.grid import as_html
 from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
+from pybuild.package.page import report_page
 from pybuild.package.report import (
     Flash,
     Ram,
@@ -84,6 +86,9 @@ class Library(Factory):
         flash = t.weight_bytes + t.image_bytes + t.table_bytes + t.stage_bytes
         costs = f"RAM {t.arena_bytes + t.instance_bytes:,}, flash {flash:,} bytes"
         return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
+
+    def _repr_html_(self) -> str:
+        return as_html(report_page(self.report))
 
     @property
     def name(self) -> str:

@@ -18,6 +18,8 @@ from pybuild.options.option import options_in, told
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import ROUNDINGS, BuildOptions
 from pybuild.package.folder import write_tree
+from pybuild.package.grid import as_html
+from pybuild.package.page import graph_page
 from pybuild.passes.layout import set_layout
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
@@ -62,6 +64,12 @@ class Model:
         weights = sum(value.nbytes for value in graph.constants.values())
         costs = f"{len(graph.nodes)} layers, constants {weights:,} bytes"
         return f"Model({Path(self.path).name!r}, {signature(*ends)}, {costs})"
+
+    def _repr_html_(self) -> str:
+        try:
+            return as_html(graph_page(self.lower()))
+        except BuildError as error:
+            return as_html(tuple(map(str, error.problems)))
 
     def lower(
         self,

@@ -4,11 +4,20 @@ notebook. Knows only the report's values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from pybuild.graph import Graph, Tensor
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, grid
 from pybuild.package.image_report import ImageReport
-from pybuild.package.report import Boundary, RegionUse, Report, Stored
+from pybuild.package.report import (
+    Boundary,
+    Layer,
+    RegionUse,
+    Report,
+    Stored,
+    boundary,
+    layers,
+)
 from pybuild.quantisation.report import Quantisation
 
 # rows of a table of noisy layers, worst first; --json has them all
@@ -19,7 +28,7 @@ def report_page(report: Report, long: bool = False) -> Page:
     """long: layers and tensors by the names of the file, not by those for people"""
     names = _Names(report, long)
     return (
-        _layers(report, names),
+        _layers(report.layers, long),
         *_sizes(report),
         *_rows(report, names),
         *_weights(report, names),
@@ -39,14 +48,37 @@ class _Names:
         return name if self.long else self.report.short(name)
 
 
-def _layers(report: Report, names: _Names) -> Grid:
+def _layers(layers: Sequence[Layer], long: bool) -> Grid:
     columns = [("layer", NAME), ("operator", TEXT)]
     columns += [("MACs", NUMBER), ("out bytes", NUMBER)]
     rows = [
-        (x.name if names.long else x.short, x.op, f"{x.macs:,}", f"{x.out_bytes:,}")
-        for x in report.layers
+        (x.name if long else x.short, x.op, f"{x.macs:,}", f"{x.out_bytes:,}")
+        for x in layers
     ]
     return grid("", columns, rows)
+
+
+def graph_page(graph: Graph) -> Page:
+    """What a model holds, before it is known what that costs."""
+    rows = layers(graph)
+    inputs = (boundary(graph.tensor(name)) for name in graph.inputs)
+    outputs = (boundary(graph.tensor(name)) for name in graph.outputs)
+    work = f"work   {sum(row.macs for row in rows):,} multiply-accumulates"
+    return (_layers(rows, False), work, *_ends(inputs, outputs))
+
+
+def tensors_page(
+    inputs: Iterable[Tensor], outputs: Iterable[Tensor], parameters: Iterable[Tensor]
+) -> Page:
+    """What an instance takes and gives."""
+    columns = [("", TEXT), ("name", NAME), ("type", TEXT), ("real", TEXT)]
+    roles = (("input", inputs), ("output", outputs), ("parameter", parameters))
+    rows = []
+    for role, tensors in roles:
+        for row in map(boundary, tensors):
+            real = "" if row.scale is None else _real(row)
+            rows.append((role, row.name, _type(row), real))
+    return (grid("", columns, rows),)
 
 
 def _sizes(report: Report) -> Iterator[str]:
@@ -55,25 +87,30 @@ def _sizes(report: Report) -> Iterator[str]:
     yield f"RAM    arena {ram.arena:,} bytes {bound}, instance {ram.instance:,}"
     yield f"flash  weights {flash.weights:,}, tables {flash.tables:,} bytes"
     yield f"work   {report.macs:,} multiply-accumulates"
-    for role, tensors in (("input", report.inputs), ("output", report.outputs)):
-        for tensor in tensors:
-            yield f"{role:6} {boundary_line(tensor)}"
+    yield from _ends(report.inputs, report.outputs)
 
 
-def boundary_line(tensor: Boundary) -> str:
-    """An input or output: under this name it is set or got."""
-    dims = ",".join(map(str, tensor.shape))
-    text = f"{tensor.name}: {tensor.dtype}[{dims}]"
-    if tensor.scale is not None:
-        text += f", real = {tensor.scale:.6g} * (q - {tensor.zero_point})"
-    return text
+def _ends(inputs: Iterable[Boundary], outputs: Iterable[Boundary]) -> Iterator[str]:
+    """Inputs and outputs: under these names they are set and got."""
+    for role, tensors in (("input", inputs), ("output", outputs)):
+        for row in tensors:
+            real = "" if row.scale is None else f", real = {_real(row)}"
+            yield f"{role:6} {row.name}: {_type(row)}{real}"
+
+
+def _type(row: Boundary) -> str:
+    return f"{row.dtype}[{','.join(map(str, row.shape))}]"
+
+
+def _real(row: Boundary) -> str:
+    return f"{row.scale:.6g} * (q - {row.zero_point})"
 
 
 def _rows(report: Report, names: _Names) -> Iterator[str]:
     for number, stage in enumerate(report.stages):
         if stage.steps > 1:
-            layers = ", ".join(map(names, stage.layers))
-            yield f"stage  {number}: {stage.steps} steps in lock step: {layers}"
+            mine = ", ".join(map(names, stage.layers))
+            yield f"stage  {number}: {stage.steps} steps in lock step: {mine}"
     for row in report.tensors:
         if row.rows:
             over = f" of {names(row.of)}" if row.of else ""

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.graph import Tensor, signature
+from pybuild.package.grid import as_html
+from pybuild.package.page import tensors_page
 from pybuild.run.abi import UnknownName
 
 Key = str | int
@@ -76,6 +78,7 @@ class Named(abc.ABC):
 
     inputs: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
+    parameters: tuple[Tensor, ...] = ()
 
     @abc.abstractmethod
     def set_input(self, key: Key, value: Any) -> None: ...
@@ -89,6 +92,9 @@ class Named(abc.ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({signature(self.inputs, self.results)})"
+
+    def _repr_html_(self) -> str:
+        return as_html(tensors_page(self.inputs, self.results, self.parameters))
 
     def run(self, **inputs: Any) -> dict[str, Array]:
         """Sets the given inputs, runs once; copies of all outputs by name.

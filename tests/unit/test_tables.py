@@ -9,11 +9,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+import pybuild
 from pybuild.cli import console, main, tables
-from pybuild.package.grid import NAME, NUMBER, TEXT, fitted, grid, shortened
+from pybuild.errors import BuildError
+from pybuild.package.grid import NAME, NUMBER, TEXT, as_html, fitted, grid, shortened
 from tests.conftest import model_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,3 +146,79 @@ def test_boards_respect_the_width(
     lines = capsys.readouterr().out.splitlines()
     words = {word.strip(",;") for line in lines for word in line.split()}
     assert {"stm32vldiscovery", "cortex-m33-nodsp", "simulators"} <= words
+
+
+# ---- in a notebook --------------------------------------------------------------
+
+
+def html(shown: Any) -> ElementTree.Element:
+    """Well-formed, and without colours, which a page may have light or dark."""
+    text: str = shown._repr_html_()
+    assert not re.search(
+        "color:|#[0-9a-f]{3}|<script|<style", text.replace("olor;", "")
+    )
+    return ElementTree.fromstring(text)
+
+
+def rows_of(found: ElementTree.Element) -> list[list[str]]:
+    return [[cell.text or "" for cell in row] for row in found.iter("tr")]
+
+
+def test_a_library_shows_the_table_of_the_command_line(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["inspect", DIGITS]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    library = pybuild.load(DIGITS).build()
+    found = html(library)
+    rows = rows_of(found)
+    assert [
+        re.split(" {2,}", line.strip()) for line in printed[2 : len(rows) + 1]
+    ] == rows[1:]
+    lines = "".join(text.text or "" for text in found.iter("pre")).splitlines()
+    assert lines == printed[len(rows) + 1 :]
+
+
+def test_all_that_people_look_at_shows_a_table() -> None:
+    model = pybuild.load(DIGITS)
+    assert [row[0] for row in rows_of(html(model))][1:] == [
+        x.short for x in model.build().report.layers
+    ]
+    net = model.build().host()
+    assert ["input", "image", "int8[1,8,8,1]", "0.0625 * (q - -128)"][:3] in [
+        row[:3] for row in rows_of(html(net))
+    ]
+    image = pybuild.build_image({"a": model, "b": model}, name="both")
+    assert [row[0] for row in rows_of(html(image))] == ["model", "a", "b"]
+    folder = ROOT / "examples" / "digits"
+    made = pybuild.quantise(
+        pybuild.load(folder / "digits_f32.onnx"),
+        folder / "digits_calibration.npz",
+        equalise=False, fit_weights=False, bias_correction=False,
+    )  # fmt: skip
+    assert ["conv", "conv2d", "int8"] in [row[:3] for row in rows_of(html(made))]
+
+
+def test_names_are_text_in_a_notebook() -> None:
+    found = grid("<i>", [("<b>", NAME)], [("a & <script>",)])
+    made = ElementTree.fromstring(as_html((found, "x < y & z")))
+    assert rows_of(made) == [["<b>"], ["a & <script>"]]
+    assert [text.text for text in made.iter("pre")] == ["x < y & z"]
+
+
+def test_what_is_wrong_with_a_model_is_shown_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lower(_: object) -> None:
+        raise BuildError("digits: node 'a'", "is <wrong>", "another")
+
+    monkeypatch.setattr(pybuild.Model, "lower", lower)
+    (line,) = html(pybuild.load(DIGITS)).iter("pre")
+    assert line.text == "digits: node 'a': is <wrong>. Hint: another"
+
+
+def test_a_large_model_is_small_in_a_notebook() -> None:
+    library = pybuild.load(model_path("vww_int8.tflite")).build()
+    assert len(rows_of(html(library))) == 32
+    assert len(library._repr_html_().encode()) < 20_000
