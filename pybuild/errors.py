@@ -69,6 +69,14 @@ class ValuesNeeded(BuildError):
     names: tuple[str, ...] = ()
 
 
+class UsageError(BuildError):
+    """What the user wrote is wrong, and not on the command line."""
+
+    @property
+    def exit_code(self) -> int:
+        return USAGE
+
+
 class LimitError(BuildError):
     """A limit the user gave (RAM, flash) is exceeded."""
 

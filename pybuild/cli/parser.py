@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pybuild import __version__
-from pybuild.cli import boards, params
+from pybuild.cli import boards, init, params
 from pybuild.cli.options import add_options
 from pybuild.errors import USAGE, fitting
 from pybuild.options.option import of_words
@@ -15,7 +15,7 @@ from pybuild.options.table import VERBS
 
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
 invalid, 3 a limit is exceeded, 64 wrong usage"""
-_MODEL = "a .tflite or .onnx file, or graph JSON"
+_MODEL = "a .tflite or .onnx file, or graph JSON; or a name in crt.toml"
 ABOUT = {
     "inspect": "show what a model holds, and every problem at once",
     "build": "turn a model into a folder of C sources",
@@ -76,15 +76,17 @@ def parser() -> argparse.ArgumentParser:
         text = ABOUT[name]
         verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "build":
-            verb.add_argument("models", nargs="+", metavar="MODEL", help=_MODEL)
+            verb.add_argument("models", nargs="*", metavar="MODEL", help=_MODEL)
         else:
-            verb.add_argument("model", metavar="MODEL", help=_MODEL)
+            verb.add_argument("model", nargs="?", metavar="MODEL", help=_MODEL)
         verb.add_argument(
             "--json", action="store_true", help="one JSON object on stdout"
         )
         text = "call layers and tensors as the file does, however long that is"
         verb.add_argument("--long", action="store_true", help=text)
         add_options(verb, of_words(*kinds))
+    text = "write a crt.toml for a model, with every option in a comment"
+    init.add_parser(verbs.add_parser("init", help=text, description=text))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
     text = "list the boards, or write what a firmware project needs of one"

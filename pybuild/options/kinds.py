@@ -45,6 +45,7 @@ class Kind:
     known    the words to choose from, if they are few
     files    "file", "folder": what a shell completes; "": neither
     flipped  of pairs: the command line has the key behind the =
+    example  a value as TOML and JSON have it
     """
 
     read: Reader
@@ -53,13 +54,14 @@ class Kind:
     known: Callable[[], tuple[str, ...]] = tuple
     files: str = ""
     flipped: bool = False
+    example: Any = None
 
 
 # ---- one value ----------------------------------------------------------------
 
 
 def text(metavar: str, files: str = "") -> Kind:
-    return Kind(_text, metavar, files=files)
+    return Kind(_text, metavar, files=files, example=metavar)
 
 
 def _text(value: Any) -> str:
@@ -76,7 +78,7 @@ def word(*known: str) -> Kind:
             raise Wrong(f"'{value}' is not known", fitting(str(value), known))
         return str(value)
 
-    return Kind(read, "|".join(known), known=lambda: known)
+    return Kind(read, "|".join(known), known=lambda: known, example=known[0])
 
 
 def _input(value: Any) -> str:
@@ -100,7 +102,7 @@ def count(least: int = 1, metavar: str = "N") -> Kind:
             raise Wrong(f"'{value}' is not a number from {least}")
         return int(number)
 
-    return Kind(read, metavar)
+    return Kind(read, metavar, example=least)
 
 
 def _size(value: Any) -> int:
@@ -155,9 +157,9 @@ def _percent(value: Any) -> float:
 _INPUT = word("reuse", "keep", "consumable")
 INPUT = replace(_INPUT, read=_input)
 FLAG = Kind(_flag)
-SIZE = Kind(_limits, "SIZE")
-PERCENT = Kind(_percent, "P")
-SHARE = Kind(_share, "SHARE")
+SIZE = Kind(_limits, "SIZE", example="64K")
+PERCENT = Kind(_percent, "P", example=99.9)
+SHARE = Kind(_share, "SHARE", example="0.5%")
 BOARD = Kind(_text, "BOARD", known=lambda: ("host", *board_names()))
 
 
@@ -175,7 +177,7 @@ def names(metavar: str, files: str = "") -> Kind:
     def read(value: Any) -> tuple[str, ...]:
         return tuple(_text(each) for each in _list(value))
 
-    return Kind(read, metavar, many=True, files=files)
+    return Kind(read, metavar, many=True, files=files, example=[metavar])
 
 
 def words(*known: str) -> Kind:
@@ -185,10 +187,12 @@ def words(*known: str) -> Kind:
     def read(value: Any) -> tuple[str, ...]:
         return tuple(dict.fromkeys(one.read(each) for each in _list(value)))
 
-    return Kind(read, one.metavar, many=True, known=one.known)
+    return replace(one, read=read, many=True, example=[*known])
 
 
-def pairs(form: str, value: Reader, key: Reader = _text, flipped: bool = False) -> Kind:
+def pairs(
+    form: str, value: Reader, example: Any, key: Reader = _text, flipped: bool = False
+) -> Kind:
     """A mapping, or words like `form` that stand for its items."""
 
     def read(given: Any) -> dict[Any, Any]:
@@ -201,7 +205,7 @@ def pairs(form: str, value: Reader, key: Reader = _text, flipped: bool = False) 
         except Wrong as wrong:
             raise Wrong(wrong.what, wrong.hint or form) from None
 
-    return Kind(read, form, many=True, flipped=flipped)
+    return Kind(read, form, many=True, flipped=flipped, example=example)
 
 
 def _pair(given: Any, form: str, flipped: bool) -> tuple[str, str]:
@@ -263,13 +267,15 @@ def _target(value: Any) -> Any:
     return _cpu(value)
 
 
-TARGET = Kind(_target, "CPU", known=_cpus)
-DEVICES = pairs("N=CPU", _cpu, _device)
-LAYOUT = pairs("NAME=nhwc", word("nhwc", "nchw").read)
-NUMBERS = pairs("NAME=N", count().read)
-VALUES = pairs("NAME=N,...", _numbers)
-PLACES = pairs("WHAT=N", _place)
-STATE = pairs("OUTPUT=INPUT", _text, flipped=True)
-GROUPS = Kind(_groups, "A,B", many=True)
-PARAMS = Kind(_params, "NAME", many=True, known=lambda: ("replaceable",))
-REGIONS = Kind(_regions, "NAME=SIZE", many=True)
+TARGET = Kind(_target, "CPU", known=_cpus, example="cortex-m4")
+DEVICES = pairs("N=CPU", _cpu, {"1": "cortex-m4"}, _device)
+LAYOUT = pairs("NAME=nhwc", word("nhwc", "nchw").read, {"NAME": "nhwc"})
+NUMBERS = pairs("NAME=N", count().read, {"NAME": 1})
+VALUES = pairs("NAME=N,...", _numbers, {"NAME": [1, -1]})
+PLACES = pairs("WHAT=N", _place, {"*": "cost"})
+STATE = pairs("OUTPUT=INPUT", _text, ["OUTPUT=INPUT"], flipped=True)
+GROUPS = Kind(_groups, "A,B", many=True, example=["A,B"])
+PARAMS = Kind(
+    _params, "NAME", many=True, known=lambda: ("replaceable",), example="replaceable"
+)
+REGIONS = Kind(_regions, "NAME=SIZE", many=True, example=["dtcm=16K:fast"])

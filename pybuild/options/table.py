@@ -201,6 +201,11 @@ class ModelOptions:
         (), kinds.names("[MODEL=]NAME"), _CODE,
         "prefix of every C name; default: the file's name",
     )  # fmt: skip
+    project: str | None = option(
+        None, kinds.text("FILE", "file"), _CODE,
+        "the file that says what is built; default: crt.toml of this folder, or "
+        "pyproject.toml with [tool.crt]",
+    )  # fmt: skip
     device: Mapping[int, str] = option(
         {}, kinds.DEVICES, _DEVICES,
         "a further device and its CPU; --place says what it computes",

@@ -38,12 +38,10 @@ def write_tree(
     Errors  BuildError for a folder with other files than an earlier build's, for what
             cannot be written; then nothing of a new folder is visible
     """
-    there = _listed(folder) if _built_before(folder) == name else {}
-    found = _no_folder(folder)
-    if not found and not force:
-        found = _in_the_way(folder, files, name, there)
+    found = refusals(folder, files, name, force)
     if found:
         raise BuildError.of(found)
+    there = _own_before(folder, name)
     if not folder.exists():
         _write_new(folder, files)
         return
@@ -55,6 +53,21 @@ def write_tree(
         what = f"{folder / EXAMPLE} is yours and was kept; this build's is "
         what += f"{Path(EXAMPLE_NEW).name} beside it"
         warnings.warn(what, BuildWarning, stacklevel=3)
+
+
+def refusals(
+    folder: Path, files: Mapping[str, Content], name: str, force: bool = False
+) -> list[Problem]:
+    """Why write_tree would not write them, [] if it would."""
+    found = _no_folder(folder)
+    if not found and not force:
+        found = _in_the_way(folder, files, name, _own_before(folder, name))
+    return found
+
+
+def _own_before(folder: Path, name: str) -> dict[str, str]:
+    """The files of an earlier build of this name, with their digests."""
+    return _listed(folder) if _built_before(folder) == name else {}
 
 
 def write_beside(folder: Path, files: Mapping[str, Content]) -> None:

@@ -43,7 +43,7 @@ Capture = pytest.CaptureFixture[str]
 )
 def test_every_option_is_a_keyword_of_python(kind: type[Any], function: Any) -> None:
     """And no keyword is forgotten; defaults are the table's."""
-    own = {"self", "what", "out", "name", "functions", "weights", "model"}
+    own = {"self", "what", "force", "out", "name", "functions", "weights", "model"}
     given = inspect.signature(function).parameters
     known = {one.keyword: one for one in options_in(kind)}
     rounding = {"rounding"} if kind is QuantiseOptions else set()  # that of the build
@@ -60,7 +60,7 @@ def test_every_option_is_a_word_of_its_verbs(verb: str) -> None:
     )
     known = {f"--{one.word}" for one in of_words(*VERBS[verb])}
     there = {o for o in command._option_string_actions if o.startswith("--")}
-    assert there - known == {"--help", "--json"}
+    assert there - known == {"--help", "--json", "--long"}
     assert known <= there
 
 

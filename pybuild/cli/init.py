@@ -1,0 +1,42 @@
+"""`crt init`: a project file with comments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from pybuild.emit.names import chosen_prefix
+from pybuild.errors import BuildError, UsageError
+from pybuild.package.folder import write_file
+from pybuild.project.read import FILE
+from pybuild.project.write import project_text
+
+Outcome = tuple[int, dict[str, Any]]
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a .tflite or .onnx file, or graph JSON")
+    add("--name", help="prefix of every C name; default: the file's name")
+    text = f"what to write; default: {FILE}"
+    add("-o", "--out", metavar="FILE", default=FILE, help=text)
+    add("--force", action="store_true", help="write over a file that is there")
+    add("--json", action="store_true", help="one JSON object on stdout")
+
+
+def init(args: argparse.Namespace) -> Outcome:
+    """Writes the file, or nothing."""
+    model, out = Path(args.model), Path(args.out)
+    name = chosen_prefix(args.name, args.model)
+    if not model.is_file():
+        raise BuildError(args.model, "there is no such file")
+    if out.exists() and not args.force:
+        what = "is there already"
+        raise UsageError(args.out, what, "another --out, or --force")
+    near = Path(os.path.relpath(model, out.parent)).as_posix()
+    write_file(out, project_text(name, near))
+    if not args.json:
+        print(f"wrote {args.out}; crt build {name} builds it")
+    return 0, {"wrote": args.out, "name": name}

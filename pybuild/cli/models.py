@@ -1,0 +1,104 @@
+"""Models as the command line asks for them: read, quantised, planned."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pybuild
+from pybuild.cli import boards
+from pybuild.cli.names import chosen_names
+from pybuild.cli.options import chosen
+from pybuild.cli.progress import working
+from pybuild.cli.quantise import quantised
+from pybuild.errors import USAGE, BuildError, Problem, UsageError
+from pybuild.options.option import of_words
+from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
+from pybuild.select.devices import table_of
+
+
+def built(args: argparse.Namespace, path: str) -> pybuild.Library:
+    """The model, planned with the options of the command line."""
+    boards.must_be_here(args)
+    whole, names = chosen_names([path], args.name)
+    with working(f"building {Path(path).name}"):
+        try:
+            model = loaded(args, path)
+        except BuildError as error:
+            raise error.with_more(_wrong_options(args)) from None
+        return model.build(name=names.get(path, whole), **options(args))
+
+
+def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:
+    """alone: it is built next, which says what no kernel is for
+
+    Errors  BuildError with every problem of the model
+    """
+    kept = args.state
+    first = {} if args.quantise else kept  # samples give what is state later
+    model = pybuild.load(path, **{**chosen(LoadOptions, args), "state": first})
+    problems = [] if alone and not args.quantise else model.problems()
+    if problems:
+        raise BuildError.of(problems)
+    made = quantised(args, model)
+    return made if first else made.with_state(kept)
+
+
+def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:
+    """What is wrong with the table of devices, whatever the model is."""
+    try:
+        table_of(options(args)["target"])
+    except BuildError as error:
+        return error.problems
+    return ()
+
+
+def options(args: argparse.Namespace) -> dict[str, Any]:
+    """What Model.build takes besides a name."""
+    own = boards.target_of(args)
+    target = {0: own, **args.device} if args.device else own
+    return {**chosen(BuildOptions, args), "target": target}
+
+
+def also_wrong(args: argparse.Namespace) -> list[Problem]:
+    """What is wrong with models besides `args.wrong`; nothing is planned."""
+    found: list[Problem] = []
+    wrong = {problem.where for problem in args.wrong}
+    if not wrong & {one.where for one in of_words(QuantiseOptions)}:
+        args.quantise = None  # sound, and takes its time
+    for path in args.models if args.verb == "build" else [args.model]:
+        try:
+            found += loaded(args, path).problems(**options(args))
+        except BuildError as error:
+            found += error.problems
+    return [problem for problem in found if problem not in args.wrong]
+
+
+@contextmanager
+def located(args: argparse.Namespace) -> Iterator[None]:
+    """Options of a project file are named by their line there, if they are wrong."""
+    try:
+        yield
+    except BuildError as error:
+        origin = {f"--{word}": where for word, where in args.origin.items()}
+        if not any(problem.where in origin for problem in error.problems):
+            raise
+        moved = [
+            Problem(origin[p.where], f"{p.where[2:]}: {p.what}", p.hint)
+            if p.where in origin
+            else p
+            for p in error.problems
+        ]
+        kind = UsageError if error.exit_code == USAGE else BuildError
+        raise kind.of(moved) from None
+
+
+def raise_all(errors: list[BuildError]) -> None:
+    """One exception for all; its exit code is the least: an invalid model first."""
+    if errors:
+        worst = min(errors, key=lambda error: error.exit_code)
+        found: list[Problem] = [p for error in errors for p in error.problems]
+        raise type(worst).of(dict.fromkeys(found))

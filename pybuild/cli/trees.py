@@ -1,0 +1,124 @@
+"""`crt build`: one tree of one model or several, or all that a project file names.
+
+All is planned and printed in memory before anything is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pybuild
+from pybuild.cli import tables
+from pybuild.cli.models import built, loaded, located, options, raise_all
+from pybuild.cli.names import chosen_names
+from pybuild.cli.progress import working
+from pybuild.emit.names import chosen_prefix
+from pybuild.errors import BuildError
+from pybuild.image import Image
+from pybuild.library import Library
+from pybuild.package.folder import refusals, write_tree
+from pybuild.package.page import image_page, report_page
+
+OK = 0
+
+Outcome = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What is to be written to a folder; long: full names are shown."""
+
+    out: Path
+    force: bool
+    long: bool
+    made: Library | Image
+
+    def show(self) -> None:
+        if isinstance(self.made, Image):
+            tables.show(image_page(self.made.report))
+        else:
+            tables.show(report_page(self.made.report, self.long))
+        print(f"wrote {self.out}")
+
+
+def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
+    """Writes all trees, or nothing."""
+    trees: list[Tree] = []
+    errors: list[BuildError] = []
+    for args in jobs:
+        try:
+            with located(args):
+                trees.append(_tree(args))
+        except BuildError as error:
+            errors.append(error)
+    for index, tree in enumerate(trees):
+        if tree.out in [other.out for other in trees[:index]]:
+            errors.append(BuildError("--out", f"two trees would be in {tree.out}"))
+    raise_all(errors)
+    ready = [(tree, tree.made.files()) for tree in trees]
+    for tree, files in ready:
+        found = refusals(tree.out, files, tree.made.name, tree.force)
+        errors += [BuildError.of(found)] if found else []
+    raise_all(errors)
+    for tree, files in ready:
+        write_tree(tree.out, files, tree.made.name, tree.force)
+    if not jobs[0].json:
+        for tree in trees:
+            tree.show()
+    facts = [tree.made.report.to_json() for tree in trees]
+    return OK, facts[0] if len(facts) == 1 else {"trees": facts}
+
+
+def _tree(args: argparse.Namespace) -> Tree:
+    """Errors  BuildError with everything that is wrong with its models and options"""
+    if args.out is None:
+        raise BuildError("--out", "is missing", "-o DIR, the folder to write")
+    out = Path(args.out)
+    if len(args.models) > 1:
+        return Tree(out, args.force, args.long, _image(args))
+    for option in ("exclusive", "connect"):
+        if getattr(args, option):
+            raise BuildError(f"--{option}", "needs several models")
+    return Tree(out, args.force, args.long, built(args, args.models[0]))
+
+
+def _image(args: argparse.Namespace) -> Image:
+    if args.quantise:
+        raise BuildError("--quantise", "is for one model: each has data of its own")
+    whole, members = _members(args)
+    found: dict[str, pybuild.Model] = {}
+    errors: list[BuildError] = []
+    for name, path, own in members:
+        if name in found:
+            what = f"another model is named '{name}' too"
+            hint = "--name FILE=NAME gives it another"
+            errors.append(BuildError(Path(path).name, what, hint))
+        try:
+            with located(own):
+                found[name] = loaded(own, path, alone=False)
+        except BuildError as error:
+            errors.append(error)
+    raise_all(errors)
+    with working("building " + ", ".join(found)):
+        return pybuild.build_image(
+            found,
+            name=whole,
+            exclusive=args.exclusive,
+            connect=args.connect,
+            **options(args),
+        )
+
+
+def _members(
+    args: argparse.Namespace,
+) -> tuple[str | None, list[tuple[str, str, argparse.Namespace]]]:
+    """The image's name; of each model its name, its file, and how it is read."""
+    if args.members:
+        return args.name[-1], [(n, own.models[0], own) for n, own in args.members]
+    whole, names = chosen_names(args.models, args.name)
+    found = [(chosen_prefix(names.get(p), p), p, args) for p in args.models]
+    return whole, found

@@ -1,0 +1,253 @@
+"""crt.toml, or [tool.crt] of pyproject.toml, to values: every fault with its line.
+
+crt.toml:3: unknown key 'ram-limt'. Hint: did you mean 'ram-limit'?
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pybuild.errors import BuildError, Problem, UsageError, fitting
+from pybuild.options.option import Option, of_words
+from pybuild.options.table import COMMON, VERBS, BoardOptions, ImageOptions, TreeOptions
+from pybuild.project.lines import key_lines, line_of
+
+FILE, OTHER = "crt.toml", "pyproject.toml"
+SECTION = ("tool", "crt")
+# of the command line alone: a model's key is its name
+ALONE = ("name", "project", "force")
+# what may stand beside `file` and `models`; all else is for one verb
+_SHARED = (*COMMON, BoardOptions, TreeOptions, ImageOptions)
+_VERBS = tuple(verb for verb in VERBS if verb != "build")
+_PATHS = ("file", "folder")
+
+
+@dataclass(frozen=True)
+class Value:
+    """What stands under a word, and where that is."""
+
+    raw: Any
+    where: str
+
+
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model, an image of several, or what is said for all.
+
+    file    of a model; models: of an image, by their names
+    values  of options by word; by_verb: for one verb only
+    """
+
+    name: str
+    where: str
+    file: str = ""
+    models: tuple[str, ...] = ()
+    values: Values = field(default_factory=dict)
+    by_verb: Mapping[str, Values] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project file; where: as messages name it."""
+
+    where: str
+    common: Entry
+    models: Mapping[str, Entry]
+    images: Mapping[str, Entry]
+
+    def values(self, entry: Entry, verb: str) -> dict[str, Value]:
+        """The options of a verb for a model or image; what is said last, counts."""
+        shared = [kind for kind in VERBS[verb] if kind in _SHARED]
+        known = {one.word for one in of_words(*shared)}
+        found: dict[str, Value] = {}
+        for each in (self.common, entry):
+            found |= {word: v for word, v in each.values.items() if word in known}
+            found |= each.by_verb.get(verb, {})
+        return found
+
+    @property
+    def trees(self) -> dict[str, Entry]:
+        """What `crt build` builds: images, and models that are in none."""
+        inside = {name for image in self.images.values() for name in image.models}
+        alone = {n: entry for n, entry in self.models.items() if n not in inside}
+        return {**alone, **self.images}
+
+
+def find_project(given: str | None = None) -> Path | None:
+    """The file that is given, or that lies in this folder."""
+    if given is not None:
+        return Path(given)
+    if Path(FILE).is_file():
+        return Path(FILE)
+    other = Path(OTHER)
+    if other.is_file() and "[tool.crt" in other.read_text(encoding="utf-8"):
+        return other
+    return None
+
+
+def read_project(path: Path) -> Project:
+    """Errors  UsageError with everything that is wrong, each with its line"""
+    try:
+        text = path.read_text(encoding="utf-8")
+        whole = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(str(path), f"cannot be read ({error.strerror})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(path, str(error)) from None
+    except UnicodeDecodeError:
+        raise UsageError(str(path), "is no text in UTF-8") from None
+    within = SECTION if path.name == OTHER else ()
+    for key in within:
+        whole = whole.get(key, {})
+    reader = _Reader(path, text, within)
+    project = reader.project(whole)
+    if reader.problems:
+        raise UsageError.of(sorted(reader.problems, key=_line))
+    return project
+
+
+def _line(problem: Problem) -> int:
+    return int(problem.where.rpartition(":")[2])
+
+
+def _not_toml(path: Path, what: str) -> UsageError:
+    found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", what)
+    text, line = (found[1], f":{found[2]}") if found else (what, "")
+    return UsageError(f"{path}{line}", f"{text[0].lower()}{text[1:]}")
+
+
+class _Reader:
+    """One file; every fault becomes a problem."""
+
+    def __init__(self, path: Path, text: str, within: tuple[str, ...]) -> None:
+        self.path, self.within = path, within
+        self.lines = key_lines(text)
+        self.problems: list[Problem] = []
+
+    def project(self, whole: Any) -> Project:
+        common = self._entry("", whole, (), {"models": dict, "images": dict})
+        models = {
+            name: self._entry(name, table, ("models", name), {"file": str})
+            for name, table in self._tables(whole, "models")
+        }
+        images = {
+            name: self._entry(name, table, ("images", name), {"models": list})
+            for name, table in self._tables(whole, "images")
+        }
+        if not models and not self.problems:
+            self._wrong((), "has no model", '[models.NAME] with file = "MODEL.tflite"')
+        for name, image in images.items():
+            self._members(image, models)
+            if name in models:
+                self._wrong(("images", name), f"'{name}' is a model's name too")
+        return Project(str(self.path), common, models, images)
+
+    def _tables(self, whole: Any, key: str) -> list[tuple[str, Any]]:
+        found = whole.get(key, {}) if isinstance(whole, dict) else {}
+        return list(found.items()) if isinstance(found, dict) else []
+
+    def _members(self, image: Entry, models: Mapping[str, Entry]) -> None:
+        at = ("images", image.name, "models")
+        known = {one.word for one in of_words(*COMMON[1:2])}
+        if len(image.models) < 2:
+            self._wrong(at, "an image has two models or more")
+        for name in image.models:
+            if name not in models:
+                self._wrong(at, f"there is no model '{name}'", fitting(name, models))
+                continue
+            for word in sorted(known & set(models[name].values)):
+                hint = f"put it under [images.{image.name}]"
+                what = f"'{name}' is built in image '{image.name}', which has one"
+                self._wrong(("models", name, word), f"{what} '{word}' for all", hint)
+
+    def _entry(
+        self, name: str, table: Any, at: tuple[str, ...], own: Mapping[str, type[Any]]
+    ) -> Entry:
+        """own: keys besides options, and their types; of a model or image all needed"""
+        if not isinstance(table, dict):
+            self._wrong(at, f"'{'.'.join(at)}' is no table")
+            return Entry(name, self._where(at))
+        options = self._known(at)
+        values: dict[str, Value] = {}
+        by_verb: dict[str, Values] = {}
+        for key, value in table.items():
+            here = (*at, key)
+            if key in own:
+                if not isinstance(value, own[key]):
+                    kinds = {"str": "a text", "list": "a list", "dict": "a table"}
+                    self._wrong(here, f"'{key}' is not {kinds[own[key].__name__]}")
+            elif key in _VERBS and isinstance(value, dict):
+                known = {one.word: one for one in of_words(*VERBS[key])}
+                for word, each in value.items():
+                    self._value(by_verb.setdefault(key, {}), known, (*here, word), each)
+            else:
+                self._value(values, options, here, value, own)
+        for key in own if at else ():
+            if key not in table:
+                self._wrong(at, f"there is no '{key}'")
+        return self._made(name, table, at, values, by_verb)
+
+    def _made(
+        self, name: str, table: dict[str, Any], at: tuple[str, ...],
+        values: Values, by_verb: Mapping[str, Values],
+    ) -> Entry:  # fmt: skip
+        file, models = table.get("file"), table.get("models")
+        return Entry(
+            name,
+            self._where(at),
+            self._path(file) if isinstance(file, str) else "",
+            tuple(map(str, models)) if isinstance(models, list) else (),
+            values,
+            by_verb,
+        )
+
+    def _known(self, at: tuple[str, ...]) -> dict[str, Option]:
+        """The options of a table, whatever the verb."""
+        classes: tuple[type, ...] = (*COMMON, BoardOptions)
+        if at:
+            classes += (TreeOptions,)
+        if at[:1] == ("images",):
+            classes += (ImageOptions,)
+        return {x.word: x for x in of_words(*classes) if x.word not in ALONE}
+
+    def _value(
+        self, into: Any, known: Mapping[str, Option], at: tuple[str, ...], value: Any,
+        own: Mapping[str, type[Any]] | None = None,
+    ) -> None:  # fmt: skip
+        word = at[-1]
+        if word not in known:
+            words = (*known, *(own or ()), *_VERBS)
+            self._wrong(at, f"unknown key '{word}'", fitting(word, words))
+            return
+        one = known[word]
+        raw = self._seen_from_here(one, value)
+        try:
+            one.read(one.of_word(raw))
+        except BuildError as error:
+            for problem in error.problems:
+                self._wrong(at, f"{word}: {problem.what}", problem.hint)
+        into[word] = Value(raw, self._where(at))
+
+    def _seen_from_here(self, one: Option, value: Any) -> Any:
+        """Paths of the file are seen from its folder."""
+        if not isinstance(value, str) or not value:
+            return value
+        is_path = one.kind.files in _PATHS or (one.word == "on" and "/" in value)
+        return self._path(value) if is_path else value
+
+    def _path(self, text: str) -> str:
+        return str(self.path.parent / text)
+
+    def _where(self, at: tuple[str, ...]) -> str:
+        return f"{self.path}:{line_of(self.lines, (*self.within, *at))}"
+
+    def _wrong(self, at: tuple[str, ...], what: str, hint: str = "") -> None:
+        self.problems.append(Problem(self._where(at), what, hint))
