@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybuild.errors import BuildError, LimitError
+from pybuild.errors import BuildError, BuildWarning, LimitError
 
 with open(Path(__file__).with_name("VERSION"), encoding="utf-8") as _file:
     __version__ = _file.read().strip()
@@ -52,11 +52,15 @@ _MODULES = {
     "runtime": "runtime",
 }
 __all__ = [
-    "BuildError", "GraphBuilder", "Image", "Library", "LimitError", "Model",
-    "Quantised", "build", "build_image", "cpu", "debug_executor", "device", "function",
-    "functions", "graph_executor", "load", "load_module", "nd", "quantise", "rpc",
-    "runtime",
+    "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
+    "Model", "Quantised", "build", "build_image", "cpu", "debug_executor", "device",
+    "function", "functions", "graph_executor", "load", "load_module", "nd", "quantise",
+    "rpc", "runtime",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, BuildWarning
 from pybuild.frontends.formats import ONNX, TFLITE
 from pybuild.given import Given, Source, given
 from pybuild.graph import Graph
@@ -22,7 +25,6 @@ from pybuild.options.option import options_in, told
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
-from pybuild.params.files import read_arrays
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pybuild.quantisation.samples import Samples
 
 Buildable = Model | Graph | Source
+# arrays by the names of inputs, that of an only one, or where they are
+Data = Mapping[str, ArrayLike] | ArrayLike | os.PathLike[str]
 
 
 def load(
@@ -166,7 +170,7 @@ def build(
         given = {"functions": functions, "target": target, **options}
         made = {n: build(w, mod_name=n, name=n, **given) for n, w in what.items()}
         return Package(made)
-    model = _model_of(what, functions, weights)
+    model = model_of(what, functions, weights)
     if target not in BACKENDS:
         library = model.build(out, target=target, **options)
         return replace(library, mod_name=mod_name)
@@ -194,9 +198,9 @@ class Quantised:
 
 def quantise(
     model: Buildable,
-    data: Mapping[str, Array] | str | Path,
+    data: Data,
     *,
-    test: Mapping[str, Array] | str | Path | None = None,
+    test: Data | None = None,
     calibrate: str = "minmax",
     percentile: float | str = PERCENTILE,
     keep_float: str | Collection[str] = (),
@@ -211,7 +215,8 @@ def quantise(
     """Post-training quantisation: int8 weights by channel, int8 activations by tensor.
 
     data        to calibrate with, by input name: arrays [samples, ...], and `labels`,
-                the class of each, if known; or a file of them (.npz)
+                the class of each, if known; the array of an only input; or where they
+                are: .npz, .csv or a folder of .npy, see docs/python.md
     test        to measure with; None: `data`
     calibrate   "minmax", "percentile" (of the values, `percentile` per cent) or
                 "entropy": what range of a tensor's values its integers cover
@@ -230,7 +235,7 @@ def quantise(
     values = {**locals(), "data": None, "test": None}
     chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
     asked, wrong = told(QuantiseOptions, chosen)
-    loaded = _model_of(model, None, None)
+    loaded = model_of(model)
     graph = quantisable(loaded.graph)
     given = _samples(graph, data)
     tested = given if test is None else _samples(graph, test)
@@ -240,21 +245,18 @@ def quantise(
         asked.boundary, rounding or loaded.rounding, tuple(wrong),
     )  # fmt: skip
     made, report = quantised_graph(graph, given, tested, choices)
+    for doubt in report.warnings:
+        warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
     whole = replace(loaded, graph=made, quantisation=report, _lowered={})
     return Quantised(whole, report)
 
 
-def _samples(graph: Graph, data: Mapping[str, Array] | str | Path) -> Samples:
-    from pybuild.quantisation.samples import read_samples
+def _samples(graph: Graph, data: Data) -> Samples:
+    from pybuild.quantisation.samples import by_name, read_samples, samples_of
 
-    if isinstance(data, Mapping):
-        return read_samples(graph, data, "calibration data")
-    path = Path(data)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise BuildError(str(path), f"cannot be read ({error.strerror})") from None
-    return read_samples(graph, read_arrays(raw, path.name), path.name)
+    if isinstance(data, str | os.PathLike):
+        return samples_of(graph, Path(data))
+    return read_samples(graph, by_name(graph, data), "calibration data")
 
 
 def load_module(path: str | Path) -> Factory | Package:
@@ -273,10 +275,10 @@ def _rebuilt(graph: Graph, facts: Mapping[str, Any]) -> Library:
     return replace(library, backend=facts["backend"])
 
 
-def _model_of(
+def model_of(
     what: Buildable,
-    functions: AnyFunctions,
-    weights: bytes | Mapping[str, Array] | None,
+    functions: AnyFunctions = None,
+    weights: bytes | Mapping[str, Array] | None = None,
 ) -> Model:
     if isinstance(what, Model):
         return what

@@ -6,7 +6,7 @@ Each model is built as by itself; here they are put together.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from pybuild.emit.names import chosen_prefix
 from pybuild.emit.pool import Pool, defined, pooled
 from pybuild.emit.tables import Tables, TensorRow
 from pybuild.emit.text import Content, whole
+from pybuild.entry import Buildable, model_of
 from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.graph import Graph
 from pybuild.image_options import check_groups, check_names, check_options, own_options
@@ -167,7 +168,7 @@ class Image:
 
 
 def build_image(
-    models: Mapping[str, Model] | Sequence[Model],
+    models: Mapping[str, Buildable] | Sequence[Buildable],
     out: str | Path | None = None,
     *,
     name: str | None = None,
@@ -179,7 +180,8 @@ def build_image(
 ) -> Image:
     """Plans several models and, with `out`, writes one C tree for all there.
 
-    models     by the names that they get; else they are named by their files
+    models     what pybuild.build takes, by the names that they get; else they are
+               named by their files
     name       of the image; default: the models' names, joined
     exclusive  groups of models that never run together: they share their memory
     connect    "a.scores=b.features": an output that is another model's input
@@ -219,12 +221,17 @@ def build_image(
     return image
 
 
-def _named(models: Mapping[str, Model] | Sequence[Model]) -> dict[str, Model]:
+def _named(
+    models: Mapping[str, Buildable] | Sequence[Buildable],
+) -> dict[str, Model]:
     if isinstance(models, Mapping):
-        return {chosen_prefix(n, model.path): model for n, model in models.items()}
+        return {chosen_prefix(n, ""): model_of(m) for n, m in models.items()}
+    if isinstance(models, str | bytes) or not isinstance(models, Iterable):
+        what = f"takes several models, not one {type(models).__name__}"
+        raise BuildError("build_image", what, "a list, or models by name")
     found: dict[str, Model] = {}
     problems = []
-    for model in models:
+    for model in map(model_of, models):
         made = chosen_prefix(None, model.path)
         if made in found:
             what = f"another model is named '{made}' too"

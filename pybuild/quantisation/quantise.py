@@ -8,6 +8,7 @@ from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.quantisation.doubts import doubts
 from pybuild.quantisation.draft import Choices, Draft, Made, draft, ready
 from pybuild.quantisation.equalise import equalised, groups
 from pybuild.quantisation.fit import fitted
@@ -42,7 +43,9 @@ def quantise(
         if not made.scheme.integers:
             # layers that were equalised round their floats in other places
             best, made = first, first.made(want, dict(made.scheme.floats))
-    return made.graph, _report(best, made, want, samples)
+    report = _report(best, made, want, samples)
+    doubtful = doubts(first.graph, samples, first.seen)
+    return made.graph, replace(report, warnings=doubtful)
 
 
 def quantisable(graph: Graph) -> Graph:

@@ -50,6 +50,7 @@ class Quantisation:
     loss        what --max-loss bounds: the share of samples lost; without labels
                 `error`
     fitted      weights are rounded to the outputs of their layers on the samples
+    warnings    why the calibration data looks wrong
     equalised   groups of tensors; 0: none, or it made the outputs worse
     """
 
@@ -65,3 +66,4 @@ class Quantisation:
     fitted: bool
     equalised: int
     bias_corrected: bool
+    warnings: tuple[str, ...] = ()

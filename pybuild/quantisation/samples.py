@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
 from pybuild.graph import Graph, Tensor
-
-LABELS = "labels"
+from pybuild.ops.fixed_point.quant import quantized
+from pybuild.params.data import LABELS, read_data, read_labels
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,40 @@ class Samples:
             yield {n: v[first : first + size] for n, v in self.inputs.items()}
 
 
+def samples_of(graph: Graph, path: Path, labels: Path | None = None) -> Samples:
+    """Of a file or folder, see params/data.py; labels: a file of their own.
+
+    Errors  BuildError with everything that is wrong
+    """
+    shapes = {name: graph.tensor(name).shape for name in graph.inputs}
+    data = read_data(path, shapes)
+    if labels is not None:
+        data[LABELS] = read_labels(labels)
+    return read_samples(graph, data, path.name)
+
+
+def by_name(graph: Graph, data: Any) -> Mapping[str, Array]:
+    """Arrays by the names of inputs, or that of the only one.
+
+    Errors  BuildError for the array of one of several
+    """
+    if isinstance(data, Mapping):
+        return data
+    if not hasattr(data, "__array__") and not isinstance(data, list | tuple):
+        what = f"is {type(data).__name__}: no arrays and no path"
+        raise BuildError("data", what, "give {name: array}, an array, or a path")
+    if len(graph.inputs) != 1:
+        what = f"does not say for which input it is, of {', '.join(graph.inputs)}"
+        raise BuildError("data", what, "give {name: array}")
+    return {graph.inputs[0]: np.asarray(data)}
+
+
 def read_samples(graph: Graph, data: Mapping[str, Array], where: str) -> Samples:
     """Arrays of a file or of a caller, as the inputs of a graph.
 
-    data    by input name: [N, *shape], or [N, *shape[1:]] for inputs of batch 1; and
-            `labels`, whole numbers, if there are any
+    data    by input name: [N, *shape], or [N, *shape[1:]] for inputs of batch 1, or
+            one sample; and `labels`, whole numbers, if there are any. Floats of an
+            input that has integers are real numbers: its scale makes integers of them
     Errors  BuildError with everything that is wrong
     """
     data = {name: np.asarray(value) for name, value in data.items()}
@@ -64,8 +95,13 @@ def read_samples(graph: Graph, data: Mapping[str, Array], where: str) -> Samples
 
 
 def _absent(where: str, name: str, graph: Graph) -> Problem:
-    shape = ", ".join(map(str, graph.tensor(name).shape))
-    return Problem(where, f"has no array '{name}'", f"give [N, {shape}] values")
+    return Problem(where, f"has no array '{name}'", _wanted(graph.tensor(name)))
+
+
+def _wanted(tensor: Tensor) -> str:
+    """The samples take the place of a batch of 1."""
+    shape = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
+    return f"give [{', '.join(map(str, ('N', *shape)))}] values"
 
 
 def _fitted(
@@ -74,15 +110,19 @@ def _fitted(
     """Puts the array among `inputs` in the input's type, or says what is wrong."""
     wanted = tensor.shape
     what = f"'{tensor.name}' is {value.dtype.name}{list(value.shape)}"
-    hint = f"give [N, {', '.join(map(str, wanted))}] values"
+    hint = _wanted(tensor)
     if value.dtype.kind not in "fiub":
         return Problem(where, f"{what}, which are no numbers", hint)
     if value.shape[1:] != wanted and wanted[:1] == (1,) and value.ndim == len(wanted):
         value = value[:, None] if value.shape[1:] == wanted[1:] else value
+    if value.shape == wanted:
+        value = value[None]
     if value.ndim != len(wanted) + 1 or value.shape[1:] != wanted:
         return Problem(where, what, hint)
     if not len(value):
         return Problem(where, f"{what}: no samples", hint)
+    if tensor.quant is not None and value.dtype.kind == "f" and _finite(value):
+        value = quantized(value.astype(np.float64), tensor, "even")
     with np.errstate(over="ignore", invalid="ignore"):
         made = value.astype(tensor.dtype.numpy)
     inputs[tensor.name] = made
@@ -98,7 +138,13 @@ def _fitted(
     return None
 
 
+def _finite(value: Array) -> bool:
+    return bool(np.isfinite(value).all())
+
+
 def _check_labels(where: str, labels: Array, graph: Graph) -> list[Problem]:
+    if labels.dtype.kind == "f" and _finite(labels) and not (labels % 1).any():
+        labels = labels.astype(np.int64)  # of a table
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         what = f"'{LABELS}' is {labels.dtype.name}{list(labels.shape)}"
         return [Problem(where, what, "give the number of each sample's class: int[N]")]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.graph import Tensor, signature
+from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
 from pybuild.package.page import tensors_page
 from pybuild.run.abi import UnknownName
@@ -145,7 +146,7 @@ class Named(abc.ABC):
         if np.isnan(real).any():
             raise ValueError(f"'{tensor.name}' holds what is no number")
         if tensor.quant is not None:
-            real = np.rint(real / tensor.scale) + tensor.zero_point
+            return quantized(real, tensor, "even")
         if not tensor.dtype.is_float:
             real = np.clip(np.rint(real), tensor.dtype.low, tensor.dtype.high)
         return real.astype(tensor.dtype.numpy)

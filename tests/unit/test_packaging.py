@@ -117,6 +117,7 @@ def test_the_sdist_gives_the_same_wheel() -> None:
     made = distributions()
     assert made.direct.name == made.wheel.name
     assert _contents(made.direct) == _contents(made.wheel)
+    assert "pybuild/py.typed" in _contents(made.wheel)
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -198,7 +200,8 @@ def test_real_numbers_in_and_out(library: Library, net: Net) -> None:
     real = np.linspace(-0.5, 1.5, 64).reshape(1, 8, 8, 1)
     scale, zero = library.report.inputs[0].scale, library.report.inputs[0].zero_point
     assert scale is not None and zero is not None
-    want = np.clip(np.rint(real / scale) + zero, -128, 127).astype(np.int8)
+    steps = np.rint(real.astype(np.float32) / np.float32(scale))
+    want = np.clip(steps + zero, -128, 127).astype(np.int8)
     np.testing.assert_array_equal(net.quantise(real), want)
     np.testing.assert_array_equal(net.quantise(image=real.tolist())["image"], want)
     found = net.run(**net.quantise(image=real))
@@ -242,3 +245,65 @@ def test_the_page_runs(
         exec(block, there)
     assert there["scores"].shape == (1, 10)  # type: ignore[attr-defined]
     assert f"\n{library!r}\n" in page
+
+
+# ---- several models, names, types -----------------------------------------------
+
+
+def test_images_are_made_of_whatever_can_be_built() -> None:
+    graph = pybuild.load(F32).graph
+    image = pybuild.build_image([INT8, str(F32)], name="both")
+    assert list(image) == ["digits_int8", "digits_f32"]
+    named = pybuild.build_image({"a": INT8.read_bytes(), "b": graph}, name="both")
+    assert list(named) == ["a", "b"]
+
+
+@pytest.mark.parametrize("one", [str(INT8), INT8, pybuild.load(INT8)])
+def test_an_image_of_one_that_is_no_list_is_said(one: object) -> None:
+    with pytest.raises(BuildError, match="build_image: takes several models, not one"):
+        pybuild.build_image(one)  # type: ignore[arg-type]
+
+
+def test_dir_has_every_name_and_imports_none() -> None:
+    names = set(pybuild.__all__)
+    assert names <= set(dir(pybuild))
+    assert {"load", "build", "quantise", "BuildWarning"} <= names
+    assert all(getattr(pybuild, name) is not None for name in names)
+    code = "import pybuild, sys; dir(pybuild); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
+SCRIPT = """
+from pathlib import Path
+import numpy as np
+import pybuild
+
+model = pybuild.load(Path("a.tflite").read_bytes())
+library = model.build("out", name="a", ram_limit="64K", force=True)
+net = library.host()
+found = net.run(image=np.zeros((1, 8, 8, 1), np.int8))
+total: float = float(net.dequantise(**found)["scores"].sum())
+given = net.quantise([[0.5]]).tobytes()
+made = pybuild.quantise("a.onnx", {"x": np.zeros(3)}, test="test.npz")
+said: tuple[str, ...] = made.report.warnings
+image = pybuild.build_image([model, "b.onnx"], exclusive=[("a", "b")])
+nets = image.host()
+module = library["default"](pybuild.cpu())
+reveal_type(pybuild.load("a.onnx"))
+pybuild.load(3)
+"""
+
+
+@pytest.mark.slow
+def test_scripts_of_users_have_types(tmp_path: Path) -> None:
+    """Outside the checkout, by the marker py.typed; what is wrong is found."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir"]
+    command += [str(DIGITS.parents[1] / ".mypy_cache"), "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    errors = [line for line in lines if ": error: " in line]
+    assert len(errors) == 1 and 'Argument 1 to "load"' in errors[0], done.stdout
+    (shown,) = (line for line in lines if "Revealed type" in line)
+    assert "pybuild.model.Model" in shown
