@@ -57,7 +57,7 @@ def read_labels(path: Path) -> Array:
     if text is not None:
         head, values = _table(path.name, text)
         column = head.index(LABELS) if LABELS in head else -1
-        return values[:, column]
+        return _whole(values[:, column])
     found = read_arrays(data, path.name)
     if LABELS not in found and len(found) != 1:
         raise BuildError(path.name, f"has no array '{LABELS}'")
@@ -142,7 +142,7 @@ def _of_table(path: Path, text: str, inputs: Shapes) -> dict[str, Array]:
     found: dict[str, Array] = {}
     if LABELS in head:
         column = head.index(LABELS)
-        found[LABELS] = values[:, column]
+        found[LABELS] = _whole(values[:, column])
         values = np.delete(values, column, axis=1)
     size = int(np.prod(shape, dtype=np.int64))
     if values.shape[1] != size:

@@ -143,8 +143,6 @@ def _finite(value: Array) -> bool:
 
 
 def _check_labels(where: str, labels: Array, graph: Graph) -> list[Problem]:
-    if labels.dtype.kind == "f" and _finite(labels) and not (labels % 1).any():
-        labels = labels.astype(np.int64)  # of a table
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         what = f"'{LABELS}' is {labels.dtype.name}{list(labels.shape)}"
         return [Problem(where, what, "give the number of each sample's class: int[N]")]
