@@ -239,7 +239,8 @@ def digits(folder: Path) -> Path:
 def float_digits(folder: Path) -> Path:
     """Beside it data that fits, data that does not, and some with holes."""
     image = np.full((3, 1, 1, 8, 8), 0.5, np.float32)
-    np.savez(folder / "good.npz", allow_pickle=False, image=image)
+    good = np.linspace(0, 1, 640, dtype=np.float32).reshape(10, 1, 8, 8)
+    np.savez(folder / "good.npz", allow_pickle=False, image=good)
     wrong = {"pixels": image, "image": image[..., 0], "labels": np.zeros(4)}
     np.savez(folder / "wrong.npz", allow_pickle=False, **wrong)
     image[1, 0, 0, 2, 5] = np.nan
