@@ -95,4 +95,25 @@ TREE = (
         "find_unicorn(board)",
         "tests/boards/test_board_cli.py",
     ),
+    (
+        "a macro that compilers have by themselves",
+        "pybuild/c_words.py",
+        "i386 linux m68k",
+        "i386 m68k",
+        "tests/unit/test_names.py",
+    ),
+    (
+        "a macro as a tensor's name",
+        "pybuild/emit/names.py",
+        "return text in WORDS",
+        "return text in WORDS and text != 'unix'",
+        "tests/unit/test_names.py",
+    ),
+    (
+        "what it costs to watch layers",
+        "pybuild/run/record.py",
+        "np.array(rows) - cost * calls",
+        "np.array(rows)",
+        "tests/unit/test_host.py::test_layers_take_together_what_a_run_takes",
+    ),
 )

@@ -5,39 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pybuild.c_words import BEGINNINGS, TAKEN, WORDS
 from pybuild.errors import BuildError
 from pybuild.short_names import identifier
 
-_WORDS = (
-    "auto break case char const continue default do double else enum extern "
-    "float for goto if inline int long register restrict return short signed "
-    "sizeof static struct switch typedef union unsigned void volatile while "
-    "bool true false alignas alignof asm catch class constexpr decltype delete "
-    "dynamic_cast explicit export friend mutable namespace new noexcept nullptr "
-    "operator private protected public reinterpret_cast static_assert "
-    "static_cast template this thread_local throw try typeid typename using "
-    "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor "
-    "xor_eq main errno null"
-)
-_KEYWORDS = frozenset(_WORDS.split())
-_HEADERS = (
-    "assert complex ctype errno fenv float inttypes iso646 limits locale math "
-    "setjmp signal stdarg stdbool stddef stdint stdio stdlib string tgmath time "
-    "wchar wctype"
-)
 LONGEST = 40
 
 
 def is_keyword(text: str) -> bool:
-    """Whether C or C++ forbids the word as a name."""
-    return text in _KEYWORDS
+    """Whether C or C++ forbids the word as a name, or a macro replaces it."""
+    return text in WORDS
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a model may be called so: its header and its functions clash with
-    nothing of C or crt."""
-    reserved = is_keyword(text) or text in _HEADERS.split()
-    return not reserved and text != "crt" and not text.startswith("crt_")
+    """Whether a model may be called so: its files, its functions and their struct
+    clash with nothing of C, of crt, or of build systems."""
+    return text not in TAKEN and text != "crt" and not text.startswith(BEGINNINGS)
 
 
 def chosen_prefix(name: str | None, path: str) -> str:
@@ -46,9 +29,15 @@ def chosen_prefix(name: str | None, path: str) -> str:
     Errors  BuildError for a choice that C cannot have
     """
     made = identifier(Path(path).stem if name is None else name)
-    good = made if is_prefix(made) else f"my_{made}"
+    good = next(
+        word
+        for word in (made, f"{made}_net", f"my_{made}", f"my_{made}_net")
+        if is_prefix(word)
+    )
     if name is not None and name != good:
         what = f"'{name}' cannot be the name of C functions"
+        if good == f"{made}_net":
+            what = f"'{name}' is a word of C, its library, a compiler or a build system"
         raise BuildError("--name", what, f"for example '{good}'")
     return good
 

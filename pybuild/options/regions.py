@@ -9,20 +9,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pybuild.c_words import WORDS
 from pybuild.errors import BuildError, Problem
 
 OPTION = "--region"
 SPEEDS = ("fast", "plain", "slow")  # the fastest first
 _FORM = re.compile(r"([^=]*)=(\d+)([kKmM]?)(?:i?[bB])?(?::(.*))?")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-# words of C, and what NAME_..._BYTES or struct NAME_memory have a use for already
-_TAKEN = frozenset({
-    "params", "unpacked", "auto", "break", "case", "char", "const", "continue",
-    "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if",
-    "inline", "int", "long", "register", "restrict", "return", "short", "signed",
-    "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
-    "volatile", "while",
-})  # fmt: skip
+# what NAME_..._BYTES or struct NAME_memory have a use for already
+_OURS = ("params", "unpacked")
 _HINT = "NAME=SIZE, then :fast or :slow, +weights, +device1: dtcm=16K:fast+weights"
 
 
@@ -82,7 +77,8 @@ def read_region(text: str) -> RegionSpec:
     if found is None:
         raise BuildError(OPTION, f"'{text}' is no region", _HINT)
     name, number, unit, words = found.groups()
-    if not _NAME.fullmatch(name) or name in _TAKEN or name.startswith("device_"):
+    taken = name in WORDS or name in _OURS or name.startswith("device_")
+    if taken or not _NAME.fullmatch(name):
         what = f"'{name}' cannot be the name of a region"
         raise BuildError(OPTION, what, "small letters, digits and _; no word of C")
     size = int(number) * {"": 1, "k": 1024, "m": 1024**2}[unit.lower()]

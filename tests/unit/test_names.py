@@ -4,21 +4,24 @@ and the names stay recognisable."""
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pybuild
+from pybuild.cli import main
 from pybuild.emit.assemble import NUMBERED, RESERVED, accessors
 from pybuild.emit.model_llvm import module
-from pybuild.emit.names import Names, identifier, is_prefix
+from pybuild.emit.names import Names, identifier, is_keyword, is_prefix
 from pybuild.errors import BuildError
 from pybuild.library import Library
 from tests.frontends.onnx_models import expected, model
 from tests.toolchains import ROOT, require
 from tests.unit.test_generated_c import CLEAN, shell
 
+DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 X = np.array([-1.5, 0.25, 2.0], np.float32)
 
 
@@ -108,10 +111,10 @@ def test_a_very_long_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "prefix"),
     [
-        ("string", "my_string"),
+        ("string", "string_net"),
         ("crt", "my_crt"),
         ("crt_graph", "my_crt_graph"),
-        ("int", "my_int"),
+        ("int", "int_net"),
         ("graph", "graph"),
         ("2nd try-out", "t_2nd_try_out"),
     ],
@@ -138,3 +141,67 @@ def test_of_gives_the_same_and_fresh_another() -> None:
     names = Names(["a"])
     assert [names.of("a"), names.of("a"), names.fresh("a")] == ["a_2", "a_2", "a_3"]
     assert identifier("__Add-1__") == "add_1"
+
+
+TAKEN = ("linux", "unix", "i386", "main", "printf", "stdin", "errno", "stat", "test")
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_word_of_someone_else_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of compilers (macros of gnu11), the C library, build systems."""
+    out = tmp_path / "out"
+    assert main(["build", str(DIGITS), "-o", str(out), "--name", name]) == 64
+    assert capsys.readouterr().err == (
+        f"--name: '{name}' is a word of C, its library, a compiler or a build system. "
+        f"Hint: for example '{name}_net'\n"
+    )
+    assert not out.exists()
+
+
+HEADERS = "assert errno limits math stddef stdint stdio stdlib string time"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "headers"),
+    [
+        ("gcc -std=gnu11", HEADERS),
+        ("gcc -std=gnu11 -m32", ""),
+        ("g++ -std=gnu++17 -xc++", HEADERS),
+        ("clang -std=gnu11", HEADERS),
+        ("arm-none-eabi-gcc -std=gnu11", HEADERS),
+        ("riscv64-unknown-elf-gcc -std=gnu11", ""),
+    ],
+)
+def test_no_macro_can_be_a_name(compiler: str, headers: str) -> None:
+    """Neither of a model nor of a tensor: a member of a struct is replaced, too."""
+    program, *flags = compiler.split()
+    text = "".join(f"#include <{header}.h>\n" for header in headers.split())
+    words = [require(program), *flags, "-dM", "-E", "-"]
+    said = subprocess.run(words, input=text, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    found = set(re.findall(r"^#define ([a-z]\w*) ", said.stdout, re.M))
+    assert {name for name in found if not is_keyword(name)} == set()
+    assert not any(map(is_prefix, found))
+
+
+def test_no_header_of_the_machine_is_hidden() -> None:
+    """NAME.h lies in the include path of the user."""
+    said = shell(require("arm-none-eabi-gcc"), "-print-sysroot").strip()
+    folder = Path(said or "/usr/lib/arm-none-eabi") / "include"
+    names = {path.stem for path in folder.glob("*.h") if path.stem[0] != "_"}
+    assert len(names) > 40
+    names &= {identifier(name) for name in names}
+    assert {name for name in names if is_prefix(name)} == set()
+
+
+def test_tensors_and_regions_get_no_macro(tmp_path: Path) -> None:
+    require("gcc")
+    library = chain(tmp_path, ["linux", "unix", "errno"])
+    assert symbols(library) == ["linux_in", "unix_out", "errno_out"]
+    flags = [*CLEAN, "-std=gnu11", "-fsyntax-only"]
+    includes = [f"-I{tmp_path / 'chain'}", f"-I{tmp_path / 'chain/crt/include'}"]
+    shell("gcc", *flags, *includes, *sorted((tmp_path / "chain").glob("*.c")))
+    with pytest.raises(BuildError, match="'linux' cannot be the name of a region"):
+        pybuild.load(DIGITS).build(regions=["linux=1K:fast", "sram=64K"])
