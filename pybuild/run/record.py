@@ -114,39 +114,73 @@ def run_of(net: Net, inputs: Mapping[str, Any]) -> Callable[[], None]:
 
 
 def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
-    """Seconds of each step, for each of `runs` runs; in lock step and while rows are
-    pushed by the hook, after each band."""
-    clock = time.perf_counter
-    rows = []
-    now = [0.0]
-    run = run_of(net, inputs)
+    """Seconds of each step, for each of `runs` runs; by the hook, after each band.
 
-    def hook(context: Any, step: int, first: int, count: int, data: Any) -> int:
-        row[step] += clock() - now[0]
-        now[0] = clock()
+    What it costs to watch (a call of Python for each band) is measured beside them, by
+    as many runs that nobody watches, and taken off.
+    """
+    watch = _Watch(len(net.plan.steps))
+    rows, alone = [], []
+    for _ in range(runs):
+        alone.append(_seconds_alone(net, inputs))
+        with net.hooked(watch.hook):
+            rows.append(_seconds_watched(net, inputs, watch))
+    calls = np.array(watch.calls) / runs
+    watched = np.median(np.sum(rows, axis=1))
+    cost = max(0.0, watched - np.median(alone)) / max(1.0, calls.sum())
+    found: list[list[float]] = np.maximum(0.0, np.array(rows) - cost * calls).tolist()
+    return found
+
+
+class _Watch:
+    """The hook: when a band is done, what its step has taken since the last one."""
+
+    def __init__(self, steps: int) -> None:
+        self.seconds = [0.0] * steps
+        self.calls = [0] * steps
+        self.now = 0.0
+
+    def hook(self, context: Any, step: int, row: int, count: int, data: Any) -> int:
+        now = time.perf_counter()
+        self.seconds[step] += now - self.now
+        self.calls[step] += 1
+        self.now = time.perf_counter()
         return 0
 
-    for _ in range(runs):
-        row = [0.0] * len(net.plan.steps)
-        stages = net.plan.stages
-        if not net.pushed.rows:
-            for name, value in inputs.items():
-                net.set_input(name, value)
-        else:
-            stages = ()
-            with net.hooked(hook):
-                now[0] = clock()
-                run()
-        for stage, steps in enumerate(stages):
-            now[0] = clock()
-            if steps.links:
-                with net.hooked(hook):
-                    net.run_stage(stage)
-            else:
-                net.run_stage(stage)
-                row[steps.first] += clock() - now[0]
-        rows.append(row)
-    return rows
+    def rest(self, step: int) -> None:
+        """What is no band (a copy, a wait) and all that is left is this step's."""
+        self.seconds[step] += time.perf_counter() - self.now
+
+
+def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list[float]:
+    """Of each step in one run."""
+    watch.seconds = [0.0] * len(watch.seconds)
+    if net.pushed.rows:
+        run = run_of(net, inputs)
+        watch.now = time.perf_counter()
+        run()
+        return watch.seconds
+    _give(net, inputs)
+    for stage, steps in enumerate(net.plan.stages):
+        watch.now = time.perf_counter()
+        net.run_stage(stage)
+        watch.rest(steps.first)
+    return watch.seconds
+
+
+def _seconds_alone(net: Net, inputs: Mapping[str, Any]) -> float:
+    """Of one run that nobody watches; inputs that are pushed are part of it."""
+    run = run_of(net, inputs) if net.pushed.rows else net.go
+    if not net.pushed.rows:
+        _give(net, inputs)
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _give(net: Net, inputs: Mapping[str, Any]) -> None:
+    for name, value in inputs.items():
+        net.set_input(name, value)
 
 
 def stage_times(net: Instance, how: Timing) -> list[list[float]]:
