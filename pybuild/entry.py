@@ -22,6 +22,8 @@ from pybuild.library import Library
 from pybuild.model import Model, problems_in
 from pybuild.ops.functions import AnyFunctions
 from pybuild.options.option import options_in, told
+from pybuild.options.recipe import Recipe, source_of
+from pybuild.options.recipe import Source as FileFact
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
@@ -71,7 +73,18 @@ def load(
         raise error.with_more((*problems_in(error.rest), *wrong)) from None
     if wrong:
         raise BuildError.of([*made.problems(), *wrong])
+    made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
     return made.with_state(asked.state)
+
+
+def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
+    """more: functions and weights, of which no file tells"""
+    is_file = isinstance(what, str | os.PathLike) and not str(what).lstrip().startswith(
+        "{"
+    )
+    if not is_file or more != (None, None):
+        return Recipe(None, asked)
+    return Recipe(FileFact(Path(made.path).name, made.digest), asked)
 
 
 def _loaded(
@@ -247,8 +260,14 @@ def quantise(
     made, report = quantised_graph(graph, given, tested, choices)
     for doubt in report.warnings:
         warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
-    whole = replace(loaded, graph=made, quantisation=report, _lowered={})
+    recipe = replace(loaded.recipe, quantise=asked, data=_fact(data), test=_fact(test))
+    whole = replace(loaded, graph=made, quantisation=report, recipe=recipe, _lowered={})
     return Quantised(whole, report)
+
+
+def _fact(data: object) -> FileFact | None:
+    """Of samples that are in files."""
+    return source_of(Path(data)) if isinstance(data, str | os.PathLike) else None
 
 
 def _samples(graph: Graph, data: Data) -> Samples:

@@ -34,11 +34,13 @@ from pybuild.graph import Graph
 from pybuild.image_options import check_groups, check_names, check_options, own_options
 from pybuild.library import Library
 from pybuild.model import Model
-from pybuild.options.option import keywords, told
+from pybuild.options.option import keywords, plain, told
+from pybuild.options.recipe import told_words
 from pybuild.options.table import BuildOptions, ImageOptions
 from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.image_report import ImageReport, image_report
+from pybuild.package.made import banner, made_of
 from pybuild.package.page import image_page
 from pybuild.package.tree import image_tree, with_report
 from pybuild.plan.connect import Connection, read_connections
@@ -92,6 +94,8 @@ class Image:
     members: Mapping[str, Member]
     pool: Pool
     tables: ImageTables
+    options: BuildOptions = field(default_factory=BuildOptions, repr=False)
+    how: ImageOptions = field(default_factory=ImageOptions, repr=False)
 
     @property
     def name(self) -> str:
@@ -122,7 +126,14 @@ class Image:
     def report(self) -> ImageReport:
         """What the image costs, and each model alone."""
         reports = tuple(member.report for member in self.members.values())
-        return image_report(self.tables, self.pool, reports)
+        made = {**made_of(None, self.options), **plain(keywords(self.how))}
+        return replace(image_report(self.tables, self.pool, reports), made=made)
+
+    def _banner(self, file: str) -> str:
+        models = [member.model for member in self.members.values()]
+        sources = {Path(model.path).name: model.digest for model in models}
+        words = told_words(self.options) + told_words(self.how)
+        return banner(file, sources, words)
 
     def sources(self) -> dict[str, str]:
         """All C files but the self-tests: file name -> text."""
@@ -131,7 +142,7 @@ class Image:
     def in_c(self) -> dict[str, Content]:
         h, c, names = f"{self.name}.h", f"{self.name}.c", list(self)
         return _sources(self.pool, self.members.values()) | {
-            h: image_header(self.tables, _banner(h, names)),
+            h: image_header(self.tables, self._banner(h)),
             c: image_file(self.tables, _banner(c, names)),
         }
 
@@ -213,7 +224,7 @@ def build_image(
         built[n] = model.build(name=n, **keywords(own))
         room.take(n, {row.name: row.bytes for row in built[n].tables.regions})
     _must_not_forget(how.exclusive, built)
-    image = _image(title, built, room, wires)
+    image = replace(_image(title, built, room, wires), options=asked, how=how)
     if isinstance(asked.ram_limit, int) and image.tables.arena_bytes > asked.ram_limit:
         raise _too_large(image, asked.ram_limit)
     if out is not None:

@@ -15,6 +15,7 @@ from pybuild.graph import Graph, signature, verify
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, told
+from pybuild.options.recipe import Recipe
 from pybuild.options.regions import OPTION, RegionSpec
 from pybuild.options.table import ROUNDINGS, BuildOptions
 from pybuild.package.folder import write_tree
@@ -47,6 +48,7 @@ class Model:
     rounding  the default rule of its format
     digest    SHA-256 of the file
     quantisation  what quantising cost, of a model that quantise() made
+    recipe    what it was made of
     """
 
     path: str
@@ -54,6 +56,7 @@ class Model:
     rounding: str
     digest: str
     quantisation: Quantisation | None = None
+    recipe: Recipe = field(default_factory=Recipe)
     _lowered: dict[tuple[object, ...], Graph] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -115,7 +118,8 @@ class Model:
         """
         if not pairs:
             return self
-        return replace(self, graph=connected(self.graph, pairs), _lowered={})
+        graph, recipe = connected(self.graph, pairs), self.recipe.with_state(pairs)
+        return replace(self, graph=graph, recipe=recipe, _lowered={})
 
     def problems(self, **options: Any) -> list[Problem]:
         """Everything that would stop a build with these options, [] if nothing."""

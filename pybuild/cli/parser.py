@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pybuild import __version__
-from pybuild.cli import boards, init, params
+from pybuild.cli import boards, init, params, rebuild
 from pybuild.cli.options import add_options
 from pybuild.errors import USAGE, fitting
 from pybuild.options.option import of_words
@@ -87,6 +87,8 @@ def parser() -> argparse.ArgumentParser:
         add_options(verb, of_words(*kinds))
     text = "write a crt.toml for a model, with every option in a comment"
     init.add_parser(verbs.add_parser("init", help=text, description=text))
+    text = "make a tree again from its report.json, and say whether bytes differ"
+    rebuild.add_parser(verbs.add_parser("rebuild", help=text, description=text))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
     text = "list the boards, or write what a firmware project needs of one"

@@ -17,6 +17,7 @@ from pybuild.cli.models import built
 from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
+from pybuild.cli.rebuild import rebuild
 from pybuild.errors import BuildError
 from pybuild.package.curve import svg
 from pybuild.package.folder import write_file
@@ -119,6 +120,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "run": run,
     "debug": debug,
     "init": init,
+    "rebuild": rebuild,
     "params": params,
     "boards": boards.boards,
 }

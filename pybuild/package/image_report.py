@@ -5,7 +5,8 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pybuild.options.regions import RegionSpec
@@ -79,6 +80,7 @@ class ImageReport:
     connections: tuple[Connection, ...]
     models: tuple[Report, ...]
     regions: tuple[ImageRegion, ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""

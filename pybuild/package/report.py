@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pybuild.graph import Graph, Node, Tensor
@@ -153,6 +153,7 @@ class Report:
                the results of a stream are those of its whole window
     quantisation  what it cost, of a model that was quantised here
     kernels    which computes each layer, and why; chosen by `optimise`
+    made       how: pybuild's version, files with their SHA-256, every option
     """
 
     name: str
@@ -180,6 +181,7 @@ class Report:
     kernels: tuple[KernelChoice, ...] = ()
     state: int = 0
     warm_runs: int = 0
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def short(self, name: str) -> str:
         """For people, of a layer, tensor or parameter by the file's name."""
