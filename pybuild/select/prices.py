@@ -7,6 +7,7 @@ does not change in the innermost loop counts as outside it. Nothing is compiled 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -66,6 +67,7 @@ class Prices:
 
 
 _M3 = Prices()
+_MOST_PRICES = 4096  # that are remembered
 # of the cores that are known; others are taken for an M3
 PRICES = {
     "cortex-m0": Prices(load=1.2, mac=2, far=9, divide=60, turn=2.5, bytes=2.8),
@@ -96,18 +98,28 @@ def price(candidate: Candidate, target: Target) -> Price:
     """What a candidate comes to; a task of the runtime's own is free, and a function
     that is not ours."""
     total, kernel, parts = 0.0, 0.0, dict[str, int]()
-    table = PRICES.get(target.name, _M3)
     at: Candidate | None = candidate
     while at is not None:
         if at.func is not None and not isinstance(at.func, External):
-            walk = _Walk(table, target)
-            values = {a.name: n for a, n in zip(at.func.args, at.args, strict=True)}
-            once = walk.kernel(at.func, values)
+            once, code, inside = _price(at.func, at.args, target)
             total += at.images * at.bands * once
-            kernel += table.bytes * (walk.static + table.call)
-            parts |= {name: round(n * table.bytes) for name, n in walk.parts.items()}
+            kernel += code
+            parts |= inside
         at = at.finish
     return Price(round(total), round(kernel), parts)
+
+
+@functools.lru_cache(_MOST_PRICES)
+def _price(
+    func: Func, args: tuple[int, ...], target: Target
+) -> tuple[float, float, Mapping[str, int]]:
+    """Instructions of a call, bytes of the kernel, and of its parts."""
+    table = PRICES.get(target.name, _M3)
+    walk = _Walk(table, target)
+    once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
+    code = table.bytes * (walk.static + table.call)
+    parts = {name: round(n * table.bytes) for name, n in walk.parts.items()}
+    return once, code, parts
 
 
 # one instruction on a core with this feature

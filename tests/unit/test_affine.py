@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
+from pybuild.kernels.epilogues import affine as form
 from pybuild.kernels.epilogues.affine import REACH, Affine, affine
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize
@@ -85,3 +86,31 @@ def test_what_has_no_such_form() -> None:
 
 def test_accumulators_beyond_the_reach_are_the_callers_to_refuse() -> None:
     assert 256 * REACH == 1 << 30
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_steps_that_decide_find_what_all_steps_find(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(len(rule))
+    apart = 0
+    for _ in range(4):
+        scales = [float(s) for s in 2.0 ** chance.uniform(-11, -4, 24)]
+        params = made(rule, scales, int(chance.integers(-128, 60)), -128, 127)
+        ends = chance.integers(100_000, 2_000_000, (2, len(scales)))
+        found = []
+        for few in (form._FEW, 1 << 30):
+            form._proven.cache_clear()
+            monkeypatch.setattr(form, "_FEW", few)
+            found.append(affine(params, -ends[0], ends[1]))
+        monkeypatch.undo()
+        one, other = found
+        assert (one is None) == (other is None)
+        if one is None or other is None:
+            continue
+        apart += one.below is not None
+        assert (one.shift, one.base) == (other.shift, other.base)
+        np.testing.assert_array_equal(one.columns(ends[0]), other.columns(ends[0]))
+        assert wrong(params, one, -ends[0] // 16, ends[1] // 16) == 0
+    form._proven.cache_clear()
+    assert apart or rule != "double"

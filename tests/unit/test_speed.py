@@ -108,3 +108,36 @@ def test_inspect_takes_a_second_and_a_half(network: str) -> None:
 
     assert best(measure, 1.5) < 1.5
     assert "multiply-accumulates" in said[0] and "arena" in said[0]
+
+
+LARGE = """
+import sys, time
+from pybuild.model import Model
+from tests.mobile_net import chain, mobile_net
+made = {"mobile_net": lambda: mobile_net(96), "chain": lambda: chain(100)}
+model = Model("large", made[sys.argv[1]](), "litert", "0" * 64)
+start = time.process_time()
+model.build(target=sys.argv[2]).report
+print(time.process_time() - start)
+"""
+
+
+# of a Cortex-M4 6.7 and 2.1 before layers that are alike were planned once
+@pytest.mark.parametrize(
+    ("graph", "target", "limit"),
+    [
+        ("mobile_net", "generic", 1.0),
+        ("mobile_net", "cortex-m4", 3.2),
+        ("chain", "generic", 1.0),
+        ("chain", "cortex-m4", 1.5),
+    ],
+)
+def test_large_networks_are_planned_in_seconds(
+    graph: str, target: str, limit: float
+) -> None:
+    """65 layers of MobileNetV2, and 100 that are alike."""
+
+    def measure(attempt: int) -> float:
+        return float(child("-c", LARGE, graph, target)[1])
+
+    assert best(measure, limit) < limit

@@ -5,6 +5,7 @@ A schedule is ordinary Python around these calls. Knows no operator.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -30,6 +31,7 @@ from pybuild.loop import (
 )
 from pybuild.loop_verify import statements, used, verify
 
+_FINISHING = threading.Lock()
 # an argument's name and value
 Named = tuple[str, int]
 
@@ -49,7 +51,8 @@ class Builder:
         self._arrays: list[tuple[Var, int]] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names: list[set[str]] = [{"p", "a"}]  # the C parameters
-        self._parts: dict[tuple[str, tuple[Var, ...], tuple[Stmt, ...]], str] = {}
+        self._parts: dict[str, list[tuple[str, list[Var], tuple[Stmt, ...]]]] = {}
+        self._finished: Func | None = None
 
     @classmethod
     def after(cls, func: Func, values: Iterable[int], name: str) -> Builder:
@@ -162,10 +165,12 @@ class Builder:
         params = [p for p in params if p.name in names]
         values = tuple(given[p.name] for p in params)
         # what is done again is done by the same function
-        code = (name, tuple(params), body)
-        if code not in self._parts:
-            self._parts[code] = self._unique(name, outermost=True)
-        self._blocks[-1].append(Part(self._parts[code], tuple(params), values, body))
+        alike = self._parts.setdefault(name, [])
+        known = next((n for n, p, b in alike if (p, b) == (params, body)), "")
+        if not known:
+            known = self._unique(name, outermost=True)
+            alike.append((known, params, body))
+        self._blocks[-1].append(Part(known, tuple(params), values, body))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
         """Another kernel, as a part of this one: it may work in place."""
@@ -186,10 +191,14 @@ class Builder:
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""
         assert len(self._blocks) == 1, f"{self.name}: a block is still open"
-        body = self._used(tuple(self._blocks[0]))
-        func = Func(self.name, tuple(self._args), tuple(self._arrays), body, in_place)
-        verify(func)
-        return func
+        with _FINISHING:  # other threads may ask for the same kernel
+            if self._finished is None:
+                body = self._used(tuple(self._blocks[0]))
+                args, arrays = tuple(self._args), tuple(self._arrays)
+                self._finished = Func(self.name, args, arrays, body, in_place)
+                verify(self._finished)
+        assert self._finished.in_place == in_place
+        return self._finished
 
     def _used(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The body without variables, and arguments left out, that nothing reads."""

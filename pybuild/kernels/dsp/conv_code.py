@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_usual, kind
 from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
@@ -27,6 +28,7 @@ from pybuild.loop import (
 )
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), a few pixels at a time.
 

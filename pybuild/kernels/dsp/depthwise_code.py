@@ -8,6 +8,7 @@ from __future__ import annotations
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD_BYTES
+from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.depthwise_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
 from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
@@ -31,6 +32,7 @@ from pybuild.loop import (
 )
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[tap,c]))).
 

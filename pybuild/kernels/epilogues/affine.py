@@ -7,6 +7,7 @@ is checked on both sides. Knows no kernel.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,9 @@ SHIFTS = (9, 10, 12)
 _LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
 DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
 _BATCH = 1 << 21  # steps looked at together
+_FEW = 9  # multipliers at which it is seen which steps decide
+_FAR = 1 << 62
+_MOST = 256  # layers that are remembered
 
 Flags = npt.NDArray[np.bool_]
 
@@ -103,6 +107,15 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 
 def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
     low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
+    return _proven(made, tuple(low.tolist()), tuple(high.tolist()))
+
+
+@functools.lru_cache(_MOST)
+def _proven(
+    made: ConvParameters, lows: tuple[int, ...], highs: tuple[int, ...]
+) -> Affine | None:
+    """Several families of kernels ask for the same layer."""
+    low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
     some = mult > 0
@@ -183,6 +196,8 @@ def staircase(
 def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
     """Multipliers, offsets from 0 on, offsets below 0: [3, channel]."""
     count = len(nearest)
+    steps = np.broadcast_to(stairs.steps, stairs.first.shape)
+    stairs = replace(stairs, steps=steps)
     found = np.zeros((3, count), np.int64)
     missing = np.ones(count, bool)
     for apart in (False, True):
@@ -192,41 +207,101 @@ def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
             near.sort(key=abs)
             last = far
             index = np.flatnonzero(missing)
-            cost = len(near) * max(1, len(stairs.steps))
+            cost = len(near) * max(1, steps.shape[1])
             for part in np.array_split(index, 1 + len(index) * cost // _BATCH):
                 multipliers = nearest[part, None] + np.asarray(near, np.int64)
-                good, chosen = _pick(stairs, part, multipliers, apart)
+                good, chosen = _first(stairs, part, multipliers, apart)
                 found[:, part[good]] = chosen[:, good]
                 missing[part[good]] = False
     return None if missing.any() else found
 
 
-def _pick(
+def _first(
     stairs: Staircase, part: Ints, multipliers: Ints, apart: bool
 ) -> tuple[Flags, Ints]:
     """For each channel the first multiplier that some offset completes.
 
+    Of many multipliers all are tried with the steps that decide at some of them, and
+    with all steps only the first that these let through.
     apart  accumulators below 0 may have an offset of their own
     """
+    mine, tried = _of(stairs, part), multipliers.shape[1]
+    if tried <= _FEW or mine.first.shape[1] <= 4 * _FEW:
+        return _pick(mine, multipliers, apart)
+    some = multipliers[:, np.linspace(0, tried - 1, _FEW).astype(int)]
+    able = _completed(_deciding(mine, some), multipliers, apart)[0]
+    good, chosen = np.zeros(len(part), bool), np.zeros((3, len(part)), np.int64)
+    left = np.flatnonzero(able.any(1))
+    while len(left):
+        which = able[left].argmax(1)
+        known, made = _pick(_of(mine, left), multipliers[left, which][:, None], apart)
+        good[left[known]], chosen[:, left[known]] = True, made[:, known]
+        able[left, which] = False
+        left = left[~known & able[left].any(1)]
+    return good, chosen
+
+
+def _of(stairs: Staircase, part: Ints) -> Staircase:
+    """Some channels."""
+    return replace(
+        stairs, low=stairs.low[part], high=stairs.high[part],
+        steps=stairs.steps[part], first=stairs.first[part],
+    )  # fmt: skip
+
+
+def _deciding(stairs: Staircase, multipliers: Ints) -> Staircase:
+    """Of each channel the steps that leave the least room to one of these."""
+    least, most, sides = _ends(stairs, multipliers)
+    found = []
+    for at, before in sides:
+        found += [np.where(at, least, -_FAR).argmax(-1)]
+        found += [np.where(before, most, _FAR).argmin(-1)]
+    which = np.concatenate(found, axis=1)
+    steps, first = (
+        np.take_along_axis(a, which, 1) for a in (stairs.steps, stairs.first)
+    )
+    return replace(stairs, steps=steps, first=first)
+
+
+def _pick(stairs: Staircase, multipliers: Ints, apart: bool) -> tuple[Flags, Ints]:
+    """As _first, with all steps at once."""
+    good, *rooms = _completed(stairs, multipliers, apart)
+    which = good.argmax(1)
+    rows = np.arange(len(good))
+    middles = [(low + high)[rows, which] >> 1 for low, high in rooms]
+    return np.asarray(good.any(1)), np.stack([multipliers[rows, which], *middles])
+
+
+def _completed(
+    stairs: Staircase, multipliers: Ints, apart: bool
+) -> tuple[Flags, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """[channel, multiplier] which of them some offset completes, and the least and the
+    greatest such offset from 0 on, and below."""
+    least, most, sides = _ends(stairs, multipliers)
+    up, down = (_room(least, most, *flags) for flags in sides)
+    if not apart:
+        up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
     valid = (multipliers > 0) & (multipliers < 1 << 31)
-    m = np.where(valid, multipliers, 1)[..., None]
-    first = stairs.first[part][:, None, :]
+    return valid & (up[0] <= up[1]) & (down[0] <= down[1]), up, down
+
+
+def _ends(
+    stairs: Staircase, multipliers: Ints
+) -> tuple[Ints, Ints, tuple[tuple[Flags, Flags], tuple[Flags, Flags]]]:
+    """[channel, multiplier, step] the least and the greatest offset that keep a step
+    where it is, and which of both count from 0 on, and below."""
+    m = np.clip(multipliers, 1, (1 << 31) - 1)[..., None]
+    first = stairs.first[:, None, :]
     # the least 256 * acc + offset whose value is at least the step
-    wanted = (stairs.steps << stairs.shift) - stairs.base
+    wanted = (stairs.steps[:, None, :] << stairs.shift) - stairs.base
     edge = -((-(wanted << 32)) // m)
     least = edge - (first << FRACTION)
     most = edge - 1 - ((first - 1) << FRACTION)
-    at = first <= stairs.high[part][:, None, None]
-    before = first > stairs.low[part][:, None, None]
-    up = _room(least, most, at & (first >= 0), before & (first >= 1))
-    down = _room(least, most, at & (first < 0), before & (first < 1))
-    if not apart:
-        up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
-    good = valid & (up[0] <= up[1]) & (down[0] <= down[1])
-    which = good.argmax(1)
-    rows = np.arange(len(part))
-    middles = [(low + high)[rows, which] >> 1 for low, high in (up, down)]
-    return np.asarray(good.any(1)), np.stack([multipliers[rows, which], *middles])
+    at = first <= stairs.high[:, None, None]
+    before = first > stairs.low[:, None, None]
+    above = at & (first >= 0), before & (first >= 1)
+    below = at & (first < 0), before & (first < 1)
+    return least, most, (above, below)
 
 
 def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:

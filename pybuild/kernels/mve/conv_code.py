@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, bytes_at, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
@@ -29,6 +30,7 @@ from pybuild.loop import (
 HELD = 4  # vectors of pixels that stay in registers
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), four channels at a time.
 

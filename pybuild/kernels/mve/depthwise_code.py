@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
@@ -130,6 +131,7 @@ class Layer:
         return "_".join(p for p in parts if p)
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[tap,c]))).
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
+from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
 from pybuild.loop import (
@@ -140,6 +141,7 @@ class Layer:
         return (self.window.channels if self.window.padded else self.run) % 4 == 0
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), a block at a time.
 

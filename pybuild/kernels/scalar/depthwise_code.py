@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
 from pybuild.kernels.layers.depthwise import UNROLLED, Image
@@ -109,6 +110,7 @@ class Layer:
         return "_".join(p for p in parts if p)
 
 
+@once
 def kernel(layer: Layer) -> Builder:
     """y[ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[c,tap]))).
 

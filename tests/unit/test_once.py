@@ -1,0 +1,59 @@
+"""Kernels that differ in weights alone are written once, and know none of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import bare, once
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp.conv_code import kernel
+from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.layers.conv import Layer
+
+ENDING = Affine(9, 0, np.arange(8), np.arange(8) + 77, -128, 127)
+LAYER = Layer(Window(5, 5, 16, 8, 1, 1), ENDING, 3)
+
+
+def test_layers_that_differ_in_arrays_have_one_kernel() -> None:
+    other = replace(LAYER, ending=replace(ENDING, offsets=np.arange(8) * 5))
+    assert kernel(LAYER) is kernel(other)
+    assert kernel(LAYER).finish(True) is kernel(other).finish(True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": replace(LAYER.window, width=7, out_width=7)},
+        {"x_zero": 4},
+        {"pixels": 1},
+        {"ending": replace(ENDING, shift=10)},
+        {"ending": replace(ENDING, below=np.arange(8))},
+        {"ending": replace(ENDING, low=0)},
+    ],
+)
+def test_all_else_tells_them_apart(change: dict[str, object]) -> None:
+    assert kernel(replace(LAYER, **change)) is not kernel(LAYER)  # type: ignore[arg-type]
+
+
+def test_code_that_reads_an_array_is_an_error() -> None:
+    assert bare(LAYER).ending.offsets == ()
+
+    @once
+    def wrong(layer: Layer) -> Builder:
+        k = Builder("wrong")
+        k.arg("offset", int(layer.ending.offsets[0]))
+        return k
+
+    with pytest.raises(IndexError):
+        wrong(LAYER)
+
+
+def test_a_kernel_is_finished_in_one_way() -> None:
+    k = Builder("empty")
+    assert k.finish() is k.finish()
+    with pytest.raises(AssertionError):
+        k.finish(in_place=True)
