@@ -42,11 +42,10 @@ from pybuild.package.tree import tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.bound import least_ram
-from pybuild.plan.choice import ram_curve
+from pybuild.plan.choice import by_rows, ram_curve, search_of
 from pybuild.plan.plan import Plan, placed
 from pybuild.plan.push import fed_search
 from pybuild.plan.stages import Search
-from pybuild.plan.storage import find_views
 from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.factory import Factory, backend_of, described
 from pybuild.select.choose import Options
@@ -200,12 +199,21 @@ class Library(Factory):
         if self.plan.pushed:
             what = "is of inputs that are held, not pushed"
             raise BuildError("--ram-curve", what, "leave out --push")
-        found = self._curve
-        rest = self.tables.instance_bytes
-        return tuple(Point(ram + rest, cost / found[-1][1]) for ram, cost in found)
+        return tuple(self._point(*one) for one in self._curve)
+
+    def ram_point(self) -> Point:
+        """This plan among those of ram_curve()."""
+        arena = self.plan.arena_bytes
+        same = [self._point(*one) for one in self._curve if one[0] == arena]
+        cost = sum(step.candidate.cost for step in self.plan.steps)
+        return same[0] if same else self._point(arena, cost, by_rows(self.plan))
+
+    def _point(self, arena: int, cost: float, rows: int) -> Point:
+        ram, fastest = arena + self.tables.instance_bytes, self._curve[-1][1]
+        return Point(ram, cost / fastest, arena, rows)
 
     @functools.cached_property
-    def _curve(self) -> list[tuple[int, float]]:
+    def _curve(self) -> list[tuple[int, float, int]]:
         return ram_curve(self._search(), placed)
 
     def least_arena(self) -> int | None:
@@ -218,17 +226,8 @@ class Library(Factory):
 
     def _search(self) -> Search:
         """What rows leave to choose from, of inputs that are held."""
-        chosen, graph = self.options, self.plan.graph
-        views = find_views(graph)
-        kernels = offers(graph, self.targets, chosen.optimise)
-        nodes = [
-            (node, kernels[node.output])
-            for node in graph.nodes
-            if node.output not in views.dropped
-        ]
-        keep = chosen.input == "keep"
-        spent = graph.inputs if chosen.input == "consumable" else ()
-        return Search(graph, nodes, views, keep, self.plan.lazy, spent)
+        kernels = offers(self.plan.graph, self.targets, self.options.optimise)
+        return search_of(self.plan, kernels, self.options.input)
 
     def sources(self) -> dict[str, str]:
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""

@@ -2,6 +2,7 @@
 
 _NAMES = "tests/unit/test_short_names.py"
 _TABLES = "tests/unit/test_tables.py"
+_CURVE = "tests/unit/test_ram_curve.py"
 
 NAMES = (
     (
@@ -45,6 +46,20 @@ NAMES = (
         "if len(set(made)) == len(set(names)):",
         "if made:",
         _TABLES,
+    ),
+    (
+        "labels on top of each other",
+        "pybuild/package/curve_svg.py",
+        "if inside and not any(map(_meets, self.taken, [box] * len(self.taken))):",
+        "if inside:",
+        _CURVE,
+    ),
+    (
+        "the limit that asks for a plan",
+        "pybuild/library.py",
+        "return Point(ram, cost / fastest, arena, rows)",
+        "return Point(ram, cost / fastest, ram, rows)",
+        _CURVE,
     ),
     (
         "the width of a pipe",

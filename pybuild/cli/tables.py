@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pybuild.cli.console import width
+from pybuild.package.curve import layers_told
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, fitted, grid
 
 if TYPE_CHECKING:
@@ -64,8 +65,17 @@ def _columns(found: Grid) -> list[list[str]]:
 
 
 def show_curve(points: Sequence[Point], bound: int) -> None:
-    columns = [("RAM", "right"), ("instructions", "right")]
-    rows = [(f"{p.ram:,}", f"{p.instructions:.3f}") for p in points]
+    columns = [("RAM", NUMBER), ("instructions", NUMBER)]
+    columns += [("layers", TEXT), ("option", NAME)]
+    rows = [
+        (
+            f"{p.ram:,}",
+            f"{p.instructions:.3f}",
+            layers_told(p),
+            f"--ram-limit {p.limit}",
+        )
+        for p in points
+    ]
     table("RAM against instructions, of the fastest plan's", columns, rows)
     over = min(p.ram for p in points) / bound
     print(f"no plan by rows is below {bound:,} bytes; the smallest is {over:.2f} times")

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybuild.cli import boards, tables
 from pybuild.cli.init import init
@@ -19,9 +19,11 @@ from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.cli.rebuild import rebuild
 from pybuild.errors import BuildError
-from pybuild.package.curve import svg
 from pybuild.package.folder import write_file
 from pybuild.package.page import report_page
+
+if TYPE_CHECKING:
+    from pybuild.library import Library
 
 OK, MISMATCH = 0, 1
 
@@ -42,9 +44,20 @@ def inspect(args: argparse.Namespace) -> Outcome:
         if not args.json:
             tables.show_curve(points, facts["ram_bound"])
         if args.ram_curve:
-            drawing = svg(library.name, points)
-            write_file(Path(args.ram_curve), drawing)
+            write_file(Path(args.ram_curve), _drawn(library, facts["ram_bound"]))
     return OK, facts
+
+
+def _drawn(library: Library, bound: int) -> str:
+    """Its RAM curve; with the boards that `crt boards` knows."""
+    from pybuild.package.curve_svg import Curve, svg
+    from pybuild.targets.board import board_names, load_board
+
+    target = library.targets[0].name
+    title = library.name if target == "generic" else f"{library.name} on {target}"
+    known = {name: load_board(name).ram.size for name in board_names()}
+    points, chosen = library.ram_curve(), library.ram_point()
+    return svg(Curve(title, points, chosen, bound, known))
 
 
 def check(args: argparse.Namespace) -> Outcome:

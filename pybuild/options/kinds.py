@@ -70,6 +70,18 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def file(suffix: str) -> Kind:
+    """A file to write, of the one format that there is."""
+
+    def read(value: Any) -> str:
+        name = _text(value)
+        if name and not name.lower().endswith(suffix):
+            raise Wrong(f"'{name}' is no {suffix} file", f"FILE{suffix}")
+        return name
+
+    return Kind(read, f"FILE{suffix}", files="file")
+
+
 def word(*known: str) -> Kind:
     """One of a few."""
 

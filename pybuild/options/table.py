@@ -243,7 +243,7 @@ class InspectOptions:
     """crt inspect."""
 
     ram_curve: str | None = option(
-        None, kinds.text("FILE.svg", "file"), "inspect",
+        None, kinds.file(".svg"), "inspect",
         "list plans from the smallest to the fastest; FILE.svg: draw them too",
         alone=True,
     )  # fmt: skip

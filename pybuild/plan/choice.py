@@ -15,6 +15,7 @@ from pybuild.plan.memory import alive, round_up
 from pybuild.plan.pieces import in_pieces
 from pybuild.plan.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.stages import Arrangement, Search, arranged
+from pybuild.plan.storage import find_views
 
 if TYPE_CHECKING:
     from pybuild.plan.plan import Plan
@@ -199,17 +200,33 @@ def _fair_cost(graph: Graph) -> float:
     return _MOST_COST_NARROW if narrow else _MOST_COST
 
 
+def search_of(
+    plan: Plan, kernels: Mapping[str, list[Candidate]], inputs: str
+) -> Search:
+    """What there was to choose from; inputs: "keep", "consumable" or "reuse"."""
+    graph, views = plan.graph, find_views(plan.graph)
+    nodes = [(n, kernels[n.output]) for n in graph.nodes
+             if n.output not in views.dropped]  # fmt: skip
+    spent = graph.inputs if inputs == "consumable" else ()
+    return Search(graph, nodes, views, inputs == "keep", plan.lazy, spent)
+
+
+def by_rows(plan: Plan) -> int:
+    """How many layers advance together with others."""
+    return sum(s.end - s.first for s in plan.stages if s.end - s.first > 1)
+
+
 def ram_curve(
     search: Search, made: Callable[[Search, Arrangement], Plan]
-) -> list[tuple[int, float]]:
-    """(bytes of arena, instructions as estimated) of plans that no other beats in both,
-    the smallest first."""
+) -> list[tuple[int, float, int]]:
+    """(bytes of arena, instructions as estimated, layers by rows) of plans that no
+    other beats in both, the smallest first."""
     search = ordered(search, _ANY)
-    points: list[tuple[int, float]] = []
+    points: list[tuple[int, float, int]] = []
     for cost, stages in _smaller(search, search.most, 1.0):
         plan = made(search, stages)
         while points and points[-1][0] >= plan.arena_bytes and points[-1][1] >= cost:
             points.pop()
         if not points or plan.arena_bytes < points[-1][0]:
-            points.append((plan.arena_bytes, cost))
+            points.append((plan.arena_bytes, cost, by_rows(plan)))
     return points[::-1]
