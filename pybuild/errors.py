@@ -1,13 +1,19 @@
 """What can go wrong for a user, each with a place, a reason and a hint.
 
-Knows nothing of graphs or files: a place is just text.
+Knows nothing of graphs or files: a place is just text. Names that a converter has fused
+of several are told short, for a message is read; `problems` have them whole.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
+
+from pybuild.short_names import brief
+
+_FUSED = re.compile(r"'([^'\s]*;[^'\s]*)'")
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,8 @@ class Problem:
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{text}. Hint: {self.hint}" if self.hint else text
+        text = f"{text}. Hint: {self.hint}" if self.hint else text
+        return _FUSED.sub(lambda name: f"'{brief(name[1])}'", text)
 
 
 # exit codes of the command line

@@ -108,7 +108,8 @@ class Model:
         elif isinstance(names, str):
             names = (names,)
         names = self.graph.meant(names, constants)
-        all_known(names, constants, "--params")
+        unknown = [name for name in names if name not in constants]
+        all_known(unknown, map(self.graph.shown, constants), "--params")
         graph = replace(self.graph, parameters={n: n for n in sorted(names)})
         return replace(self, graph=graph, _lowered={})
 

@@ -58,7 +58,8 @@ def _ranges(graph: Graph, seen: Mapping[str, Observed]) -> Iterator[str]:
             continue
         low, high = seen[node.inputs[0]].whole
         most = max(-low, high)
-        reads = f"'{source}' reaches the first layer, '{node.name}', with values"
+        first = graph.called(node)
+        reads = f"'{source}' reaches the first layer, '{first}', with values"
         if most > _LARGE:
             what = f"{reads} of {low:g} to {high:g}"
             like = low >= 0 and 127 < high <= 255

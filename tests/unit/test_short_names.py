@@ -119,6 +119,15 @@ def test_messages_without_a_graph_are_brief() -> None:
     assert brief("net/conv2d/Conv2D") == "net/conv2d/Conv2D"
 
 
+def test_a_message_has_no_fused_name_and_json_has_it_whole() -> None:
+    name = fused("conv2d_1", 2, "Conv2D")
+    error = BuildError(f"kws.tflite: node '{name}' (CONV_2D)", f"'{name}' is odd", "no")
+    text = "kws.tflite: node 'conv2d_1' (CONV_2D): 'conv2d_1' is odd. Hint: no"
+    assert str(error) == str(error.problems[0]) == text
+    assert name in error.problems[0].what
+    assert "'a;b'" in str(BuildError("", "there is no 'a;b'"))
+
+
 # ---- in a build ---------------------------------------------------------------
 
 SCOPE = "/encoder/blocks/blocks.0/projection"
@@ -222,8 +231,10 @@ def test_weights_and_ends_are_asked_for_by_either_name(file: Path) -> None:
         assert [s.name for s in library.slots] == [WEIGHTS[1]]
         assert library.plan.lazy == {GIVEN}
     assert library.report.parameters[0].short == short
-    with pytest.raises(BuildError, match="there is no 'fourth'"):
+    with pytest.raises(BuildError) as caught:
         model.build(params=["fourth"])
+    text = str(caught.value)
+    assert "there is no 'fourth'" in text and short in text and SCOPE not in text
 
 
 def test_the_debug_executor_knows_layers_by_either_name(file: Path) -> None:
