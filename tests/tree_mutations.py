@@ -83,7 +83,7 @@ TREE = (
     ),
     (
         "what a board lacks, before anything is built",
-        "pybuild/cli/verbs.py",
+        "pybuild/cli/models.py",
         "    boards.must_be_here(args)\n",
         "",
         "tests/boards/test_board_cli.py",
@@ -115,5 +115,12 @@ TREE = (
         "np.array(rows) - cost * calls",
         "np.array(rows)",
         "tests/unit/test_host.py::test_layers_take_together_what_a_run_takes",
+    ),
+    (
+        "a cast in what users' C++ compiles",
+        "pybuild/emit/regions.py",
+        'there.get(one, f"sizeof({one})")',
+        'there.get(one, f"(uint32_t)sizeof({one})")',
+        "tests/unit/test_tree_warnings.py",
     ),
 )

@@ -116,6 +116,6 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
     if (count != g->model->device_count || devices[0].api != NULL)
         return CRT_ERR_DEVICE;
     if (g->model->accelerator != NULL)
-        *crt_devices(g) = (void *)devices;
+        *crt_devices(g) = crt_unconst(devices);
     return CRT_OK;
 }

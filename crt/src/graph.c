@@ -277,7 +277,7 @@ int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
     int error = check(g, index, 0);
 
     if (error == CRT_OK)
-        error = bind(g, index, (void *)data, bytes);
+        error = bind(g, index, crt_unconst(data), bytes);
     if (error != CRT_OK)
         return error;
     if (data == NULL)

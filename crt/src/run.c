@@ -17,7 +17,7 @@ static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
         row0 += (size_t)image * r->count * r->row_bytes;
     for (; left != 0; left--, row++, p++) { /* above row 0: huge numbers */
         if (row >= r->count)
-            *p = (void *)r->pad_row;
+            *p = crt_unconst(r->pad_row);
         else
             *p = row0 +
                  (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
@@ -37,7 +37,7 @@ static void compute(const struct crt_graph *g, const struct crt_step *step,
     for (; constant != last; constant++) {
         if (constant < step->constant_count &&
             step->constants[constant] != NULL)
-            *end++ = (void *)step->constants[constant];
+            *end++ = crt_unconst(step->constants[constant]);
         else
             end = window_of(g, operand++, end, image, band);
     }
@@ -91,7 +91,7 @@ void crt_step_run(const struct crt_model *model, uint32_t index,
     struct crt_graph g; /* what the bands of a step ask of one */
 
     g.model = model;
-    g.base = (void **)base;
+    g.base = (void **)crt_unconst(base);
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif

@@ -69,7 +69,7 @@ static int attach(struct crt_graph *g, uint32_t index, const void *data,
         from->users++;
     if (before != NULL)
         before->users--;
-    *slot_of(g, index) = (void *)data;
+    *slot_of(g, index) = crt_unconst(data);
     *crt_source(g, index) = from;
     crt_stop(g);
     return error;

@@ -179,7 +179,7 @@ def _memory(image: ImageTables) -> list[str]:
         return [
             *lines,
             f"/* Initialises a struct {name}_memory from an array. */",
-            f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
+            f"#define {upper}_MEMORY(array) {{{{(array), sizeof(array)}}}}",
             "",
         ]
     return [*lines, *initialiser(name, names), ""]

@@ -50,7 +50,7 @@ def memory(tables: Tables) -> list[str]:
         return [
             *lines,
             f"/* Initialises a struct {name}_memory from an array. */",
-            f"#define {upper}_MEMORY(array) {{{{(array), (uint32_t)sizeof(array)}}}}",
+            f"#define {upper}_MEMORY(array) {{{{(array), sizeof(array)}}}}",
             "",
         ]
     arrays = ["array"] if tables.has_arena else [row.name for row in _own(tables)]
@@ -77,7 +77,7 @@ def initialiser(
             f"{head}, and from addresses on",
             " * the devices that are good for as many bytes as they need. */",
         ]
-    pairs = ((one, there.get(one, f"(uint32_t)sizeof({one})")) for one in given)
+    pairs = ((one, there.get(one, f"sizeof({one})")) for one in given)
     return [
         *lines,
         *_folded_head(f"#define {name.upper()}_MEMORY(", given),

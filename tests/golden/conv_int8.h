@@ -45,7 +45,7 @@ struct conv_int8_memory {
 };
 
 /* Initialises a struct conv_int8_memory from an array. */
-#define CONV_INT8_MEMORY(array) {{(array), (uint32_t)sizeof(array)}}
+#define CONV_INT8_MEMORY(array) {{(array), sizeof(array)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct conv_int8 {

@@ -37,7 +37,7 @@ struct dense_float_memory {
 };
 
 /* Initialises a struct dense_float_memory from an array. */
-#define DENSE_FLOAT_MEMORY(array) {{(array), (uint32_t)sizeof(array)}}
+#define DENSE_FLOAT_MEMORY(array) {{(array), sizeof(array)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct dense_float {

@@ -43,7 +43,7 @@ struct whole_int8_memory {
 };
 
 /* Initialises a struct whole_int8_memory from an array. */
-#define WHOLE_INT8_MEMORY(array) {{(array), (uint32_t)sizeof(array)}}
+#define WHOLE_INT8_MEMORY(array) {{(array), sizeof(array)}}
 
 /* One instance; caller-owned, as many as there are arenas. */
 struct whole_int8 {

@@ -4,6 +4,7 @@
 #ifndef CRT_CALLS_H
 #define CRT_CALLS_H
 
+#include "crt/inline.h"
 #include "crt/rpc.h"
 
 #ifdef __cplusplus
@@ -48,6 +49,8 @@ int32_t crt_rpc_do(struct crt_rpc *r, uint32_t call, const uint32_t *words,
 /* Tells the other side that the call will take its time. */
 void crt_rpc_working(struct crt_rpc *r);
 
+CRT_C_BODIES
+
 /* Where the data of the answer begins, and how much fits. */
 static inline uint8_t *crt_rpc_answer(const struct crt_rpc *r)
 {
@@ -72,6 +75,8 @@ static inline void crt_put32(uint8_t *at, uint32_t value)
     at[2] = (uint8_t)(value >> 16);
     at[3] = (uint8_t)(value >> 24);
 }
+
+CRT_C_BODIES_END
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,26 @@
 
 #include <stdint.h>
 
+/* Around bodies of functions in headers, which are C for C++, too: its users'
+ * compilers are not to speak of casts and of NULL there. */
+#if defined(__cplusplus) && defined(__clang__)
+#define CRT_C_BODIES                                                           \
+    _Pragma("clang diagnostic push")                                           \
+        _Pragma("clang diagnostic ignored \"-Wold-style-cast\"") _Pragma(      \
+            "clang diagnostic ignored \"-Wzero-as-null-pointer-constant\"")
+#define CRT_C_BODIES_END _Pragma("clang diagnostic pop")
+#elif defined(__cplusplus) && defined(__GNUC__)
+#define CRT_C_BODIES                                                           \
+    _Pragma("GCC diagnostic push")                                             \
+        _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")                 \
+            _Pragma("GCC diagnostic ignored \"-Wuseless-cast\"") _Pragma(      \
+                "GCC diagnostic ignored \"-Wzero-as-null-pointer-constant\"")
+#define CRT_C_BODIES_END _Pragma("GCC diagnostic pop")
+#else
+#define CRT_C_BODIES
+#define CRT_C_BODIES_END
+#endif
+
 /* Functions that must vanish into their caller, also at -Os. */
 #ifndef CRT_INLINE
 #if defined(__GNUC__)

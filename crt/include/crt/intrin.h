@@ -7,6 +7,8 @@
 
 #include "crt/inline.h"
 
+CRT_C_BODIES
+
 CRT_INLINE int32_t crt_min_int32(int32_t a, int32_t b)
 {
     return a < b ? a : b;
@@ -235,5 +237,7 @@ CRT_INLINE int32_t crt_mulhi(int32_t x, int32_t w)
     return (int32_t)(((int64_t)x * w) >> 32);
 #endif
 }
+
+CRT_C_BODIES_END
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "crt/vector.h"
 
+CRT_C_BODIES
+
 /* n in each lane. */
 CRT_INLINE crt_int8x16 crt_all16(int32_t n)
 {
@@ -189,5 +191,7 @@ CRT_INLINE crt_int32x4 crt_narrow4(crt_int32x4 v, int32_t shift, int32_t low,
     return v;
 #endif
 }
+
+CRT_C_BODIES_END
 
 #endif

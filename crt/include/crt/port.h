@@ -3,6 +3,7 @@
 #ifndef CRT_PORT_H
 #define CRT_PORT_H
 
+#include "crt/inline.h"
 #include "crt/types.h"
 
 #ifndef CRT_NO_STRING_H
@@ -12,6 +13,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+CRT_C_BODIES
+
+/* The same pointer for a table that has what is written beside what is only
+ * read. */
+static inline void *crt_unconst(const void *ptr)
+{
+    return (void *)(uintptr_t)ptr;
+}
 
 /* Copies `bytes` bytes; the two areas do not overlap. */
 static inline void crt_copy(void *to, const void *from, size_t bytes)
@@ -55,6 +65,8 @@ static inline void crt_lower_flag(uint32_t *flag)
     *flag = 0;
 #endif
 }
+
+CRT_C_BODIES_END
 
 /* What a program gets from its board: boards/NAME/board.c and boards/common
  * define these for simulators. The graph executor calls none of them.

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+CRT_C_BODIES
+
 /* Tensors are numbered: inputs, then outputs, then parameters. */
 static inline uint32_t crt_first_parameter(const struct crt_model *model)
 {
@@ -84,6 +86,8 @@ static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
     return (tensor->flags & CRT_TENSOR_CONSUMED) != 0 &&
            *crt_slot(g, input) == crt_home(g, tensor);
 }
+
+CRT_C_BODIES_END
 
 /* Gives up a run that is under way, then makes the memory that instances share
  * this one's, until crt_turn_end. If another had it since, g is reset.

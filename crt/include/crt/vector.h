@@ -27,6 +27,8 @@ typedef struct {
 
 #endif
 
+CRT_C_BODIES
+
 /* gcc would load all bytes of a kernel first, and run out of registers: what is
  * volatile stays in the order in which it is written. */
 #if defined(__ARM_FEATURE_MVE) && !defined(__clang__)
@@ -180,5 +182,7 @@ CRT_INLINE int32_t crt_dot16(int32_t acc, crt_int8x16 x, crt_int8x16 w)
     return acc;
 #endif
 }
+
+CRT_C_BODIES_END
 
 #endif
