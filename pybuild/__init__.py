@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pybuild.model import Model
     from pybuild.ops.functions import function, functions
     from pybuild.runtime import cpu, device
+    from pybuild.verify import check
 
 # imported when first used: `import pybuild` is quick
 _LATE = {
@@ -36,6 +37,7 @@ _LATE = {
     "Quantised": "entry",
     "build": "entry",
     "build_image": "image",
+    "check": "verify",
     "cpu": "runtime",
     "device": "runtime",
     "function": "ops.functions",
@@ -53,9 +55,9 @@ _MODULES = {
 }
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
-    "Model", "Quantised", "build", "build_image", "cpu", "debug_executor", "device",
-    "function", "functions", "graph_executor", "load", "load_module", "nd", "quantise",
-    "rpc", "runtime",
+    "Model", "Quantised", "build", "build_image", "check", "cpu", "debug_executor",
+    "device", "function", "functions", "graph_executor", "load", "load_module",
+    "nd", "quantise", "rpc", "runtime",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,9 +29,6 @@ from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
-
-if TYPE_CHECKING:
-    from pybuild.quantisation.samples import Samples
 
 Buildable = Model | Graph | Source
 # arrays by the names of inputs, that of an only one, or where they are
@@ -244,14 +241,15 @@ def quantise(
     from pybuild.quantisation.quantise import quantisable
     from pybuild.quantisation.quantise import quantise as quantised_graph
     from pybuild.quantisation.ranges import Calibration
+    from pybuild.quantisation.samples import samples_of
 
     values = {**locals(), "data": None, "test": None}
     chosen = {one.keyword: values[one.keyword] for one in options_in(QuantiseOptions)}
     asked, wrong = told(QuantiseOptions, chosen)
     loaded = model_of(model)
     graph = quantisable(loaded.graph)
-    given = _samples(graph, data)
-    tested = given if test is None else _samples(graph, test)
+    given = samples_of(graph, data)
+    tested = given if test is None else samples_of(graph, test)
     choices = Choices(
         Calibration(asked.calibrate, asked.percentile), asked.keep_float, asked.int16,
         asked.bias_correction, asked.equalise, asked.fit_weights, asked.max_loss,
@@ -268,14 +266,6 @@ def quantise(
 def _fact(data: object) -> FileFact | None:
     """Of samples that are in files."""
     return source_of(Path(data)) if isinstance(data, str | os.PathLike) else None
-
-
-def _samples(graph: Graph, data: Data) -> Samples:
-    from pybuild.quantisation.samples import by_name, read_samples, samples_of
-
-    if isinstance(data, str | os.PathLike):
-        return samples_of(graph, Path(data))
-    return read_samples(graph, by_name(graph, data), "calibration data")
 
 
 def load_module(path: str | Path) -> Factory | Package:

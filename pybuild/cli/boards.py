@@ -6,20 +6,23 @@ Options, files in and out, tables; what a board does is pybuild.run.board's.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import pybuild
 from pybuild.cli import tables
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, Problem, fitting
+from pybuild.errors import BuildError, UsageError
 from pybuild.options.table import TOOLCHAINS
 
 if TYPE_CHECKING:
     from pybuild.package.curve import Fit
+    from pybuild.quantisation.samples import Samples
     from pybuild.run.board.bench import BoardBench
     from pybuild.run.board.device import Device
 
@@ -133,20 +136,53 @@ def _export(args: argparse.Namespace) -> Outcome:
     return OK, {"board": board.name, "files": sorted(files)}
 
 
-def check(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
+def own_samples(args: argparse.Namespace, library: pybuild.Library) -> Samples | None:
+    """Those of --data, as the inputs of the model, of a stream's whole window."""
+    from pybuild.quantisation.samples import samples_of
+
+    if args.data is None:
+        return None
+    graph = library.plan.graph
+    graph = library.of_window() if graph.windows else graph
+    labels = getattr(args, "labels", None)
+    return samples_of(graph, args.data, Path(labels) if labels else None)
+
+
+def check(
+    args: argparse.Namespace, library: pybuild.Library, own: Samples | None
+) -> Outcome:
     """Exit 1 where a value differs from this machine's."""
     from pybuild.run.board.check import check_on_board
 
+    if args.port:
+        return _check_remote(args, library, own)
     device = _device(args)
     with working(f"checking {Path(args.model).name} on {device.board.name}"):
         done = check_on_board(
-            device, library, args.model, args.samples, args.per_layer, args.seed
+            device, library, args.model, args.samples, args.per_layer, args.seed, own
         )
     if not args.json:
         called = str if args.long else library.plan.graph.shown
         tables.show_check(done.result, called)
         show_fit(done.fit)
     return OK if done.result.ok else MISMATCH, done.to_json()
+
+
+def _check_remote(
+    args: argparse.Namespace, library: pybuild.Library, own: Samples | None
+) -> Outcome:
+    from pybuild.run.rpc.check import check_remote
+
+    if args.on != HOST or args.per_layer:
+        option = "on" if args.on != HOST else "per-layer"
+        raise UsageError("--port", f"and --{option} do not go together")
+    with working(f"checking {Path(args.model).name} at {args.port}") as progress:
+        result = check_remote(
+            args.port, library, args.model, args.samples, args.seed, own, progress
+        )
+    if not args.json:
+        tables.show_check(result)
+    return OK if result.ok else MISMATCH, result.to_json()
 
 
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
@@ -197,14 +233,14 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
 
 
 def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    """One run on this machine or on a board."""
+    """One run for each sample, on this machine or on a board."""
     given = _inputs(args, library)
     where: dict[str, Any] = {"board": HOST}
     if args.on == HOST:
         from pybuild.run.lend import lend
 
         net = lend(library.host("llvm"))
-        outputs = net(**given)
+        found = [net(**one) for one in given]
         net.close()
     else:
         from pybuild.run.board.device import program_of, run_program
@@ -212,12 +248,16 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
         device = _device(args)
         with working(f"running {Path(args.model).name} on {device.board.name}"):
             program = program_of(device, library)
-            (outputs,) = run_program(device, program, [given])
+            found = run_program(device, program, given)
         where = device.to_json()
         if program.fit:
             where["fit"] = asdict(program.fit)
             if not args.json:
                 show_fit(program.fit)
+    outputs = found[0]
+    if len(found) > 1:
+        where["samples"] = len(found)
+        outputs = {name: np.stack([one[name] for one in found]) for name in outputs}
     if args.out is not None:
         from pybuild.package.folder import write_file
         from pybuild.params.files import write_arrays
@@ -244,35 +284,16 @@ def _shown(name: str, value: Array) -> str:
     return f"{name}: {value.dtype.name}{list(value.shape)} {numbers}{more}"
 
 
-def _inputs(args: argparse.Namespace, library: pybuild.Library) -> dict[str, Array]:
-    """The arrays of the file, or the seeded ones of the self-test.
+def _inputs(
+    args: argparse.Namespace, library: pybuild.Library
+) -> Sequence[Mapping[str, Array]]:
+    """The samples of the file, or the seeded one of the self-test.
 
-    Errors  BuildError with every array that is missing, unknown or of another type
+    Errors  BuildError with everything that is wrong
     """
-    from pybuild.params.files import read_arrays
+    from pybuild.run.check import inputs_of
     from pybuild.run.samples import example_inputs
 
-    graph = library.plan.graph
     if args.data is None:
-        return dict(example_inputs(graph))
-    path = Path(args.data)
-    where, data = path.name, path.read_bytes()
-    found = read_arrays(data, where)
-    problems = []
-    for name in graph.inputs:
-        tensor = graph.tensor(name)
-        want = f"{tensor.dtype.value}{list(tensor.shape)}"
-        if name not in found:
-            problems.append(Problem(where, f"there is no '{name}', {want}"))
-            continue
-        value = found[name]
-        if (value.shape, value.dtype) != (tensor.shape, tensor.dtype.numpy):
-            have = f"{value.dtype.name}{list(value.shape)}"
-            problems.append(Problem(where, f"'{name}' is {have}, not {want}"))
-    for name in found:
-        if name not in graph.inputs:
-            hint = fitting(name, graph.inputs)
-            problems.append(Problem(where, f"the model has no input '{name}'", hint))
-    if problems:
-        raise BuildError.of(problems)
-    return {name: found[name] for name in graph.inputs}
+        return [example_inputs(library.plan.graph)]
+    return inputs_of(own_samples(args, library))

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from pybuild.package.curve import Point
     from pybuild.run.bench import BenchResult
     from pybuild.run.check import CheckResult
+    from pybuild.run.classes import Classes
     from pybuild.run.layers import DebugResult
 
+MOST_CLASSES = 20  # in a table of all that is taken for all
+REFERENCE = "reference"  # as in run/classes.py, which is loaded where classes are told
 GAP = 3  # between two columns
 
 # of columns whose sides are said instead of their kinds
@@ -92,9 +95,55 @@ def show_check(result: CheckResult, called: Callable[[str], str] = str) -> None:
     table(f"{result.model} against {result.reference}", columns, rows)
     scope = f"{result.tensors} tensors" if result.per_layer else "outputs"
     print(f"{result.samples} samples, {scope}; {result.tolerance}")
+    if result.classes is not None:
+        show_classes(result.classes)
     for note in result.notes:
         print(f"note: {note}")
     print("equal" if result.ok else "NOT equal")
+
+
+def show_classes(classes: Classes) -> None:
+    """Accuracy, and a table of what is taken for what, once for all that say it."""
+    for who, said in classes.said.items():
+        if classes.labels is not None:
+            right, samples = classes.right(who), len(classes.labels)
+            print(f"{who}: {right} of {samples} right ({right / samples:.1%})", end="")
+            print(
+                end="\n" if who == REFERENCE or REFERENCE not in classes.said else ", "
+            )
+        if who != REFERENCE and REFERENCE in classes.said:
+            print(
+                f"{classes.changed(who)} of {len(said)} of another class than ", end=""
+            )
+            print("the reference says")
+    if classes.labels is None:
+        return
+    same: dict[tuple[int, ...], list[str]] = {}
+    for who, said in classes.said.items():
+        same.setdefault(said, []).append(who)
+    for names in same.values():
+        _show_confusion(classes, names)
+
+
+def _show_confusion(classes: Classes, names: Sequence[str]) -> None:
+    cells = classes.confusion(names[0])
+    title = f"Label (row) and what {', '.join(names)} said (column)"
+    if classes.count <= MOST_CLASSES:
+        columns = [("", TEXT), *((str(n), NUMBER) for n in range(classes.count))]
+        rows = [
+            (str(label), *("." if not cell else f"{cell:,}" for cell in row))
+            for label, row in enumerate(cells)
+        ]
+        table(title, columns, rows)
+        return
+    every = range(classes.count)
+    wrong = [
+        (-cells[a][b], a, b) for a in every for b in every if a != b and cells[a][b]
+    ]
+    columns = [("label", NUMBER), ("said", NUMBER), ("samples", NUMBER)]
+    worst = sorted(wrong)[:MOST_CLASSES]
+    table(f"Confused most by {', '.join(names)}", columns,
+          [(str(a), str(b), f"{-count:,}") for count, a, b in worst])  # fmt: skip
 
 
 def show_debug(result: DebugResult, long: bool = False) -> None:

@@ -18,7 +18,7 @@ from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.cli.rebuild import rebuild
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
 from pybuild.package.page import report_page
 
@@ -67,9 +67,12 @@ def check(args: argparse.Namespace) -> Outcome:
     if Path(args.model).is_dir():
         hint = "crt check MODEL with the options of the build"
         raise BuildError(args.model, "is a folder; check takes the model file", hint)
+    if args.labels and not args.data:
+        raise UsageError("--labels", "is of --data")
     library = built(args, args.model)
-    if args.on != boards.HOST:
-        return boards.check(args, library)
+    own = boards.own_samples(args, library)
+    if args.on != boards.HOST or args.port:
+        return boards.check(args, library, own)
     with working(f"checking {Path(args.model).name}") as progress:
         result = compare(
             args.model,
@@ -80,6 +83,7 @@ def check(args: argparse.Namespace) -> Outcome:
             per_layer=args.per_layer,
             seed=args.seed,
             progress=progress,
+            own=own,
         )
     if not args.json:
         tables.show_check(result, str if args.long else library.plan.graph.shown)

@@ -278,6 +278,18 @@ class CheckOptions:
         20, kinds.count(), "check", "how many random inputs to compare; default 20"
     )
     seed: int = option(0, kinds.count(0), "check", _SEED)
+    data: str | None = option(
+        None, kinds.text("FILE", "file"), "check",
+        "compare these samples, all of them: .npz, .npy, .csv or a folder of .npy",
+    )  # fmt: skip
+    labels: str | None = option(
+        None, kinds.text("FILE", "file"), "check",
+        "the class of each sample, if --data does not have it: accuracy and confusion",
+    )  # fmt: skip
+    port: str | None = option(
+        None, kinds.text("ADDRESS"), "check",
+        "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
+    )  # fmt: skip
     per_layer: bool = option(
         False, kinds.FLAG, "check",
         "compare the results of every layer, not of the last alone",
@@ -305,8 +317,8 @@ class RunOptions:
     """crt run."""
 
     data: str | None = option(
-        None, kinds.text("FILE.npz", "file"), "run",
-        "an array for each input, by its name; default: random ones",
+        None, kinds.text("FILE", "file"), "run",
+        "one sample or many: .npz, .npy, .csv or a folder of .npy; default: random",
     )  # fmt: skip
     out: str | None = option(
         None, kinds.text("FILE.npz", "file"), "run", "write the outputs there",

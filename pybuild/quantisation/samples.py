@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,19 +34,31 @@ class Samples:
             yield {n: v[first : first + size] for n, v in self.inputs.items()}
 
 
-def samples_of(graph: Graph, path: Path, labels: Path | None = None) -> Samples:
-    """Of a file or folder, see params/data.py; labels: a file of their own.
+def samples_of(
+    graph: Graph,
+    data: Any,
+    labels: Array | Path | None = None,
+    where: str = "calibration data",
+) -> Samples:
+    """Arrays by name, that of an only input, or of a file or folder: params/data.py.
 
+    labels  in place of those of the data, or a file of them
+    where   what arrays are called in messages
     Errors  BuildError with everything that is wrong
     """
-    shapes = {name: graph.tensor(name).shape for name in graph.inputs}
-    data = read_data(path, shapes)
+    if isinstance(data, str | os.PathLike):
+        shapes = {name: graph.tensor(name).shape for name in graph.inputs}
+        arrays, where = read_data(Path(data), shapes), Path(data).name
+    else:
+        arrays = dict(_by_name(graph, data))
+    if isinstance(labels, Path):
+        labels = read_labels(labels)
     if labels is not None:
-        data[LABELS] = read_labels(labels)
-    return read_samples(graph, data, path.name)
+        arrays[LABELS] = labels
+    return read_samples(graph, arrays, where)
 
 
-def by_name(graph: Graph, data: Any) -> Mapping[str, Array]:
+def _by_name(graph: Graph, data: Any) -> Mapping[str, Array]:
     """Arrays by the names of inputs, or that of the only one.
 
     Errors  BuildError for the array of one of several

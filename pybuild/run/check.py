@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
+from pybuild.run.classes import REFERENCE, Classes, classes_of
 from pybuild.run.compare import (
     HYBRID_TOLERANCE,
     Judge,
@@ -30,6 +33,7 @@ from pybuild.run.samples import Inputs, Sample, sample, samples
 from pybuild.run.stream import feed, newest
 
 if TYPE_CHECKING:
+    from pybuild.quantisation.samples import Samples
     from pybuild.run.built import Library
     from pybuild.run.native import Net
 
@@ -42,6 +46,7 @@ class CheckResult:
     """What was compared with what, and what each back end showed.
 
     notes   what a reader must know to judge the figures
+    classes  of a user's own samples: which were said
     """
 
     model: str
@@ -54,11 +59,14 @@ class CheckResult:
     backends: Mapping[str, Tally]
     ok: bool
     notes: tuple[str, ...] = field(default=())
+    classes: Classes | None = None
 
     def to_json(self) -> dict[str, Any]:
         backends = {name: tally.to_json() for name, tally in self.backends.items()}
         plain = {**self.__dict__, "backends": backends, "notes": list(self.notes)}
-        del plain["ok"]
+        del plain["ok"], plain["classes"]
+        if self.classes is not None:
+            plain["classes"] = self.classes.to_json()
         return {**plain, "ok": self.ok}
 
 
@@ -79,8 +87,9 @@ def check(
     per_layer: bool = False,
     seed: int = 0,
     progress: Progress = lambda done, of: None,
+    own: Samples | None = None,
 ) -> CheckResult:
-    """Runs `samples` seeded inputs everywhere and compares.
+    """Runs `samples` seeded inputs, or the user's own, everywhere and compares.
 
     backends   which, all must work; empty: all that work here
     per_layer  compares intermediates too, taken from the plan that ships
@@ -102,18 +111,24 @@ def check(
         return reference(ref, path, graph, rounding)
 
     per_layer = per_layer and not known.hybrid
-    cases, notes = _cases(whole, known, samples, seed, per_layer)
+    if own is None:
+        cases, notes = _cases(whole, known, samples, seed, per_layer)
+    else:
+        cases, notes = _cases_of(whole, known, own, per_layer), []
     cases = [replace(c, values=newest(graph, c.values)) for c in cases]
     nets, missing = _nets(library, backends)
     judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
     tallies = {name: Tally() for name in nets}
+    outputs: dict[str, list[Values]] = {name: [] for name in nets}
     try:
         for index, case in enumerate(cases):
             for name, net in nets.items():
                 known_bad = tallies[name].mismatches or graph.windows
                 trace = None if known_bad else full
-                seen = _compare(judge, net, case, per_layer, trace)
+                seen, have = _compare(judge, net, case, per_layer, trace)
                 tallies[name] += seen
+                if own is not None:
+                    outputs[name].append({n: have[n] for n in graph.outputs})
             progress(index + 1, len(cases))
     finally:
         for net in nets.values():
@@ -129,7 +144,37 @@ def check(
         backends=tallies,
         ok=all(tally.good for tally in tallies.values()),
         notes=(*notes, *missing, *_about(known)),
+        classes=None if own is None else _classes(graph, cases, outputs, own.labels),
     )
+
+
+def _classes(
+    graph: Graph,
+    cases: Sequence[_Case],
+    outputs: Mapping[str, Sequence[Values]],
+    labels: Array | None,
+) -> Classes | None:
+    every = {REFERENCE: [case.values for case in cases], **outputs}
+    return classes_of(graph.outputs[0], every, labels)
+
+
+def inputs_of(own: Samples | None) -> list[Inputs]:
+    """Each of a user's samples by itself; [] if there are none."""
+    return [] if own is None else [one_of(chunk) for chunk in own.chunks(1)]
+
+
+def one_of(chunk: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: np.ascontiguousarray(value[0]) for name, value in chunk.items()}
+
+
+def _cases_of(
+    graph: Graph, known: Reference, own: Samples, per_layer: bool
+) -> list[_Case]:
+    names = _compared(graph, per_layer)
+    return [
+        _Case(Sample("own", given), values_of(graph, known.run(given), names))
+        for given in inputs_of(own)
+    ]
 
 
 def _nets(
@@ -229,13 +274,17 @@ def _compare(
     case: _Case,
     per_layer: bool,
     trace: Callable[[], Reference] | None,
-) -> Tally:
-    """One sample through one back end; `trace`: finds the layer of a difference."""
+) -> tuple[Tally, Values]:
+    """One sample through one back end, and what it gave.
+
+    trace  finds the layer of a difference
+    """
     inputs = case.sample.inputs
     if judge.graph.state:
         net.reset()
     if per_layer:
-        return judge.compare(net.run_recorded(inputs), case.values)
+        have = net.run_recorded(inputs)
+        return judge.compare(have, case.values), have
     if judge.graph.windows:
         feed(net, judge.graph, inputs)
         have = net.outputs()
@@ -243,8 +292,8 @@ def _compare(
         have = net.run(**inputs)
     seen = judge.compare(have, case.values)
     if trace is not None and seen.mismatches:
-        return replace(seen, first_layer=_first_bad(judge, net, inputs, trace()))
-    return seen
+        seen = replace(seen, first_layer=_first_bad(judge, net, inputs, trace()))
+    return seen, have
 
 
 def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:

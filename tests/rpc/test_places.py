@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -165,6 +166,29 @@ def test_a_serial_port() -> None:
     with served(host, ours):
         runs(f"serial:{os.ttyname(theirs)},921600")
         runs(f"serial:{os.ttyname(theirs)}")
+
+
+def test_a_check_at_a_serial_port(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user's samples through the firmware at the end of the line."""
+    from pybuild.cli import main
+    from tests.rpc.lines import DIGITS as MODEL
+
+    require_module("serial")
+    ours, theirs = pty.openpty()
+    tty.setraw(ours)
+    images = np.random.default_rng(0).integers(-128, 128, (12, 1, 8, 8, 1), np.int8)
+    labels = [int(library().host().run(image=one)["scores"].argmax()) for one in images]
+    labels[4] = (labels[4] + 1) % 10
+    np.savez(tmp_path / "own.npz", image=images, labels=np.array(labels))
+    where = f"serial:{os.ttyname(theirs)},921600"
+    words = ["check", str(MODEL), "--input", "keep", "--port", where, "--json"]
+    with served(Host(library()), ours):
+        assert main([*words, "--data", str(tmp_path / "own.npz")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["classes"]["right"] == {"reference": 11, where: 11}
+    assert found["backends"][where]["mismatches"] == 0
 
 
 def test_tcp() -> None:

@@ -51,9 +51,10 @@ class Net:
     inputs: tuple[()] = ()  # none is lazy
     results: tuple[()] = ()
 
-    def run(self, **inputs: Array) -> None:
+    def run(self, **inputs: Array) -> dict[str, Array]:
         self.values = interpret(self.graph, inputs)
         self.fault(self.values)
+        return self.outputs()
 
     def outputs(self) -> dict[str, Array]:
         return {name: self.values[name] for name in self.graph.outputs}

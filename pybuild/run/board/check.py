@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pybuild.dtype import Array
 from pybuild.package.curve import Fit
 from pybuild.run.board.device import Device, program_of, run_program, run_recorded
-from pybuild.run.check import CheckResult
+from pybuild.run.check import CheckResult, inputs_of
+from pybuild.run.classes import REFERENCE, classes_of
 from pybuild.run.compare import Judge, Limits, Tally, ranges
 from pybuild.run.lend import lend
 from pybuild.run.samples import Inputs, samples
 
 if TYPE_CHECKING:
+    from pybuild.quantisation.samples import Samples
     from pybuild.run.built import Library
 
 Values = Mapping[str, Array]
@@ -41,49 +43,74 @@ def check_on_board(
     count: int = 20,
     per_layer: bool = False,
     seed: int = 0,
+    own: Samples | None = None,
 ) -> BoardCheck:
-    """Compares `count` seeded inputs with the host's LLVM back end.
+    """Compares `count` seeded inputs, or the user's own, with the host's LLVM back end.
 
     per_layer  compares what every step writes, too
     Errors     BuildError; LimitError where the program does not fit the board
     """
     program = program_of(device, library, per_layer)
     library = program.library
-    graph = library.plan.graph
-    given = [s.inputs for s in samples(graph, count, seed)]
-    wanted = _on_host(library, given, per_layer)
+    given = inputs_of(own)
+    given = given or [s.inputs for s in samples(library.plan.graph, count, seed)]
+    wanted = on_host(library, given, per_layer)
     if per_layer:
         found: Sequence[Values] = [run_recorded(device, library, g) for g in given]
     else:
         found = run_program(device, program, given)
+
+    def first_bad(inputs: Inputs) -> str | None:
+        return None if per_layer else _first_bad(device, library, inputs)
+
+    name, by = device.board.name, f"{device.toolchain}, {device.simulator.name}"
+    result = against_host(library, path, name, given, wanted, found, own, first_bad)
+    result = replace(result, per_layer=per_layer, notes=(by,))
+    return BoardCheck(device, result, program.fit)
+
+
+def against_host(
+    library: Library,
+    path: str | Path,
+    name: str,
+    given: Sequence[Inputs],
+    wanted: Sequence[Values],
+    found: Sequence[Values],
+    own: Samples | None = None,
+    first_bad: Callable[[Inputs], str | None] = lambda inputs: None,
+) -> CheckResult:
+    """What was found on a board, of this name, beside what this machine makes of it.
+
+    first_bad  the layer in which an input becomes something else
+    """
+    graph = library.plan.graph
     judge = Judge(graph, Limits(), ranges(graph, wanted))
     tally = Tally()
     for inputs, have, want in zip(given, found, wanted, strict=True):
         seen = judge.compare(have, want)
-        if seen.mismatches and not tally.mismatches and not per_layer:
-            seen = replace(seen, first_layer=_first_bad(device, library, inputs))
+        if seen.mismatches and not tally.mismatches:
+            seen = replace(seen, first_layer=first_bad(inputs) or seen.first_layer)
         tally += seen
-    return BoardCheck(
-        device,
-        CheckResult(
-            model=Path(path).name,
-            reference="this machine, back end llvm",
-            samples=count,
-            rounding=library.report.rounding,
-            per_layer=per_layer,
-            tensors=len(found[0]),
-            tolerance=str(judge.limits),
-            backends={device.board.name: tally},
-            ok=tally.good,
-            notes=(f"{device.toolchain}, {device.simulator.name}",),
-        ),
-        program.fit,
+    labels = None if own is None else own.labels
+    both = {REFERENCE: wanted, name: found}
+    return CheckResult(
+        model=Path(path).name,
+        reference="this machine, back end llvm",
+        samples=len(given),
+        rounding=library.report.rounding,
+        per_layer=False,
+        tensors=len(found[0]),
+        tolerance=str(judge.limits),
+        backends={name: tally},
+        ok=tally.good,
+        classes=None if own is None else classes_of(graph.outputs[0], both, labels),
     )
 
 
-def _on_host(
+def on_host(
     library: Library, given: Sequence[Inputs], per_layer: bool
 ) -> list[dict[str, Array]]:
+    """What this machine's back end llvm makes of inputs."""
     net = lend(library.host("llvm"))
     try:
         found = []
@@ -99,7 +126,7 @@ def _on_host(
 
 def _first_bad(device: Device, library: Library, inputs: Inputs) -> str | None:
     """The first layer that differs from this machine's."""
-    (wanted,) = _on_host(library, [inputs], per_layer=True)
+    (wanted,) = on_host(library, [inputs], per_layer=True)
     graph = library.plan.graph
     judge = Judge(graph, Limits(), ranges(graph, [wanted]))
     found = run_recorded(device, library, inputs)

@@ -1,0 +1,47 @@
+"""The same samples through firmware at the end of a line and on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pybuild.run.board.check import against_host, on_host
+from pybuild.run.check import CheckResult, Progress, inputs_of
+from pybuild.run.rpc.connect import connect
+from pybuild.run.samples import samples
+
+if TYPE_CHECKING:
+    from pybuild.quantisation.samples import Samples
+    from pybuild.run.built import Library
+    from pybuild.run.factory import Factory
+
+
+def check_remote(
+    where: str,
+    library: Library,
+    path: str | Path,
+    count: int = 20,
+    seed: int = 0,
+    own: Samples | None = None,
+    progress: Progress = lambda done, of: None,
+) -> CheckResult:
+    """Compares seeded inputs, or the user's own, with the host's LLVM back end.
+
+    where   as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:..., qemu:...
+    Errors  BuildError; RemoteError where the line or the board is not there
+    """
+    with connect(where, cast("Factory", library)) as remote:
+        made, net = remote.instance(cast("Factory", library))
+        if made.slots:
+            net.load_params(made.weights)
+        there = cast("Library", made)
+        graph = there.plan.graph
+        given = inputs_of(own) or [s.inputs for s in samples(graph, count, seed)]
+        found = []
+        for index, inputs in enumerate(given):
+            if graph.state:
+                net.reset()
+            found.append(net.run(**inputs))
+            progress(index + 1, len(given))
+        wanted = on_host(there, given, per_layer=False)
+    return against_host(there, path, where, given, wanted, found, own)
