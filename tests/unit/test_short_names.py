@@ -15,6 +15,8 @@ import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError, LimitError
 from pybuild.graph import Graph
+from pybuild.plan.regions import largest
+from pybuild.plan.storage import Block
 from pybuild.short_names import LONGEST, brief, short_names
 from tests.conftest import model_path
 from tests.frontends.onnx_models import model as onnx_bytes
@@ -254,6 +256,15 @@ def test_a_limit_is_told_with_short_names_and_the_hint_is_near(file: Path) -> No
     assert "Hint: " in text[:200]
 
 
+def test_the_largest_blocks_are_named_and_the_others_counted() -> None:
+    blocks = [Block(f"b{i}", 100 - i, 0, 1) for i in range(9)]
+    told = largest(blocks, str.upper)
+    assert told == (
+        "'B0' 100, 'B1' 99, 'B2' 98, 'B3' 97, 'B4' 96, 'B5' 95, 3 smaller 279"
+    )
+    assert largest(blocks[:7], str).endswith("'b5' 95, 'b6' 94")
+
+
 def test_what_is_alive_in_many_blocks_is_told_in_one_line() -> None:
     path = model_path("vww_int8.tflite")
     with pytest.raises(LimitError) as caught:
@@ -290,3 +301,13 @@ def test_what_belongs_to_a_tensor_is_called_after_it() -> None:
     full = graph.nodes[2].output
     assert graph.shown(f"{full} (scratch)") == "conv2d_1 (scratch)"
     assert graph.shown("no such name") == "no such name"
+
+
+def test_a_word_for_an_operator_means_all_its_layers() -> None:
+    """The first of them has that short name, too."""
+    model = pybuild.load(model_path("ad_int8.tflite"))
+    devices = {0: "generic", 1: "cortex-m4"}
+    for word, count in (("dense", 10), ("dense_1", 1)):
+        graph = model.build(target=devices, place={word: 1}).plan.graph
+        placed = [node.device for node in graph.nodes if node.op == "dense"]
+        assert placed.count(1) == count
