@@ -26,15 +26,21 @@ from pybuild.options.option import of_words
 from pybuild.options.table import VERBS as OPTIONS
 
 INTERRUPTED = 130
+UNREAD = 141  # as of a process that SIGPIPE ends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb: 0 ok, 1 mismatch, 2 model not supported or invalid, 3 a limit
-    exceeded, 64 usage. Never raises for bad input.
+    exceeded, 64 usage, 130 interrupted, 141 nobody reads on. Never raises for bad
+    input.
     """
     for stream in (sys.stdout, sys.stderr):  # of names that a console cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, not a person
+        from pybuild.cli.completion import answer
+
+        answer()
     try:
         args = parsed(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:
@@ -50,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # the reader has gone: nothing more to say, and nothing at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return UNREAD
     except KeyboardInterrupt:
         return INTERRUPTED
     return code

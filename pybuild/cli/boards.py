@@ -6,6 +6,7 @@ Options, files in and out, tables; what a board does is pybuild.run.board's.
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 import pybuild
 from pybuild.cli import tables
+from pybuild.cli.console import width
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
@@ -36,6 +38,7 @@ _ON_HOST = {
     ),
     "against": ("", "time it with --on host"),
 }
+_COLUMNS = ("board", "cpu", "flash", "RAM", "compilers", "simulators", "missing")
 SHOWN = 12  # values of an output that are printed
 
 Outcome = tuple[int, dict[str, Any]]
@@ -105,11 +108,25 @@ def boards(args: argparse.Namespace) -> Outcome:
 
     facts = board_facts(args.board)
     if not args.json:
-        columns = [("board", "left"), ("cpu", "left"), ("flash", "right")]
-        columns += [("RAM", "right"), ("compilers", "left"), ("simulators", "left")]
-        columns += [("missing", "left")]
-        tables.table("", columns, [_row(one) for one in facts])
+        _show([_row(one) for one in facts])
     return OK, {"boards": facts}
+
+
+def _show(rows: list[list[str]]) -> None:
+    """A table; some lines for each board where that is too wide."""
+    kinds = ("left", "left", "right", "right", "left", "left", "left")
+    columns = list(zip(_COLUMNS, kinds, strict=True))
+    room = width()
+    if room is None or tables.fits(columns, rows, room):
+        tables.table("", columns, rows)
+        return
+    for name, cpu, flash, ram, *rest in rows:
+        head = f"{name}: {cpu}, flash {flash}, RAM {ram}"
+        for line in textwrap.wrap(head, room, subsequent_indent=" " * 12):
+            print(line)
+        for heading, text in zip(_COLUMNS[4:], rest, strict=True):
+            lines = textwrap.wrap(text, max(room - 12, 20), break_on_hyphens=False)
+            print(f"{heading:>10}  " + f"\n{'':12}".join(lines))
 
 
 def _row(one: Mapping[str, Any]) -> list[str]:

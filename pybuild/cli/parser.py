@@ -13,8 +13,9 @@ from pybuild.errors import USAGE, fitting
 from pybuild.options.option import of_words
 from pybuild.options.table import VERBS
 
+SHELLS = ("bash", "zsh", "fish", "powershell")
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
-invalid, 3 a limit is exceeded, 64 wrong usage"""
+invalid, 3 a limit is exceeded, 64 wrong usage, 130 Ctrl-C, 141 nobody reads on"""
 _MODEL = "a .tflite or .onnx file, or graph JSON; or a name in crt.toml"
 ABOUT = {
     "inspect": "show what a model holds, and every problem at once",
@@ -32,6 +33,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
 
 
+class _Completion(argparse.Action):
+    """Prints, and ends with 0."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: object,
+        option_string: str | None = None,
+    ) -> None:  # fmt: skip
+        from pybuild.cli.completion import shell_code
+
+        print(shell_code(str(values)))
+        parser.exit()
+
+
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Options that are not there are no attribute.
 
@@ -41,19 +55,19 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
             top.error(f"argument {word[:-3]}: '--' is no value")
-    verbs = _commands(top)
+    verbs = commands(top)
     if words and not words[0].startswith("-") and words[0] not in verbs:
         top.error(f"there is no verb '{words[0]}': {fitting(words[0], verbs)}")
     args, unknown = top.parse_known_args(words)
     if unknown:
         command = verbs[args.verb]
-        inner = _commands(command)
+        inner = commands(command)
         command = inner[args.action] if inner else command
         command.error("; ".join(_unknown(word, command) for word in unknown))
     return args
 
 
-def _commands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def commands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Those below it."""
     found = [a.choices for a in command._actions if isinstance(a.choices, dict)]
     return found[0] if found else {}
@@ -71,6 +85,10 @@ def parser() -> argparse.ArgumentParser:
     """Of the whole command; the verb is in `verb`."""
     top = _Parser(prog="crt", description="Neural networks as static C.", epilog=_CODES)
     top.add_argument("--version", action="version", version=f"crt {__version__}")
+    top.add_argument(
+        "--completion", action=_Completion, choices=SHELLS, metavar="SHELL",
+        help=f"print what this shell reads to complete words: {', '.join(SHELLS)}",
+    )  # fmt: skip
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, kinds in VERBS.items():
         text = ABOUT[name]

@@ -32,6 +32,15 @@ def table(
     show((grid(title, kinds, rows),))
 
 
+def fits(
+    columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], room: int
+) -> bool:
+    """Whether a table has room without a broken word."""
+    kinds = [(heading, _KINDS.get(kind, kind)) for heading, kind in columns]
+    _, widths = fitted(grid("", kinds, rows), room, GAP)
+    return sum(widths) + GAP * (len(widths) - 1) <= room
+
+
 def show(page: Page) -> None:
     """Prints tables as wide as there is room, and lines."""
     for one in page:
@@ -55,7 +64,13 @@ def _print(found: Grid) -> None:
         made.add_column(heading, justify=side, width=wide, overflow="fold")
     for row in found.rows:
         made.add_row(*row)
-    console = Console(width=sum(widths) + GAP * len(widths), highlight=False,
+
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            """Rich would end the process, with a code that means something else."""
+            raise BrokenPipeError
+
+    console = Pipe(width=sum(widths) + GAP * len(widths), highlight=False,
                       markup=False, emoji=False)  # fmt: skip
     if found.title:
         console.print(found.title, style="bold", soft_wrap=True)

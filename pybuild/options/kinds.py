@@ -79,7 +79,7 @@ def file(suffix: str) -> Kind:
             raise Wrong(f"'{name}' is no {suffix} file", f"FILE{suffix}")
         return name
 
-    return Kind(read, f"FILE{suffix}", files="file")
+    return Kind(read, f"FILE{suffix}", files="file", example=f"FILE{suffix}")
 
 
 def word(*known: str) -> Kind:
