@@ -48,7 +48,7 @@ class Prices:
     """Instructions that things take on a core, and bytes of one instruction.
 
     mac     multiply and add; of floats they are two
-    far     a product of 64 bits
+    far     a product of 64 bits; a function, with what shifts its result, on M0
     divide  where it is a function: with that
     turn    of a loop, beyond its body
     taken   a test, and its branch
@@ -70,7 +70,7 @@ _M3 = Prices()
 _MOST_PRICES = 4096  # that are remembered
 # of the cores that are known; others are taken for an M3
 PRICES = {
-    "cortex-m0": Prices(load=1.2, mac=2, far=9, divide=60, turn=2.5, bytes=2.8),
+    "cortex-m0": Prices(load=1.2, mac=2, far=40, divide=60, turn=2.5, bytes=2.8),
     "cortex-m3": _M3,
     "cortex-m4": _M3,
     "cortex-m7": _M3,
