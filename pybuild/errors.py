@@ -115,18 +115,24 @@ def fitting(name: str, known: Iterable[str]) -> str:
 
     did you mean 'image'? one of image, scores
     """
-    from difflib import get_close_matches
-
     there = tuple(known)
-    lower = {each.lower(): each for each in there}
-    close = get_close_matches(name.lower(), lower, 1, 0.6)
-    meant = f"did you mean '{lower[close[0]]}'?" if close else ""
+    close = close_to(name, there)
+    meant = f"did you mean '{close}'?" if close else ""
     if len(there) > _FEW and meant:
         return meant
     listed = one_of(there[:_FEW])
     if len(there) > _FEW:
         listed += f", ... ({len(there)} in all)"
     return " ".join(filter(None, (meant, listed if there else "there is none")))
+
+
+def close_to(name: str, known: Iterable[str]) -> str:
+    """The name of these that looks most like it; "": none does."""
+    from difflib import get_close_matches
+
+    lower = {each.lower(): each for each in known}
+    found = get_close_matches(name.lower(), lower, 1, 0.6)
+    return lower[found[0]] if found else ""
 
 
 def one_of(known: tuple[str, ...]) -> str:

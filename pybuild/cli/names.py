@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pybuild.errors import BuildError, Problem
+from pybuild.errors import fitting as close
 
 OPTION = "--name"
 
@@ -36,10 +37,8 @@ def chosen_names(
             what = f"'{old}' is {len(fitting)} models"
             found.append(Problem(OPTION, what, f"one of {', '.join(fitting)}"))
         else:
-            files = ", ".join(Path(p).name for p in paths)
-            found.append(
-                Problem(OPTION, f"there is no model '{old}'", f"one of {files}")
-            )
+            hint = close(old, [Path(p).name for p in paths])
+            found.append(Problem(OPTION, f"there is no model '{old}'", hint))
     if found:
         raise BuildError.of(found)
     return whole, names

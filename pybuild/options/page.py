@@ -10,9 +10,10 @@ from pybuild.options.table import VERBS, BuildOptions, LoadOptions, QuantiseOpti
 _HEAD = """\
 # Every option
 
-`--ram-limit 64K` on the command line is `ram_limit="64K"` in Python: both read a value
-in the same way. What may be given several times on the command line is a list, or one
-value, in Python; what is `NAME=VALUE` is a dict. `pybuild/options/table.py` declares
+`--ram-limit 64K` on the command line is `ram_limit="64K"` in Python, and
+`ram-limit = "64K"` in [crt.toml](project-file.md): all read a value in the same way.
+What may be given several times on the command line is a list, or one value, in the
+others; what is `NAME=VALUE` is a dict or table. `pybuild/options/table.py` declares
 each option once, and this page is made from it.
 """
 _PYTHON = {

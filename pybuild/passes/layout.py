@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.graph import Graph, Node, Tensor
 
 LAYOUTS = ("nchw", "nhwc")
@@ -38,12 +38,11 @@ def set_layout(graph: Graph, layout: Mapping[str, str]) -> Graph:
 def _check(graph: Graph, name: str, want: str) -> Iterable[Problem]:
     names = (*graph.inputs, *graph.outputs)
     if name not in names:
-        hint = f"one of {', '.join(names)}"
+        hint = fitting(name, names)
         yield Problem("--layout", f"the model has no input or output '{name}'", hint)
     elif want not in LAYOUTS:
-        yield Problem(
-            "--layout", f"'{want}' is unknown", f"one of {', '.join(LAYOUTS)}"
-        )
+        hint = fitting(want, LAYOUTS)
+        yield Problem("--layout", f"'{want}' is unknown", hint)
     elif len(graph.tensor(name).shape) < 3:
         shape = list(graph.tensor(name).shape)
         yield Problem("--layout", f"'{name}' of shape {shape} has no channels to move")

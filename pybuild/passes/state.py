@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.graph import Graph, Node, State, Tensor
 from pybuild.ops.shape import ASSIGN
 
@@ -30,7 +30,7 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     for name, end in pairs.items():
         if name not in graph.inputs or end not in graph.outputs:
             what = f"there is no input '{name}'"
-            hint = f"one of {', '.join(graph.inputs) or 'none'}"
+            hint = fitting(name, graph.inputs)
             if name in graph.inputs:
                 what = f"there is no output '{end}'"
                 hint = f"one of {', '.join(graph.outputs)}"

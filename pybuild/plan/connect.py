@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.graph import Graph, Tensor
 
 OPTION = "--connect"
@@ -73,13 +73,13 @@ def _unknown(split: Sequence[str], graphs: Mapping[str, Graph]) -> Iterator[Prob
     """What a connection names that is not there."""
     for role, model, tensor in (("output", *split[:2]), ("input", *split[2:])):
         if model not in graphs:
-            hint = f"one of {', '.join(graphs)}"
+            hint = fitting(model, graphs)
             yield Problem(OPTION, f"there is no model '{model}'", hint)
             continue
         graph = graphs[model]
         known = graph.outputs if role == "output" else graph.inputs
         if tensor not in known:
-            hint = f"one of {', '.join(known)}"
+            hint = fitting(tensor, known)
             yield Problem(OPTION, f"'{model}' has no {role} '{tensor}'", hint)
 
 

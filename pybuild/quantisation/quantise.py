@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.graph import Graph
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
@@ -81,7 +81,7 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
                 kept |= dict.fromkeys(named, CHOSEN)
             if not named:
                 layers = [graph.called(n) for n in graph.nodes if n.op in WEIGHTED]
-                hint = f"layers with weights are {', '.join(layers)}"
+                hint = fitting(name, layers)
                 problems.append(Problem(option, f"there is no '{name}'", hint))
     for name in sorted({*choices.keep_float} & {*choices.int16}):
         what = f"'{name}' cannot be float and int16"

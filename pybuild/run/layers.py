@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, fitting
 from pybuild.graph import Graph, Tensor
 from pybuild.run.check import limits_of, values_of
 from pybuild.run.compare import Judge, Tally, ranges
@@ -124,9 +124,10 @@ def debug(
 
 def _inputs(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
     """Errors  BuildError with every input that is missing, unknown or does not fit"""
-    known = ", ".join(graph.inputs)
     found = [
-        Problem("--data", f"'{name}' is no input of the model", f"it has {known}")
+        Problem(
+            "--data", f"'{name}' is no input of the model", fitting(name, graph.inputs)
+        )
         for name in given
         if name not in graph.inputs
     ]

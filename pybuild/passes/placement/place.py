@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, close_to
 from pybuild.graph import Graph, Node
 from pybuild.passes.placement.cheapest import Bill, cheapest
 from pybuild.passes.placement.copies import with_copies
@@ -89,7 +89,9 @@ def _wrong_rules(
         if key not in known:
             some = ", ".join(sorted(known - layers))
             what = f"there is no layer or operator '{key}'"
-            found.append(Problem("--place", what, f"a layer's name, or {some}"))
+            meant = close_to(key, known)
+            hint = f"did you mean '{meant}'?" if meant else f"a layer's name, or {some}"
+            found.append(Problem("--place", what, hint))
         if isinstance(to, str):
             if key != "*" or to not in WAYS:
                 what = f"'{key}' cannot be placed by '{to}'"
