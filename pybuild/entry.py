@@ -27,6 +27,7 @@ from pybuild.options.recipe import Source as FileFact
 from pybuild.options.table import PERCENTILE, LoadOptions, QuantiseOptions
 from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
+from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
 
@@ -44,6 +45,7 @@ def load(
     state: Mapping[str, str] | None = None,
     max_turns: int = 0,
     bounds: Mapping[str, int] | None = None,
+    progress: Progress = silent,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
@@ -59,19 +61,26 @@ def load(
                 their name: how much there is room for
     weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
                 of the file beside it
+    progress    called with the steps that are done, and all: progress(1, 3), ...
     Errors      BuildError with every finding
     """
     values = locals()
     options = {one.keyword: values[one.keyword] for one in options_in(LoadOptions)}
     asked, wrong = told(LoadOptions, options)
+    step = Steps(progress, 3)
     try:
-        made = _loaded(given(what), asked, functions, weights)
+        there = given(what)
+        step()
+        made = _loaded(there, asked, functions, weights)
+        step()
     except BuildError as error:
         raise error.with_more((*problems_in(error.rest), *wrong)) from None
     if wrong:
         raise BuildError.of([*made.problems(), *wrong])
     made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
-    return made.with_state(asked.state)
+    made = made.with_state(asked.state)
+    step()
+    return made
 
 
 def _recipe(made: Model, asked: LoadOptions, what: Source, more: object) -> Recipe:
@@ -221,6 +230,7 @@ def quantise(
     max_loss: float | str | None = None,
     boundary: str = "float",
     rounding: str | None = None,
+    progress: Progress = silent,
 ) -> Quantised:
     """Post-training quantisation: int8 weights by channel, int8 activations by tensor.
 
@@ -235,6 +245,7 @@ def quantise(
     max_loss    as many layers stay float as it takes to lose no more than this share
                 of the samples; without labels, than this error of the outputs
     boundary    "float": inputs and outputs as they are; "int8": integers
+    progress    called with the steps that are done, and all: progress(1, 7), ...
     Errors      BuildError with everything that is wrong with the data or the choices
     """
     from pybuild.quantisation.draft import Choices
@@ -255,7 +266,9 @@ def quantise(
         asked.bias_correction, asked.equalise, asked.fit_weights, asked.max_loss,
         asked.boundary, rounding or loaded.rounding, tuple(wrong),
     )  # fmt: skip
-    made, report = quantised_graph(graph, given, tested, choices)
+    step = Steps(progress, 7)
+    step()
+    made, report = quantised_graph(graph, given, tested, choices, step)
     for doubt in report.warnings:
         warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
     recipe = replace(loaded.recipe, quantise=asked, data=_fact(data), test=_fact(test))

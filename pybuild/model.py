@@ -27,6 +27,7 @@ from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
 from pybuild.passes.sums import with_sums
 from pybuild.plan.plan import Plan, make_plan
+from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
@@ -177,6 +178,7 @@ class Model:
         stream: str | Collection[str] = (),
         alone: bool = True,
         force: bool = False,
+        progress: Progress = silent,
     ) -> Library:
         """Plans the model; writes the tree to `out`. Others: as `crt build --help`.
 
@@ -195,7 +197,7 @@ class Model:
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
-        force   write to a folder with files of others, too
+        force   write to a folder with files of others, too; progress  see progress.py
         alone   False: kernels hold nothing of the layers: other models may share them
         Units   ram_limit: bytes of arena ("64K" is 65536), or of each device's by its
                 number
@@ -203,15 +205,20 @@ class Model:
         """
         values = locals()
         given = {one.keyword: values[one.keyword] for one in options_in(BuildOptions)}
-        library = self._built(name, *told(BuildOptions, given))
+        step = Steps(progress, 4 if out is None else 5)
+        library = self._built(name, *told(BuildOptions, given), step)
         if out is not None:
             write_tree(Path(out), library.files(), library.name, force)
+            step()
         return library
 
     def _built(
-        self, name: str | None, asked: BuildOptions, found: list[Problem]
+        self, name: str | None, asked: BuildOptions, found: list[Problem], step: Steps
     ) -> Library:
-        """found  what is wrong with options whatever the model is"""
+        """found  what is wrong with options whatever the model is
+
+        step   four of them: graph, kernels, plan, tables
+        """
         if found := self._wrong(asked, found):
             raise BuildError.of([*self._own_problems(), *found])
         model = self.with_parameters(asked.params)
@@ -222,8 +229,10 @@ class Model:
         graph = streamed(graph, _streams(asked.stream, graph))
         graph = closed(on_devices(opened(graph), table, asked.place), graph)
         graph = assigned(graph)
+        step()
         rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
         graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
+        step()
         lazy = tuple(graph.lazy if asked.lazy is None else _ends(graph, asked.lazy))
         asked = replace(asked, lazy=lazy)
         specs = _specs(asked.regions, len(table))
@@ -233,6 +242,7 @@ class Model:
             asked.push, Weighed(weighed, asked.optimise) if rows or ram else None,
             _spent(asked.input, graph), asked.optimise,
         )  # fmt: skip
+        step()
         own = _own(made, asked.optimise) if asked.alone else made
         tables = make_tables(own, prefix, len(table))
         tables = replace(tables, named=asked.names == "full")
@@ -240,6 +250,7 @@ class Model:
         library = Library(model, made, tables, rule, asked, kernels=weighed)
         if made.slots:
             library = replace(library, tables=with_image(tables, library.image()))
+        step()
         return library
 
 

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from pybuild.entry import Buildable, Data, build
 from pybuild.errors import UsageError
 from pybuild.library import Library
+from pybuild.progress import Progress, silent
 from pybuild.quantisation.samples import Samples, samples_of
-from pybuild.run.check import CheckResult, Progress
+from pybuild.run.check import CheckResult
 from pybuild.run.check import check as check_here
 
 HOST = "host"
@@ -32,7 +33,7 @@ def check(
     samples: int = 20,
     per_layer: bool = False,
     seed: int = 0,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> CheckResult:
     """Runs seeded inputs, or your own samples, through a build and a reference.

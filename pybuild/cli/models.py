@@ -24,12 +24,13 @@ def built(args: argparse.Namespace, path: str) -> pybuild.Library:
     """The model, planned with the options of the command line."""
     boards.must_be_here(args)
     whole, names = chosen_names([path], args.name)
-    with working(f"building {Path(path).name}"):
+    with working(f"building {Path(path).name}") as progress:
         try:
             model = loaded(args, path)
         except BuildError as error:
             raise error.with_more(_wrong_options(args)) from None
-        return model.build(name=names.get(path, whole), **options(args))
+        name = names.get(path, whole)
+        return model.build(name=name, progress=progress, **options(args))
 
 
 def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:

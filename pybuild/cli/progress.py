@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-DELAY_SECONDS = 1.0
+from pybuild.progress import Progress, silent
 
-Update = Callable[[int, int], None]
+DELAY_SECONDS = 1.0
 
 
 @contextmanager
-def working(text: str) -> Iterator[Update]:
+def working(text: str) -> Iterator[Progress]:
     """Yields a function (done, of) to call as the work goes on."""
     if not sys.stderr.isatty():
-        yield lambda done, of: None
+        yield silent
         return
     shown: dict[str, Any] = {}
     state = [0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
@@ -20,12 +21,17 @@ from pybuild.quantisation.scheme import CHOSEN, refused
 
 
 def quantise(
-    graph: Graph, samples: Samples, test: Samples, choices: Choices
+    graph: Graph,
+    samples: Samples,
+    test: Samples,
+    choices: Choices,
+    step: Callable[[], None] = lambda: None,
 ) -> tuple[Graph, Quantisation]:
     """The quantised graph, before passes, and the report.
 
     graph    float, after passes
     samples  to calibrate with; test: to measure with
+    step     called six times as the work goes on
     Errors   BuildError with everything that is wrong with the choices
     """
     kept, found = _kept(graph, choices)
@@ -34,7 +40,8 @@ def quantise(
         raise BuildError.of(found)
     first = draft(graph, samples, choices)
     want = wanted(ready(graph, samples), samples)
-    best = _best(first, samples, want, kept)
+    step()
+    best = _best(first, samples, want, kept, step)
     want = want if test is samples else wanted(ready(graph, test), test)
     if choices.max_loss is None:
         made = best.made(want, kept)
@@ -43,8 +50,10 @@ def quantise(
         if not made.scheme.integers:
             # layers that were equalised round their floats in other places
             best, made = first, first.made(want, dict(made.scheme.floats))
+    step()
     report = _report(best, made, want, samples)
     doubtful = doubts(first.graph, samples, first.seen)
+    step()
     return made.graph, replace(report, warnings=doubtful)
 
 
@@ -89,7 +98,13 @@ def _kept(graph: Graph, choices: Choices) -> tuple[dict[str, str], list[Problem]
     return kept, problems
 
 
-def _best(first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]) -> Draft:
+def _best(
+    first: Draft,
+    samples: Samples,
+    want: Wanted,
+    kept: dict[str, str],
+    done: Callable[[], None],
+) -> Draft:
     """With fitted weights, equalisation and bias correction, one after the other, each
     where it makes the outputs better.
     """
@@ -111,6 +126,7 @@ def _best(first: Draft, samples: Samples, want: Wanted, kept: dict[str, str]) ->
             found = error(other)
             if found < least:
                 best, least = other, found
+        done()
     return best
 
 

@@ -171,7 +171,7 @@ def litert(
         import ai_edge_litert
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
-        hint = "pip install 'pybuild-crt[verify]'"
+        hint = "pip install ai-edge-litert"
         raise BuildError("--against", "ai_edge_litert is missing", hint) from None
     net = Interpreter(model_content=path.read_bytes(), num_threads=1)
     net.allocate_tensors()

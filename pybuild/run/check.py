@@ -17,6 +17,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.graph import Graph
 from pybuild.ops.interpret import interpret
+from pybuild.progress import Progress, silent
 from pybuild.run.classes import REFERENCE, Classes, classes_of
 from pybuild.run.compare import (
     HYBRID_TOLERANCE,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pybuild.run.native import Net
 
 BACKENDS = ("c", "llvm")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def check(
     samples: int = 20,
     per_layer: bool = False,
     seed: int = 0,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = silent,
     own: Samples | None = None,
 ) -> CheckResult:
     """Runs `samples` seeded inputs, or the user's own, everywhere and compares.

@@ -130,7 +130,7 @@ def _must_fit(kind: str, path: Path) -> None:
         raise BuildError(path.name, f"--ref {kind} cannot read this file", hint)
     if not _installed(kind):
         what = f"--ref {kind} needs the package {_PACKAGES[kind]}"
-        hint = "pip install 'pybuild-crt[verify]', or --ref numpy"
+        hint = f"pip install {_PACKAGES[kind].replace('_', '-')}, or --ref numpy"
         raise BuildError(path.name, what, hint)
 
 

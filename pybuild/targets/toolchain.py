@@ -169,7 +169,7 @@ def missing_tools(kind: str, arch: str) -> str:
         case "clang":
             return "apt-get install clang lld"
         case _:
-            return "pip install 'pybuild-crt[boards]'"
+            return "pip install ziglang"
 
 
 def choose_toolchain(wanted: str, core: Core) -> Toolchain:

@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -307,3 +308,46 @@ def test_scripts_of_users_have_types(tmp_path: Path) -> None:
     assert len(errors) == 1 and 'Argument 1 to "load"' in errors[0], done.stdout
     (shown,) = (line for line in lines if "Revealed type" in line)
     assert "pybuild.model.Model" in shown
+
+
+# ---- progress, hints ------------------------------------------------------------
+
+
+def test_long_work_says_how_far_it_is(tmp_path: Path) -> None:
+    done: list[tuple[int, int]] = []
+
+    def show(step: int, of: int) -> None:
+        done.append((step, of))
+
+    def said() -> list[tuple[int, int]]:
+        found = done.copy()
+        done.clear()
+        return found
+
+    model = pybuild.load(F32, progress=show)
+    assert said() == [(n, 3) for n in (1, 2, 3)]
+    model.build(progress=show)
+    assert said() == [(n, 4) for n in (1, 2, 3, 4)]
+    model.build(tmp_path / "out", progress=show)
+    assert said() == [(n, 5) for n in (1, 2, 3, 4, 5)]
+    pybuild.quantise(model, DIGITS / "digits_calibration.npz", progress=show)
+    assert said() == [(n, 7) for n in (1, 2, 3, 4, 5, 6, 7)]
+    pybuild.check(model, samples=2, backends=["llvm"], progress=show)
+    assert said() == [(1, 2), (2, 2)]
+
+
+def test_hints_name_packages_that_we_depend_on() -> None:
+    """Those are on an index; this project itself may not be."""
+    root = DIGITS.parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        wanted += extra
+    known = {re.split(r"[ \[><=;]", one)[0] for one in wanted}
+    found = set[str]()
+    for path in (root / "pybuild").rglob("*.py"):
+        if "_build" not in path.parts:
+            hints = re.findall(r"pip install ([^\n\"]*)", path.read_text())
+            found |= {word for hint in hints for word in re.split(r", | or ", hint)[:1]}
+    names = {name for one in found for name in one.split() if "{" not in one}
+    assert names and names <= known

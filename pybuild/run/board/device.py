@@ -104,7 +104,7 @@ def missing_simulator(name: str, board: Board, both: bool = False) -> str:
     if name == "qemu":
         return qemu_package(board)
     there = board.core.unicorn and not both
-    return "pip install 'pybuild-crt[boards]'" if there else ""
+    return "pip install unicorn pyelftools" if there else ""
 
 
 def run_samples(

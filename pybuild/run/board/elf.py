@@ -69,7 +69,7 @@ def read_elf(path: Path) -> Elf:
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:
-        hint = "pip install 'pybuild-crt[boards]'"
+        hint = "pip install pyelftools"
         raise BuildError("--on", "the package pyelftools is missing", hint) from None
     with path.open("rb") as file:
         elf = ELFFile(file)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from pybuild.progress import Progress, silent
 from pybuild.run.board.check import against_host, on_host
-from pybuild.run.check import CheckResult, Progress, inputs_of
+from pybuild.run.check import CheckResult, inputs_of
 from pybuild.run.rpc.connect import connect
 from pybuild.run.samples import samples
 
@@ -23,7 +24,7 @@ def check_remote(
     count: int = 20,
     seed: int = 0,
     own: Samples | None = None,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = silent,
 ) -> CheckResult:
     """Compares seeded inputs, or the user's own, with the host's LLVM back end.
 

@@ -103,7 +103,7 @@ class SerialLine:
         try:
             import serial
         except ImportError:
-            hint = "pip install 'pybuild-crt[boards]'"
+            hint = "pip install pyserial"
             raise BuildError(name, "the package pyserial is missing", hint) from None
         self.name = name
         self.seconds_per_byte = 10 / baud  # with start and stop bit
