@@ -1,4 +1,5 @@
-"""Shows work that takes longer than a second, on a terminal only."""
+"""Shows work that takes longer than a second, on a terminal only: a bar, or a line
+where the terminal cannot move its cursor."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ def working(text: str) -> Iterator[Progress]:
         with lock:
             if "ended" in shown:
                 return
-            bar = Progress(console=Console(stderr=True), transient=True)
+            console = Console(stderr=True)
+            if console.is_dumb_terminal:
+                console.print(f"{text} ...", markup=False)
+                return
+            bar = Progress(console=console, transient=True)
             shown["task"] = bar.add_task(text, total=state[1] or None)
             shown["bar"] = bar
             bar.start()

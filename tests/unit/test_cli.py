@@ -356,18 +356,28 @@ def test_an_open_dimension_and_a_layout_from_the_command_line(
     assert facts["macs"] == 2 * 4 * 5 * 3 * 2
 
 
-@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("terminal", "kind", "shown"),
+    [(True, "xterm", 2), (True, "dumb", 1), (False, "xterm", 0)],
+)
 def test_long_work_is_shown_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     terminal: bool,
-    shown: bool,
+    kind: str,
+    shown: int,
 ) -> None:
+    """shown: 2 as a bar that moves, 1 as a line where the cursor cannot."""
     monkeypatch.setattr(progress, "DELAY_SECONDS", 0.05)
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", kind)
+    for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
     with progress.working("counting") as update:
         update(1, 2)
         time.sleep(0.5)
         update(2, 2)
-    assert ("counting" in capsys.readouterr().err) is shown
+    said = capsys.readouterr().err
+    assert ("counting" in said) is (shown > 0)
+    assert (said == "counting ...\n") is (shown == 1)
