@@ -110,6 +110,13 @@ TREE = (
         "tests/unit/test_names.py",
     ),
     (
+        "layers one by one",
+        "pybuild/run/record.py",
+        "if net.pushed.rows or not all(",
+        "if True or not all(",
+        "tests/unit/test_cli.py::test_bench",
+    ),
+    (
         "what it costs to watch layers",
         "pybuild/run/record.py",
         "np.array(rows) - cost * calls",

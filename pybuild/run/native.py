@@ -373,6 +373,11 @@ class Net(Named, Pushing, Keeping):
         """Computes one step on what is in memory; for timing."""
         self._lib.crt_step_run(self._model, step, self._base, self._pointers)
 
+    def idle(self) -> None:
+        """Calls C for nothing; for what a call takes."""
+        null = self._ffi.NULL
+        self._lib.crt_graph_set_hook(null, null, null)
+
     def close(self) -> None:
         """Gives the memory back; the object is of no use afterwards."""
         self._bound.clear()

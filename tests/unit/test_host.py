@@ -164,16 +164,19 @@ def test_layers_are_timed_one_by_one(net: Net) -> None:
     assert sum(map(sum, rows)) > 0
 
 
-def test_layers_take_together_what_a_run_takes() -> None:
+@pytest.mark.parametrize("options", [{}, {"plan": "whole"}, {"push": ["image"]}])
+def test_layers_take_together_what_a_run_takes(options: dict[str, object]) -> None:
     """Watching them is not counted. Of three tries one is enough: others work here."""
-    library = pybuild.load(ROOT / "examples/digits/digits_int8.tflite").build()
-    assert any(stage.links for stage in library.plan.stages)  # many bands
+    digits = pybuild.load(ROOT / "examples/digits/digits_int8.tflite")
+    library = digits.build(**options)
     ratios = []
     for _ in range(3):
         made = bench(library, runs=200)
         sum_of_layers = sum(layer.seconds for layer in made.layers)
         ratios.append(sum_of_layers / made.seconds.median)
-    assert any(0.6 < ratio < 1.3 for ratio in ratios), ratios
+        if 0.5 < ratios[-1] < 1.3:
+            return
+    raise AssertionError(ratios)
 
 
 def test_every_error_code_has_an_exception() -> None:
