@@ -78,17 +78,19 @@ def _told_apart(
             if count[form.lower()] == 1 and form.lower() not in taken:
                 made[name] = form
         taken |= {form.lower() for form in made.values()}
+    used: Counter[str] = Counter()
     for name, found in forms.items():
         if name not in made:
-            made[name] = _numbered(found[-1], taken)
+            made[name] = _numbered(found[-1], taken, used)
     return made
 
 
-def _numbered(form: str, taken: set[str]) -> str:
-    count, made = 1, form
+def _numbered(form: str, taken: set[str], used: Counter[str]) -> str:
+    """used: the last number of each form"""
+    made = form
     while made.lower() in taken:
-        count += 1
-        made = f"{form}_{count}"
+        used[form] += 1
+        made = f"{form}_{used[form] + 1}"
     taken.add(made.lower())
     return made
 
