@@ -15,15 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybuild.cli import startup  # noqa: F401
-from pybuild.cli.models import also_wrong, located
-from pybuild.cli.options import values
 from pybuild.cli.parser import parsed
-from pybuild.cli.project import jobs
-from pybuild.cli.trees import build
-from pybuild.cli.verbs import VERBS
 from pybuild.errors import INVALID, USAGE, BuildError, BuildWarning, Problem
-from pybuild.options.option import of_words
-from pybuild.options.table import VERBS as OPTIONS
 
 INTERRUPTED = 130
 UNREAD = 141  # as of a process that SIGPIPE ends
@@ -70,31 +63,16 @@ def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
 
 def _run(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """The verb's exit code and facts; every problem is on stderr."""
+    from pybuild.cli.work import done
+
     try:
-        known = OPTIONS.get(args.verb)
-        if known is None:
-            return VERBS[args.verb](args)
-        made = [_values(job, known) for job in jobs(args)]
-        if args.verb == "build":
-            return build(made)
-        with located(made[0]):
-            return VERBS[args.verb](made[0])
+        return done(args)
     except BuildError as error:
         return error.exit_code, _failed(error.problems)
     except BrokenPipeError:
         raise
     except OSError as error:
         return INVALID, _failed([_of_file(error)])
-
-
-def _values(job: argparse.Namespace, known: Sequence[type]) -> argparse.Namespace:
-    """The options of a job with their values, and of the models of an image."""
-    made = values(job, of_words(*known))
-    made.members = [(name, _values(each, known)) for name, each in job.members]
-    if made.wrong:
-        with located(made):
-            raise BuildError.of([*also_wrong(made), *made.wrong])
-    return made
 
 
 def _failed(problems: Sequence[Problem]) -> dict[str, Any]:

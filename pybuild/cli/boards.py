@@ -20,7 +20,6 @@ from pybuild.cli.console import width
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
-from pybuild.options.table import TOOLCHAINS
 
 if TYPE_CHECKING:
     from pybuild.package.curve import Fit
@@ -45,16 +44,6 @@ Outcome = tuple[int, dict[str, Any]]
 
 
 # ---- options ------------------------------------------------------------------
-
-
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("board", nargs="?", metavar="BOARD", help="only this board, or its folder")
-    text = "write its start-up code, linker script and Meson files"
-    add("-o", "--out", metavar="DIR", help=text)
-    text = "for which compiler to write them; default: the first that is installed"
-    add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
-    add("--json", action="store_true", help="one JSON object on stdout")
 
 
 def target_of(args: argparse.Namespace) -> str:

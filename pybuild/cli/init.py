@@ -10,20 +10,9 @@ from typing import Any
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
-from pybuild.project.read import FILE
 from pybuild.project.write import project_text
 
 Outcome = tuple[int, dict[str, Any]]
-
-
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="a .tflite or .onnx file, or graph JSON")
-    add("--name", help="prefix of every C name; default: the file's name")
-    text = f"what to write; default: {FILE}"
-    add("-o", "--out", metavar="FILE", default=FILE, help=text)
-    add("--force", action="store_true", help="write over a file that is there")
-    add("--json", action="store_true", help="one JSON object on stdout")
 
 
 def init(args: argparse.Namespace) -> Outcome:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pybuild import __version__
-from pybuild.cli import boards, init, params, rebuild
+from pybuild.cli import params, rebuild
 from pybuild.cli.options import add_options
 from pybuild.errors import USAGE, fitting
 from pybuild.options.option import of_words
-from pybuild.options.table import VERBS
+from pybuild.options.table import TOOLCHAINS, VERBS
+from pybuild.project.read import FILE
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _CODES = """exit codes: 0 ok, 1 a value differs, 2 the model is not supported or
@@ -104,11 +105,31 @@ def parser() -> argparse.ArgumentParser:
         verb.add_argument("--long", action="store_true", help=text)
         add_options(verb, of_words(*kinds))
     text = "write a crt.toml for a model, with every option in a comment"
-    init.add_parser(verbs.add_parser("init", help=text, description=text))
+    _init(verbs.add_parser("init", help=text, description=text))
     text = "make a tree again from its report.json, and say whether bytes differ"
     rebuild.add_parser(verbs.add_parser("rebuild", help=text, description=text))
     text = "pack, list, verify and convert parameter files"
     params.add_parsers(verbs.add_parser("params", help=text, description=text))
     text = "list the boards, or write what a firmware project needs of one"
-    boards.add_parser(verbs.add_parser("boards", help=text, description=text))
+    _boards(verbs.add_parser("boards", help=text, description=text))
     return top
+
+
+def _boards(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("board", nargs="?", metavar="BOARD", help="only this board, or its folder")
+    text = "write its start-up code, linker script and Meson files"
+    add("-o", "--out", metavar="DIR", help=text)
+    text = "for which compiler to write them; default: the first that is installed"
+    add("--toolchain", choices=TOOLCHAINS, default="auto", help=text)
+    add("--json", action="store_true", help="one JSON object on stdout")
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a .tflite or .onnx file, or graph JSON")
+    add("--name", help="prefix of every C name; default: the file's name")
+    text = f"what to write; default: {FILE}"
+    add("-o", "--out", metavar="FILE", default=FILE, help=text)
+    add("--force", action="store_true", help="write over a file that is there")
+    add("--json", action="store_true", help="one JSON object on stdout")

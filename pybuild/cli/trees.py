@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pybuild
 from pybuild.cli import tables
@@ -18,10 +18,13 @@ from pybuild.cli.names import chosen_names
 from pybuild.cli.progress import working
 from pybuild.emit.names import chosen_prefix
 from pybuild.errors import BuildError
-from pybuild.image import Image
-from pybuild.library import Library
 from pybuild.package.folder import refusals, write_tree
 from pybuild.package.page import image_page, report_page
+from pybuild.package.report import Report
+
+if TYPE_CHECKING:
+    from pybuild.image import Image
+    from pybuild.library import Library
 
 OK = 0
 
@@ -38,10 +41,11 @@ class Tree:
     made: Library | Image
 
     def show(self) -> None:
-        if isinstance(self.made, Image):
-            tables.show(image_page(self.made.report))
+        report = self.made.report
+        if isinstance(report, Report):
+            tables.show(report_page(report, self.long))
         else:
-            tables.show(report_page(self.made.report, self.long))
+            tables.show(image_page(report))
         print(f"wrote {self.out}")
 
 
