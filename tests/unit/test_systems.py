@@ -6,6 +6,7 @@ import ast
 import ctypes
 import importlib
 import os
+import socket
 import subprocess
 import sys
 import types
@@ -17,7 +18,9 @@ from onnx import TensorProto, helper
 
 from pybuild import install
 from pybuild.errors import BuildError
-from tests.toolchains import ROOT
+from pybuild.run.rpc.line import SerialLine, SocketLine
+from pybuild.run.rpc.simulator import _listening
+from tests.toolchains import ROOT, require_module
 
 PACKAGE = sorted((ROOT / "pybuild").rglob("*.py"))
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
@@ -238,3 +241,45 @@ def test_an_error_on_such_a_console(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert b"gr\\xf6\\xdfe_\\u6570" in done.stderr
+
+
+# ---- lines ----------------------------------------------------------------
+
+
+def test_a_serial_line_waits_without_select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which on Windows takes sockets only."""
+    require_module("serial")
+    own, other = os.openpty()
+    line = SerialLine("test", os.ttyname(other), 115200)
+    os.set_blocking(own, False)
+    try:
+        # pyserial's own is another module's; on Windows it has none
+        monkeypatch.setattr("pybuild.run.rpc.line.select", None)
+        assert line.read(0.01) == b""
+        os.write(own, b"\x00\xffabc")
+        assert line.read(5) == b"\x00\xffabc"
+        line.write(b"xyz")
+        assert os.read(own, 10) == b"xyz"
+    finally:
+        line.close()
+        for end in (own, other):
+            os.close(end)
+
+
+def test_qemu_reaches_its_line_on_windows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where Python has no sockets that are files."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        patch.delattr(socket, "AF_UNIX")
+        here, address = _listening(tmp_path)
+    with here:
+        kind, host, port = address.split(":")
+        assert (kind, host) == ("tcp", "127.0.0.1")
+        there = socket.create_connection((host, int(port)))
+        line = SocketLine("test", here.accept()[0])
+        there.sendall(b"abc")
+        assert line.read(5) == b"abc"
+        line.close()
+        there.close()
