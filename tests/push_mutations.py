@@ -79,7 +79,7 @@ PUSHED = (
     (
         "the row of padding of a ring",
         "crt/src/run.c",
-        "*p = (void *)r->pad_row;",
+        "*p = crt_unconst(r->pad_row);",
         "*p = row0;",
         _C,
     ),

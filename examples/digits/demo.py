@@ -24,6 +24,7 @@ import pybuild  # noqa: E402
 from pybuild.cli import tables  # noqa: E402
 from pybuild.errors import BuildError  # noqa: E402
 from pybuild.install import host_compiler  # noqa: E402
+from pybuild.package.page import report_page  # noqa: E402
 
 NAME = "digits"
 OUT = ROOT / "build" / NAME
@@ -92,7 +93,7 @@ def compile_example(tree: Path) -> None:
 
 def main() -> int:
     library = pybuild.load(str(HERE / "digits_int8.tflite")).build(str(OUT), name=NAME)
-    tables.show_report(library.report)
+    tables.show(report_page(library.report))
     images, inputs, labels = held_out(library)
     print()
     said = np.zeros(0)
