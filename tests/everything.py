@@ -37,7 +37,7 @@ def in_tree(arguments: list[str]) -> int:
 
 def with_wheel(setting: Setting, arguments: list[str]) -> int:
     """The tests of tests/installed, from a folder that has no source of the package."""
-    environment = wheels.environment(setting, wheels.distributions().wheel)
+    environment = wheels.environment(setting, wheels.distributions().direct)
     env = wheels.variables(setting, environment)
     env["CRT_MODELS"] = str(models_folder())
     with tempfile.TemporaryDirectory(prefix="crt-installed-") as folder:

@@ -55,10 +55,8 @@ sys.addaudithook(_refuse)
 
 @dataclass(frozen=True)
 class Distributions:
-    """What a release has: the wheel for every system.
-
-    direct  made of the tree
-    wheel   made of the sdist, in isolation
+    """direct  the wheel of a release, for every system, made of the tree
+    wheel   of this machine, made of the sdist, in isolation
     """
 
     direct: Path
@@ -150,8 +148,9 @@ def _make(folder: Path) -> None:
     tree = folder / "tree"
     copy_tree(tree, SHIPPED)
     build = [sys.executable, "-m", "build"]
-    build += ["-C", "systems=all"]
-    call([*build, "-w", "-n", "-o", folder / "direct", tree], folder)
+    # in isolation zig would make its C library for Windows anew, which takes minutes
+    every = ("-C", "systems=all")
+    call([*build, "-w", "-n", *every, "-o", folder / "direct", tree], folder)
     # an sdist is what is committed
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "all")):
