@@ -143,14 +143,14 @@ FAULTS = (
         "pybuild/model.py",
         '"ram_limit": ram_limit,',
         '"ram_limit": None,',
-        "tests/regression/test_exported_again.py",
+        "tests/installed/test_exported_again.py",
     ),
     (
         "devices of an exported library as text",
         "pybuild/entry.py",
         "{int(n): each for n, each",
         "{n: each for n, each",
-        "tests/regression/test_exported_again.py",
+        "tests/installed/test_exported_again.py",
     ),
     (
         "what zlib says of archives",

@@ -52,7 +52,7 @@ MUTATIONS = (
         "pybuild/emit/model_llvm.py",
         "for b in array.tobytes())",
         "for b in array.tobytes()[:-1] + b'\\x07')",
-        "tests/unit/test_host.py",
+        "tests/installed/test_host.py",
     ),
     Mutation(
         "an object's bond to crt's version",
@@ -73,7 +73,7 @@ MUTATIONS = (
         "pybuild/kernels/epilogues/requantise.py",
         "shifts = tuple(min(max(-s, 0), 30) for s in bits)",
         "shifts = tuple(min(max(-s, 1), 30) + (s < -6) for s in bits)",
-        "tests/unit/test_host.py",
+        "tests/installed/test_host.py",
     ),
     Mutation(
         "a tie",
@@ -87,14 +87,14 @@ MUTATIONS = (
         "pybuild/kernels/layers/weights.py",
         "row = np.full(x.shape[2] * x.shape[3], fill, x.dtype.numpy)",
         "row = np.full(x.shape[2] * x.shape[3], 0, x.dtype.numpy)",
-        "tests/unit/test_host.py",
+        "tests/installed/test_host.py",
     ),
     Mutation(
         "the column of padding",
         "pybuild/kernels/portable/conv.py",
         'self.x_zero = k.arg("x_zero", layer.x_zero)',
         'self.x_zero = k.arg("x_zero", 0)',
-        "tests/unit/test_host.py",
+        "tests/installed/test_host.py",
     ),
     Mutation(
         "a ring length",
@@ -122,7 +122,7 @@ MUTATIONS = (
         "pybuild/plan/storage.py",
         "touch(name, after)\n    return lives",
         "touch(name, 0)\n    return lives",
-        "tests/unit/test_plan.py tests/unit/test_host.py",
+        "tests/unit/test_plan.py tests/installed/test_host.py",
     ),
     Mutation(
         "a result in place of a living input",
@@ -227,14 +227,14 @@ MUTATIONS = (
         "pybuild/emit/tables.py",
         "hashlib.sha256(raw.data).digest()",
         "array.tobytes()[:8]",
-        "tests/unit/test_several_models.py",
+        "tests/installed/test_several_models.py",
     ),
     Mutation(
         "a kernel shared by its name",
         "pybuild/emit/pool.py",
         'key = replace(func, name="")',
         'key = replace(func, name="", body=())',
-        "tests/unit/test_several_models.py",
+        "tests/installed/test_several_models.py",
     ),
     Mutation(
         "the buffer of a connection",
@@ -248,7 +248,7 @@ MUTATIONS = (
         "pybuild/plan/together.py",
         "max(arenas[member] for member in group)",
         "min(arenas[member] for member in group)",
-        "tests/unit/test_several_models.py",
+        "tests/installed/test_several_models.py",
     ),
     Mutation(
         "the turns of an image",
@@ -262,7 +262,7 @@ MUTATIONS = (
         "pybuild/plan/connect.py",
         "return tensor.dtype, tensor.shape, tensor.quant",
         "return tensor.dtype, tensor.shape",
-        "tests/unit/test_several_models.py",
+        "tests/installed/test_several_models.py",
     ),
     Mutation(
         "the overflow proof",

@@ -53,7 +53,7 @@ PUSHED = (
         "pybuild/run/record.py",
         "        net.push_rows(name, inputs[name])\n",
         "        net.push_rows(name, inputs[name][:, :1])\n",
-        "tests/unit/test_cli.py",
+        "tests/installed/test_cli.py",
     ),
     (
         "where the look at the links goes on",

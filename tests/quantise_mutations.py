@@ -1,6 +1,6 @@
 """Mutations of quantising, for mutate.py: its five fields."""
 
-_UNIT = "tests/unit/test_quantise.py tests/unit/test_quantise_parts.py"
+_UNIT = "tests/installed/test_quantise.py tests/unit/test_quantise_parts.py"
 _FAILING = "tests/failing/test_failing.py"
 
 QUANTISE = (

@@ -86,14 +86,14 @@ TREE = (
         "pybuild/cli/models.py",
         "    boards.must_be_here(args)\n",
         "",
-        "tests/boards/test_board_cli.py",
+        "tests/installed/test_board_cli.py",
     ),
     (
         "a simulator of both cores",
         "pybuild/run/board/device.py",
         "None if both else find_unicorn(board)",
         "find_unicorn(board)",
-        "tests/boards/test_board_cli.py",
+        "tests/installed/test_board_cli.py",
     ),
     (
         "a macro that compilers have by themselves",

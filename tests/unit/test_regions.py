@@ -22,10 +22,10 @@ from pybuild.plan.storage import Block
 from pybuild.plan.traffic import rows_met, traffic
 from pybuild.run.samples import samples
 from tests.conftest import model_path
+from tests.installed.test_several_models import models as parts
 from tests.networks import classifier
 from tests.toolchains import ROOT
 from tests.unit.test_generated_c import sanitized
-from tests.unit.test_several_models import models as parts
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 THREE = ("dtcm=1K:fast", "sram=2K", "psram=1M:slow")

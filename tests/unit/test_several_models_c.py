@@ -12,10 +12,10 @@ import pytest
 import pybuild
 from pybuild.image import Image
 from pybuild.install import crt_include
+from tests.installed.test_several_models import IMAGE, SCALE, head
 from tests.networks import classifier
 from tests.toolchains import ROOT, require, runtime
 from tests.unit.test_generated_c import CLEAN, SANITIZE, WARNINGS, shell
-from tests.unit.test_several_models import IMAGE, SCALE, head
 
 assert SCALE == 1 / 256
 

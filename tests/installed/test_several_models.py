@@ -353,7 +353,7 @@ def test_build_files(tmp_path: Path, build: str) -> None:
         shell("cmake", "--build", tmp_path / "b")
         out = shell(tmp_path / "b" / "trio_example")
     else:
-        meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
+        meson = [require("meson")]
         shell(*meson, "setup", tmp_path / "b", folder)
         shell(*meson, "compile", "-C", tmp_path / "b")
         out = shell(tmp_path / "b" / "trio_example")
@@ -364,7 +364,7 @@ BUILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from tests.unit.test_several_models import WIRED, image
+from tests.installed.test_several_models import WIRED, image
 image(Path(sys.argv[2]), names="ids", **WIRED)
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,18 +13,13 @@ import pytest
 import pybuild
 from pybuild.install import host_compiler
 from pybuild.run.check import check
+from tests.toolchains import require_module
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 FLOAT_RIGHT = 355 / 360
 FILES = ("digits_int8.tflite", "digits_int8.onnx", "digits_f32.onnx")
-BACKENDS = (
-    "llvm",
-    pytest.param(
-        "c",
-        marks=pytest.mark.skipif(not host_compiler(), reason="there is no C compiler"),
-    ),
-)
+BACKENDS = ("llvm", "c") if host_compiler() else ("llvm",)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +42,7 @@ def as_input(library: pybuild.Library, images: np.ndarray) -> Iterator[np.ndarra
         yield value.reshape(image.shape)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("library", FILES, indirect=True)
 def test_accuracy(
@@ -71,13 +66,13 @@ def test_equals_its_interpreter(
     ref, package = ("litert", "ai_edge_litert")
     if path.suffix == ".onnx":
         ref, package = ("ort", "onnxruntime")
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    require_module(package)
     result = check(path, library, ref=ref, samples=10, per_layer=True)
     assert result.ok, result.to_json()
     assert result.tensors >= 4
 
 
+@pytest.mark.everywhere
 def test_the_integer_files_hold_the_same_network() -> None:
     """One set of weights: the two int8 files agree on every int8 constant."""
     one, two = (
@@ -92,6 +87,7 @@ def test_the_integer_files_hold_the_same_network() -> None:
     assert weights(one) == weights(two)
 
 
+@pytest.mark.everywhere
 def test_the_demo_runs() -> None:
     """As a reader would run it, from another folder."""
     script = [sys.executable, str(DIGITS / "demo.py")]
@@ -103,6 +99,7 @@ def test_the_demo_runs() -> None:
         assert "compiled example in build/digits" in done.stdout
 
 
+@pytest.mark.everywhere
 def test_the_generator_runs(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / "examples" / "codegen" / "generate.py")]
     done = subprocess.run(
