@@ -155,7 +155,7 @@ def test_bench_for_scripts_and_people(capsys: pytest.CaptureFixture[str]) -> Non
     assert {"arena", "instance", "stack", "data"} <= set(seen["ram"])
     assert {"runtime", "kernels", "tables", "weights"} <= set(seen["flash"])
     assert all(
-        set(row) == {"name", "op", "macs", "instructions", "cycles"}
+        set(row) == {"name", "short", "op", "macs", "instructions", "cycles"}
         for row in seen["layers"]
     )
     assert seen["layers"][-1]["name"] == "runtime"
