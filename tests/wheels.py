@@ -135,6 +135,7 @@ def distributions() -> Distributions:
             for old in MADE.glob("dist-*"):
                 shutil.rmtree(old)
             new = MADE / "dist-new"
+            shutil.rmtree(new, ignore_errors=True)  # of a build that failed
             _make(new)
             shutil.rmtree(new / "tree")
             new.rename(folder)
