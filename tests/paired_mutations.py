@@ -27,7 +27,8 @@ PAIRED = (
         "pybuild/run/named.py",
         "if tensor.name == key:",
         "if tensor.name.startswith(str(key)):",
-        "tests/installed/test_host.py::test_wrong_names_shapes_and_types_name_what_is_right",
+        "tests/installed/test_host.py::"
+        "test_wrong_names_shapes_and_types_name_what_is_right",
     ),
     (
         "the bytes that a last vector has twice",

@@ -48,6 +48,8 @@ LINES: dict[str, dict[str, str]] = {
         "MODEL --on mps2-an386": NO_SIMULATOR,
     },
     "debug": {"MODEL": "", "MODEL --backend c": NO_COMPILER},
+    "init": {"MODEL": ""},
+    "rebuild": {"built --from MODEL": ""},
     "params": {
         "pack weights.npz -o weights.crtp": "",
         "list weights.npz": "",
@@ -84,9 +86,12 @@ def test_every_verb_is_here() -> None:
 def test_verb(line: str, lacking: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "image.npz", image=np.zeros((1, 8, 8, 1), np.int8))
     np.savez(tmp_path / "weights.npz", weights=np.arange(48, dtype=np.int8))
+    if line.startswith("rebuild"):
+        made = crt("build MODEL -o built --name digits", tmp_path)
+        assert made.returncode == 0, made.stderr
     done = crt(line, tmp_path)
     if lacking and not host_compiler():
-        assert done.returncode in (2, 64)  # the option, or what it is for
+        assert done.returncode == (2 if lacking == NO_CROSS else 64)
         assert lacking in done.stderr and "Traceback" not in done.stderr
         assert not done.stdout
     else:

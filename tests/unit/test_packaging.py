@@ -186,6 +186,13 @@ def test_dev_demo_on_a_bare_machine(tmp_path: Path) -> None:
         absent(f"no package index: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "accuracy" in done.stdout.lower()
+    # zig is there in place of a machine's own compiler
+    sizes = [
+        path.lstat().st_blocks * 512
+        for path in (tree / ".venv").rglob("*")
+        if not path.is_symlink() and "ziglang" not in path.parts
+    ]
+    assert 100e6 < sum(sizes) < 400e6
 
 
 # ---- .ci/packages.py ------------------------------------------------------
