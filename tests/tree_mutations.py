@@ -114,14 +114,14 @@ TREE = (
         "pybuild/run/record.py",
         "if net.pushed.rows or not all(",
         "if True or not all(",
-        "tests/unit/test_cli.py::test_bench",
+        "tests/installed/test_cli.py::test_bench",
     ),
     (
         "what it costs to watch layers",
         "pybuild/run/record.py",
         "np.array(rows) - cost * calls",
         "np.array(rows)",
-        "tests/unit/test_host.py::test_layers_take_together_what_a_run_takes",
+        "tests/installed/test_host.py::test_layers_take_together_what_a_run_takes",
     ),
     (
         "a cast in what users' C++ compiles",
