@@ -140,16 +140,16 @@ FAULTS = (
     ),
     (
         "a limit of RAM that new weights know nothing of",
-        "pybuild/model.py",
-        '"ram_limit": ram_limit,',
-        '"ram_limit": None,',
+        "pybuild/library.py",
+        "replace(self, model=model).again()",
+        "replace(self, model=model).again(ram_limit=None)",
         "tests/installed/test_exported_again.py",
     ),
     (
         "devices of an exported library as text",
-        "pybuild/entry.py",
-        "{int(n): each for n, each",
-        "{n: each for n, each",
+        "pybuild/options/kinds.py",
+        "{_device(number): _cpu(each) for",
+        "{number: _cpu(each) for",
         "tests/installed/test_exported_again.py",
     ),
     (

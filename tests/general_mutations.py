@@ -26,7 +26,7 @@ GENERAL = (
     (
         "what later phases find in a model with problems",
         "pybuild/entry.py",
-        "error.with_more(problems_in(error.rest))",
+        "error.with_more((*problems_in(error.rest), *wrong))",
         "error",
         _MESSAGES,
     ),
@@ -39,7 +39,7 @@ GENERAL = (
     ),
     (
         "options beside a model with problems",
-        "pybuild/cli/verbs.py",
+        "pybuild/cli/models.py",
         "raise error.with_more(_wrong_options(args)) from None",
         "raise",
         _MESSAGES,
