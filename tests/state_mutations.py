@@ -7,14 +7,14 @@ _STREAM = "tests/unit/test_stream.py::test_"
 KEPT = (
     (
         "what a variable holds at first",
-        "pybuild/frontends/tflite/draft/variables.py",
+        "pybuild/frontends/tflite/operators/variables.py",
         "            found.initial = inside.raw_constant(value)\n",
         "",
         "tests/frontends/test_tflite_variables.py",
     ),
     (
         "a variable that is read again",
-        "pybuild/frontends/tflite/draft/variables.py",
+        "pybuild/frontends/tflite/operators/variables.py",
         "    variable.now = value\n",
         "    variable.now = variable.now or value\n",
         "tests/frontends/test_tflite_variables.py",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,60 +22,16 @@ from pybuild.emit.text import Content
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.graph import Graph, State, Tensor
-from pybuild.install import crt_include, temporary_folder
-from pybuild.package.folder import write_file
+from pybuild.install import temporary_folder
 from pybuild.params.blob import read_blob
-from pybuild.passes.state import opened
 from pybuild.plan.plan import Plan
+from pybuild.run.archive_write import CODE, FORMAT, GRAPH, IMAGE, INDEX, PARAMS, abi
 from pybuild.run.compiled import Compiled, SlotFacts
 from pybuild.run.factory import Factory, Package
 from pybuild.run.weights import Weights
 
-_FORMAT = 1
-_INDEX = "library.json"
-_GRAPH, _PARAMS, _IMAGE = "graph.json", "graph.params", "weights.crtp"
-_CODE = {"llvm": "code.bc", "c": "code.so"}
-
 # makes the library anew: graph, its facts
 Rebuild = Callable[[Graph, Mapping[str, Any]], Factory]
-
-
-def export(libraries: Mapping[str, Factory], path: str | Path) -> None:
-    """Writes everything, or nothing where something is wrong.
-
-    Errors  BuildError for a name that no folder can have, or without a compiler
-    """
-    files: dict[str, bytes] = {}
-    index: dict[str, Any] = {"format": _FORMAT, "abi": _abi(), "models": {}}
-    for number, (name, library) in enumerate(libraries.items()):
-        text, params = graphjson.dump(opened(library.graph))
-        folder = f"{number}"
-        files[f"{folder}/{_GRAPH}"] = text.encode()
-        files[f"{folder}/{_PARAMS}"] = params
-        if library.slots:
-            files[f"{folder}/{_IMAGE}"] = library.image()
-        facts = library.facts() | _state(library.graph)
-        files[f"{folder}/{_CODE[facts['backend']]}"] = library.portable()
-        index["models"][name] = {"folder": folder, **facts}
-    files[_INDEX] = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
-    place = Path(path)
-    if str(path).endswith("/") or place.is_dir():
-        for file, data in files.items():
-            write_file(place / file, data)
-        return
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for file, data in sorted(files.items()):
-            archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
-    write_file(place, out.getvalue())
-
-
-def _state(graph: Graph) -> dict[str, Any]:
-    """What is kept from run to run: first values by name; the graph has them as its
-    last inputs and outputs."""
-    if not graph.state:
-        return {}
-    return {"state": [[n, s.initial.tolist()] for n, s in graph.state.items()]}
 
 
 def _with_state(graph: Graph, facts: Mapping[str, Any]) -> Graph:
@@ -101,14 +56,14 @@ def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
     files = _files(Path(path))
     where = Path(path).name
     try:
-        index = json.loads(files(_INDEX))
+        index = json.loads(files(INDEX))
         models = index["models"]
         version = (index["format"], index["abi"])
     except (KeyError, ValueError, TypeError):
         what = "is not a library that export_library has written"
         raise BuildError(where, what) from None
-    if version != (_FORMAT, _abi()):
-        what = f"is of format {version[0]}, ABI {version[1]}, not {_FORMAT}, {_abi()}"
+    if version != (FORMAT, abi()):
+        what = f"is of format {version[0]}, ABI {version[1]}, not {FORMAT}, {abi()}"
         raise BuildError(where, what, "export it anew")
     found = {
         name: Loaded(where, name, facts, functools.partial(_in, files, facts), rebuild)
@@ -147,10 +102,7 @@ def _files(path: Path) -> Callable[[str], bytes]:
     return of_archive
 
 
-def _abi() -> str:
-    """Of the tables in the code."""
-    text = (crt_include() / "crt" / "abi.h").read_text(encoding="utf-8")
-    return text.partition("#define CRT_ABI ")[2].split()[0]
+
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,8 +126,8 @@ class Loaded(Factory):
 
     @functools.cached_property
     def graph(self) -> Graph:
-        data = self.file(_GRAPH)
-        made = graphjson.load(_GRAPH, data, self.file(_PARAMS))
+        data = self.file(GRAPH)
+        made = graphjson.load(GRAPH, data, self.file(PARAMS))
         named = {name: name for name in self._facts["parameters"]}
         return _with_state(dataclasses.replace(made, parameters=named), self._facts)
 
@@ -186,13 +138,13 @@ class Loaded(Factory):
 
     @functools.cached_property
     def _values(self) -> Mapping[str, Array]:
-        return read_blob(self.file(_PARAMS), self.where)
+        return read_blob(self.file(PARAMS), self.where)
 
     def value(self, name: str) -> Array:
         return self._values[name]
 
     def get_graph_json(self) -> str:
-        return self.file(_GRAPH).decode()
+        return self.file(GRAPH).decode()
 
     @functools.cached_property
     def slots(self) -> tuple[SlotFacts, ...]:
@@ -203,7 +155,7 @@ class Loaded(Factory):
 
     @functools.cached_property
     def weights(self) -> Weights:
-        return Weights(self.file(_IMAGE))
+        return Weights(self.file(IMAGE))
 
     @functools.cached_property
     def built(self) -> Factory:
@@ -221,7 +173,7 @@ class Loaded(Factory):
         return self.built.planned()
 
     def image(self, values: Mapping[str, Array] | None = None) -> bytes:
-        return self.built.image(values) if values else self.file(_IMAGE)
+        return self.built.image(values) if values else self.file(IMAGE)
 
     def retargeted(self, target: str) -> Factory:
         return self.built.retargeted(target)
@@ -230,7 +182,7 @@ class Loaded(Factory):
         return self.built.shipped()
 
     def portable(self) -> bytes:
-        return self.file(_CODE[self._facts["backend"]])
+        return self.file(CODE[self._facts["backend"]])
 
     def code(self, backend: str | None = None) -> Compiled:
         own = str(self._facts["backend"])

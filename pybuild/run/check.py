@@ -29,6 +29,7 @@ from pybuild.run.compare import (
     ranges,
 )
 from pybuild.run.lend import lend
+from pybuild.run.record import recorded
 from pybuild.run.reference import Reference, reference
 from pybuild.run.samples import Inputs, Sample, sample, samples
 from pybuild.run.stream import feed, newest
@@ -283,7 +284,7 @@ def _compare(
     if judge.graph.state:
         net.reset()
     if per_layer:
-        have = net.run_recorded(inputs)
+        have = recorded(net, inputs)
         return judge.compare(have, case.values), have
     if judge.graph.windows:
         feed(net, judge.graph, inputs)
@@ -301,7 +302,7 @@ def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:
     graph = judge.graph
     if graph.state:
         net.reset()
-    found = net.run_recorded(inputs)
+    found = recorded(net, inputs)
     for run in (known.run, lambda given: interpret(graph, given)):
         wanted = values_of(graph, run(inputs), _compared(graph, per_layer=True))
         exact = replace(judge, ranges=ranges(graph, [wanted]))

@@ -23,12 +23,11 @@ from pybuild.run.dump import (
     table,
     trace,
 )
-from pybuild.run.instance import AnyDevice
+from pybuild.run.instance import AnyDevice, recorded, stage_times, step_time
 from pybuild.run.module import GraphModule, handed
 from pybuild.run.named import Key
-from pybuild.run.parameters import Source
 from pybuild.run.profile import Report, profile_report
-from pybuild.run.record import recorded, stage_times, step_time
+from pybuild.run.source import Source
 from pybuild.run.timing import BenchmarkResult, Timing
 
 _WARM_UP = 3

@@ -185,7 +185,7 @@ class Factory(abc.ABC):
 
         path  a folder if it ends in / or is there; else a zip file, whatever its name
         """
-        from pybuild.run.archive import export
+        from pybuild.run.archive_write import export
 
         export({self.mod_name: self}, path)
 
@@ -207,7 +207,7 @@ class Package:
 
     def export_library(self, path: str | Path) -> None:
         """As of one library; load_module gives a Package again."""
-        from pybuild.run.archive import export
+        from pybuild.run.archive_write import export
 
         export(self.libraries, path)
 

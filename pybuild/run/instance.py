@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from pybuild.dtype import Array
+from pybuild.run import record
 from pybuild.run.devices import Cpu
 from pybuild.run.devices import Device as Accelerator
 from pybuild.run.native import Net
+from pybuild.run.rpc import watch
 from pybuild.run.rpc.device import RemoteDevice
 from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.source import Source
 from pybuild.run.tensors import Device
-
-if TYPE_CHECKING:
-    from pybuild.run.parameters import Source
+from pybuild.run.timing import BenchmarkResult, Timing
 
 Instance = Net | RemoteNet
 # a name, or what does the work of a device of the model
@@ -65,3 +67,34 @@ def read_where(
         return False
     net.read_where(key, other, other_key)
     return True
+
+
+def recorded(
+    net: Instance, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Runs once; every tensor of the plan by its name, `inputs` as they were given.
+
+    there  inputs that the instance has already
+    """
+    if not isinstance(net, RemoteNet):
+        return record.recorded(net, inputs, there)
+    for name, value in inputs.items():
+        net.set_input(name, value)
+    kept = {name: s.initial for name, s in net.plan.graph.state.items()}
+    given = {**kept, **(there or {}), **inputs}
+    return record.tensors_of(net.plan, watch.recorded(net, given), given)
+
+
+def stage_times(net: Instance, how: Timing) -> list[list[float]]:
+    """Seconds of each stage in each repeat, for the inputs that are there."""
+    if isinstance(net, RemoteNet):
+        return net.stage_times(how)
+    return record.stage_times(net, how)
+
+
+def step_time(net: Instance, step: int, how: Timing) -> BenchmarkResult:
+    """One step alone, again and again; on a board: its stage, in whole runs."""
+    if not isinstance(net, RemoteNet):
+        return record.step_time(net, step, how)
+    stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
+    return BenchmarkResult(net.stage_times(how)[stage])

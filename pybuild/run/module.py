@@ -25,8 +25,9 @@ from pybuild.run.instance import (
     read_where,
 )
 from pybuild.run.named import Key
-from pybuild.run.parameters import Parameters, Source
+from pybuild.run.parameters import Parameters
 from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.source import Source
 from pybuild.run.tensors import Device, NDArray, converted, cpu, ndarray
 from pybuild.run.timing import BenchmarkResult, Timing, time_evaluator
 

@@ -6,7 +6,7 @@ numpy in, numpy out, through cffi; the interpreter lock is free while running.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -335,12 +335,6 @@ class Net(Named, Pushing, Keeping):
         data = self._ffi.cast("void *", array.ctypes.data)
         check(self._lib.crt_graph_get_output(self._graph, index, data, array.nbytes))
         return array
-
-    def run_recorded(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs once; every tensor of the plan, taken as its rows are written."""
-        from pybuild.run.record import recorded
-
-        return recorded(self, inputs)
 
     @contextlib.contextmanager
     def hooked(self, hook: Callable[[Any, int, int, int, Any], int]) -> Iterator[None]:

@@ -5,8 +5,7 @@ Giving is cheap; they are packed on the host before the next run. Knows no layer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -15,45 +14,10 @@ from pybuild.graph import Tensor
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
 from pybuild.run.abi import UnknownName
-from pybuild.run.compiled import SlotFacts
-from pybuild.run.devices import Device
 from pybuild.run.instance import Instance, share_params
-from pybuild.run.native import Net
+from pybuild.run.source import Source
 from pybuild.run.tensors import converted
 from pybuild.run.weights import Weights
-
-
-class Source(Protocol):
-    """What makes instances of a model: a build, or one that was loaded."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def weights(self) -> Weights:
-        """What the model came with, packed once for all instances."""
-        ...
-
-    @property
-    def slots(self) -> tuple[SlotFacts, ...]: ...
-    @property
-    def parameters(self) -> Mapping[str, Tensor]:
-        """Those that users may replace, as users have them."""
-        ...
-
-    def value(self, name: str) -> Array:
-        """Of a parameter, as the model came."""
-        ...
-
-    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
-        """All parameters packed, some of them with other values."""
-        ...
-
-    def instance(
-        self, backend: str | None = None, devices: Sequence[Device] = ()
-    ) -> Net:
-        """With no parameter bound."""
-        ...
-
 
 # stands for values that only the kernels know
 _PACKED = np.zeros(0, np.uint8)

@@ -7,35 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ops import OPERATORS
+from pybuild.plan.plan import Plan
 from pybuild.run.abi import ffi
 from pybuild.run.devices import read
-from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.native import Net
 from pybuild.run.timing import BenchmarkResult, Timing, laps, measure
-
-if TYPE_CHECKING:
-    from pybuild.run.instance import Instance
-    from pybuild.run.native import Net
 
 
 def recorded(
-    net: Instance, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
+    net: Net, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
     """Runs once; every tensor of the plan by its name, `inputs` as they were given.
 
     there  inputs that the instance has already
     """
-    if isinstance(net, RemoteNet):
-        for name, value in inputs.items():
-            net.set_input(name, value)
-        kept = {name: s.initial for name, s in net.plan.graph.state.items()}
-        given = {**kept, **(there or {}), **inputs}
-        return _tensors(net, net.recorded(given), given)
     graph, buffer = net.plan.graph, ffi().buffer
     record: dict[int, Array] = {
         index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
@@ -68,17 +59,17 @@ def recorded(
                 size = graph.tensor(step.node.output).bytes
                 piece = net.memory[place.region][place.home : place.home + size]
                 record[first] = read(net.devices[step.device], piece)
-    return _tensors(net, record, {**kept, **(there or {}), **inputs})
+    return tensors_of(net.plan, record, {**kept, **(there or {}), **inputs})
 
 
-def _tensors(
-    net: Instance, record: Mapping[int, Array], inputs: Mapping[str, Any]
+def tensors_of(
+    plan: Plan, record: Mapping[int, Array], inputs: Mapping[str, Any]
 ) -> dict[str, Array]:
     """What the steps wrote, and the views that no step had to write."""
-    graph = net.plan.graph
+    graph = plan.graph
     values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
     for index, raw in record.items():
-        tensor = graph.tensor(net.plan.steps[index].node.output)
+        tensor = graph.tensor(plan.steps[index].node.output)
         values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
     for node in graph.nodes:
         if node.output not in values:
@@ -207,10 +198,8 @@ def _give(net: Net, inputs: Mapping[str, Any]) -> None:
         net.set_input(name, value)
 
 
-def stage_times(net: Instance, how: Timing) -> list[list[float]]:
+def stage_times(net: Net, how: Timing) -> list[list[float]]:
     """Seconds of each stage in each repeat, for the inputs that are there."""
-    if isinstance(net, RemoteNet):
-        return net.stage_times(how)
     clock = time.perf_counter_ns
     sums = [0] * net.stages
 
@@ -231,13 +220,8 @@ def stage_times(net: Instance, how: Timing) -> list[list[float]]:
     return found
 
 
-def step_time(net: Instance, step: int, how: Timing) -> BenchmarkResult:
-    """One step alone, again and again; memory is then as after a run. On a board: its
-    stage, in whole runs.
-    """
-    if isinstance(net, RemoteNet):
-        stage = next(s for s, steps in enumerate(net.stage_steps) if step in steps)
-        return BenchmarkResult(net.stage_times(how)[stage])
+def step_time(net: Net, step: int, how: Timing) -> BenchmarkResult:
+    """One step alone, again and again; memory is then as after a run."""
     net.go()
     kept = [memory.copy() for memory in net.memory]
     result = measure(net.run_step, how, (step,))

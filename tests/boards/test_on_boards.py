@@ -17,6 +17,7 @@ from pybuild.run.board.device import firmware_of, pack_inputs, run_recorded
 from pybuild.run.board.firmware import example_firmware
 from pybuild.run.board.simulator import must_succeed
 from pybuild.run.board.timings import TIMINGS
+from pybuild.run.record import recorded
 from pybuild.run.samples import example_inputs
 from pybuild.targets.board import Memory, board_names
 from tests.boards.devices import DIGITS, FLOATS, device, has_unicorn, library
@@ -289,7 +290,7 @@ def test_the_record_is_what_steps_write() -> None:
     known = library(DIGITS, board)
     inputs = example_inputs(known.plan.graph)
     net = known.host()
-    want = net.run_recorded(inputs)
+    want = recorded(net, inputs)
     net.close()
     have = run_recorded(board, known, inputs)
     assert len(have) == len(known.plan.steps)

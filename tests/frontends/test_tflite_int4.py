@@ -9,6 +9,7 @@ import pytest
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
+from pybuild.run.record import recorded
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 from tests.tflite_files import packed4
@@ -78,7 +79,7 @@ def test_equals_litert(name: str, optimise: str) -> None:
     ]
     for sample, theirs in zip(samples, run_litert(data, samples), strict=True):
         for net in nets:
-            np.testing.assert_array_equal(net.run_recorded(sample)["y"], theirs["y"])
+            np.testing.assert_array_equal(recorded(net, sample)["y"], theirs["y"])
 
 
 def test_half_the_flash() -> None:

@@ -15,7 +15,7 @@ from pybuild.run.abi import CrtError, errors
 from pybuild.run.bench import bench
 from pybuild.run.devices import aligned
 from pybuild.run.native import Net
-from pybuild.run.record import layer_seconds
+from pybuild.run.record import layer_seconds, recorded
 from tests.networks import classifier
 from tests.toolchains import ROOT
 
@@ -48,7 +48,7 @@ def test_every_int8_tensor_is_exact(backend: str, rounding: str, optimise: str) 
     for seed in range(3):
         inputs = {"image": image("int8", seed)}
         expected = interpret(library.plan.graph, inputs)
-        for name, value in net.run_recorded(inputs).items():
+        for name, value in recorded(net, inputs).items():
             np.testing.assert_array_equal(value, expected[name], err_msg=name)
 
 
@@ -57,7 +57,7 @@ def test_every_float_tensor_is_near(backend: str) -> None:
     library = build("float32")
     inputs = {"image": image("float32")}
     expected = interpret(library.plan.graph, inputs)
-    for name, value in library.host(backend).run_recorded(inputs).items():
+    for name, value in recorded(library.host(backend), inputs).items():
         most = 1e-5 * max(1e-6, float(np.abs(expected[name]).max()))
         np.testing.assert_allclose(value, expected[name], rtol=0, atol=most)
 
@@ -65,7 +65,7 @@ def test_every_float_tensor_is_near(backend: str) -> None:
 def test_both_printers_give_the_same_float_bits() -> None:
     inputs = {"image": image("float32")}
     library = build("float32")
-    one, two = (library.host(b).run_recorded(inputs) for b in BACKENDS)
+    one, two = (recorded(library.host(b), inputs) for b in BACKENDS)
     for name, value in one.items():
         np.testing.assert_array_equal(value, two[name], err_msg=name)
 

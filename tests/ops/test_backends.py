@@ -10,6 +10,7 @@ import pytest
 
 from pybuild.install import crt_include, crt_sources
 from pybuild.ops.interpret import interpret
+from pybuild.run.record import recorded
 from pybuild.targets.core import CORES
 from tests.boards.programs import compiler, emulated, link_flags
 from tests.conftest import made_once
@@ -45,7 +46,7 @@ def test_llvm(case: Case, rounding: str, target: str) -> None:
         inputs = case.inputs(seed)
         expected = interpret(library.plan.graph, inputs)
         net.arena[:] = 0x55 + seed
-        for name, value in net.run_recorded(inputs).items():
+        for name, value in recorded(net, inputs).items():
             if value.dtype == np.float32:
                 most = 1e-5 * max(1e-3, float(np.abs(expected[name]).max()))
                 np.testing.assert_allclose(value, expected[name], rtol=0, atol=most)

@@ -13,6 +13,7 @@ from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import check_types, interpret
+from pybuild.run.record import recorded
 from pybuild.targets.target import TARGETS
 
 
@@ -66,7 +67,7 @@ def test_rounds_as_float64(bias: int) -> None:
             whole += np.sign(real) * (abs(real - whole) >= 0.5)
             expected = [[np.clip(whole, -32768, 32767)] * 2]
             sample = {"x": x.astype(np.int16)}
-            np.testing.assert_array_equal(net.run_recorded(sample)["y"], expected)
+            np.testing.assert_array_equal(recorded(net, sample)["y"], expected)
             made = interpret(_away(graph), sample)["y"]
             np.testing.assert_array_equal(made, expected)
     assert tried > 90

@@ -16,6 +16,7 @@ from pybuild.graph import Graph
 from pybuild.library import Library
 from pybuild.run.abi import CrtError
 from pybuild.run.native import Net
+from pybuild.run.record import recorded
 from pybuild.run.samples import samples
 from tests.conftest import model_path
 from tests.networks import classifier
@@ -182,8 +183,8 @@ def test_every_layer_is_seen_on_the_same_plan() -> None:
     model = pybuild.load(DIGITS)
     made = model.build(push=["image"])
     (given_,) = samples(made.plan.graph, 1)
-    want = model.build().host().run_recorded(given_.inputs)
-    have = made.host().run_recorded(given_.inputs)
+    want = recorded(model.build().host(), given_.inputs)
+    have = recorded(made.host(), given_.inputs)
     assert want.keys() == have.keys()
     for name, value in want.items():
         np.testing.assert_array_equal(have[name], value)

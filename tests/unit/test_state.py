@@ -17,6 +17,7 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret, kept
 from pybuild.run.abi import CrtError
 from pybuild.run.check import check
+from pybuild.run.record import recorded
 from tests.frontends.onnx_models import model
 from tests.toolchains import ROOT
 from tests.unit.test_generated_c import sanitized
@@ -108,7 +109,7 @@ def test_all_is_read_before_anything_is_assigned(options: dict[str, str]) -> Non
         values = interpret(made.graph, {"x": x}, state)
         lowered = interpret(lib.plan.graph, {"x": x}, before)
         state, before = kept(made.graph, values), kept(lib.plan.graph, lowered)
-        found = net.run_recorded({"x": x})
+        found = recorded(net, {"x": x})
         np.testing.assert_array_equal(net.get_output("y"), values["y"])
         np.testing.assert_array_equal(lowered["y"], values["y"])
         for name, value in state.items():

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.builder import Builder, Call
-from pybuild.frontends.tflite.draft.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.operators import detection, layers, shapes, windows
 from pybuild.frontends.tflite.operators.control import if_, while_
 from pybuild.frontends.tflite.operators.elements import ELEMENTS
@@ -17,6 +16,7 @@ from pybuild.frontends.tflite.operators.moves import MOVES
 from pybuild.frontends.tflite.operators.products import PRODUCTS
 from pybuild.frontends.tflite.operators.recurrent import RECURRENT
 from pybuild.frontends.tflite.operators.reductions import REDUCTIONS
+from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.reader.flat import FlatOperator, read
 from pybuild.graph import Graph, Tensor, rest_of, verify
 

@@ -14,6 +14,7 @@ from pybuild.run.check import CheckResult, inputs_of
 from pybuild.run.classes import REFERENCE, classes_of
 from pybuild.run.compare import Judge, Limits, Tally, ranges
 from pybuild.run.lend import lend
+from pybuild.run.record import recorded
 from pybuild.run.samples import Inputs, samples
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def on_host(
         found = []
         for inputs in given if per_layer else ():
             net.reset()  # each is in a program of its own
-            found.append(net.run_recorded(inputs))
+            found.append(recorded(net, inputs))
         if per_layer:
             return found
         return [net(**inputs) for inputs in given]

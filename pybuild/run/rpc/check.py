@@ -10,11 +10,11 @@ from pybuild.run.board.check import against_host, on_host
 from pybuild.run.check import CheckResult, inputs_of
 from pybuild.run.rpc.connect import connect
 from pybuild.run.samples import samples
+from pybuild.run.source import Portable
 
 if TYPE_CHECKING:
     from pybuild.quantisation.samples import Samples
     from pybuild.run.built import Library
-    from pybuild.run.factory import Factory
 
 
 def check_remote(
@@ -31,8 +31,8 @@ def check_remote(
     where   as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:..., qemu:...
     Errors  BuildError; RemoteError where the line or the board is not there
     """
-    with connect(where, cast("Factory", library)) as remote:
-        made, net = remote.instance(cast("Factory", library))
+    with connect(where, cast(Portable, library)) as remote:
+        made, net = remote.instance(cast(Portable, library))
         if made.slots:
             net.load_params(made.weights)
         there = cast("Library", made)

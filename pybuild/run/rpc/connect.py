@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pybuild.errors import BuildError
 from pybuild.run.board.device import choose_simulator
@@ -12,11 +12,9 @@ from pybuild.run.board.server import server_firmware
 from pybuild.run.rpc.line import Line, SerialLine, tcp_line
 from pybuild.run.rpc.remote import Remote, Simulated, Wired
 from pybuild.run.rpc.simulator import QemuLine, UnicornLine
+from pybuild.run.source import Portable
 from pybuild.targets.board import Board, load_board
 from pybuild.targets.toolchain import choose_toolchain
-
-if TYPE_CHECKING:
-    from pybuild.run.factory import Factory
 
 _FORMS = "qemu:BOARD, unicorn:BOARD, serial:PORT,BAUD or tcp:HOST:PORT"
 _BAUD = 115200
@@ -25,7 +23,7 @@ _PATIENCE = {"qemu": 30.0, "unicorn": 30.0, "serial": 5.0, "tcp": 5.0}
 
 def connect(
     where: str,
-    library: Factory | None = None,
+    library: Portable | None = None,
     patience: float | None = None,
     toolchain: str = "auto",
 ) -> Remote:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.source import Source
 from pybuild.run.tensors import Device
 
-if TYPE_CHECKING:
-    from pybuild.run.rpc.remote import Remote
+
+class Host(Protocol):
+    """Where instances are made on the board; remote.py's Remote is one."""
+
+    def instance(self, source: Source) -> tuple[Source, RemoteNet]: ...
 
 
 @dataclass(frozen=True)
 class RemoteDevice(Device):
     """The CPU of a board."""
 
-    remote: Remote = None  # type: ignore[assignment]  # there is no other default
+    remote: Host = None  # type: ignore[assignment]  # there is no other default
 
     @property
     def type(self) -> str:

@@ -5,7 +5,7 @@ Arrays are copied to the board and from it; what lies there is never seen here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -220,16 +220,6 @@ class RemoteNet(Named):
         return found
 
     # ---- what steps write -----------------------------------------------------
-
-    def recorded(self, given: Mapping[str, Any]) -> dict[int, Array]:
-        """What each step of a run writes, by its number.
-
-        given  the inputs that are there: they are set again where a run uses them up,
-               and where the board's memory holds only some of the steps' tensors
-        """
-        from pybuild.run.rpc.watch import recorded
-
-        return recorded(self, given)
 
 
 class _Input(NDArray):

@@ -18,23 +18,22 @@ from pybuild.run.rpc.device import RemoteDevice
 from pybuild.run.rpc.line import Line
 from pybuild.run.rpc.link import Link
 from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.source import Portable, Source
 from pybuild.targets.board import Board as BoardFacts
 from pybuild.targets.board import board_names, load_board
 
 if TYPE_CHECKING:
     from pybuild.run.built import Library
-    from pybuild.run.factory import Factory
-    from pybuild.run.parameters import Source
 
 _SESSION = 128  # what is added to the type of a device, as in TVM
 _HOST = "host"  # the target of libraries for this machine
 _AHEAD = 1 << 13  # bytes that a simulator keeps back while its board is busy
 
 # starts a simulator with a library's firmware: the library, its content
-Start = Callable[["Factory", str], Line]
+Start = Callable[[Portable, str], Line]
 
 
-def content_of(library: Factory) -> str:
+def content_of(library: Portable) -> str:
     """What a board says that it has in its flash: the library's name and a hash of its
     code, its constants and crt; not of weights, which are sent, or of comments.
     """
@@ -62,7 +61,7 @@ class Remote(abc.ABC):
         self._board: Board | None = None
         self._content = ""
         # by the id of a library: the library, the same for this core, its content
-        self._fitted: dict[int, tuple[Factory, Factory, str]] = {}
+        self._fitted: dict[int, tuple[Portable, Portable, str]] = {}
 
     def device(self, index: int = 0) -> RemoteDevice:
         """Errors  ValueError for another device than the board's CPU"""
@@ -72,7 +71,7 @@ class Remote(abc.ABC):
 
     cpu = device
 
-    def _known(self, library: Factory) -> tuple[Factory, Factory, str]:
+    def _known(self, library: Portable) -> tuple[Portable, Portable, str]:
         """The library, the same as it runs on this board, and that one's content."""
         if id(library) not in self._fitted:
             made = library.retargeted(self._target(library))
@@ -85,10 +84,10 @@ class Remote(abc.ABC):
 
         Errors  BuildError; RemoteError; CRT_ERR_MEMORY
         """
-        _, made, content = self._known(cast("Factory", source))
+        _, made, content = self._known(cast(Portable, source))
         return made, RemoteNet(self._serving(made, content), made.planned())
 
-    def serve(self, library: Factory) -> None:
+    def serve(self, library: Portable) -> None:
         """Makes sure that this library is in the board's flash.
 
         Errors  BuildError with the command that flashes it, for one that is there
@@ -109,11 +108,11 @@ class Remote(abc.ABC):
         self.close()
 
     @abc.abstractmethod
-    def _target(self, library: Factory) -> str:
+    def _target(self, library: Portable) -> str:
         """Whose kernels the board runs."""
 
     @abc.abstractmethod
-    def _serving(self, library: Factory, content: str) -> Board:
+    def _serving(self, library: Portable, content: str) -> Board:
         """The board with this library in its flash."""
 
     @property
@@ -133,10 +132,10 @@ class Simulated(Remote):
         super().__init__(name, patience)
         self._facts, self._start = facts, start
 
-    def _target(self, library: Factory) -> str:
+    def _target(self, library: Portable) -> str:
         return self._facts.core.target
 
-    def _serving(self, library: Factory, content: str) -> Board:
+    def _serving(self, library: Portable, content: str) -> Board:
         if self._board is None or self._content != content:
             self.close("the board runs another library now")
             link = Link(self._start(library, content), self.patience, ahead=_AHEAD)
@@ -157,7 +156,7 @@ class Wired(Remote):
         super().__init__(name, patience)
         self._board = Board(Link(line, patience), simulated=False)
 
-    def _target(self, library: Factory) -> str:
+    def _target(self, library: Portable) -> str:
         where = self.board.welcome.board
         if where in board_names():
             return load_board(where).core.target
@@ -167,14 +166,14 @@ class Wired(Remote):
             raise BuildError(self.name, what, "build(..., target='cortex-m4'), say")
         return str(target)
 
-    def _serving(self, library: Factory, content: str) -> Board:
+    def _serving(self, library: Portable, content: str) -> Board:
         welcome = self.board.welcome
         if welcome.library == content:
             return self.board
         what = f"the board has the library '{welcome.library}', not '{content}'"
         raise BuildError(self.name, what, self._flash_hint(library, content))
 
-    def _flash_hint(self, library: Factory, content: str) -> str:
+    def _flash_hint(self, library: Portable, content: str) -> str:
         where = self.board.welcome.board
         if where not in board_names():
             return "flash firmware that serves it, see docs/rpc-protocol.md"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.run.abi import errors
 from pybuild.run.rpc.calls import NONE, Number
-
-if TYPE_CHECKING:
-    from pybuild.run.rpc.net import RemoteNet
+from pybuild.run.rpc.net import RemoteNet
 
 _MEMORY = -30  # CRT_ERR_MEMORY
 _ENTRY = 8  # bytes of the table for each step

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.known import value_of
+from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, guarded
 from pybuild.frontends.tflite.reader.nibbles import unpacked
 from pybuild.frontends.tflite.reader.scales import quant_of
 from pybuild.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.short_names import brief
-
-if TYPE_CHECKING:
-    from pybuild.frontends.tflite.draft.variables import Variable
 
 _KINDS = (
     DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64,

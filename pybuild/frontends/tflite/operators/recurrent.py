@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import Call
-from pybuild.frontends.tflite.draft.variables import keep, own
 from pybuild.frontends.tflite.operators.elements import typed
 from pybuild.frontends.tflite.operators.layers import fused
+from pybuild.frontends.tflite.operators.variables import keep, own
 from pybuild.graph import Attr, Tensor
 
 # the operator's inputs: what four gates have, and what no gate may have

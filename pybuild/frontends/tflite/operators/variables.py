@@ -12,20 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite.draft.builder import Builder, Call
+from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatOperator, guarded
 from pybuild.graph import State, Tensor
-
-
-class Variable:
-    """state: what it held before the run, where that was read; now: what it holds."""
-
-    def __init__(self) -> None:
-        self.state: Tensor | None = None
-        self.now: Tensor | None = None
-        self.initial: Array | None = None
 
 
 def _of(call: Call) -> Variable:
