@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import subprocess
@@ -54,8 +55,8 @@ def expected(library: Library, seed: int = 0, **values: np.ndarray) -> np.ndarra
     graph = library.model.graph
     model = classifier().model()
     changed = {**graph.constants, **values}
-    graph = tvm.Model("x", type(graph)(**{**graph.__dict__, "constants": changed}),
-                      model.rounding, "").lower()  # fmt: skip
+    renewed = dataclasses.replace(graph, constants=changed)
+    graph = tvm.Model("x", renewed, model.rounding, "").lower()
     return interpret(graph, {"image": image(seed)})["scores"]
 
 

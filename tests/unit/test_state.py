@@ -3,6 +3,7 @@ every plan; reset forgets, what was saved goes on; and what does not go with sta
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,7 +171,7 @@ def test_another_shape_cannot_be_assigned() -> None:
     graph = shuffled().graph
     state = {**graph.state, "a": State("c4", np.zeros((1, 4), np.float32))}
     with pytest.raises(BuildError, match=r"'a' is float32\[1, 4\], what it becomes is"):
-        Model("s", Graph(**{**graph.__dict__, "state": state}), "litert", "").build()
+        Model("s", replace(graph, state=state), "litert", "").build()
 
 
 def test_each_sample_of_a_check_begins_anew() -> None:
