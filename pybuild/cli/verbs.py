@@ -6,6 +6,7 @@ Returns (exit code, facts for --json); never prints to stdout with --json.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -87,6 +88,9 @@ def check(args: argparse.Namespace) -> Outcome:
         )
     if not args.json:
         tables.show_check(result, str if args.long else library.plan.graph.shown)
+    else:
+        for note in result.notes:
+            print(f"note: {note}", file=sys.stderr)
     return OK if result.ok else MISMATCH, result.to_json()
 
 

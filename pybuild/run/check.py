@@ -202,6 +202,8 @@ def limits_of(known: Reference) -> Limits:
 
 
 def _about(known: Reference) -> Iterator[str]:
+    if known.missing:
+        yield known.missing
     if known.hybrid:
         yield (
             "hybrid model: int8 weights with float activations, which "

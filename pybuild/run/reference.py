@@ -52,6 +52,7 @@ class Reference:
     run     inputs by name -> every tensor it can give, as the graph names and holds it
     exact   integers must be equal; else they are computed through floats
     hybrid  int8 weights with float activations quantised on the fly
+    missing  a stronger one that "auto" would have taken, and how to install it
     """
 
     name: str
@@ -59,6 +60,7 @@ class Reference:
     run: Run
     exact: bool = True
     hybrid: bool = False
+    missing: str = ""
 
 
 def reference(
@@ -78,7 +80,8 @@ def reference(
     if kind == "auto":
         kind = auto_kind(path, rounding)
         try:
-            return reference(kind, path, graph, rounding, every)
+            known = reference(kind, path, graph, rounding, every)
+            return replace(known, missing=_missing(path, rounding))
         except _Lacking:
             kind = "numpy"
     _must_fit(kind, path)
@@ -101,10 +104,23 @@ def auto_kind(path: Path, rounding: str) -> str:
     """The strongest reference that is installed and means the same rounding."""
     if rounding == "tflm":
         return "tflm"
-    fitting = {"litert": "litert", "onnx": "ort"}.get(rounding, "numpy")
-    if fitting in _FORMATS and _installed(fitting) and reads(fitting, path):
-        return fitting
-    return "numpy"
+    fitting = _fitting(path, rounding)
+    return fitting if fitting and _installed(fitting) else "numpy"
+
+
+def _fitting(path: Path, rounding: str) -> str:
+    """The interpreter that means this rounding and reads the file; "": none."""
+    kind = {"litert": "litert", "onnx": "ort"}.get(rounding, "")
+    return kind if kind and reads(kind, path) else ""
+
+
+def _missing(path: Path, rounding: str) -> str:
+    kind = _fitting(path, rounding)
+    if not kind or _installed(kind):
+        return ""
+    package = _PACKAGES[kind].replace("_", "-")
+    what = f"{package} is not installed: compared with our own numpy model only"
+    return f"{what}. Hint: pip install {package}, it is in the extra 'verify'"
 
 
 def reads(kind: str, path: Path) -> bool:

@@ -5,6 +5,7 @@ The back ends here are numpy with faults put in on purpose.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybuild.cli import main
 from pybuild.dtype import Array, DType
 from pybuild.entry import load
 from pybuild.errors import BuildError
@@ -81,6 +83,14 @@ class Library:
         if backend not in self.nets:
             raise BuildError("--backend c", "there is no C compiler")
         return self.nets[backend]
+
+
+@pytest.fixture(autouse=True)
+def _numpy_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    def recorded(net: Net, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return net.run_recorded(inputs)
+
+    monkeypatch.setattr("pybuild.run.check.recorded", recorded)
 
 
 def fine(values: dict[str, Array]) -> None:
@@ -234,3 +244,28 @@ def test_weights_of_bytes_in_a_subgraph_make_a_file_hybrid() -> None:
     outer = FlatModel(tensors, (), (0,), (2,), (body,))
     assert is_hybrid(outer) and not is_hybrid(replace(outer, subgraphs=()))
     assert not is_hybrid(replace(body, operators=(replace(layer, inputs=(0, 2)),)))
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [("digits_int8.tflite", "ai-edge-litert"), ("digits_f32.onnx", "onnxruntime")],
+)
+def test_a_missing_interpreter_is_a_note(
+    file: str,
+    package: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("pybuild.run.reference._installed", lambda kind: False)
+    path = Path(__file__).parents[2] / "examples" / "digits" / file
+    words = ["check", str(path), "--samples", "1", "--backend", "llvm"]
+    said = f"{package} is not installed: compared with our own numpy model only. "
+    said += f"Hint: pip install {package}, it is in the extra 'verify'"
+    assert main(words) == 0
+    assert f"note: {said}\nequal\n" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["notes"] == [said]
+    assert f"note: {said}\n" in err
+    assert main([*words, "--ref", "numpy", "--json"]) == 0
+    assert not json.loads(capsys.readouterr().out)["notes"]
