@@ -169,8 +169,8 @@ def test_sums_as_ends_of_layers_are_equal_on_a_core() -> None:
 def test_ad_does_not_fit_the_flash_of_a_microbit() -> None:
     assert refused("ad") == (
         "ad_int8.tflite: needs N bytes more FLASH than microbit has, 262144; "
-        "largest weights: 'functional_1/dense_9/MatMul' 81920, "
-        "'functional_1/dense/MatMul' 81920, 'functional_1/dense_8/MatMul' 16384 bytes. "
+        "largest weights: 'dense_9_matmul' 81920, "
+        "'dense_matmul' 81920, 'dense_8_matmul' 16384 bytes. "
         "Hint: fewer or smaller layers, or another board"
     )
 

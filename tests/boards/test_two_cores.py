@@ -4,7 +4,6 @@ work at the same time, and a fault of the second core."""
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.model import Library
 from pybuild.run.board.bench import BoardBench, bench_on_board
@@ -23,7 +21,6 @@ from pybuild.run.samples import example_inputs
 from tests.boards.devices import DIGITS, device
 from tests.conftest import model_path
 from tests.networks import Network
-from tests.toolchains import ROOT
 
 TWO = {0: "cortex-m3", 1: "cortex-m33"}
 CONVOLUTIONS = {"conv2d": 1, "depthwise_conv2d": 1}
@@ -67,18 +64,6 @@ def test_a_build_on_one_device_takes_the_file_away(tmp_path: Path) -> None:
     assert (tmp_path / "net_device_1.c").is_file()
     model.build(tmp_path, name="net", target="cortex-m3")
     assert not (tmp_path / "net_device_1.c").exists()
-
-
-def test_the_commands_of_the_page(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    device("mps2-an521", "auto", "qemu")
-    monkeypatch.chdir(DIGITS.parent)
-    page = (ROOT / "docs" / "devices.md").read_text()
-    (block,) = re.findall(r"```sh\n(.*?)```", page, re.S)
-    for line in block.splitlines():
-        assert main(shlex.split(line)[1:]) == 0, line
-    assert "from begin to end; stack of the second" in capsys.readouterr().out
 
 
 ZIG = pytest.param("zig", marks=pytest.mark.sweep)

@@ -182,7 +182,7 @@ with instance(dataclasses.replace(library, tables=tables)) as (net, _):
 
 
 @pytest.mark.parametrize(
-    ("name", "buffer"), [("flat (device 1)", 0), ("logits (device 0)", 1)]
+    ("name", "buffer"), [("flat_device_1", 0), ("logits_device_0", 1)]
 )
 def test_a_missing_copy_is_a_fault(name: str, buffer: int) -> None:
     """The device reads where the CPU wrote; the CPU reads where the device wrote."""

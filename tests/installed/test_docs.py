@@ -93,7 +93,7 @@ def test_page(name: str, tmp_path: Path) -> None:
             run_commands(block, tmp_path)
         elif block.language == "c":
             compile_fragment(block, blocks, tmp_path)
-        elif block is python[0]:
+        elif python and block is python[0]:
             run_python(python, tmp_path)
 
 

@@ -256,7 +256,7 @@ def test_another_library_in_flash_is_an_error_with_the_command() -> None:
     opening = f"host: the board has the library '{was}', not '{now}'. Hint: flash it: "
     command = "openocd -f interface/cmsis-dap.cfg -f target/nrf51.cfg -c 'program "
     assert said.startswith(opening + command)
-    assert said.endswith(f"/{now}.elf verify reset exit'")
+    assert said.endswith("/microbit.elf verify reset exit'")
     file = said.partition("'program ")[2].partition(" verify")[0]
     with open(file, "rb") as elf:
         assert elf.read(4) == b"\x7fELF"

@@ -21,6 +21,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, FlatTensor
 from pybuild.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import interpret
+from pybuild.run import check as checking
 from pybuild.run.check import check
 from pybuild.run.reference import auto_kind, is_hybrid, reference
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -61,12 +62,17 @@ class Net:
     def outputs(self) -> dict[str, Array]:
         return {name: self.values[name] for name in self.graph.outputs}
 
-    def run_recorded(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def recorded(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         self.run(**inputs)
         return self.values
 
     def close(self) -> None:
         self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def nets_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "recorded", Net.recorded)
 
 
 class Library:

@@ -193,13 +193,15 @@ def test_every_writer_says_file_and_reason(tmp_path: Path) -> None:
 def test_verbs_say_file_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "x.npz").mkdir()
-    bad = str(tmp_path / "x.npz")
-    assert main(["run", MODEL.path, "-o", bad]) == 2
-    said = f"{bad}: cannot be written: is a directory"
-    assert capsys.readouterr().err.splitlines() == [said]
-    assert main(["inspect", MODEL.path, "--ram-curve", bad]) == 2
-    assert capsys.readouterr().err.splitlines() == [said]
+    for name, verb, option in (
+        ("x.npz", "run", "-o"),
+        ("x.svg", "inspect", "--ram-curve"),
+    ):
+        bad = tmp_path / name
+        bad.mkdir()
+        assert main([verb, MODEL.path, option, str(bad)]) == 2
+        said = f"{bad}: cannot be written: is a directory"
+        assert capsys.readouterr().err.splitlines() == [said]
 
 
 def test_writing_warns_of_nothing_else(tmp_path: Path) -> None:

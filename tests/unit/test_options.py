@@ -44,6 +44,7 @@ Capture = pytest.CaptureFixture[str]
 def test_every_option_is_a_keyword_of_python(kind: type[Any], function: Any) -> None:
     """And no keyword is forgotten; defaults are the table's."""
     own = {"self", "what", "force", "out", "name", "functions", "weights", "model"}
+    own |= {"progress"}
     given = inspect.signature(function).parameters
     known = {one.keyword: one for one in options_in(kind)}
     rounding = {"rounding"} if kind is QuantiseOptions else set()  # that of the build

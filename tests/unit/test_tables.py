@@ -144,7 +144,7 @@ def test_boards_respect_the_width(
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["boards"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    words = {word.strip(",;") for line in lines for word in line.split()}
+    words = {word.strip(",;:") for line in lines for word in line.split()}
     assert {"stm32vldiscovery", "cortex-m33-nodsp", "simulators"} <= words
 
 
