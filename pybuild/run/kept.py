@@ -14,7 +14,10 @@ class Keeping(abc.ABC):
     """The part of an instance that knows its state; `_graph` is crt's."""
 
     _lib: Any
-    _graph: Any
+    @property
+    @abc.abstractmethod
+    def _graph(self) -> Any: ...
+
     memory: tuple[Array, ...]
 
     @property

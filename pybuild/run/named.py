@@ -5,6 +5,7 @@ instance is.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import Any, overload
 
 import numpy as np
@@ -47,7 +48,8 @@ def fitting(tensor: Tensor, value: Any) -> Array:
     if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
         want = f"{tensor.dtype.value}{list(tensor.shape)}"
         have = f"{array.dtype.name}{list(array.shape)}"
-        raise ValueError(f"'{tensor.name}' is {want}, not {have}")
+        what = f"'{tensor.name}' is {want}, not {have}"
+        raise ValueError(f"{what}{_hint(tensor, array)}")
     return np.ascontiguousarray(array)
 
 
@@ -70,8 +72,16 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         same = made == given
     if not np.all(same):
         what = given[~same].reshape(-1)[0]
-        raise ValueError(f"'{tensor.name}' is {tensor.dtype.value}, {what} is not")
+        said = f"'{tensor.name}' is {tensor.dtype.value}, {what} is not"
+        raise ValueError(f"{said}{_hint(tensor, given)}")
     return made
+
+
+def _hint(tensor: Tensor, given: Array) -> str:
+    """For real numbers where a model wants its integers."""
+    if tensor.quant is None or given.dtype.kind != "f":
+        return ""
+    return ". Hint: net.quantise(...) makes its integers of real numbers"
 
 
 class Named(abc.ABC):
@@ -97,19 +107,33 @@ class Named(abc.ABC):
     def _repr_html_(self) -> str:
         return as_html(tensors_page(self.inputs, self.results, self.parameters))
 
-    def run(self, **inputs: Any) -> dict[str, Array]:
+    def run(self, *values: Any, **inputs: Any) -> dict[str, Array]:
         """Sets the given inputs, runs once; copies of all outputs by name.
 
+        net.run(image=photo), or net.run(photo) where there is one input
+
+        values  the array of the only input, or a mapping of arrays
         inputs  arrays of an input's shape and type, or lists of such numbers; others
                 stay as they are
+        Errors  TypeError for an array where there are several inputs
         """
+        match values:
+            case ():
+                pass
+            case (Mapping() as given,) if not inputs:
+                inputs = dict(given)
+            case (value,) if len(self.inputs) == 1 and not inputs:
+                inputs = {self.inputs[0].name: value}
+            case _:
+                names = ", ".join(tensor.name for tensor in self.inputs) or "none"
+                raise TypeError(f"run() takes inputs by their names: {names}")
         for name, value in inputs.items():
             self.set_input(name, value)
         self.go()
         return self.outputs()
 
-    def __call__(self, **inputs: Any) -> dict[str, Array]:
-        return self.run(**inputs)
+    def __call__(self, *values: Any, **inputs: Any) -> dict[str, Array]:
+        return self.run(*values, **inputs)
 
     def outputs(self) -> dict[str, Array]:
         """Copies of all outputs of the last run by name."""
@@ -152,21 +176,29 @@ class Named(abc.ABC):
         return real.astype(tensor.dtype.numpy)
 
     @overload
+    def dequantise(self, value: Mapping[str, ArrayLike], /) -> dict[str, Array]: ...
+
+    @overload
     def dequantise(self, value: ArrayLike, /) -> Array: ...
 
     @overload
     def dequantise(self, /, **outputs: ArrayLike) -> dict[str, Array]: ...
 
     def dequantise(
-        self, value: ArrayLike | None = None, /, **outputs: ArrayLike
+        self,
+        value: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        /,
+        **outputs: ArrayLike,
     ) -> Array | dict[str, Array]:
         """The integers of an output as real numbers: float32.
 
-        net.dequantise(**net.run(...)) of all, or net.dequantise(scores) of the only
+        net.dequantise(net.run(...)) of all, or net.dequantise(scores) of the only
         output
 
         Errors  UnknownName
         """
+        if isinstance(value, Mapping):
+            return {name: self._real(name, x) for name, x in value.items()}
         if outputs or value is None:
             return {name: self._real(name, x) for name, x in outputs.items()}
         if len(self.results) != 1:

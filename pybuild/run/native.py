@@ -27,6 +27,7 @@ from pybuild.run.weights import Weights
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
 _UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
 _NAMED = (-8, -9, _UNBOUND)
+_CLOSED = "the instance is closed: close() was called"
 
 
 class Net(Named, Pushing, Keeping):
@@ -65,8 +66,19 @@ class Net(Named, Pushing, Keeping):
 
     def another(self) -> Net:
         """A further instance of the same code, with no parameter bound."""
-        assert self._code is not None, "close() was called"
+        if self._code is None:
+            raise ValueError(_CLOSED)
         return Net(self._plan, self._code)
+
+    @property
+    def _graph(self) -> Any:
+        """`struct crt_graph *`.
+
+        Errors  ValueError after close()
+        """
+        if self._handle is None:
+            raise ValueError(_CLOSED)
+        return self._handle
 
     @property
     def plan(self) -> Plan:
@@ -112,7 +124,7 @@ class Net(Named, Pushing, Keeping):
         self._base = new("void *[]", count)
         self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
         self._pointers = new("void *[]", max(int(model.pointer_count), 1))
-        self._graph = new("struct crt_graph *")
+        self._handle = new("struct crt_graph *")
         self.pushed = Pushed(self._lib, model, self._graph, self._pointers)
         self._table = new("struct crt_device[]", [d.struct for d in self.devices])
         sizes = zip(self.region_bytes, self.region_devices, strict=True)
@@ -376,4 +388,4 @@ class Net(Named, Pushing, Keeping):
         """Gives the memory back; the object is of no use afterwards."""
         self._bound.clear()
         self._code = None
-        self._graph = self._base = None
+        self._handle = self._base = None

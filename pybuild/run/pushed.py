@@ -76,7 +76,10 @@ class Pushing(abc.ABC):
     pushed: Pushed
     inputs: tuple[Tensor, ...]
     _lib: Any
-    _graph: Any
+    @property
+    @abc.abstractmethod
+    def _graph(self) -> Any: ...
+
     _pointers: Any
 
     @abc.abstractmethod

@@ -230,6 +230,44 @@ def test_what_cannot_be_quantised_is_said(net: Net) -> None:
         net.quantise(picture=np.zeros((1, 8, 8, 1)))
 
 
+def test_run_takes_the_array_of_an_only_input(net: Net) -> None:
+    real = np.linspace(-0.5, 1.5, 64).reshape(1, 8, 8, 1)
+    given = net.quantise(real)
+    found = net.run(image=given)
+    for same in (net.run(given), net(given), net.run({"image": given})):
+        np.testing.assert_array_equal(same["scores"], found["scores"])
+    reals = net.dequantise(found)
+    np.testing.assert_array_equal(reals["scores"], net.dequantise(found["scores"]))
+    with pytest.raises(TypeError, match=r"run\(\) takes inputs by their names: image"):
+        net.run(given, given)
+    hint = r"Hint: net.quantise\(...\) makes its integers of real numbers"
+    with pytest.raises(ValueError, match=f"is int8.*not float64.*{hint}"):
+        net.run(real)
+    with pytest.raises(ValueError, match=f"is int8, -0.5 is not. {hint}"):
+        net.run(real.tolist())
+
+
+def test_run_names_several_inputs() -> None:
+    graph = pybuild.GraphBuilder("sum")
+    a, b = graph.input("a", (1, 4), "float32"), graph.input("b", (1, 4), "float32")
+    graph.output(graph.op("add", a, b), "y")
+    net = pybuild.build(graph.build()).host()
+    one = np.ones((1, 4), np.float32)
+    with pytest.raises(TypeError, match=r"run\(\) takes inputs by their names: a, b"):
+        net.run(one)
+    assert net.run(a=one, b=one)["y"].sum() == 8
+
+
+def test_a_closed_instance_says_so(library: Library) -> None:
+    net = library.host()
+    given = np.zeros((1, 8, 8, 1), np.int8)
+    net.close()
+    net.close()
+    for use in (lambda: net.run(given), net.go, net.outputs, net.another):
+        with pytest.raises(ValueError, match="the instance is closed"):
+            use()
+
+
 # ---- the page -------------------------------------------------------------------
 
 
