@@ -62,7 +62,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name[:2] == "__")})
 
 
 def __getattr__(name: str) -> Any:

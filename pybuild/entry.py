@@ -208,6 +208,10 @@ class Quantised:
     model: Model
     report: Quantisation
 
+    def build(self, out: str | Path | None = None, **options: Any) -> Library:
+        """As Model.build()."""
+        return self.model.build(out, **options)
+
     def __repr__(self) -> str:
         return f"Quantised({self.model!r}, error {self.report.error:.2%})"
 

@@ -183,6 +183,11 @@ class Report:
     warm_runs: int = 0
     made: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        ram, flash = self.ram.arena + self.ram.instance, self.flash
+        held = flash.weights + flash.tables + flash.stages
+        return f"Report({self.name!r}, RAM {ram:,}, flash {held:,} bytes)"
+
     def short(self, name: str) -> str:
         """For people, of a layer, tensor or parameter by the file's name."""
         return self._short.get(name, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 
@@ -67,3 +68,8 @@ class Quantisation:
     equalised: int
     bias_corrected: bool
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        kinds = Counter(layer.kind for layer in self.layers)
+        layers = ", ".join(f"{count} layers {kind}" for kind, count in kinds.items())
+        return f"Quantisation({layers}, error {self.error:.2%})"

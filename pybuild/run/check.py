@@ -62,6 +62,12 @@ class CheckResult:
     notes: tuple[str, ...] = field(default=())
     classes: Classes | None = None
 
+    def __repr__(self) -> str:
+        most = max((tally.max_abs for tally in self.backends.values()), default=0)
+        judged = "equal" if self.ok else "NOT equal"
+        what = f"{self.samples} samples, max |diff| {most:g}, {judged}"
+        return f"CheckResult({self.model!r} against {self.reference}, {what})"
+
     def to_json(self) -> dict[str, Any]:
         backends = {name: tally.to_json() for name, tally in self.backends.items()}
         plain = {**self.__dict__, "backends": backends, "notes": list(self.notes)}

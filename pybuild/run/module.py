@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
+from pybuild.graph import Tensor, signature
 from pybuild.params.blob import blob_names, is_blob
 from pybuild.params.files import read_arrays
 from pybuild.params.image_read import is_image, read_image
@@ -70,6 +70,10 @@ class GraphModule:
         self._weights: set[str] = set()  # inputs that load_params has set
         if bound:
             self.parameters.reset()
+
+    def __repr__(self) -> str:
+        ends = signature(self.net.inputs, self.net.results)
+        return f"{type(self).__name__}({ends}, on {self.devices[0]})"
 
     @property
     def module(self) -> GraphModule:

@@ -32,6 +32,9 @@ class Report:
     calls: tuple[Mapping[str, Any], ...]
     configuration: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"Report({len(self.calls)} calls)"
+
     def table(
         self, sort: bool = True, aggregate: bool = True, col_sums: bool = True
     ) -> str:

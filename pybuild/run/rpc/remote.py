@@ -63,6 +63,10 @@ class Remote(abc.ABC):
         # by the id of a library: the library, the same for this core, its content
         self._fitted: dict[int, tuple[Portable, Portable, str]] = {}
 
+    def __repr__(self) -> str:
+        state = "not connected" if self._board is None else "connected"
+        return f"{type(self).__name__}({self.name!r}, {state})"
+
     def device(self, index: int = 0) -> RemoteDevice:
         """Errors  ValueError for another device than the board's CPU"""
         if index != 0:
