@@ -77,7 +77,7 @@ class ValuesNeeded(BuildError):
 
 
 class UsageError(BuildError):
-    """What the user wrote is wrong, and not on the command line."""
+    """What the user wrote is wrong, though no option is named."""
 
     @property
     def exit_code(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pybuild
 from pybuild.emit.text import Content
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.image import Image
 from pybuild.library import Library
 from pybuild.model import Model
@@ -111,7 +111,7 @@ def _facts(folder: Path) -> dict[str, Any]:
         _ = facts["name"], facts["made"]["pybuild"], facts["made"]["build"]
     except OSError:
         hint = "a folder that crt build has written"
-        raise BuildError(str(folder), f"has no {REPORT}", hint) from None
+        raise UsageError(str(folder), f"has no {REPORT}", hint) from None
     except (ValueError, KeyError, TypeError):
         what = "does not say how the tree was made"
         raise BuildError(str(where), what, "crt build makes one that does") from None

@@ -27,24 +27,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     exceeded, 64 usage, 130 interrupted, 141 nobody reads on. Never raises for bad
     input.
     """
-    for stream in (sys.stdout, sys.stderr):  # of names that a console cannot show
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _ready_streams()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks, not a person
         from pybuild.cli.completion import answer
 
         answer()
     try:
-        args = parsed(sys.argv[1:] if argv is None else argv)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else USAGE
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", BuildWarning)
-            warnings.showwarning = _warned
-            code, facts = _run(args)
-        if args.json:
-            print(json.dumps(facts, indent=2))
+        code = _answered(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # the reader has gone: nothing more to say, and nothing at exit either
@@ -52,6 +41,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNREAD
     except KeyboardInterrupt:
         return INTERRUPTED
+    return code
+
+
+def _ready_streams() -> None:
+    """Those that the caller has closed take what is said, for nobody."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # of names that a console cannot show
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _answered(words: Sequence[str]) -> int:
+    """The exit code; help and completion are printed while words are read."""
+    try:
+        args = parsed(words)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", BuildWarning)
+        warnings.showwarning = _warned
+        code, facts = _run(args)
+    if args.json:
+        print(json.dumps(facts, indent=2))
     return code
 
 

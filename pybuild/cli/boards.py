@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pybuild.cli import tables
 from pybuild.cli.console import width
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, UsageError
+from pybuild.errors import BuildError, Problem, UsageError
 
 if TYPE_CHECKING:
     from pybuild.package.curve import Fit
@@ -71,11 +71,32 @@ def _device(args: argparse.Namespace) -> Device:
     return open_device(*chosen, both=bool(args.device))
 
 
+def _idle(args: argparse.Namespace) -> Iterator[Problem]:
+    """Words of the command line that another one leaves without meaning."""
+    on, data = getattr(args, "on", HOST), getattr(args, "data", None)
+    beside, idle = "--on host", ["toolchain", "simulator"]
+    if on != HOST:
+        beside, idle = f"--on {on}", ["backend", "runs"]
+    elif getattr(args, "port", None):
+        beside, idle = "--port", ["ref", "backend", "toolchain", "simulator"]
+    pairs = [(word, beside) for word in idle]
+    if data is not None:
+        pairs += [("samples", "--data"), ("seed", "--data")]
+    for word, other in pairs:
+        here = word in args.given and word not in args.origin
+        if here and args.given[word] != "auto":
+            hint = "--on BOARD" if other == "--on host" else ""
+            yield Problem(f"--{word}", f"has no meaning with {other}", hint)
+
+
 def must_be_here(args: argparse.Namespace) -> None:
     """Before anything is built for a board.
 
-    Errors  BuildError that says what to install, and what has no meaning on one
+    Errors  BuildError that says what to install, and which options have no meaning
     """
+    idle = list(_idle(args))
+    if idle:
+        raise BuildError.of(idle)
     if getattr(args, "on", HOST) == HOST:
         return
     for option, (why, instead) in _ON_HOST.items():
@@ -178,14 +199,19 @@ def _check_remote(
     args: argparse.Namespace, library: pybuild.Library, own: Samples | None
 ) -> Outcome:
     from pybuild.run.rpc.check import check_remote
+    from pybuild.run.rpc.line import RemoteError
 
     if args.on != HOST or args.per_layer:
         option = "on" if args.on != HOST else "per-layer"
         raise UsageError("--port", f"and --{option} do not go together")
     with working(f"checking {Path(args.model).name} at {args.port}") as progress:
-        result = check_remote(
-            args.port, library, args.model, args.samples, args.seed, own, progress
-        )
+        try:
+            result = check_remote(
+                args.port, library, args.model, args.samples, args.seed, own, progress
+            )
+        except RemoteError as error:
+            what = str(error).removeprefix(f"{args.port}: ")
+            raise BuildError(args.port, what) from None
     if not args.json:
         tables.show_check(result)
     return OK if result.ok else MISMATCH, result.to_json()

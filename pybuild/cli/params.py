@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.cli.options import add_options, chosen, values
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, UsageError
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions
 
@@ -66,7 +66,7 @@ def params(args: argparse.Namespace) -> Outcome:
 def _pack(args: argparse.Namespace, data: bytes) -> dict[str, Any]:
     if Path(args.out).suffix.lower() != ".crtp":
         hint = "crt params convert writes the other kinds"
-        raise BuildError(args.out, "is no name of an image (.crtp)", hint)
+        raise UsageError(args.out, "is no name of an image (.crtp)", hint)
     if args.model:
         return _written(args, _arranged(args, data))
     return _convert(args, data)

@@ -59,6 +59,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     verbs = commands(top)
     if words and not words[0].startswith("-") and words[0] not in verbs:
         top.error(f"there is no verb '{words[0]}': {fitting(words[0], verbs)}")
+    actions = commands(verbs[words[0]]) if words and words[0] in verbs else {}
+    if actions and words[1:] and words[1][:1] != "-" and words[1] not in actions:
+        what = f"there is no action '{words[1]}'"
+        verbs[words[0]].error(f"{what}: {fitting(words[1], actions)}")
     args, unknown = top.parse_known_args(words)
     if unknown:
         command = verbs[args.verb]

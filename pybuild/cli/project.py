@@ -26,7 +26,9 @@ def jobs(args: argparse.Namespace) -> list[argparse.Namespace]:
             hint = "a model's file; or crt.toml here, which crt init MODEL writes"
             raise UsageError(f"crt {args.verb}", "MODEL is missing", hint)
         return [_with(args, {}, given)]
-    if given and all(Path(word).suffix or Path(word).exists() for word in given):
+    named = hasattr(args, "project")
+    files = all(Path(word).suffix or Path(word).exists() for word in given)
+    if given and files and not named:
         return [_with(args, {}, given)]
     project = read_project(path)
     chosen = _chosen(project, given, args.verb)
@@ -46,7 +48,8 @@ def _chosen(project: Project, given: list[str], verb: str) -> list[Entry]:
         return list(every.values())
     for word in given:
         if word not in known:
-            what = f"there is no model '{word}', and no such file"
+            file = "" if Path(word).exists() else ", and no such file"
+            what = f"there is no model '{word}'{file}"
             raise UsageError(project.where, what, fitting(word, known))
     return [known[word] for word in given]
 

@@ -80,6 +80,14 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
 def _tree(args: argparse.Namespace) -> Tree:
     """Errors  BuildError with everything that is wrong with its models and options"""
     if args.out is None:
+        hint = "a model's file; or a name in crt.toml, which is not here"
+        raise_all(
+            [
+                BuildError(path, "there is no such file", hint)
+                for path in args.models
+                if not Path(path).exists()
+            ]
+        )
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     out = Path(args.out)
     if len(args.models) > 1:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, UsageError
 from pybuild.params.blob import is_blob, read_blob, write_blob
 from pybuild.params.codecs import Codec
 from pybuild.params.image_read import is_image, read_image
@@ -71,7 +71,7 @@ def write_arrays(
         case "npz":
             return _write_npz(arrays)
         case _:
-            raise BuildError(name, "is not a name of a parameter file", _HINT)
+            raise UsageError(name, "is not a name of a parameter file", _HINT)
 
 
 def _read_npz(data: bytes, source: str) -> dict[str, Array]:

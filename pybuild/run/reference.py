@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, UsageError
 from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.graph import Graph
@@ -143,11 +143,11 @@ def _must_fit(kind: str, path: Path) -> None:
     if not reads(kind, path):
         other = "ort" if kind == "litert" else "litert"
         hint = f"--ref {other}, numpy or auto"
-        raise BuildError(path.name, f"--ref {kind} cannot read this file", hint)
+        raise UsageError(path.name, f"--ref {kind} cannot read this file", hint)
     if not _installed(kind):
         what = f"--ref {kind} needs the package {_PACKAGES[kind]}"
         hint = f"pip install {_PACKAGES[kind].replace('_', '-')}, or --ref numpy"
-        raise BuildError(path.name, what, hint)
+        raise UsageError(path.name, what, hint)
 
 
 def _rounded(graph: Graph, rounding: str) -> Graph:

@@ -225,7 +225,7 @@ def test_all_wrong_options_at_once(capsys: Capture) -> None:
          "there is no option --targt: did you mean '--target'?"),
         (["inspect", INT8, "--ram", "1K"], "there is no option --ram: did you mean"),
         (["inspect", INT8, INT8], f"'{INT8}' is too much"),
-        (["params", "lst"], "invalid choice: 'lst'"),
+        (["params", "lst"], "there is no action 'lst': did you mean 'list'? one of"),
     ],
 )  # fmt: skip
 def test_did_you_mean(words: list[str], said: str, capsys: Capture) -> None:

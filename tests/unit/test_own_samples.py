@@ -145,7 +145,7 @@ def test_a_port_alone(option: list[str], capsys: Capture) -> None:
 
 
 def test_a_port_that_is_none(capsys: Capture) -> None:
-    assert main(["check", str(INT8), "--port", "/dev/ttyUSB0"]) == 2
+    assert main(["check", str(INT8), "--port", "/dev/ttyUSB0"]) == 64
     assert "/dev/ttyUSB0: is no place of a board. Hint: give" in capsys.readouterr().err
 
 

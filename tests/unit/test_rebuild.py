@@ -164,7 +164,7 @@ def test_another_model_or_none(here: Path, capsys: Capture) -> None:
 
 
 def test_no_tree(here: Path, capsys: Capture) -> None:
-    assert main(["rebuild", "."]) == 2
+    assert main(["rebuild", "."]) == 64
     assert "has no report.json" in capsys.readouterr().err
     (here / "report.json").write_text('{"name": "x"}')
     assert main(["rebuild", "."]) == 2

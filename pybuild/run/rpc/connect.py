@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, cast
 
-from pybuild.errors import BuildError
+from pybuild.errors import UsageError
 from pybuild.run.board.device import choose_simulator
 from pybuild.run.board.qemu import Qemu
 from pybuild.run.board.server import server_firmware
@@ -38,7 +38,7 @@ def connect(
     """
     kind, _, rest = where.partition(":")
     if kind not in _PATIENCE or not rest:
-        raise BuildError(where, "is no place of a board", f"give {_FORMS}")
+        raise UsageError(where, "is no place of a board", f"give {_FORMS}")
     limit = _PATIENCE[kind] if patience is None else patience
     if kind in ("qemu", "unicorn"):
         facts = load_board(rest)
@@ -62,7 +62,7 @@ def _line(where: str, kind: str, rest: str) -> Line:
     if not number and kind == "serial":
         number = str(_BAUD)
     if not number.isdigit() or not place:
-        raise BuildError(where, f"'{number}' is no number", f"give {_FORMS}")
+        raise UsageError(where, f"'{number}' is no number", f"give {_FORMS}")
     if kind == "serial":
         return SerialLine(where, place, int(number))
     return tcp_line(where, place, int(number))

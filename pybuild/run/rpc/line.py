@@ -11,7 +11,7 @@ import socket
 import time
 from typing import Any, Protocol
 
-from pybuild.errors import BuildError
+from pybuild.errors import UsageError
 
 CHUNK = 65536  # bytes of one read
 _STUCK = 20  # seconds in which a line must take a byte
@@ -104,7 +104,7 @@ class SerialLine:
             import serial
         except ImportError:
             hint = "pip install pyserial"
-            raise BuildError(name, "the package pyserial is missing", hint) from None
+            raise UsageError(name, "the package pyserial is missing", hint) from None
         self.name = name
         self.seconds_per_byte = 10 / baud  # with start and stop bit
         self._broken = (serial.SerialException, OSError)

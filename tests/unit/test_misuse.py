@@ -1,0 +1,154 @@
+"""The command where it is used wrongly: one line that says so, and its exit code."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybuild.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
+RUN = "from pybuild.command import main; raise SystemExit(main())"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def shell(line: str) -> tuple[int, str, str]:
+    """A line of bash, in which crt is this command."""
+    crt = f'crt() {{ "{sys.executable}" -c "{RUN}" "$@"; }}; set -o pipefail; '
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env.pop("PYTHONUNBUFFERED", None)  # written at the end, as usual
+    command = ["bash", "-c", crt + line]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_nobody_listens(capsys: Capture) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        where = f"tcp:127.0.0.1:{free.getsockname()[1]}"
+    assert main(["check", INT8, "--port", where]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{where}: Connection refused\n")
+
+
+@pytest.mark.parametrize("words", ["--completion bash", "--help"])
+def test_what_is_printed_has_no_reader(words: str) -> None:
+    assert shell(f"crt {words} | true") == (141, "", "")
+
+
+@pytest.mark.parametrize("words", [f"inspect {INT8}", "boards --json", "--version"])
+def test_stdout_is_closed(words: str) -> None:
+    assert shell(f"crt {words} >&-") == (0, "", "")
+
+
+def test_stderr_is_closed() -> None:
+    assert shell("crt inspect absent.tflite 2>&-") == (2, "", "")
+
+
+# ---- options that would mean nothing ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check MODEL --on microbit --backend llvm",
+         ["--backend: has no meaning with --on microbit"]),
+        ("check MODEL --on microbit --backend c",
+         ["--backend: has no meaning with --on microbit"]),
+        ("bench MODEL --on microbit --backend c --runs 3",
+         ["--backend: has no meaning with --on microbit",
+          "--runs: has no meaning with --on microbit"]),
+        ("check MODEL --on host --toolchain gcc",
+         ["--toolchain: has no meaning with --on host. Hint: --on BOARD"]),
+        ("run MODEL --simulator qemu",
+         ["--simulator: has no meaning with --on host. Hint: --on BOARD"]),
+        ("check MODEL --data X --samples 20",
+         ["--samples: has no meaning with --data"]),
+        ("check MODEL --data X --seed 0", ["--seed: has no meaning with --data"]),
+        ("check MODEL --port tcp:nowhere:1 --backend c --ref numpy",
+         ["--ref: has no meaning with --port",
+          "--backend: has no meaning with --port"]),
+    ],
+)  # fmt: skip
+def test_two_options_of_which_one_is_idle(
+    words: str, said: list[str], capsys: Capture
+) -> None:
+    assert main(words.replace("MODEL", INT8).split()) == 64
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()) == ("", said)
+
+
+def test_idle_options_of_a_project_are_for_another_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Its toolchain is for boards; on this machine nobody asked for one."""
+    monkeypatch.chdir(tmp_path)
+    text = f'toolchain = "gcc"\n[models.net]\nfile = "{INT8}"\n'
+    Path("crt.toml").write_text(text)
+    assert main(["run", "net"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["run", "net", "--toolchain", "gcc"]) == 64
+
+
+# ---- values that are wrong -------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["foo", "serial:COM1,fast", "tcp:here"])
+def test_no_place_of_a_board(value: str, capsys: Capture) -> None:
+    assert main(["check", INT8, "--port", value]) == 64
+    assert capsys.readouterr().err.startswith(f"{value}: ")
+
+
+def test_no_name_of_a_parameter_file(tmp_path: Path, capsys: Capture) -> None:
+    given, out = tmp_path / "net.npz", tmp_path / "d.xyz"
+    np.savez(given, w=np.zeros(3, np.float32))
+    assert main(["params", "convert", str(given), "-o", str(out)]) == 64
+    assert "d.xyz: is not a name of a parameter file" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_reference_for_other_files(capsys: Capture) -> None:
+    assert main(["check", INT8, "--ref", "ort"]) == 64
+    assert "--ref ort cannot read this file" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there(capsys: Capture) -> None:
+    assert main(["rebuild", "nowhere"]) == 64
+    assert "nowhere: has no report.json" in capsys.readouterr().err
+
+
+# ---- models and project files ----------------------------------------------------
+
+
+def test_a_project_file_is_read_where_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Beside a model's file too: models are its names then."""
+    monkeypatch.chdir(tmp_path)
+    words = ["inspect", INT8, "--project", "nope.toml"]
+    assert main(words) == 64
+    assert capsys.readouterr().err.startswith("nope.toml: cannot be read (")
+    Path("nope.toml").write_text(f'[models.net]\nfile = "{INT8}"\n')
+    assert main(words) == 64
+    said = f"nope.toml: there is no model '{INT8}'. Hint: one of net\n"
+    assert capsys.readouterr().err == said
+    assert main(["inspect", "net", "--project", "nope.toml"]) == 0
+
+
+def test_a_name_without_a_project_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "kws"]) == 2
+    hint = "a model's file; or a name in crt.toml, which is not here"
+    assert capsys.readouterr().err == f"kws: there is no such file. Hint: {hint}\n"
+    assert main(["build", INT8]) == 64
+    assert capsys.readouterr().err.startswith("--out: is missing")
