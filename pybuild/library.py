@@ -267,7 +267,7 @@ class Library(Factory):
 
     def files(self) -> dict[str, Content]:
         """The whole tree: path -> content."""
-        made = tree_files(self.tables, self.generated())
+        made = tree_files(self.tables, self.generated(), self.options.target)
         return with_report(made, self.report.to_json())
 
     def generated(self) -> dict[str, Content]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.recipe import source_of
 from pybuild.package.folder import EXAMPLE, LIST, REPORT, digest_of
+from pybuild.project.read import find_project, read_project
 
 Find = Callable[[Mapping[str, str]], Path]
 
@@ -26,6 +29,7 @@ class Comparison:
     """Files of a tree whose bytes are others when it is made again.
 
     by_hand  of these, the ones that somebody has changed
+    missing  of these, the ones that are not there
     """
 
     made: Library | Image
@@ -33,30 +37,32 @@ class Comparison:
     before: str
     changed: tuple[str, ...]
     by_hand: tuple[str, ...]
+    missing: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         now = pybuild.__version__
         return {
             "name": self.made.name, "equal": not self.changed, "pybuild": now,
             "made_by": self.before, "changed": [*self.changed],
-            "by_hand": [*self.by_hand],
+            "by_hand": [*self.by_hand], "missing": [*self.missing],
         }  # fmt: skip
 
 
 def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
     """Makes the tree of a folder in memory.
 
-    files   models and samples that lie elsewhere than in the current folder, in the
-            tree, or beside it
+    files   models and samples that lie elsewhere than in the current folder, where its
+            crt.toml says, in the tree, or beside it; under any name
     Errors  BuildError for a folder that is no tree; for every file that is not found,
-            or is another one
+            or is another one; for one of `files` that the tree was not made of
     """
     facts = _facts(folder)
-    search = _Search(folder, files)
-    made = _image(facts, search) if "models" in facts else _library(facts, search)
-    search.check()
-    assert made is not None
-    fresh = made.files()
+    with tempfile.TemporaryDirectory(prefix="crt-") as place:
+        search = _Search(folder, files, Path(place))
+        made = _image(facts, search) if "models" in facts else _library(facts, search)
+        search.check()
+        assert made is not None
+        fresh = made.files()
     listed = _listed(folder)
     changed = []
     for name, content in sorted(fresh.items()):
@@ -65,32 +71,66 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
         if there != want and not users:
             changed.append(name)
     changed += sorted(n for n in listed.keys() - fresh.keys() if (folder / n).exists())
-    by_hand = [n for n in changed if n in listed and _digest(folder / n) != listed[n]]
+    missing = [n for n in changed if not _digest(folder / n)]
+    by_hand = [
+        n for n in changed
+        if n in listed and n not in missing and _digest(folder / n) != listed[n]
+    ]  # fmt: skip
     before = str(facts["made"]["pybuild"])
-    return Comparison(made, fresh, before, tuple(changed), tuple(by_hand))
+    return Comparison(
+        made, fresh, before, tuple(changed), tuple(by_hand), tuple(missing)
+    )
 
 
 class _Search:
-    """Files by their name and SHA-256; what is not found is told at the end."""
+    """Files by their SHA-256 and name; what is not found is told at the end.
 
-    def __init__(self, folder: Path, files: Sequence[Path]) -> None:
-        self.given = {path.name: path for path in files}
+    A tree says its files' names: in `own` are copies of the ones that have others.
+    """
+
+    def __init__(self, folder: Path, files: Sequence[Path], own: Path) -> None:
+        self.own = own
         self.places = (Path(), folder.parent, folder)
         self.problems: list[Problem] = []
+        self.given: dict[Path, str] = {}
+        for path in files:
+            if path.exists():
+                self.given[path] = source_of(path).sha256
+            else:
+                self.problems.append(Problem(str(path), "there is no such file"))
+        self.used: set[Path] = set()
+        self.wanted: list[str] = []
 
     def find(self, source: Mapping[str, str] | None, what: str) -> Path | None:
+        """The file of these bytes, else one of this name."""
         if source is None:
             why = f"{what} was handed over in memory, so nothing says what it was"
             self.problems.append(Problem(what, why, "build it again from Python"))
             return None
-        name = source["file"]
-        paths = [self.given.get(name), *(place / name for place in self.places)]
-        for path in paths:
-            if path is not None and path.exists():
-                return path
-        hint = f"--from DIR/{name}"
-        self.problems.append(Problem(name, "is not here or beside the tree", hint))
+        name, want = source["file"], source["sha256"]
+        self.wanted.append(f"{name} ({want[:16]})")
+        same = [path for path, digest in self.given.items() if digest == want]
+        named = [path for path in self.given if path.name == name]
+        self.used |= {*same, *named}
+        if same:
+            return self._called(name, same[0])
+        if named:
+            return named[0]
+        places = [place / name for place in self.places]
+        there = [path for path in places if path.exists()]
+        if not any(source_of(path).sha256 == want for path in there):
+            there += _of_project(name)
+        for path in sorted(there, key=lambda path: source_of(path).sha256 != want):
+            return path
+        what = "is not here, beside the tree, or where crt.toml says"
+        self.problems.append(Problem(name, what, f"--from DIR/{name}"))
         return None
+
+    def _called(self, name: str, path: Path) -> Path:
+        if path.name == name:
+            return path
+        copy = Path(tempfile.mkdtemp(dir=self.own)) / name
+        return Path((shutil.copytree if path.is_dir() else shutil.copy)(path, copy))
 
     def must_be(self, path: Path, source: Mapping[str, str], digest: str) -> None:
         if digest != source["sha256"]:
@@ -100,8 +140,22 @@ class _Search:
             self.problems.append(Problem(str(path), what, hint))
 
     def check(self) -> None:
+        for path, digest in self.given.items():
+            if path not in self.used:
+                what = f"is other bytes (sha256 {digest[:16]}) than the tree was made "
+                what += f"of: {', '.join(dict.fromkeys(self.wanted))}"
+                self.problems.append(Problem(str(path), what))
         if self.problems:
             raise BuildError.of(self.problems)
+
+
+def _of_project(name: str) -> list[Path]:
+    """Files of that name that the current folder's project file names."""
+    where = find_project()
+    if where is None:
+        return []
+    files = read_project(where).files
+    return [path for path in files if path.name == name and path.exists()]
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ OK, MISMATCH = 0, 1
 def add_parser(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", metavar="DIR", help="what crt build has written")
-    text = "a model or samples, if neither here nor beside the tree"
+    text = "a model or samples: not here, beside the tree, or where crt.toml says"
     add("--from", dest="files", action="append", default=[], metavar="FILE", help=text)
     text = "only say what differs, and write nothing"
     add("--check", action="store_true", help=text)
@@ -37,7 +37,8 @@ def rebuild(args: argparse.Namespace) -> Outcome:
     if not args.json:
         for name in found.changed:
             note = " (changed by hand)" if name in found.by_hand else ""
-            print(f"differs  {name}{note}")
+            word = "missing" if name in found.missing else "differs"
+            print(f"{word}  {name}{note}")
         if found.before != __version__:
             print(f"it was made by pybuild {found.before}, this is {__version__}")
         print("equal" if not found.changed else "NOT equal", end="")

@@ -34,7 +34,8 @@ def write_tree(
     as a build left it is the user's, and stays; a BuildWarning says where ours is.
 
     name    of the build, which report.json says
-    force   into a folder with other files, over those of the same names
+    force   into a folder with other files, over those of the same names; of another
+            build's, those that stay are told by a BuildWarning
     Errors  BuildError for a folder with other files than an earlier build's, for what
             cannot be written; then nothing of a new folder is visible
     """
@@ -45,10 +46,15 @@ def write_tree(
     if not folder.exists():
         _write_new(folder, files)
         return
+    other, stay = _of_another(folder, files, name)
     chosen = _beside_the_users(folder, files)
     _write_all(folder, chosen, folder)
     for path in sorted(there.keys() - files.keys()):
         _remove(folder / path, there[path])
+    if stay:
+        some = ", ".join(stay[:3]) + (", ..." if len(stay) > 3 else "")
+        what = f"{folder}: files of build '{other}' stay there: {some}"
+        warnings.warn(what, BuildWarning, stacklevel=3)
     if EXAMPLE_NEW in chosen:
         what = f"{folder / EXAMPLE} is yours and was kept; this build's is "
         what += f"{Path(EXAMPLE_NEW).name} beside it"
@@ -68,6 +74,16 @@ def refusals(
 def _own_before(folder: Path, name: str) -> dict[str, str]:
     """The files of an earlier build of this name, with their digests."""
     return _listed(folder) if _built_before(folder) == name else {}
+
+
+def _of_another(
+    folder: Path, files: Mapping[str, Content], name: str
+) -> tuple[object, list[str]]:
+    """The name of a build that was there before this one, and its files that stay."""
+    other = _built_before(folder)
+    listed = _listed(folder) if other not in (None, name) else {}
+    stay = listed.keys() - files.keys()
+    return other, [path for path in sorted(stay) if (folder / path).is_file()]
 
 
 def write_beside(folder: Path, files: Mapping[str, Content]) -> None:

@@ -18,6 +18,7 @@ from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.emit.text import Content
 from pybuild.install import crt_headers, crt_sources
 from pybuild.package.folder import EXAMPLE, REPORT, digest_of
+from pybuild.targets.core import CORES, GCC, Core
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
@@ -48,8 +49,29 @@ static void print_float(float value)
 """
 
 
-def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Content]:
-    """Path in the tree -> content; `generated`: the model's own files and report."""
+# of -dumpmachine; that of GNU C for RISC-V often comes without a C library
+_MACHINES = {"arm": "arm-% armv% thumb%", "riscv": "riscv%"}
+_NO_C_LIBRARY = {"arm": (), "riscv": ("-ffreestanding", "-DCRT_NO_STRING_H")}
+_CHECK = """\
+# {name}.o is for {core}: a compiler that says it is for another machine is refused
+ifeq ($(filter clean,$(MAKECMDGOALS)),)
+MACHINE := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -dumpmachine 2>/dev/null)
+ifeq ($(filter {machines},$(MACHINE)),)
+$(if $(MACHINE),$(error {name}.o is for {core}, and $(CC) is for $(MACHINE): {make}))
+endif
+endif
+
+"""
+
+
+def tree_files(
+    tables: Tables, generated: Mapping[str, Content], target: object = None
+) -> dict[str, Content]:
+    """Path in the tree -> content.
+
+    generated  the model's own files and report
+    target     that it is built for, if that is one
+    """
     example = {
         "regions": _arrays(
             [row.name for row in tables.regions],
@@ -63,7 +85,22 @@ def tree_files(tables: Tables, generated: Mapping[str, Content]) -> dict[str, Co
         "functions": _PRINT_FLOAT if _any_float(tables) else "",
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
+    core = CORES.get(target) if isinstance(target, str) else None
+    example |= _machine(tables.name, core, f"{tables.name}.o" in generated)
     return _with_builds(tables.name, (tables,), generated, "main.c.in", example)
+
+
+def _machine(name: str, core: Core | None, has_object: bool) -> dict[str, str]:
+    """How make is told of a core; a check where an object is for one only."""
+    if core is None:
+        flags = "-Os -mcpu=cortex-m4 -mthumb"
+        return {"make": f"make CC={GCC['arm']} CFLAGS='{flags}'", "machine": ""}
+    flags = " ".join(("-Os", *core.gcc, *_NO_C_LIBRARY[core.arch]))
+    make = f"make CC={GCC[core.arch]} CFLAGS='{flags}'"
+    check = _CHECK.format(
+        name=name, core=core.name, machines=_MACHINES[core.arch], make=make
+    )
+    return {"make": make, "machine": check if has_object else ""}
 
 
 def image_tree(
@@ -75,6 +112,7 @@ def image_tree(
     """As tree_files, of several models; regions: those of the image that are used."""
     sizes = [f"{name.upper()}_{region.upper()}_BYTES" for region in regions]
     example = {
+        **_machine(name, None, False),
         "regions": _arrays(regions, sizes),
         "memory": ", ".join(regions),
         "weights": "".join(_weights(m, f"{m.name}_") for m in models),

@@ -25,6 +25,12 @@ ALONE = ("name", "project", "force")
 _SHARED = (*COMMON, BoardOptions, TreeOptions, ImageOptions)
 _VERBS = tuple(verb for verb in VERBS if verb != "build")
 _PATHS = ("file", "folder")
+_NAME_FILES = {
+    one.word
+    for classes in VERBS.values()
+    for one in of_words(*classes)
+    if one.kind.files in _PATHS
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,16 @@ class Project:
             found |= {word: v for word, v in each.values.items() if word in known}
             found |= each.by_verb.get(verb, {})
         return found
+
+    @property
+    def files(self) -> list[Path]:
+        """Models, and what options name: samples, functions."""
+        every = (self.common, *self.models.values(), *self.images.values())
+        named = [entry.file for entry in every if entry.file]
+        for entry in every:
+            for values in (entry.values, *entry.by_verb.values()):
+                named += [v.raw for word, v in values.items() if word in _NAME_FILES]
+        return [Path(text) for text in named if isinstance(text, str)]
 
     @property
     def trees(self) -> dict[str, Entry]:

@@ -33,6 +33,8 @@ class Core:
     unicorn: str = ""
 
 
+# the names of GNU C by architecture
+GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 _M = "-mthumb"
 _HARD = "-mfloat-abi=hard"
 _EABI, _EABIHF = "thumb-freestanding-eabi", "thumb-freestanding-eabihf"

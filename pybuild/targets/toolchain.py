@@ -16,10 +16,9 @@ from pathlib import Path
 
 from pybuild.errors import BuildError
 from pybuild.install import called
-from pybuild.targets.core import Core
+from pybuild.targets.core import GCC, Core
 
 NAMES = ("gcc", "zig", "clang")
-_GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 # equal floats everywhere; sections that the linker may drop; no run-time support
 _COMMON = (
     "-std=c99", "-ffp-contract=off", "-fno-math-errno", "-ffunction-sections",
@@ -109,7 +108,7 @@ class Toolchain:
             case "gcc":
                 return ("-lgcc",)
             case "clang":
-                gcc = shutil.which(_GCC[core.arch])
+                gcc = shutil.which(GCC[core.arch])
                 if gcc is None:
                     return ()
                 ask = [gcc, *core.gcc, "-print-libgcc-file-name"]
@@ -132,7 +131,7 @@ def find_toolchain(kind: str, arch: str) -> Toolchain | None:
     """The compiler of that kind on this machine, if there is one."""
     match kind:
         case "gcc":
-            name = _GCC[arch]
+            name = GCC[arch]
             path = shutil.which(name)
             version = _said([path, "-dumpfullversion"]) if path else ""
             return Toolchain(kind, name, version, (path,)) if path else None

@@ -209,3 +209,19 @@ def test_writing_warns_of_nothing_else(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         from_python(tmp_path / "out")
         from_python(tmp_path / "out")
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_files_of_another_build_that_stay_are_told(
+    build: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from_python(tmp_path, name="kws")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        build(tmp_path, name="other", force=True)
+        first = [str(w.message) for w in told] + [capsys.readouterr().err]
+        told.clear()
+        build(tmp_path, name="other")
+        again = [str(w.message) for w in told] + [capsys.readouterr().err]
+    assert "files of build 'kws' stay there: kws.c, kws.h, " in "".join(first)
+    assert "stay" not in "".join(again) and (tmp_path / "kws.c").exists()

@@ -148,8 +148,9 @@ def test_another_model_or_none(here: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert main(["rebuild", "a/b/out"]) == 2
     err = capsys.readouterr().err
-    assert "digits_f32.onnx: is not here or beside the tree. Hint: --from" in err
-    assert "digits_calibration.npz: is not here or beside the tree." in err
+    place = "is not here, beside the tree, or where crt.toml says."
+    assert f"digits_f32.onnx: {place} Hint: --from" in err
+    assert f"digits_calibration.npz: {place}" in err
     files = ["--from", "far/digits_f32.onnx", "--from", "far/digits_calibration.npz"]
     assert again(capsys, "a/b/out", *files)[0] == 0
     np.savez("a/b/digits_calibration.npz", image=np.zeros((2, 1, 8, 8), np.float32))
@@ -161,6 +162,53 @@ def test_another_model_or_none(here: Path, capsys: Capture) -> None:
     (here / "a" / "b" / "digits_f32.onnx").unlink()
     (here / "a" / "b" / "digits_calibration.npz").unlink()
     assert tree(here / "a") == first
+
+
+def test_where_the_project_file_says(here: Path, capsys: Capture) -> None:
+    """Models and samples, from the folder of crt.toml or of pyproject.toml."""
+    (here / "far").mkdir()
+    for name in ("digits_f32.onnx", "digits_calibration.npz"):
+        shutil.move(name, here / "far" / name)
+    text = '[models.d]\nfile = "far/digits_f32.onnx"\n'
+    text += 'quantise = "far/digits_calibration.npz"\n'
+    Path("crt.toml").write_text(text)
+    assert main(["build", "-o", "a/b/d"]) == 0
+    capsys.readouterr()
+    assert again(capsys, "a/b/d")[0] == 0
+    shutil.copy("digits_int8.tflite", "a/b/digits_f32.onnx")  # of other bytes
+    assert again(capsys, "a/b/d")[0] == 0
+    Path("crt.toml").unlink()
+    Path("pyproject.toml").write_text(text.replace("[models", "[tool.crt.models"))
+    assert again(capsys, "a/b/d")[0] == 0
+
+
+def test_a_file_that_is_given(here: Path, capsys: Capture) -> None:
+    """It counts by its bytes: under another name, too; a wrong one is told."""
+    assert main(["build", "digits_int8.tflite", "-o", "a/b/out"]) == 0
+    shutil.move("digits_int8.tflite", "model.bin")
+    digest = pybuild.load("digits_f32.onnx").digest
+    capsys.readouterr()
+    words = ["--from", "digits_f32.onnx"]
+    assert main(["rebuild", "a/b/out", *words]) == 2
+    wrong = f"digits_f32.onnx: is other bytes (sha256 {digest[:16]}) than the tree was"
+    wrong += " made of: digits_int8.tflite ("
+    assert wrong in capsys.readouterr().err
+    assert again(capsys, "a/b/out", "--from", "model.bin")[0] == 0
+    assert main(["rebuild", "a/b/out", "--from", "model.bin", *words]) == 2
+    assert wrong in capsys.readouterr().err
+    assert main(["rebuild", "a/b/out", "--from", "none.bin"]) == 2
+    assert "none.bin: there is no such file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_gone(here: Path, capsys: Capture) -> None:
+    assert main(["build", "digits_int8.tflite", "-o", "out", "--name", "d"]) == 0
+    (here / "out" / "d.h").unlink()
+    capsys.readouterr()
+    assert main(["rebuild", "out", "--check"]) == 1
+    assert capsys.readouterr().out == "missing  d.h\nNOT equal\n"
+    _, facts = again(capsys, "out")
+    assert (facts["by_hand"], facts["missing"]) == ([], ["d.h"])
+    assert (here / "out" / "d.h").is_file()
 
 
 def test_no_tree(here: Path, capsys: Capture) -> None:

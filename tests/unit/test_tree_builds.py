@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.targets.core import CORES
 from tests.conftest import made_once
 from tests.toolchains import ROOT, STRICT, require, require_module
 
@@ -160,6 +162,35 @@ def test_make_compiles_for_other_cores(
     machines = [line.split()[1] for line in listed.splitlines() if "Machine:" in line]
     assert len(machines) == 7 and set(machines) == {machine}
     assert " T net_run" in done([require("nm"), tree / "libnet.a"])
+
+
+OBJECTS = ["cortex-m0", "cortex-m4", "cortex-m55", "rv32imc"]
+
+
+@pytest.mark.parametrize("target", OBJECTS)
+def test_make_beside_an_object(target: str, tmp_path: Path) -> None:
+    """What the Makefile's first lines say links with it; this machine's compiler is
+    refused before it has made a file."""
+    require("make")
+    model = pybuild.load(str(DIGITS / "digits_int8.tflite"))
+    model.build(tmp_path, name="d", target=target, emit="obj")
+    head = (tmp_path / "Makefile").read_text().splitlines()[1].removeprefix("#   ")
+    words = shlex.split(head)
+    compiler = require(words[1].removeprefix("CC="))
+    command = f"{Path(compiler).name} {' '.join(CORES[target].gcc)}"
+    assert f"| `{target}` | `{command}` |" in (ROOT / "README.md").read_text()
+    before = sorted(tmp_path.rglob("*"))
+    plain = subprocess.run(
+        ["make", "CC=gcc"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert plain.returncode and f"d.o is for {target}, and gcc is for " in plain.stderr
+    assert head in plain.stderr and sorted(tmp_path.rglob("*")) == before
+    done([*words, "-s"], tmp_path)
+    flags = words[2].removeprefix("CFLAGS=").split()
+    whole = ["-nostdlib", "-r", "-Wl,--whole-archive", tmp_path / "libd.a"]
+    done([compiler, *flags, *whole, "-o", tmp_path / "linked"])
+    done(["make", "-s", "CC=gcc", "clean"], tmp_path)
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "linked"])
 
 
 def test_make_knows_what_has_changed(tree: Path) -> None:
