@@ -1,8 +1,8 @@
 """All tests, as `./dev test` runs them: python -m tests.everything [ARGS of pytest].
 
-First those of the tree, then those of tests/installed with the wheel that is made of
-the sdist, in a folder outside the checkout, in each setting. With paths among the
-arguments, only these. --all: those that take minutes, too.
+First those of the tree. Then those of tests/installed, in a folder outside the checkout:
+with the wheel of a release in each setting, and with the wheel of the sdist. With paths
+among the arguments, only these. --all: those that take minutes, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def in_tree(arguments: list[str]) -> int:
 
 def with_wheel(setting: Setting, arguments: list[str]) -> int:
     """The tests of tests/installed, from a folder that has no source of the package."""
-    environment = wheels.environment(setting, wheels.distributions().direct)
+    made = wheels.distributions()
+    wheel = made.wheel if setting.sdist else made.direct
+    environment = wheels.environment(setting, wheel)
     env = wheels.variables(setting, environment)
     env["CRT_MODELS"] = str(models_folder())
     with tempfile.TemporaryDirectory(prefix="crt-installed-") as folder:

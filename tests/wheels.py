@@ -72,6 +72,7 @@ class Setting:
     without  distributions that these name and this machine has not
     path     whether all programs of this machine are found; else PROGRAMS alone
     network  whether names of other machines are looked up
+    sdist    the wheel is the one that is made of the sdist, on this machine
     """
 
     name: str
@@ -79,12 +80,16 @@ class Setting:
     without: frozenset[str]
     path: bool
     network: bool = True
+    sdist: bool = False
 
 
 SETTINGS = (
     Setting("gcc", ("boards", "verify"), frozenset({"ziglang"}), path=True),
     Setting("zig", ("boards", "verify"), frozenset(), path=False),
     Setting("none", (), frozenset(), path=False, network=False),
+    Setting(
+        "sdist", ("boards", "verify"), frozenset({"ziglang"}), path=True, sdist=True
+    ),
 )
 
 

@@ -1,6 +1,6 @@
 """Tests of what users install. `./dev test` runs all of them with a wheel, in a folder
-outside the checkout: those marked `everywhere` with gcc, with zig alone and without a
-compiler, others with gcc. CRT_SETTING names the setting.
+outside the checkout: those marked `everywhere` with gcc, with zig alone, without a
+compiler and with the wheel of the sdist, others with gcc. CRT_SETTING: the setting.
 
 In a checkout they run with what is there, for whoever works on one.
 """
