@@ -1,7 +1,7 @@
 """All tests, as `./dev test` runs them: python -m tests.everything [ARGS of pytest].
 
-First those of the tree. Then those of tests/installed, in a folder outside the checkout:
-with the wheel of a release in each setting, and with the wheel of the sdist. With paths
+First those of the tree. Then those of tests/installed, in a folder outside it: with
+the wheel of a release in each setting, and with the wheel of the sdist. With paths
 among the arguments, only these. --all: those that take minutes, too.
 """
 
