@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
 from pybuild.options.regions import RegionSpec
 from pybuild.passes.sums import apart
+from pybuild.plan.advice import less_ram
 from pybuild.plan.choice import chosen_rows, least_bytes, with_less_scratch
 from pybuild.plan.compress import Unpack, as_parameters, find_packed, task
 from pybuild.plan.exchange import exchanged
@@ -251,7 +253,14 @@ def _placed(
     found, regions, spots = find_spots(
         graph, views, found, beside, slots, wishes, given
     )
-    check_limits(graph, regions, given.ram_limit)
+    advice = partial(
+        less_ram,
+        graph,
+        kernels=[candidate for _, candidate in found.steps],
+        pushed=given.pushed,
+        spent=given.spent,
+    )
+    check_limits(graph, regions, given.ram_limit, advice)
     chosen, unpacks = keep_placed(found.steps, unpacks, spots)
     found = replace(found, steps=tuple(chosen))
     places = place_tensors(graph, views, found, spots, given.pushed)

@@ -220,10 +220,16 @@ def largest(blocks: Sequence[Block], shown: Callable[[str], str]) -> str:
     return ", ".join(names)
 
 
-def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> None:
+def check_limits(
+    graph: Graph,
+    regions: Sequence[Region],
+    limits: Limits,
+    advice: Callable[[Sequence[Block]], str],
+) -> None:
     """Errors  LimitError naming the tensors alive at the peak of each arena too large
 
     limits  bytes by device, of all its regions; a number is the CPU's
+    advice  what could help, of the blocks alive at the peak
     """
     most = limits if isinstance(limits, Mapping) else {0: limits}
     found = []
@@ -233,12 +239,12 @@ def check_limits(graph: Graph, regions: Sequence[Region], limits: Limits) -> Non
         limit = most.get(device)
         if limit is None or needed <= limit:
             continue
-        names = largest([b for r in mine for b in r.peak], graph.shown)
+        peak = [b for r in mine for b in r.peak]
+        names = largest(peak, graph.shown)
         where = f" on device {device}" if device else ""
         what = f"the arena{where} needs {needed} bytes of RAM, the limit is "
         what += f"{limit}; alive at the peak: {names} bytes"
-        hint = "a smaller input, or fewer channels there"
-        found.append(Problem(graph.source, what, hint))
+        found.append(Problem(graph.source, what, advice(peak)))
     if found:
         raise LimitError.of(found)
 

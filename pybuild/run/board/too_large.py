@@ -5,12 +5,14 @@ what is large, and what could help.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pybuild.errors import LimitError
+from pybuild.plan.advice import less_ram
 from pybuild.plan.regions import largest
+from pybuild.plan.storage import Block
 from pybuild.targets.board import Board
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def too_large(
             peak = next(mine, plan.peak)
             names = largest(peak, plan.graph.shown)
             what += f" alive at the peak: {names} bytes"
-            hint = "a smaller input, or fewer channels there"
+            hint = _less_ram(library, peak)
             if region == "RAM":
                 what += _beside(library, memory.size + bytes_, stack)
                 hint = f"{_other_plan(library, bytes_)}{hint}"
@@ -82,6 +84,13 @@ def _other_plan(library: Library, missing: int) -> str:
     room = library.plan.arena_bytes - missing
     least = library.least_arena() if library.options.plan == "rows" else None
     return f"--ram-limit {room}, " if least is not None and least <= room else ""
+
+
+def _less_ram(library: Library, peak: Sequence[Block]) -> str:
+    plan, chosen = library.plan, library.options
+    kernels = (step.candidate for step in plan.steps)
+    spent = plan.graph.inputs if chosen.input == "consumable" else ()
+    return less_ram(plan.graph, peak, kernels, chosen.push, spent)
 
 
 def _heaviest(library: Library) -> str:

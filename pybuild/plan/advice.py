@@ -1,0 +1,53 @@
+"""What could help where memory is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from pybuild.graph import Graph
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.plan.storage import Block, find_views
+
+_SMALLER = "a smaller input, or fewer channels there"
+
+
+def less_ram(
+    graph: Graph,
+    peak: Sequence[Block],
+    kernels: Iterable[Candidate],
+    pushed: Collection[str],
+    spent: Collection[str],
+) -> str:
+    """A hint: options that shrink an input at the peak and are not in use yet.
+
+    kernels  of the plan: whether they read inputs row by row
+    """
+    kernels = tuple(kernels)
+    found: dict[str, None] = {}  # each once, in order
+    for name in _by_rows(graph, peak, kernels, pushed):
+        found[f"--push {name}"] = None
+        if name not in spent:
+            found["--input consumable"] = None
+    return ", ".join((*found, _SMALLER))
+
+
+def _by_rows(
+    graph: Graph,
+    peak: Sequence[Block],
+    kernels: Sequence[Candidate],
+    pushed: Collection[str],
+) -> Iterator[str]:
+    """Inputs alive at the peak that could come, or go, row by row."""
+    views, there = find_views(graph), {block.name for block in peak}
+    for name in graph.inputs:
+        root = views.of(name).root
+        if graph.windows or name in pushed or root not in there:
+            continue
+        strides = [
+            access.stride if kernel.images == 1 else 0
+            for kernel in kernels
+            for access in kernel.inputs
+            if views.of(access.tensor).root == root
+        ]
+        if strides and all(strides):
+            yield name

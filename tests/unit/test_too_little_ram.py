@@ -1,0 +1,43 @@
+"""What is said where the arena is larger than its limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pybuild
+from pybuild.errors import LimitError
+from pybuild.model import Model
+from tests.conftest import model_path
+
+PUSH, CONSUME = "--push input_1_int8", "--input consumable"
+SMALLER = "a smaller input, or fewer channels there"
+
+
+@pytest.fixture(scope="module")
+def vww() -> Model:
+    return pybuild.load(model_path("vww_int8.tflite"))
+
+
+def hint(model: Model, limit: str, **options: Any) -> str:
+    with pytest.raises(LimitError) as error:
+        model.build(ram_limit=limit, **options)
+    return error.value.problems[0].hint
+
+
+def test_the_options_are_named_that_shrink_the_input(vww: Model) -> None:
+    assert hint(vww, "20K") == f"{PUSH}, {CONSUME}, {SMALLER}"
+    vww.build(ram_limit="20K", push="input_1_int8")
+    vww.build(ram_limit="30K", input="consumable")
+
+
+def test_options_that_are_in_use_are_not_named(vww: Model) -> None:
+    assert hint(vww, "20K", input="consumable") == f"{PUSH}, {SMALLER}"
+    assert hint(vww, "8K", push="input_1_int8") == SMALLER
+
+
+def test_an_input_that_is_read_at_once_cannot_be_pushed() -> None:
+    model = pybuild.load(model_path("ad_int8.tflite"))
+    said = hint(model, "100")
+    assert said == SMALLER
