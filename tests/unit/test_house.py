@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import statistics
 from collections.abc import Iterator
@@ -68,6 +69,7 @@ def _package() -> list[Path]:
     return [path for path in _python() if path.is_relative_to(ROOT / "pybuild")]
 
 
+@functools.cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
@@ -141,6 +143,45 @@ def test_the_page_names_files_that_there_are(folder: str) -> None:
 def test_no_import_goes_up() -> None:
     wrong = [line for path in _package() for line in _upward(path)]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+# files that import each other, if only for types: to become fewer, never more
+CIRCLES = {
+    frozenset({"plan.choice", "plan.plan", "plan.push"}),
+    frozenset({"cli.completion", "cli.parser"}),
+    frozenset({"library", "model"}),
+}
+
+
+def _circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Nodes that reach each other."""
+    reached: dict[str, set[str]] = {}
+    for start in arrows:
+        found, waiting = set[str](), [start]
+        while waiting:
+            waiting += (new := arrows[waiting.pop()] - found)
+            found |= new
+        reached[start] = found
+    groups = {
+        frozenset({a, *(b for b in reached[a] if a in reached[b])}) for a in arrows
+    }
+    return {group for group in groups if len(group) > 1}
+
+
+def test_no_circle_of_files_is_new() -> None:
+    """But for the package's own names, which are imported when they are asked for."""
+    names = {
+        _name(path).removeprefix("pybuild/").removesuffix(".py").replace("/", "."): path
+        for path in _package()
+        if path.name != "__init__.py"
+    }
+    arrows = {
+        name: {module.removeprefix("pybuild.") for module in _imports(path)}
+        & names.keys()
+        for name, path in names.items()
+    }
+    assert _circles(arrows) == CIRCLES
+    assert _circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == {frozenset("bc")}
 
 
 def test_one_version() -> None:
