@@ -1,7 +1,7 @@
-"""Exported libraries: graph JSON, weights, packed weights and code, and back.
+"""Exported libraries, read back: what archive_write.py has written.
 
-A zip file or a folder; the same bytes for the same models. Nothing is compiled
-from the graph when one is read, unless weights are given that must be packed anew.
+Nothing is compiled from the graph when one is read, unless weights are given that must
+be packed anew.
 """
 
 from __future__ import annotations
