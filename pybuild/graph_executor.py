@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from pybuild.entry import build
+from pybuild.entry import build, model_of
 from pybuild.errors import BuildError
 from pybuild.ops.functions import AnyFunctions
+from pybuild.passes.awaited import with_awaited
 from pybuild.run.abi import UnknownName
 from pybuild.run.factory import Factory
 from pybuild.run.instance import AnyDevice
@@ -34,7 +36,7 @@ def create(
 
     libmod  the library that was built of this graph, get_lib() of one; or functions
             that its nodes call, None if each names its operator: it is then compiled
-            here, and every input is an input
+            here; inputs that kernels pack (weights) are parameters, others inputs
     device  one, or several; the first is the CPU. tvm.cpu(0), what does the work of a
             device of the model (pybuild/run/devices.py), or remote.device(0)
     Errors  BuildError; ValueError for something that is no device
@@ -73,16 +75,19 @@ def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:
     if not isinstance(graph_json_str, str):
         raise TypeError("the graph must be the text of a graph JSON")
     if not isinstance(libmod, Factory):
-        return build(
-            graph_json_str,
-            functions=libmod,
-            target="llvm",
-            storage="given",
-        )
+        return _compiled(graph_json_str, libmod)
     if _nodes(graph_json_str) != _nodes(libmod.get_graph_json()):
         what = f"the library '{libmod.name}' was built of another graph"
         raise BuildError("graph JSON", what, "give its own, get_graph_json()")
     return libmod
+
+
+def _compiled(graph_json_str: str, functions: AnyFunctions) -> Factory:
+    """Of functions: what kernels pack is a parameter, and has no value yet."""
+    model = model_of(graph_json_str, functions)
+    late = replace(model, graph=with_awaited(model.graph))
+    made = build(late, target="llvm", storage="given")
+    return replace(made, bound=False)
 
 
 def _nodes(text: str) -> Any:

@@ -46,7 +46,7 @@ from pybuild.plan.choice import by_rows, ram_curve, search_of
 from pybuild.plan.plan import Plan, placed
 from pybuild.plan.push import fed_search
 from pybuild.plan.stages import Search
-from pybuild.run.compiled import Compiled, SlotFacts
+from pybuild.run.compiled import Compiled, SlotFacts, slot_facts
 from pybuild.run.factory import Factory, backend_of, described
 from pybuild.select.choose import Options
 from pybuild.select.devices import by_name, offers, processor_of, table_of
@@ -99,8 +99,8 @@ class Library(Factory):
 
     @property
     def slots(self) -> tuple[SlotFacts, ...]:
-        there = self.plan.slots.values()
-        return tuple(SlotFacts(s.name, s.layout, s.sources) for s in there)
+        there = ((s.name, s.layout, s.sources) for s in self.plan.slots.values())
+        return slot_facts(there, self.tables.named)
 
     def planned(self) -> Plan:
         return self.plan

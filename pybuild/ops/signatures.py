@@ -28,12 +28,17 @@ class Kind:
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs from `least` to `most`; attributes that must or may be there."""
+    """Inputs from `least` to `most`; attributes that must or may be there.
+
+    packed  inputs that kernels arrange for themselves before any run: constants or
+            parameters, never computed
+    """
 
     least: int
     most: int
     required: Mapping[str, Kind] = field(default_factory=dict)
     optional: Mapping[str, Kind] = field(default_factory=dict)
+    packed: tuple[int, ...] = ()
 
 
 def _is_int(value: Attr) -> bool:
@@ -86,14 +91,15 @@ _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
 _CONV = {**_WINDOW, "dilations": _ints(2, 1)}
 _KERNEL = {"kernel": _ints(2, 1)}
 _SIMULATED = {"simulated": _FLAG}
+_WEIGHTS = (1, 2)
 
 # what passes add to any node: a rounding rule; the channels left of the output
 _OF_PASSES = {"rounding": _ROUNDING, "channels": _INTS}
 
 SIGNATURES: dict[str, Signature] = {
-    "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}),
-    "depthwise_conv2d": Signature(2, 3, {}, _CONV),
-    "dense": Signature(2, 3, {}, _CLAMPED),
+    "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}, _WEIGHTS),
+    "depthwise_conv2d": Signature(2, 3, {}, _CONV, _WEIGHTS),
+    "dense": Signature(2, 3, {}, _CLAMPED, _WEIGHTS),
     "add": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}),
     "sub": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}),
     "mul": Signature(2, 2, {}, _CLAMPED),
@@ -137,8 +143,9 @@ SIGNATURES: dict[str, Signature] = {
         15,
         {"time_major": _FLAG, "cell_clip": _NUMBER},
         {"hidden_scale": _NUMBER, "hidden_zero": _NUMBER, "reference": _TEXT},
+        tuple(range(3, 15)),
     ),
-    "svdf": Signature(4, 5, {"rank": _COUNT}, _CLAMPED),
+    "svdf": Signature(4, 5, {"rank": _COUNT}, _CLAMPED, (2, 3, 4)),
     "suppress": Signature(
         2, 2, {"count": _COUNT, "score": _NUMBER, "overlap": _NUMBER}
     ),

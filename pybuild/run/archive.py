@@ -26,7 +26,7 @@ from pybuild.install import temporary_folder
 from pybuild.params.blob import read_blob
 from pybuild.plan.plan import Plan
 from pybuild.run.archive_write import CODE, FORMAT, GRAPH, IMAGE, INDEX, PARAMS, abi
-from pybuild.run.compiled import Compiled, SlotFacts
+from pybuild.run.compiled import Compiled, SlotFacts, slot_facts
 from pybuild.run.factory import Factory, Package
 from pybuild.run.weights import Weights
 
@@ -102,9 +102,6 @@ def _files(path: Path) -> Callable[[str], bytes]:
     return of_archive
 
 
-
-
-
 @dataclass(frozen=True, repr=False)
 class Loaded(Factory):
     """A library that was read; `file` gives the bytes of one of its files."""
@@ -148,10 +145,8 @@ class Loaded(Factory):
 
     @functools.cached_property
     def slots(self) -> tuple[SlotFacts, ...]:
-        return tuple(
-            SlotFacts(name, layout, tuple(sources))
-            for name, layout, sources in self._facts["slots"]
-        )
+        named = self._facts["options"].get("names") != "ids"
+        return slot_facts(self._facts["slots"], named)
 
     @functools.cached_property
     def weights(self) -> Weights:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,21 @@ class SlotFacts:
 
     layout   0: as the user has it
     sources  the user's parameters
+    entry    its name in parameter images: its own, or its number where the model was
+             built without names
     """
 
     name: str
     layout: int
     sources: tuple[str, ...]
+    entry: str
+
+
+def slot_facts(
+    slots: Iterable[tuple[str, int, Iterable[str]]], named: bool
+) -> tuple[SlotFacts, ...]:
+    """Of a model's slots in the order of their numbers."""
+    return tuple(
+        SlotFacts(name, layout, tuple(sources), name if named else str(number))
+        for number, (name, layout, sources) in enumerate(slots)
+    )

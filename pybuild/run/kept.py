@@ -14,6 +14,7 @@ class Keeping(abc.ABC):
     """The part of an instance that knows its state; `_graph` is crt's."""
 
     _lib: Any
+
     @property
     @abc.abstractmethod
     def _graph(self) -> Any: ...

@@ -180,8 +180,7 @@ class GraphModule:
         """Sets the given inputs, then runs once."""
         if inputs:
             self.set_input(**inputs)
-        if self.parameters.waiting:
-            self.parameters.bind()
+        self.parameters.bind()
         self.net.go()
 
     def run_from_inputs(self, *given: Any) -> list[NDArray]:

@@ -53,6 +53,18 @@ def fitting(tensor: Tensor, value: Any) -> Array:
     return np.ascontiguousarray(array)
 
 
+def in_place(tensor: Tensor, array: Any, written: bool = False) -> None:
+    """Checks that runs can use an array where it is.
+
+    Errors  ValueError for another shape or type, gaps, or one that cannot be written
+    """
+    fitting(tensor, array)
+    if not array.flags.c_contiguous:
+        raise ValueError(f"'{tensor.name}' must be contiguous")
+    if written and not array.flags.writeable:
+        raise ValueError(f"'{tensor.name}' must be writable")
+
+
 def _exact(tensor: Tensor, value: Any) -> Array:
     """Numbers of Python in the tensor's type.
 

@@ -20,7 +20,7 @@ from pybuild.run.abi import CrtError, check, errors, ffi
 from pybuild.run.compiled import Compiled
 from pybuild.run.devices import Device, device_table
 from pybuild.run.kept import Keeping
-from pybuild.run.named import Key, Named, fitting, index_of
+from pybuild.run.named import Key, Named, fitting, in_place, index_of
 from pybuild.run.pushed import Pushed, Pushing
 from pybuild.run.weights import Weights
 
@@ -207,11 +207,7 @@ class Net(Named, Pushing, Keeping):
         """Address and bytes of an array that fits a tensor."""
         if array is None:
             return self._ffi.NULL, 0
-        fitting(tensor, array)
-        if not array.flags.c_contiguous:
-            raise ValueError(f"'{tensor.name}' must be contiguous")
-        if written and not array.flags.writeable:
-            raise ValueError(f"'{tensor.name}' must be writable")
+        in_place(tensor, array, written)
         return self._ffi.cast("void *", array.ctypes.data), array.nbytes
 
     def _keep_bound(self, slot: int, array: Array | None) -> None:

@@ -14,7 +14,8 @@ from pybuild.graph import Tensor
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
 from pybuild.run.abi import UnknownName
-from pybuild.run.instance import Instance, share_params
+from pybuild.run.instance import Instance, local, share_params
+from pybuild.run.named import in_place
 from pybuild.run.source import Source
 from pybuild.run.tensors import converted
 from pybuild.run.weights import Weights
@@ -32,7 +33,9 @@ class Parameters:
         # None: the value that the model came with
         self._given: dict[str, Array | None] = {}
         self.waiting: set[str] = set()
-        fixed = [slot.name for slot in source.slots if not slot.sources]
+        # arrays of the user's that are packed anew when they have changed
+        self._watched: dict[str, Array] = {}
+        fixed = [slot.entry for slot in source.slots if not slot.sources]
         if fixed:  # constants that are packed, as they are
             net.load_params(Weights(_only(fixed, source.image())))
 
@@ -41,6 +44,7 @@ class Parameters:
         if self._source.slots:
             self._net.load_params(self._source.weights)
         self._given = dict.fromkeys(self.tensors)
+        self._watched.clear()
         self.waiting.clear()
 
     def give(self, values: Mapping[str, object]) -> None:
@@ -49,6 +53,8 @@ class Parameters:
         Errors  UnknownName; ValueError for another shape or type; then none is set
         """
         made = {n: converted(self._tensor(n), v).copy() for n, v in values.items()}
+        for name in made:
+            self._watched.pop(name, None)
         self._given |= made
         self.waiting |= made.keys()
 
@@ -67,22 +73,28 @@ class Parameters:
         return self._source.value(name) if value is None else value
 
     def bind(self) -> None:
-        """Packs what was given since the last time.
+        """Packs what was given, or has changed in the user's arrays, since the last
+        time.
 
         Errors  BuildError for values that could overflow an accumulator
         """
+        for name, array in self._watched.items():
+            if array.tobytes() != self.value(name).tobytes():
+                self._given[name] = array.copy()
+                self.waiting.add(name)
+        if not self.waiting:
+            return
         ready = [
-            slot.name
+            slot
             for slot in self._source.slots
             if self.waiting & set(slot.sources)
             and self._given.keys() >= {*slot.sources}
         ]
         if ready:
-            parts = {
-                n for s in self._source.slots if s.name in ready for n in s.sources
-            }
+            parts = {name for slot in ready for name in slot.sources}
             values = {n: self.value(n) for n in parts if self._given[n] is not None}
-            self._net.load_params(Weights(_only(ready, self._source.image(values))))
+            image = self._source.image(values)
+            self._net.load_params(Weights(_only([s.entry for s in ready], image)))
         done = self._given.keys() >= {*self.tensors}
         self.waiting = set() if done else self.waiting & self._open()
 
@@ -95,17 +107,32 @@ class Parameters:
             if not self._given.keys() >= {*slot.sources}
         }
 
-    def bind_in_place(self, name: str, array: Array) -> None:
-        """Lets runs read a parameter where it lies.
+    def bind_in_place(self, name: str, array: Array | None) -> None:
+        """Lets runs read a parameter where it lies, until it is given again; None: it
+        is not bound any more. One that kernels read in another arrangement is packed
+        before a run wherever the array has changed.
 
-        Errors  ValueError for one that kernels read in another arrangement
+        Errors  UnknownName; ValueError for another shape, type or order
         """
+        tensor = self._tensor(name)
         slots = [slot for slot in self._source.slots if name in slot.sources]
-        if [(slot.layout, slot.sources) for slot in slots] != [(0, (name,))]:
-            what = f"'{name}' is packed for the kernels that read it: give a copy"
-            raise ValueError(what)
-        self._net.bind_parameter(slots[0].name, array)
-        self._given[name] = array
+        if array is None:
+            for slot in slots:
+                self._net.bind_parameter(slot.name, None)
+            self._forget(name)
+        elif [(s.layout, s.sources) for s in slots] == [(0, (name,))]:
+            self._net.bind_parameter(slots[0].name, array)
+            self._forget(name)
+            self._given[name] = array
+        else:
+            local(self._net)
+            in_place(tensor, array)
+            self.give({name: array})
+            self._watched[name] = array
+
+    def _forget(self, name: str) -> None:
+        self._given.pop(name, None)
+        self._watched.pop(name, None)
         self.waiting.discard(name)
 
     def load_image(self, data: bytes) -> tuple[str, ...]:
@@ -113,7 +140,7 @@ class Parameters:
 
         Errors  CRT_ERR_... of damaged images
         """
-        mine = {slot.name: slot for slot in self._source.slots}
+        mine = {slot.entry: slot for slot in self._source.slots}
         if not is_image(data):
             return ()
         found = read_image(data, "parameters")
@@ -124,9 +151,16 @@ class Parameters:
             data = write_image(found.parameters())
         self._net.load_params(Weights(data))
         names = {n for e in entries for n in mine[e.name].sources}
-        plain = {e.name for e in entries if mine[e.name].sources == (e.name,)}
-        plain -= {e.name for e in entries if e.layout}
-        self._given |= {n: found.value(n) if n in plain else _PACKED for n in names}
+        plain = {
+            mine[e.name].sources[0]: e.name
+            for e in entries
+            if not e.layout and len(mine[e.name].sources) == 1
+        }
+        for name in names:
+            self._watched.pop(name, None)
+        self._given |= {
+            n: found.value(plain[n]) if n in plain else _PACKED for n in names
+        }
         self.waiting -= names
         return tuple(sorted(names))
 
@@ -146,6 +180,7 @@ class Parameters:
                 raise ValueError(f"{what}: share all of them")
         share_params(self._net, donor._net, [slot.name for slot in slots])
         for name in wanted:
+            self._watched.pop(name, None)
             value = donor._given[name]
             self._given[name] = donor._source.value(name) if value is None else value
         self.waiting -= wanted
@@ -158,7 +193,8 @@ class Parameters:
 
 
 def _only(names: Collection[str], image: bytes) -> bytes:
-    """The image without other parameters."""
+    """The image without other entries."""
     found = read_image(image, "parameters").parameters()
     kept = [p for p in found if p.name in names]
+    assert len(kept) == len(names), (names, [p.name for p in found])
     return image if len(kept) == len(found) else write_image(kept)

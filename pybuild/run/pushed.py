@@ -76,6 +76,7 @@ class Pushing(abc.ABC):
     pushed: Pushed
     inputs: tuple[Tensor, ...]
     _lib: Any
+
     @property
     @abc.abstractmethod
     def _graph(self) -> Any: ...
