@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pybuild.run.abi import ffi
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,11 @@ class Compiled:
     library: Path
     model: int
     keep: object
+
+    @functools.cached_property
+    def crt(self) -> Any:
+        """The functions of the library, as cffi has them: once for all instances."""
+        return ffi().dlopen(str(self.library))
 
 
 @dataclass(frozen=True)

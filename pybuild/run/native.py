@@ -51,7 +51,7 @@ class Net(Named, Pushing, Keeping):
         self._plan = plan
         self._code: Compiled | None = code
         self._ffi = ffi()
-        self._lib = self._ffi.dlopen(str(code.library))
+        self._lib = code.crt
         self._model = self._ffi.cast("const struct crt_model *", code.model)
         counts = self._model.input_count, self._model.output_count
         self.inputs = self._described(0, counts[0])
