@@ -37,6 +37,7 @@ from tests import (
 )
 from tests.conftest import ROOT, models_folder
 from tests.costs import Row, Table, built, model, output
+from tests.perf import any_layer
 from tests.real_models import (
     BACKENDS,
     FILES,
@@ -252,6 +253,7 @@ TABLES = (
     board_costs.floats_on_boards,
     layer_costs.single_layers, layer_costs.on_vectors,
     layer_costs.without_products,
+    any_layer.any_layer, any_layer.above_ceilings, any_layer.estimates,
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,

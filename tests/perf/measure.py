@@ -1,0 +1,100 @@
+"""What a made layer takes on a core, and whether it makes what it must: counted and
+compared in the same run of an emulated board."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.frontends.tflite import load
+from pybuild.model import Model
+from pybuild.ops.interpret import interpret
+from pybuild.run.board.bench import RUNTIME, bench_on_board
+from pybuild.run.board.device import Device, open_device, program_of, run_program
+from pybuild.select.prices import price
+from pybuild.targets.target import TARGETS
+from tests.boards.devices import CORES
+from tests.ops.litert import run_litert
+from tests.perf.layers import Made
+
+EMITS = ("c", "obj")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A layer on a core by one back end.
+
+    instructions  of its kernels; estimate: of the cost model
+    kernels       their names; plain: one of them is the plain kernel
+    unequal       values that are not the reference's
+    """
+
+    made: Made
+    core: str
+    emit: str
+    instructions: int
+    estimate: int
+    kernels: tuple[str, ...]
+    unequal: int
+
+    @property
+    def per_mac(self) -> float:
+        return self.instructions / self.made.macs
+
+    @property
+    def plain(self) -> bool:
+        return any(k.startswith(_PLAIN) and "_dsp_" not in k for k in self.kernels)
+
+
+_PLAIN = ("conv2d_s", "dense_s", "depthwise_s")
+
+
+@functools.cache
+def device(core: str) -> Device:
+    return open_device(CORES[core], "gcc", "qemu", core)
+
+
+def model(made: Made) -> Model:
+    graph = load("layer.tflite", made.file, {})
+    return Model("layer.tflite", graph, "litert", "0" * 64)
+
+
+def wanted(made: Made, x: Array) -> Array:
+    """What the layer makes of x, by LiteRT where it has this rule."""
+    graph = model(made).lower(made.rounding)
+    ours = interpret(graph, {graph.inputs[0]: x})[graph.outputs[0]]
+    if made.rounding == "litert":
+        (theirs,) = run_litert(made.file, [{"x": x}])
+        np.testing.assert_array_equal(ours, theirs["y"], made.words)
+    return ours
+
+
+def inputs(made: Made) -> Array:
+    """Values to both ends of the type."""
+    (x,) = (model(made).graph.tensor(n) for n in model(made).graph.inputs)
+    chance = np.random.default_rng((7, made.seed))
+    return chance.integers(x.dtype.low, x.dtype.high + 1, x.shape).astype(x.dtype.numpy)
+
+
+def measured(made: Made, core: str, emit: str) -> Measured:
+    """One inference."""
+    library = model(made).build(
+        name="layer", target=core, emit=emit, rounding=made.rounding
+    )
+    on, x = device(core), inputs(made)
+    steps = [s.candidate for s in library.plan.steps if s.candidate.func is not None]
+    layers = bench_on_board(on, library).layers
+    graph = library.plan.graph
+    (found,) = run_program(on, program_of(on, library), [{graph.inputs[0]: x}])
+    return Measured(
+        made,
+        core,
+        emit,
+        sum(row.instructions for row in layers if row.name != RUNTIME),
+        sum(price(step, TARGETS[core]).instructions for step in steps),
+        tuple(step.func.name for step in steps if step.func is not None),
+        int((found[graph.outputs[0]] != wanted(made, x)).sum()),
+    )

@@ -1,0 +1,42 @@
+"""Any layer: a sample of those that `./dev bench` measures makes what LiteRT makes, on
+emulated cores, and takes no more instructions than its class may."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.perf.any_layer import CORES, is_above
+from tests.perf.layers import CLASSES, layer
+from tests.perf.measure import EMITS, measured
+
+# of each class that has a ceiling
+SAMPLE = (1, 3, 5, 12, 14, 16, 17, 19, 24, 31, 33, 44)
+PLAIN = "no end of this layer is proven to be cheap: it has the plain kernel"
+FEW = "16 inputs: the ends of their outputs are half of all"
+APART = "stride 2: a vector holds one window instead of two, a word no neighbours"
+SMALL = "a third or more of the window stands on padding, and is computed like all else"
+ZEROS = "the zeros between are multiplied, too"
+# above their ceiling, and why
+M4 = {
+    1: FEW, 3: APART, 5: PLAIN, 12: PLAIN, 14: PLAIN, 16: SMALL, 17: PLAIN, 19: PLAIN,
+    24: PLAIN, 31: PLAIN, 33: SMALL, 44: ZEROS,
+}  # fmt: skip
+M55 = {
+    1: FEW, 3: APART, 5: PLAIN, 12: PLAIN, 16: SMALL, 19: PLAIN, 24: PLAIN, 33: SMALL,
+    44: ZEROS,
+}  # fmt: skip
+ABOVE = dict(zip(CORES, (M4, M55), strict=True))
+
+
+def test_the_sample_has_every_class() -> None:
+    assert {layer(seed).kind for seed in range(12)} == {*CLASSES}
+    assert {layer(seed).kind for seed in SAMPLE} == {*CLASSES[:-1]}
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_a_layer_is_right_and_fast(seed: int, core: str) -> None:
+    by_c, by_llvm = (measured(layer(seed), core, emit) for emit in EMITS)
+    assert by_c.unequal == by_llvm.unequal == 0, by_c.made.words
+    said = f"{by_llvm.made.words}: {by_llvm.per_mac:.2f} by {by_llvm.kernels}"
+    assert is_above(by_llvm) == (seed in ABOVE[core]), said
