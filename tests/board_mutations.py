@@ -1,14 +1,11 @@
 """Mutations of what counts and bounds on boards, for mutate.py: its five fields."""
 
-from tree_mutations import TREE  # of the folder of this script
-
 _SIZES = "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]"
 _ALIKE = "tests/boards/test_on_boards.py::test_both_simulators_count_alike[mps2-an386]"
 _TWO = "tests/boards/test_two_cores.py"
 _OPTIONS = "tests/boards/test_board_options.py"
 
 BOARDS = (
-    *TREE,
     (
         "the layer that instructions are counted for",
         "boards/host/count.h",

@@ -1,10 +1,5 @@
 """Mutations of the general operators and of how front ends use them, for mutate.py."""
 
-from channel_mutations import CHANNELS
-from front_mutations import FRONT
-from name_mutations import NAMES
-from tflite_mutations import LITE
-
 _GENERAL = "tests/ops/test_general.py"
 _MIXED = "tests/frontends/test_onnx_general.py"
 
@@ -387,8 +382,4 @@ GENERAL = (
         "tensor.dims.extend([])",
         _LISTS,
     ),
-    *CHANNELS,
-    *FRONT,
-    *NAMES,
-    *LITE,
 )

@@ -1,8 +1,5 @@
 """Mutations of kernels on pairs of int16 and on vectors, for mutate.py: its fields."""
 
-from grouped_mutations import GROUPED
-from small_mutations import SMALL
-
 _LAYERS = "tests/unit/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/unit/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _OVER = "tests/unit/test_vector_kernels.py::test_written_over"
@@ -13,8 +10,6 @@ _TILES = "tests/unit/test_winograd.py"
 _DIRECT = "tests/unit/test_kernels.py::test_less_scratch_gives_the_same_bytes"
 
 PAIRED = (
-    *GROUPED,
-    *SMALL,
     (
         "an instruction that only its core has",
         "crt/include/crt/intrin.h",

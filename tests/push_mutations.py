@@ -1,18 +1,11 @@
 """Mutations of layers in lock step, of their plans, and of inputs in rows, for
 mutate.py: its five fields."""
 
-from ends_mutations import ENDS  # of the folder of this script
-from fault_mutations import FAULTS
-from row_mutations import WRITTEN_OVER
-
 _C = "tests/crt/test_crt.py::test_calls[test_lockstep.c-gcc-]"
 _BYTES = "tests/unit/test_plan_bytes.py::test_rows_are_there_until_they_are_read"
 _BOUND = "tests/unit/test_stage_search.py::test_bounds_of_a_chain_by_hand"
 
 PUSHED = (
-    *WRITTEN_OVER,
-    *ENDS,
-    *FAULTS,
     (
         "the slot of a pushed row",
         "crt/src/push.c",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+from tests.mutate import MUTATIONS, Mutation
 from tests.toolchains import ROOT
-
-sys.path.insert(0, str(ROOT / "tests"))  # where the script finds its lists
-from mutate import MUTATIONS, Mutation
 
 
 def _problems(mutation: Mutation) -> list[str]:
