@@ -133,7 +133,7 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
     uint32_t i;
     int error;
 
-    if (!crt_is_ready(g) || params == NULL)
+    if (!crt_is_ready(g) || params == NULL || params->image == NULL)
         return CRT_ERR_NULL;
     if (!crt_has_devices(g))
         return CRT_ERR_DEVICE;
@@ -278,6 +278,8 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
     uint32_t i;
 
     if (!crt_is_ready(g) || !crt_is_ready(donor))
+        return CRT_ERR_NULL;
+    if (what != NULL && what->image == NULL)
         return CRT_ERR_NULL;
     if (!crt_has_devices(g))
         return CRT_ERR_DEVICE;

@@ -116,12 +116,14 @@ static void test_waits_are_few(void)
 
 static void test_devices_are_checked(void)
 {
+    static uint8_t empty[IMAGE_BYTES] __attribute__((aligned(16)));
     struct crt_device other[4];
     struct crt_params none;
     struct crt_graph g;
     struct crt_graph never;
 
-    memset(&none, 0, sizeof none);
+    image_write(empty, NULL, 0);
+    EXPECT(crt_params_verify(&none, empty, sizeof empty) == CRT_OK);
     memset(&never, 0, sizeof never);
     start_without_devices(&g);
     EXPECT(crt_graph_setup(&g) == CRT_ERR_DEVICE);

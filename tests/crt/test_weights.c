@@ -398,9 +398,11 @@ static void test_source_without_the_name(void)
 static void test_what_there_is(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);
+    struct crt_params nothing; /* was never opened, so no name is in it */
     struct crt_graph never;
 
     memset(&never, 0, sizeof never);
+    memset(&nothing, 0, sizeof nothing);
     start();
     EXPECT(crt_graph_parameter_count(&one.g) == 2);
     EXPECT(crt_graph_find_parameter(&one.g, "w") == 1);
@@ -410,6 +412,8 @@ static void test_what_there_is(void)
     EXPECT(crt_graph_parameter(&one.g, 2) == NULL);
     EXPECT(crt_graph_find_parameter(&one.g, NULL) == CRT_ERR_NULL);
     EXPECT(crt_graph_load_params(&one.g, NULL) == CRT_ERR_NULL);
+    EXPECT(crt_graph_load_params(&one.g, &nothing) == CRT_ERR_NULL);
+    EXPECT(crt_graph_share_params(&one.g, &two.g, &nothing) == CRT_ERR_NULL);
     EXPECT(crt_graph_parameter_count(&never) == CRT_ERR_NULL);
     EXPECT(crt_graph_find_parameter(&never, "w") == CRT_ERR_NULL);
     EXPECT(crt_graph_parameter_info(&never, 0) == NULL);

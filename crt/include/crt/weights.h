@@ -41,7 +41,8 @@ const void *crt_graph_parameter(const struct crt_graph *g, uint32_t index);
  *
  * Owner   params and its image are the caller's and must stay until released;
  *         params->users counts what is bound to it
- * Errors  as above; of CRT_ERR_CODEC: unpack the image first (crt/unpack.h) */
+ * Errors  as above; CRT_ERR_NULL: params holds no image, verify one first; of
+ *         CRT_ERR_CODEC: unpack the image first (crt/unpack.h) */
 int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
 
 /* Binds one parameter to bytes that are arranged as its layout says, uncounted.
@@ -65,7 +66,8 @@ int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
 /* The same for every parameter of g (what = NULL), or those that an image
  * names: only names and content hashes of it are read.
  *
- * Errors  as above; CRT_ERR_CONTENT: the donor's are not those of `what` */
+ * Errors  as above; CRT_ERR_CONTENT: the donor's are not those of `what`;
+ *         CRT_ERR_NULL: `what` holds no image */
 int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
                            const struct crt_params *what);
 
