@@ -8,7 +8,7 @@ Knows nothing of operators, graphs or targets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -131,6 +131,7 @@ class Intrin:
              stages: it stores the result, by so many calls: address, these, a number
     ordered  calls stay in the order in which they are written, on targets with
              `feature`; in C the function of crt/intrin.h sees to it
+    doc      what it is, for readers of the C; of no meaning
     """
 
     name: str
@@ -145,6 +146,7 @@ class Intrin:
     trail: tuple[int, ...] = ()
     stages: int = 0
     ordered: bool = False
+    doc: str = field(default="", compare=False)
 
     def __call__(self, *args: Operand) -> Call:
         given = zip(args, self.params, strict=True)
@@ -268,6 +270,7 @@ class Part:
     name    of the function; pieces of one name are the same in all kernels
     params  all that the body knows of what is outside; never assigned
     in_place  pointers, all writable, may be to the same memory
+    doc     what it is, for readers of the C; of no meaning
     """
 
     name: str
@@ -275,6 +278,7 @@ class Part:
     args: tuple[Expr, ...]
     body: tuple[Stmt, ...]
     in_place: bool = False
+    doc: str = field(default="", compare=False)
 
 
 Stmt = Let | Assign | Store | For | If | Part
@@ -296,6 +300,7 @@ class Func:
     arrays    local arrays (name, element, length), on the stack
     in_place  what it writes may be what it reads, element for element: each turn
               of an innermost loop touches only elements of its own
+    doc       what `told` says of it, for readers of the C; of no meaning
     """
 
     name: str
@@ -303,6 +308,7 @@ class Func:
     arrays: tuple[tuple[Var, int], ...]
     body: tuple[Stmt, ...]
     in_place: bool = False
+    doc: str = field(default="", compare=False)
 
     def __hash__(self) -> int:
         """Few kernels of one name differ: their bodies need not be walked."""

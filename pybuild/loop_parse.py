@@ -102,6 +102,12 @@ def _is_in_place(node: ast.FunctionDef) -> bool:
                for d in node.decorator_list)  # fmt: skip
 
 
+def _documented(node: ast.FunctionDef) -> tuple[str, list[ast.stmt]]:
+    """What a function says of itself, and its body without that."""
+    doc = ast.get_docstring(node) or ""
+    return doc, node.body[1:] if doc else node.body
+
+
 class _Reader:
     """intrins  machine instructions that the text has defined so far, by name"""
 
@@ -115,7 +121,7 @@ class _Reader:
             said = {k.arg or "": ast.literal_eval(k.value) for k in mark.keywords}
         scope = self._params(node)
         params, lets = tuple(scope.values()), []
-        *inner, last = node.body
+        said["doc"], (*inner, last) = _documented(node)
         for line in inner:
             let = self._stmt(line, scope)
             if not isinstance(let, Let):
@@ -129,7 +135,8 @@ class _Reader:
 
     def kernel(self, node: ast.FunctionDef) -> Func:
         scope = self._params(node)
-        args, arrays, body = tuple(scope.values()), [], list(node.body)
+        args, arrays = tuple(scope.values()), []
+        doc, body = _documented(node)
         while body and isinstance(body[0], ast.AnnAssign) and body[0].value is None:
             array = body.pop(0)
             match array:
@@ -142,7 +149,7 @@ class _Reader:
                 case _:
                     raise _fault(array, "is no array")
         made = self._block(body, scope)
-        return Func(node.name, args, tuple(arrays), made, _is_in_place(node))
+        return Func(node.name, args, tuple(arrays), made, _is_in_place(node), doc)
 
     def _params(self, node: ast.FunctionDef) -> _Scope:
         return {a.arg: Var(_plain(a.arg), _type(a.annotation)) for a in node.args.args}
@@ -168,8 +175,9 @@ class _Reader:
             case _:
                 raise _fault(call, f"the call of {node.name} must follow it")
         inner = self._params(node)
-        body = self._block(node.body, inner)
-        return Part(node.name, tuple(inner.values()), args, body, _is_in_place(node))
+        doc, lines = _documented(node)
+        body, params = self._block(lines, inner), tuple(inner.values())
+        return Part(node.name, params, args, body, _is_in_place(node), doc)
 
     def _stmt(self, node: ast.stmt, scope: _Scope) -> Stmt:
         match node:

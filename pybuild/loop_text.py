@@ -50,7 +50,7 @@ SHORT = {
 SPELLING = tuple(
     field.name
     for field in fields(Intrin)
-    if field.name not in ("name", "params", "result", "lets")
+    if field.name not in ("name", "params", "result", "lets", "doc")
 )
 _INDENT = "    "
 
@@ -69,6 +69,7 @@ def text(func: Func) -> str:
         lines += [] if isinstance(intrin, Piece) else [*_intrin(intrin), ""]
     lines += ["@in_place"] if func.in_place else []
     lines.append(f"def {func.name}({_params(func.args)}):")
+    lines += _doc(func.doc, 1)
     for var, length in func.arrays:
         assert isinstance(var.type, PointerType)
         kind = f"array({SHORT[var.type.elem]}, {length})"
@@ -83,9 +84,16 @@ def _intrin(intrin: Intrin) -> Iterator[str]:
     words = [f"{n}={v!r}" for n, v in said if v != getattr(plain, n)]
     yield f"@intrin({', '.join(words)})"
     yield f"def {intrin.name}({_params(intrin.params)}):"
+    yield from _doc(intrin.doc, 1)
     for var, value in intrin.lets:
         yield f"{_INDENT}{name_text(var)}: {type_text(var.type)} = {bare(value)}"
     yield f"{_INDENT}return {bare(intrin.result)}"
+
+
+def _doc(doc: str, depth: int) -> list[str]:
+    before = _INDENT * depth
+    lines = f'"""{doc}"""'.splitlines() if doc else []
+    return [f"{before}{line}" for line in lines]
 
 
 def _params(params: Iterable[Var]) -> str:
@@ -120,9 +128,10 @@ def _stmt(stmt: Stmt, depth: int) -> list[str]:
             if otherwise:
                 lines += [f"{before}else:", *_block(otherwise, depth + 1)]
             return lines
-        case Part(name, params, args, body, in_place):
+        case Part(name, params, args, body, in_place, doc):
             lines = [f"{before}@in_place"] if in_place else []
             lines.append(f"{before}def {name}({_params(params)}):")
+            lines += _doc(doc, depth + 1)
             lines += _block(body, depth + 1)
             return [*lines, f"{before}{name}({', '.join(map(bare, args))})"]
     raise TypeError(stmt)

@@ -147,7 +147,12 @@ def intrins(func: Func) -> list[Intrin]:
     for part in reversed(statements(func.body)):
         if isinstance(part, Part):
             piece = Piece(
-                part.name, part.params, const(0), body=part.body, in_place=part.in_place
+                part.name,
+                part.params,
+                const(0),
+                doc=part.doc,
+                body=part.body,
+                in_place=part.in_place,
             )
             found.setdefault(part.name, piece)
     return list(found.values())

@@ -129,7 +129,7 @@ SCALAR = (
     ),
     (
         "turns of taps that four do not divide",
-        "pybuild/kernels/scalar/conv_code.py",
+        "pybuild/kernels/scalar/conv_layer.py",
         "return min((usual, *whole)",
         "return min((usual, usual)",
         _SMALL,

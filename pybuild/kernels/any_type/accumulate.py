@@ -7,7 +7,7 @@ import numpy as np
 from pybuild.graph import Graph, Node
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, offer, short, whole_operands
 from pybuild.loop import Expr, const, i64, load, offset
@@ -29,7 +29,10 @@ class _Walk:
         self.flat = sizes[2] == 1
         self.operands: Operands = whole_operands(node, graph)
         mark = "" if self.flat else "_inner"
-        self.k = k = Builder(f"{name}_{short(self.x.dtype)}{mark}")
+        what = f"{node.op} ({name.replace('_', ' ')}) along an axis"
+        order = "line by line" if self.flat else "slab by slab, index by index"
+        doc = told(f"{what}, {self.x.dtype.value}", f"{order}; each along the axis")
+        self.k = k = Builder(f"{name}_{short(self.x.dtype)}{mark}", doc)
         self.to = k.row("y", 0, memory(self.y.dtype), writable=True)
         self.source = k.row("x", self.operands.numbers[0], memory(self.x.dtype))
         self.outer = k.arg("outer", sizes[0])

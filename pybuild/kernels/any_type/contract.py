@@ -8,7 +8,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.any_type.elements import computed, memory, read, wrapping, write
 from pybuild.kernels.any_type.map import Axis, form, join, nest
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.loop import BOOL, Expr, cast, const, offset, select
@@ -33,7 +33,11 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     )
     operands = whole_operands(node, graph)
     kind = _sum_type(y.dtype)
-    k = Builder(f"matmul_{short(y.dtype)}_{form(outer)}")
+    doc = told(
+        f"y = a @ b of each pair of matrices, {y.dtype.value}",
+        "row by row, column by column, one sum at a time; b is read down its columns",
+    )
+    k = Builder(f"matmul_{short(y.dtype)}_{form(outer)}", doc)
     pointers = [
         k.row("y", 0, memory(y.dtype), writable=True),
         k.row("a", operands.numbers[0], memory(a.dtype)),
@@ -90,7 +94,12 @@ def conv(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     rank, groups = len(x.shape) - 2, int(node.attrs["groups"])
     operands = whole_operands(node, graph)
     kind = _sum_type(y.dtype)
-    k = Builder(f"conv{rank}d_{short(y.dtype)}")
+    doc = told(
+        f"convolution over {rank} axes, channels first, {y.dtype.value}",
+        "output by output, one sum at a time: channel by channel, tap by tap, only "
+        "those on the input",
+    )
+    k = Builder(f"conv{rank}d_{short(y.dtype)}", doc)
     to = k.row("y", 0, memory(y.dtype), writable=True)
     source = k.row("x", operands.numbers[0], memory(x.dtype))
     weights = k.row("w", operands.numbers[1], memory(w.dtype))

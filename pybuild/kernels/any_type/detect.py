@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, whole_operands
 from pybuild.loop import (
@@ -62,7 +62,11 @@ def suppress(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """Scratch: a byte for each box, whether it may still be taken."""
     scores, y = graph.tensor(node.inputs[1]), graph.tensor(node.output)
     operands = whole_operands(node, graph)
-    k = Builder("suppress_f32")
+    doc = told(
+        "boxes that do not overlap a better one, best first, float32",
+        "image by image; for each result all boxes that are left",
+    )
+    k = Builder("suppress_f32", doc)
     to = k.row("y", 0, INT32, writable=True)
     boxes, all_ = (k.row(n, i, FLOAT32) for n, i in zip(
         ("boxes", "all_scores"), operands.numbers, strict=True))  # fmt: skip
@@ -118,7 +122,12 @@ def roi_align(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     mode, centred = str(node.attrs["mode"]), bool(node.attrs["centred"])
     operands = whole_operands(node, graph)
-    k = Builder(f"roi_align_{mode}{'_centred' if centred else ''}")
+    doc = told(
+        f"roi_align, float32: the {'mean' if mode == 'avg' else 'most'} of samples "
+        "between pixels in each cell of a box",
+        "box by box, channel by channel, cell by cell",
+    )
+    k = Builder(f"roi_align_{mode}{'_centred' if centred else ''}", doc)
     to = k.row("y", 0, FLOAT32, writable=True)
     kinds = (("x", FLOAT32), ("boxes", FLOAT32), ("image", INT32))
     planes, boxes, image = (

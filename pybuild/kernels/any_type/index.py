@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import (
     elementwise_operands,
@@ -58,7 +58,12 @@ def gather(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = whole_operands(node, graph)
     elem = element(y)
     mark = "" if inner == 1 else "_rows"
-    k = Builder(f"gather_{short(elem)}_{short(indices.dtype)}{mark}")
+    doc = told(
+        f"y = x at {indices.dtype.value} indices, elements of {elem.bytes} bytes; "
+        "indices outside are held within x",
+        "index by index",
+    )
+    k = Builder(f"gather_{short(elem)}_{short(indices.dtype)}{mark}", doc)
     to = k.row("y", 0, elem, writable=True)
     source = k.row("x", operands.numbers[0], elem)
     wanted = k.row("indices", operands.numbers[1], indices.dtype)
@@ -79,7 +84,9 @@ def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for lookup."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands, elem = elementwise_operands(node, graph), element(y)
-    k = Builder(f"lookup_{short(x.dtype)}_{short(elem)}")
+    what = f"y = table[x], {x.dtype.value} to elements of {elem.bytes} bytes"
+    doc = told(what, "element by element")
+    k = Builder(f"lookup_{short(x.dtype)}_{short(elem)}", doc)
     to = k.row("y", 0, elem, writable=True)
     source = k.row("x", operands.numbers[0], x.dtype)
     table = k.row("table", operands.numbers[1], elem)
@@ -99,7 +106,13 @@ def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     inner = y.shape[1]
     mark = f"_{node.attrs['join']}_{short(y.dtype)}" if joins else f"_{short(kind)}"
     mark += "" if inner == 1 else "_rows"
-    k = Builder(f"scatter_{short(indices.dtype)}{mark}")
+    how = f"joined by {node.attrs['join']}" if joins else "replaced"
+    doc = told(
+        f"y = x with updates at {indices.dtype.value} indices, {how}; indices outside "
+        "are held within x",
+        "all of x is copied; then update by update",
+    )
+    k = Builder(f"scatter_{short(indices.dtype)}{mark}", doc)
     to = k.row("y", 0, kind, writable=True)
     source = k.row("x", operands.numbers[0], kind)
     wanted = k.row("indices", operands.numbers[1], indices.dtype)
@@ -130,7 +143,13 @@ def top_k(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     largest = bool(node.attrs["largest"])
     operands = whole_operands(node, graph)
-    k = Builder(f"top_{'largest' if largest else 'least'}_{short(x.dtype)}")
+    most = "largest" if largest else "least"
+    doc = told(
+        f"the {most} elements of each line in order, and where they are, "
+        f"{x.dtype.value}",
+        "line by line; the line is searched once for each result",
+    )
+    k = Builder(f"top_{most}_{short(x.dtype)}", doc)
     to = k.row("y", 0, y.dtype, writable=True)
     source = k.row("x", operands.numbers[0], memory(x.dtype))
     outer, count, inner = (
@@ -168,7 +187,8 @@ def places(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """One pass; what has no room is only counted."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = whole_operands(node, graph)
-    k = Builder("places")
+    what = "how many elements are not zero, and where the first of them are"
+    k = Builder("places", told(what, "element by element, once"))
     to = k.row("y", 0, INT32, writable=True)
     source = k.row("x", operands.numbers[0], memory(x.dtype))
     wanted = k.arg("wanted", y.size - 1)
@@ -189,7 +209,13 @@ def distinct(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     ordered = bool(node.attrs["sorted"])
     operands = whole_operands(node, graph)
-    k = Builder(f"distinct_{'sorted' if ordered else 'first'}_{short(x.dtype)}")
+    doc = told(
+        f"the number of each row among the distinct ones, {x.dtype.value}, in the "
+        f"order {'of their values' if ordered else 'in which they are met'}",
+        "row by row, each compared with all before",
+    )
+    name = f"distinct_{'sorted' if ordered else 'first'}_{short(x.dtype)}"
+    k = Builder(name, doc)
     to = k.row("y", 0, INT32, writable=True)
     source = k.row("x", operands.numbers[0], memory(x.dtype))
     count, width = k.arg("count", x.shape[0]), k.arg("width", x.shape[1])

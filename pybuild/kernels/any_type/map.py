@@ -13,7 +13,7 @@ from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.portable.shape import raw
@@ -122,7 +122,12 @@ def element_map(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = whole_operands(node, graph)
     kinds = "_".join(short(t.dtype) for t in inputs)
     kinds += f"_{short(y.dtype)}" if name in ("bits", "cast") else ""
-    k = Builder(f"{name}_{kinds}_{form(axes)}")
+    given = " x ".join(t.dtype.value for t in inputs)
+    doc = told(
+        f"y = {name} of elements, {given} to {y.dtype.value}",
+        f"{len(axes)} loop{'s' * (len(axes) > 1)}, y forward; operands are broadcast",
+    )
+    k = Builder(f"{name}_{kinds}_{form(axes)}", doc)
     seen = raw if name == "bits" else _memory
     pointers = [k.row("y", 0, seen(y), writable=True)]
     for number, tensor in zip(operands.numbers, inputs, strict=True):

@@ -41,11 +41,26 @@ def have_room(pairs: Iterable[tuple[Named, Named]]) -> bool:
     return all(0 <= n < 1 << 15 for pair in pairs for _, n in pair)
 
 
-class Builder:
-    """Collects the statements of one kernel."""
+def told(computes: str, order: str, end: str = "") -> str:
+    """What readers of a kernel's C are told: a field a line.
 
-    def __init__(self, name: str) -> None:
+    computes  a formula or a sentence, with types
+    order     in which it reads and writes
+    end       how a sum becomes what is stored, where there are sums
+    """
+    fields = (("Computes", computes), ("Order", order), ("End", end))
+    return "\n".join(f"{label:8}  {text}" for label, text in fields if text)
+
+
+class Builder:
+    """Collects the statements of one kernel.
+
+    doc  of `told`: what readers of the C are told of it; one for each name
+    """
+
+    def __init__(self, name: str, doc: str = "") -> None:
         self.name = name
+        self.doc = doc
         self.values: list[int] = []
         self._args: list[Var] = []
         self._arrays: list[tuple[Var, int]] = []
@@ -55,9 +70,9 @@ class Builder:
         self._finished: Func | None = None
 
     @classmethod
-    def after(cls, func: Func, values: Iterable[int], name: str) -> Builder:
+    def after(cls, func: Func, values: Iterable[int], name: str, doc: str) -> Builder:
         """What goes on where a kernel ends."""
-        k = cls(name)
+        k = cls(name, doc)
         k.values += values
         k._args += func.args
         k._arrays += func.arrays
@@ -154,7 +169,7 @@ class Builder:
         self._blocks[-1].append(If(last.condition, last.body, body))
 
     @contextmanager
-    def part(self, name: str, **given: Expr) -> Iterator[list[Var]]:
+    def part(self, name: str, doc: str, /, **given: Expr) -> Iterator[list[Var]]:
         """A piece that becomes a function; it gets what it uses of `given`."""
         outer, self._names = self._names, [set(given)]
         params = [Var(word, value.type) for word, value in given.items()]
@@ -170,7 +185,7 @@ class Builder:
         if not known:
             known = self._unique(name, outermost=True)
             alike.append((known, params, body))
-        self._blocks[-1].append(Part(known, tuple(params), values, body))
+        self._blocks[-1].append(Part(known, tuple(params), values, body, False, doc))
 
     def call(self, func: Func, pointers: Sequence[Expr], values: Iterable[int]) -> None:
         """Another kernel, as a part of this one: it may work in place."""
@@ -185,7 +200,8 @@ class Builder:
         given |= {
             a: self.arg(a.name, n) for a, n in zip(func.args, values, strict=True)
         }
-        part = Part(func.name, tuple(given), tuple(given.values()), tuple(body), True)
+        args = tuple(given.values())
+        part = Part(func.name, tuple(given), args, tuple(body), True, func.doc)
         self._blocks[-1].append(part)
 
     def finish(self, in_place: bool = False) -> Func:
@@ -195,7 +211,7 @@ class Builder:
             if self._finished is None:
                 body = self._used(tuple(self._blocks[0]))
                 args, arrays = tuple(self._args), tuple(self._arrays)
-                self._finished = Func(self.name, args, arrays, body, in_place)
+                self._finished = Func(self.name, args, arrays, body, in_place, self.doc)
                 verify(self._finished)
         assert self._finished.in_place == in_place
         return self._finished

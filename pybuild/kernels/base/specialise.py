@@ -114,7 +114,8 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
             inner, names = used(_block(body, dict(fixed.items()), kept))
             left = {p: v for p, v in left.items() if p.name in names}
             full = _part_name(name, params, fixed)
-            return Part(full, tuple(left), tuple(left.values()), inner, stmt.in_place)
+            given, kind = tuple(left.values()), stmt.in_place
+            return Part(full, tuple(left), given, inner, kind, stmt.doc)
 
 
 def _part_name(name: str, params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:

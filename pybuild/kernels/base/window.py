@@ -87,6 +87,18 @@ class Window:
         parts.append("grouped" if self.groups > 1 else "")
         return "_".join(p for p in parts if p)
 
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        if self.pointwise:
+            parts = ["1x1 window", "every stride-th pixel" if self.stride_w > 1 else ""]
+        else:
+            beside = "which may leave the row" if self.padded else "all in the row"
+            gaps = "with gaps between taps" if self.dilated else ""
+            parts = ["a window of some rows", beside, gaps]
+        parts.append("in groups of channels" if self.groups > 1 else "")
+        return ", ".join(p for p in parts if p)
+
 
 def convolution_window(
     node: Node, x: Tensor, y: Tensor, kernel: tuple[int, int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder, Named
+from pybuild.kernels.base.builder import Builder, Named, told
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.compact.epilogue import ended, kind_of, read_end
@@ -111,6 +111,18 @@ class Layer:
         parts = ("conv2d_small", dilated, self.kind)
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        gaps = ", with gaps between taps" if self.window.dilated else ""
+        return told(
+            f"convolution, int8, int32 sums by pairs of int16 (SMLAD): a window of any "
+            f"size{gaps}",
+            f"two pixels at a time, widened into the patch; then {BLOCK} output "
+            "channels at a time; weights and ends are one stream, read forward",
+            self.ending.words,
+        )
+
 
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = clamp(requant(bias[o] + sum(x * w))), two pixels at a time.
@@ -126,7 +138,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, w = layer, layer.window
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         (
             (self.out_width, self.out_channels),
             (self.run, self.step),
@@ -189,6 +201,7 @@ class _Writer:
         with (
             k.part(
                 "piece_small",
+                "A piece of a row with what stands beside that, byte by byte.",
                 piece=self.piece,
                 row=row,
                 first=first,
@@ -208,6 +221,8 @@ class _Writer:
         k = self.k
         with k.part(
             f"dot_small_{self.layer.kind}".rstrip("_"),
+            "All output channels of two pixels; of each two channels, a and b, a lane "
+            "of a weight word is 256 * a + b.",
             patch=self.patch,
             weights=self.weights,
             y=offset(self.y, ox * self.out_channels),

@@ -15,7 +15,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, Named, have_room
+from pybuild.kernels.base.builder import Builder, Named, have_room, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
 from pybuild.kernels.base.window import Window
@@ -90,6 +90,19 @@ class Layer:
         return "_".join(p for p in parts if p)
 
     @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        lines = "rows under the window are"
+        if self.image is not None:
+            lines = "output row by output row: the rows under the window are"
+        return told(
+            "depthwise convolution, int8, int32 sums: a window of any size",
+            f"{lines} copied with what stands beside them; then pixel by pixel, four "
+            "channels at a time; weights and ends are one stream, read forward",
+            self.ending.words,
+        )
+
+    @property
     def kind(self) -> str:
         """What distinguishes the sums of two layers."""
         wide = "wide" if self.turns > UNROLLED else ""
@@ -124,7 +137,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, w = layer, layer.window
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         (
             (self.out_width, channels),
             (width, self.pitch),
@@ -178,6 +191,8 @@ class _Writer:
             k.loop("ox", self.out_width) as ox,
             k.part(
                 f"sum_small_{self.layer.kind}".rstrip("_"),
+                "All channels of a pixel, four at a time: a word of x and one of "
+                "weights for each tap.",
                 lines=offset(self.lines, ox * self.stride * self.channels),
                 weights=self.weights,
                 y=offset(y, ox * self.channels),

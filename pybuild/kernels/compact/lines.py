@@ -27,7 +27,8 @@ def blank(k: Builder, lines: Expr, size: Expr, word: Expr) -> None:
 
 def copy(k: Builder, line: Expr, row: Expr, size: Expr) -> None:
     """`size` bytes, a word at least: the first word, then those that end the row."""
-    with k.part("copy_small", to=line, row=row, size=size) as (to, source, last):
+    doc = "A row copied in words; the first may overlap the second."
+    with k.part("copy_small", doc, to=line, row=row, size=size) as (to, source, last):
         k.store(to, 0, wide(source, 0), wide=True)
         with k.loop("at", last, last & (WORD - 1), WORD, rolled=True) as at:
             k.store(to, at, wide(source, at), wide=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.base.window import Bound, Window
@@ -78,6 +78,19 @@ class Layer:
                  self.finish.key)  # fmt: skip
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        first = "copied into the patch" if self.copies else "read where they lie"
+        return told(
+            "convolution, int16 x int8, int32 sums by pairs of int16 (SMLAD): "
+            f"{self.window.words}",
+            f"{self.pixels} pixel{'s' * (self.pixels > 1)} at a time, {first}; then "
+            f"two output channels at a time, {4 * self.unrolled} taps in a turn; "
+            "weights forward, four taps a word",
+            self.finish.words,
+        )
+
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps, two channels side by side."""
@@ -103,7 +116,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT16, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)

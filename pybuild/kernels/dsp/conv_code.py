@@ -43,7 +43,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)
@@ -240,6 +240,7 @@ class _Writer:
             given = {"outputs": self.outputs, **given}
         with k.part(
             self._part_name(pixels),
+            self.layer.part_doc(pixels),
             taps=patch,
             weights=self.weights,
             ends=self.ends,

@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, LOW_HALVES, ODD_BYTES
 from pybuild.kernels.base.taps import bind, outside_pixel
@@ -51,6 +51,18 @@ class Layer:
         parts = (f"depthwise_s16_dsp_{w.kernel_h}x{w.kernel_w}", w.key, self.finish.key)
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w = self.window
+        return told(
+            "depthwise convolution, int16 x int8, int32 sums by pairs of int16 "
+            f"(SMLAD): {w.kernel_h}x{w.kernel_w}, {w.words}",
+            "pixel by pixel, channel by channel: its values are paired once, then all "
+            "its outputs; weights forward, four taps a word",
+            self.finish.words,
+        )
+
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps."""
@@ -64,7 +76,7 @@ def kernel(layer: Layer) -> Builder:
     Shapes  rows x [W,C], y [OW,C*M]; weights of `pack`; bias int32[C*M]
     Source  columns outside the row count as 0; rows are the runner's
     """
-    k, w = Builder(layer.name), layer.window
+    k, w = Builder(layer.name, layer.doc), layer.window
     y = k.row("y", 0, INT16, writable=True)
     after = 2 + len(layer.finish.tables())
     pixels = bind(k, w, INT16, const(w.kernel_h), after)

@@ -48,7 +48,7 @@ class _Writer:
     def __init__(self, layer: Layer) -> None:
         self.layer, self.w = layer, layer.window
         w = self.w
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.dilation_h: Expr = const(1)
         if w.dilation_h > 1:
             self.dilation_h = k.arg("dilation_h", w.dilation_h)
@@ -210,7 +210,8 @@ class _Writer:
         parts = (f"widen_dsp_{rows}", ends, padded, pairs)
         name = "_".join(p for p in parts if p)
         at = offset(self.lines, slot + left)
-        with k.part(name, source=source, lines=at, **given) as params:
+        doc = "A row of four channels, widened: two columns of a channel in each word."
+        with k.part(name, doc, source=source, lines=at, **given) as params:
             known = {p.name: p for p in params}
             x, to = k.let("x", known["source"]), k.let("to", known["lines"])
             channels, plane = known["channels"], known["plane_size"]
@@ -272,6 +273,7 @@ class _Writer:
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with self.k.part(
             self._part_name(),
+            self.layer.part_doc,
             lines=self.lines,
             weights=weights,
             ends=ends,

@@ -68,7 +68,7 @@ class _Clamp:
         return "_held" if self.drop else "_lifted"
 
 
-def add4(made: AddParameters) -> tuple[_Maker, str] | None:
+def add4(made: AddParameters) -> tuple[_Maker, str, str] | None:
     """add or sub by `affine_add`, if it has a form with room for the clamp."""
     cheap = affine_add(made)
     if cheap is None:
@@ -79,7 +79,8 @@ def add4(made: AddParameters) -> tuple[_Maker, str] | None:
         lifted -= clamp.lift << cheap.shift
     if 128 * (abs(cheap.a_factor) + abs(cheap.b_factor)) + abs(lifted) >= _MOST:
         return None
-    return _sum(cheap, lifted, clamp), f"dsp_{cheap.key}{clamp.key}"
+    maker = _sum(cheap, lifted, clamp)
+    return maker, f"dsp_{cheap.key}{clamp.key}", cheap.words
 
 
 def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
@@ -115,14 +116,15 @@ def _each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
     return [term(load(given.pointer, i)) for i in range(4)]
 
 
-def mul4(made: MulParameters) -> tuple[_Maker, str] | None:
+def mul4(made: MulParameters) -> tuple[_Maker, str, str] | None:
     """mul by one high multiplication, where that is proven."""
     ending = of_products(made)
     if ending is None:
         return None
     usual = is_usual(ending)
     key = kind(ending, usual)
-    return _product(made, ending, usual), f"dsp_{key}".rstrip("_")
+    maker = _product(made, ending, usual)
+    return maker, f"dsp_{key}".rstrip("_"), ending.words
 
 
 def _product(made: MulParameters, ending: Affine, usual: bool) -> _Maker:

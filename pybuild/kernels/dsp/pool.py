@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import ADD_EVEN, ADD_ODD, MAX_BYTES
 from pybuild.kernels.base.taps import bind
-from pybuild.kernels.layers.pool import Layer, Reduction
+from pybuild.kernels.layers.pool import DIVIDED, Layer, Reduction
 from pybuild.kernels.mve.pool import Writer
 from pybuild.loop import INT8, INT32, Expr, Intrin, cast, const, offset, wide
 from pybuild.targets.target import Target
@@ -29,14 +29,24 @@ def suits(layer: Layer, target: Target) -> bool:
 
 
 def kernel(
-    layer: Layer, bound: Callable[[Builder, Expr], Reduction], name: str = ""
+    layer: Layer,
+    bound: Callable[[Builder, Expr], Reduction],
+    named: tuple[str, str] | None = None,
 ) -> Builder:
     """y[ox,c] = end(sum over cells x[c]), four channels at a time.
 
     Shapes  rows x [W,C], y [OW,C]
+    named   what it is called, and how it ends
     """
-    ending = layer.rule.key if layer.rule is not None else "divide"
-    k = Builder(name or f"avg_pool_dsp_{ending}")
+    rule = layer.rule
+    ending = rule.key if rule is not None else "divide"
+    name, words = named or (f"avg_pool_dsp_{ending}", rule.words if rule else DIVIDED)
+    doc = told(
+        "average over windows that lie in the row, int8, sums of 16 bits two in a word",
+        "pixel by pixel, four channels at a time, all cells row by row",
+        words,
+    )
+    k = Builder(name, doc)
     y = k.row("y", 0, INT8, writable=True)
     kernel_h = k.arg("kernel_h", layer.window.kernel_h)
     kernel_w = k.arg("kernel_w", layer.window.kernel_w)

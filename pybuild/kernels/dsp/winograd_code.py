@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import ADD2, DOT2, EVEN_BYTES, ODD_BYTES, SUB2
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import FRACTION, Affine
@@ -104,6 +104,19 @@ class Layer:
         )
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        outside = self.window.padded or self.taller
+        beside = ", which may leave the image" if outside else ""
+        return told(
+            f"convolution by Winograd's F(2x2, 3x3), int8, int32 sums: 3x3{beside}",
+            "two tiles of 2x2 pixels at a time: the pixels under them are transformed, "
+            "multiplied with all output channels, and the sums transformed back; "
+            "weights forward, once for both tiles",
+            self.ending.words,
+        )
+
 
 def kernel(layer: Layer) -> Builder:
     """y[oy,ox,o] = clamp(requant(bias[o] + sum(x * w))), 2 x 4 pixels at a time.
@@ -126,7 +139,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         w = layer.window
         self.y = k.row("y", 0, INT8, writable=True)
         self.x = k.row("x", 1, INT8)
@@ -185,6 +198,7 @@ class _Writer:
         given = {f"row{r}": row for r, row in enumerate(rows)}
         with k.part(
             "winograd_columns" + ("_padded" if padded else ""),
+            "Four rows of pixels, transformed along each column, channel by channel.",
             **given,
             to=self.columns,
             x0=x0,
@@ -239,6 +253,7 @@ class _Writer:
         k = self.k
         with k.part(
             "winograd_rows",
+            "Six transformed columns, transformed along their rows for two tiles.",
             columns=self.columns,
             tiles=self.tiles,
             channels=self.channels,
@@ -263,6 +278,8 @@ class _Writer:
         parts = ("winograd_dot", "odd" if odd else "", ends, f"by{layer.unrolled}")
         with k.part(
             "_".join(p for p in parts if p),
+            f"{OUTPUTS} output channels of two tiles at a time: the sums of all 16 "
+            "positions, then transformed back to 2 x 4 pixels; weights forward.",
             tiles=self.tiles,
             sums=self.columns,
             weights=self.weights,

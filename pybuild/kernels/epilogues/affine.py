@@ -78,6 +78,16 @@ class Affine:
         )
         return "_".join(p for p in parts if p)
 
+    @property
+    def words(self) -> str:
+        """The form, for readers of the C: what a kernel has of it."""
+        offset = "an offset" if self.below is None else "an offset for its sign"
+        held = "low..high" if self.clamped else "int8"
+        return (
+            f"requantises by one 32-bit product: the high half of (256 * sum + "
+            f"{offset}) * factor, both of the channel; shifted, held within {held}"
+        )
+
 
 @dataclass(frozen=True)
 class Staircase:

@@ -41,6 +41,15 @@ class AffineAdd:
         """What distinguishes the code of two layers."""
         return f"shift{self.shift}" + ("" if self.base is None else "_even")
 
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        ties = "" if self.base is None else ", ties to even"
+        return (
+            "each operand times a factor of its own, their sum shifted to the right"
+            f"{ties}; proven equal to the rule for all pairs"
+        )
+
 
 @functools.cache
 def affine_add(made: AddParameters) -> AffineAdd | None:

@@ -66,6 +66,15 @@ class Split:
         held = "held" if self.limit is not None else ""
         return "_".join(p for p in (f"split{self.part}", signed, held, clamped) if p)
 
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        first = "" if self.limit is None else "held within a limit, then "
+        return (
+            f"{first}requantises by two products of 32 bits, with the upper and the "
+            f"lower {self.part} bits of the channel's factor"
+        )
+
 
 def split(made: ConvParameters, low: Ints, high: Ints) -> Split | None:
     """The form of a layer's requantisation, where every channel has one.

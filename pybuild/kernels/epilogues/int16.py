@@ -96,6 +96,17 @@ class Finish16:
         form = "high" if not self.shifts else "exact" if self.rests else "wide"
         return f"{kind}_{form}"
 
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        form = "the high half of one 64-bit product, rounded"
+        if self.shifts:
+            form = "one 64-bit product, rounded once"
+        if self.rests:
+            form = "two 64-bit products, a multiplier of 53 bits, rounded once"
+        whose = "each channel" if len(self.multipliers) > 1 else "the whole layer"
+        return f"requantises by {form}; factors of {whose}"
+
     def tables(self) -> tuple[Packed, ...]:
         kind = np.int16 if self._is_short else np.int32
         made = [Packed("multipliers", np.asarray(self.multipliers, kind))]

@@ -41,6 +41,10 @@ class Finish(Protocol):
     @property
     def key(self) -> str: ...
 
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+
     def tables(self) -> tuple[Packed, ...]: ...
 
     def bind(self, k: Builder, pointer: Expr) -> BoundFinish: ...
@@ -55,6 +59,10 @@ class Int8Finish:
     @property
     def key(self) -> str:
         return self.rule.key
+
+    @property
+    def words(self) -> str:
+        return self.rule.words
 
     def tables(self) -> tuple[Packed, ...]:
         return packed(self.rule)
@@ -78,6 +86,11 @@ class ScaledFinish:
     @property
     def key(self) -> str:
         return "channel_scaled" if len(set(self.scales)) > 1 else "tensor_scaled"
+
+    @property
+    def words(self) -> str:
+        whose = "each channel" if len(set(self.scales)) > 1 else "the whole layer"
+        return f"requantises by one float32 product, ties to even; scale of {whose}"
 
     def tables(self) -> tuple[Packed, ...]:
         scales = self.scales if len(set(self.scales)) > 1 else self.scales[:1]
@@ -133,6 +146,13 @@ class FloatClamp:
         ends = ("low" if self.low is not None else "",
                 "high" if self.high is not None else "")  # fmt: skip
         return "".join(ends)
+
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C; "": the sum is stored as it is."""
+        ends = [w for w, e in (("least", self.low), ("greatest", self.high))
+                if e is not None]  # fmt: skip
+        return f"clamped to the {' and the '.join(ends)} value" if ends else ""
 
     def tables(self) -> tuple[Packed, ...]:
         ends = [e for e in (self.low, self.high) if e is not None]

@@ -88,6 +88,14 @@ EVEN = _one_rounding(
     (_PRODUCT + (_HALF - 1) + ((_PRODUCT >> i64(_SHIFT)) & 1)) >> i64(_SHIFT),
 )
 RULES = {"double": DOUBLE, "single": SINGLE, "away": AWAY, "even": EVEN}
+_ONCE = "requantises by one rounding of the 64-bit product, half"
+_WORDS = {
+    "double": "requantises by two roundings: of the product's high half, then of a "
+    "shift",
+    "single": f"{_ONCE} up",
+    "away": f"{_ONCE} away from zero",
+    "even": f"{_ONCE} to even",
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,13 @@ class Requant:
         """What distinguishes the code of two layers."""
         left = "_left" if self.left else ""
         return f"{'channel' if self.per_channel else 'tensor'}{left}_{self.rounding}"
+
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        whose = "of each channel" if self.per_channel else "of the whole layer"
+        left = "; sums are first shifted left" if self.left else ""
+        return f"{_WORDS[self.rounding]}; factors {whose}{left}"
 
 
 def requant(

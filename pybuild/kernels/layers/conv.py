@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import is_usual, kind
@@ -184,6 +185,34 @@ class Layer:
             "twice" if self.twice else "",
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        dense = self.pixels == 1 and self.window.pointwise
+        kind = "fully connected layer" if dense else "convolution"
+        many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
+        first = "whose bytes are widened as they are read"
+        if not self.direct:
+            first = "widened to int16 into the patch"
+        return told(
+            f"{kind}, int8, int32 sums by pairs of int16 (SMLAD): {self.window.words}",
+            f"{many} at a time, {first}; then all output channels; weights forward, "
+            "once for these pixels",
+            self.ending.words,
+        )
+
+    def part_doc(self, pixels: int) -> str:
+        """What the C of the innermost part says, for so many pixels."""
+        many = "a pixel" if pixels == 1 else f"{pixels} pixels"
+        if self.lone:
+            return f"The only output channel of {many}: two taps a word, all in order."
+        return (
+            f"All output channels of {many}. Of each two channels, a and b, a lane of "
+            f"a weight word is 256 * a + b, so one product adds to both sums, and a "
+            f"second of b alone tells them apart. {2 * self.unrolled} taps in a turn; "
+            "weights and ends forward."
+        )
 
 
 def form(count: int, written_out: int = WRITTEN_OUT) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import is_usual, kind
@@ -164,3 +165,28 @@ class Layer:
             f"pairs{self.written_out}" if self.written_out else "",
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w = self.window
+        beside = ", which may leave the image" if self.padded else ""
+        gaps = ", with gaps between taps" if w.dilated else ""
+        rows = "the rows under the window are"
+        if self.image is not None:
+            rows = "output row by output row; each input row is once"
+        return told(
+            f"depthwise convolution, int8, int32 sums by pairs of int16 (SMLAD): "
+            f"{w.kernel_h}x{w.kernel_w} window, stride {w.stride_w}{beside}{gaps}",
+            f"four channels at a time: {rows} widened, two columns a word; then their "
+            "sums; weights forward",
+            self.ending.words,
+        )
+
+    @property
+    def part_doc(self) -> str:
+        """What the C of the sums says."""
+        return (
+            f"A row of four channels, one after the other: {self.columns} pixels at a "
+            "time, each word of the widened rows and of the weights read once for them."
+        )

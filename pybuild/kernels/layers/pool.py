@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
@@ -16,6 +17,7 @@ from pybuild.loop import Expr
 from pybuild.ops.pool import PoolParameters
 
 UNROLLED = 9  # taps, at most
+DIVIDED = "divided by the number of cells, rounded to nearest, ties away from zero"
 LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -102,3 +104,20 @@ class Layer:
                  "padded" if w.padded else "",
                  "ragged" if self.varies else "", finish)  # fmt: skip
         return "_".join(p for p in parts if p)
+
+    @property
+    def end(self) -> str:
+        """How a sum becomes what is stored, for readers of the C."""
+        if self.is_float or not self.average:
+            divided = ["divided by the number of cells"] * self.average
+            return ", ".join(filter(None, (*divided, self.limits.words)))
+        return self.rule.words if self.rule is not None else DIVIDED
+
+    def doc(self, order: str) -> str:
+        """What the kernel's C says."""
+        w, kind = self.window, "average" if self.average else "maximum"
+        taps = f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "any"
+        beside = ", which may leave the row" if w.padded else ""
+        fewer = ", of the cells that are inside" if self.varies else ""
+        what = f"{kind} over a {taps} window{beside}{fewer}, {self.elem.value}"
+        return told(what, order, self.end)

@@ -45,7 +45,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
@@ -222,7 +222,8 @@ class _Writer:
         }
         row = "row_rest" if whole_row and self._rest else "row" if whole_row else ""
         parts = ("dot_mve", row, str(pixels), layer.dot_key)
-        with k.part("_".join(p for p in parts if p), **given) as params:
+        name = "_".join(p for p in parts if p)
+        with k.part(name, layer.dot_doc, **given) as params:
             inner = {p.name: p for p in params}
             self.finish = finish.inside(inner)
             yield inner

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.by_channel import columns
@@ -112,6 +113,27 @@ class Layer:
             self.dot_key,
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        kind = "convolution" if self.pixels > 1 else "fully connected layer"
+        many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
+        first = "read where they lie" if self.direct else "copied into the patch"
+        return told(
+            f"{kind}, int8, int32 sums: {self.window.words}",
+            f"{many} at a time, {first}; then {self.together} output channels at a "
+            "time, 16 taps a vector; weights forward, once for these pixels",
+            self.ending.words,
+        )
+
+    @property
+    def dot_doc(self) -> str:
+        """What the C of the sums says."""
+        return (
+            f"Sums of {self.together} output channels, 16 taps at a time, and their "
+            "ends; weights and ends forward."
+        )
 
     @property
     def dot_key(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
@@ -116,6 +116,29 @@ class Layer:
         return "_".join(p for p in parts if p)
 
     @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w = self.window
+        gaps = ", with gaps between taps" if w.dilated else ""
+        return told(
+            f"depthwise convolution, int8, int32 sums: {w.kernel_h} rows{gaps}",
+            "the rows under the window are woven, a word of four rows for each pixel "
+            "and channel; then the sums of the whole row",
+            self.ending.words,
+        )
+
+    @property
+    def sum_doc(self) -> str:
+        """What the C of the sums says."""
+        many = f"{self.together} pixels" if self.together > 1 else "a pixel"
+        inner = ("channels", "pixels") if self.channels_outside else ("pixels", "them")
+        order = f"{inner[0]} are the outer loop"
+        return (
+            f"Sums of woven rows: four channels of {many} at a time, {order}; a vector "
+            f"is four words, {self.steps} of them a window."
+        )
+
+    @property
     def sum_key(self) -> str:
         """What distinguishes the code of the sums of two layers."""
         w = self.window
@@ -146,7 +169,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, w = layer, layer.window
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         dilation = k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else const(1)
         self.dilation_h: Expr = dilation
         rows = self.dilation_h * (w.kernel_h - 1) + 1
@@ -229,7 +252,7 @@ class _Writer:
             **({"gap": self.gap} if self.layer.wide else {}),
             **self.finish.values,
         }
-        with k.part(name, **given) as params:
+        with k.part(name, self.layer.sum_doc, **given) as params:
             inner = {p.name: p for p in params}
             self.finish = self.finish.inside(inner)
             self._row(inner)

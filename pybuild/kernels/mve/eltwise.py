@@ -56,9 +56,11 @@ _Pointers = tuple[Expr, Expr, Expr]
 
 @dataclass(frozen=True)
 class Vectors:
-    """A layer on vectors: what distinguishes its code, and what makes a row of it."""
+    """A layer on vectors: what distinguishes its code, how it ends, and what makes a
+    row of it."""
 
     key: str
+    words: str
     bind: Callable[[Builder], Callable[[Builder, Expr, _Pointers], None]]
 
 
@@ -73,14 +75,16 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
         if end is None:
             return None
         product = partial(Product, made=made, end=end)
-        return Vectors(f"{row.key}_{end.key}", partial(_bound, row, product))
+        key = f"{row.key}_{end.key}"
+        return Vectors(key, end.words, partial(_bound, row, product))
     sums = add_parameters(node, graph)
     cheap, limits = affine_add(sums), (sums.low, sums.high)
     if cheap is None:
         return None
     clamped = "" if limits == (-128, 127) else "_clamped"
     key = f"{row.key}_{cheap.key}{clamped}"
-    return Vectors(key, partial(_bound, row, partial(Sum, cheap=cheap, limits=limits)))
+    bind = partial(_bound, row, partial(Sum, cheap=cheap, limits=limits))
+    return Vectors(key, cheap.words, bind)
 
 
 def _bound(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.base.vectors import (
     ADD4,
@@ -70,6 +70,11 @@ class High:
         """What distinguishes the code of two layers."""
         signed = "" if self.ending.below is None else "_signed"
         return "high" + ("_based" if self.ending.base else "") + signed
+
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        return self.ending.words
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
         """The words of four sums before they are shifted."""
@@ -153,7 +158,7 @@ class Writer:
         w = layer.window
         self.layer = layer
         self.block = self._block()
-        self.k = k = Builder(self._name(end))
+        self.k = k = Builder(self._name(end), self._doc(end))
         self.y = k.row("y", 0, INT8, writable=True)
         unrolled = layer.unrolled
         self.kernel_h = const(w.kernel_h) if unrolled else k.arg("kernel_h", w.kernel_h)
@@ -191,6 +196,19 @@ class Writer:
             end.key if isinstance(end, High) else "",
         )
         return "_".join(p for p in parts if p)
+
+    def _doc(self, end: End | None) -> str:
+        """What the kernel's C says."""
+        layer, w = self.layer, self.layer.window
+        what = "average" if layer.average else "maximum"
+        taps = f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "any"
+        beside = ", which may leave the row" if w.padded else ""
+        rest = "; the last ones reach back" if w.channels % self.block else ""
+        return told(
+            f"{what} over a {taps} window{beside}, int8",
+            f"pixel by pixel, {self.block} channels at a time{rest}; all cells of each",
+            "" if end is None else end.words,
+        )
 
     def write(self) -> Builder:
         k, w, pixels = self.k, self.layer.window, self.pixels

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.intrin import SATURATE8
 from pybuild.kernels.base.operands import (
@@ -63,7 +63,7 @@ from pybuild.ops.eltwise import (
 )
 from pybuild.targets.target import Target
 
-_SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
+SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
 _HALF = 1 << 30  # 0.5 as a Q31 multiplier
 
 
@@ -82,7 +82,7 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     found = []
     for form in forms(node, graph, target, axes[-1], operands.after):
         name = f"{node.op}_{form.kind}_{shape}_{form.key}".rstrip("_")
-        k = _kernel(name, axes, operands, y.dtype, form.bind)
+        k = _kernel(name, axes, operands, y.dtype, form)
         found.append(_offer(k, node, graph, operands, form.each))
     return found
 
@@ -90,11 +90,14 @@ def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 @dataclass(frozen=True)
 class Form:
     """One way to write the innermost loop: `kind` and `key` say what distinguishes its
-    code, `bind` binds its arguments; each: about what an element takes.
+    code, `turn` and `words` say it to readers of the C; `bind` binds its arguments;
+    each: about what an element takes.
     """
 
     kind: str
     key: str
+    turn: str
+    words: str
     bind: Callable[[Builder], Innermost]
     each: int
 
@@ -110,14 +113,17 @@ def forms(
     is_float = dtype is FLOAT32
     made = [_float(node, limits)] if is_float else _integers(node, graph, target)
     found = []
-    for maker, mark in made:
+    for maker, mark, words in made:
+        turn = "one element at a time"
         if mark.startswith("dsp"):
+            turn = f"{in_a_turn(last.size)} elements in a turn, then the rest"
             mark += f"_by{in_a_turn(last.size)}" + "_tail" * (last.size % FOUR > 0)
 
         def plain(k: Builder, maker: _Maker = maker) -> Innermost:
             return partial(innermost, arithmetic=maker(k))
 
-        found.append(Form(short(dtype), mark, plain, 6 if is_float else 10))
+        each = 6 if is_float else 10
+        found.append(Form(short(dtype), mark, turn, words, plain, each))
     row = eltwise_mve.Row(last.size, last.a, last.b)
     vectors = eltwise_mve.vectors(node, graph, target, row)
     if vectors is not None:
@@ -126,7 +132,8 @@ def forms(
             turn = vectors.bind(k)
             return lambda k, _, size, pointers: turn(k, size, pointers)
 
-        found.append(Form("mve", vectors.key, on_vectors, 3))
+        turn = f"{row.step} elements in a turn; the last vector reaches back"
+        found.append(Form("mve", vectors.key, turn, vectors.words, on_vectors, 3))
     return found
 
 
@@ -135,15 +142,20 @@ def _kernel(
     axes: Sequence[Axis],
     operands: Operands,
     dtype: DType,
-    bind: Callable[[Builder], Innermost],
+    form: Form,
 ) -> Builder:
-    """The loops around what `bind` makes the innermost one of."""
-    k = Builder(name)
+    """The loops around the innermost one, which the form makes."""
+    sign = SYMBOL[name.split("_", 1)[0]]
+    moves = {"e": "both operands move", "a": "right stays", "b": "left stays"}
+    loops_ = f"{len(axes)} loop{'s' * (len(axes) > 1)}, of the innermost "
+    order = f"{loops_}{moves[axes[-1].key]}: {form.turn}"
+    what = f"y = left {sign} right, {dtype.value}"
+    k = Builder(name, told(what, order, form.words))
     to = k.row("y", 0, dtype, writable=True)
     first, second = operands.numbers
     rows = (k.row("left", first, dtype), k.row("right", second, dtype))
     sizes = [k.arg(f"size{depth}", axis.size) for depth, axis in enumerate(axes)]
-    loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), bind(k))
+    loops(k, tuple(zip(axes, sizes, strict=True)), (to, *rows), form.bind(k))
     return k
 
 
@@ -162,6 +174,7 @@ def _offer(
 
 
 _Maker = Callable[[Builder], Arithmetic]
+_Way = tuple[_Maker, str, str]  # what distinguishes its code, and how that ends
 
 
 def _limits(node: Node) -> FloatClamp:
@@ -175,8 +188,8 @@ def limits_of(node: Node, graph: Graph) -> tuple[Packed, ...]:
     return _limits(node).tables() if is_float else ()
 
 
-def _float(node: Node, pointer: int) -> tuple[_Maker, str]:
-    symbol, limits = _SYMBOL[node.op], _limits(node)
+def _float(node: Node, pointer: int) -> _Way:
+    symbol, limits = SYMBOL[node.op], _limits(node)
 
     def make(k: Builder) -> Arithmetic:
         finish = limits.bind(k, const(pointer))
@@ -184,10 +197,10 @@ def _float(node: Node, pointer: int) -> tuple[_Maker, str]:
             lambda a: a, lambda b: b, lambda a, b: finish.apply(binary(symbol, a, b), 0)
         )
 
-    return make, limits.key
+    return make, limits.key, limits.words
 
 
-def _integers(node: Node, graph: Graph, target: Target) -> list[tuple[_Maker, str]]:
+def _integers(node: Node, graph: Graph, target: Target) -> list[_Way]:
     """The plain way, and four at a time where there is one."""
     dtype, where = graph.tensor(node.output).dtype, graph.where(node)
     pairs = dtype is INT8 and "dsp" in target.features
@@ -208,7 +221,7 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[tuple[_Maker, st
 _REACH = {INT8: 255, INT16: 1 << 15}
 
 
-def _mul(made: MulParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+def _mul(made: MulParameters, dtype: DType, where: str) -> _Way:
     reach = _REACH[dtype] * _REACH[dtype]
     check_reach(where, made.rounding, made.multiplier, made.shift, reach)
     limits = (made.low, made.high)
@@ -225,10 +238,10 @@ def _mul(made: MulParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
             lambda a, b: finish.apply(a * b, 0),
         )
 
-    return make, rule.key
+    return make, rule.key, rule.words
 
 
-def _proven(made: MulParameters, target: Target) -> tuple[_Maker, str] | None:
+def _proven(made: MulParameters, target: Target) -> _Way | None:
     """By the cheapest end of a core that multiplies one by one."""
     ending = scalar_ending(*products(made), target)
     if ending is None:
@@ -246,15 +259,15 @@ def _proven(made: MulParameters, target: Target) -> tuple[_Maker, str] | None:
             lambda a, b: finish.narrow(k, k.let("product", a * b), row),
         )
 
-    return make, f"proven_{ending.key}"
+    return make, f"proven_{ending.key}", ending.words
 
 
-def _add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+def _add(made: AddParameters, dtype: DType, where: str) -> _Way:
     cheap = affine_add(made) if dtype is INT8 else None
     return _exact_add(made, dtype, where) if cheap is None else _affine(cheap, made)
 
 
-def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
+def _affine(cheap: AffineAdd, made: AddParameters) -> _Way:
     clamped = (made.low, made.high) != (-128, 127)
 
     def make(k: Builder) -> Arithmetic:
@@ -277,10 +290,10 @@ def _affine(cheap: AffineAdd, made: AddParameters) -> tuple[_Maker, str]:
             lambda x, z: end(scaled(x + z)),
         )
 
-    return make, cheap.key + ("_clamped" if clamped else "")
+    return make, cheap.key + ("_clamped" if clamped else ""), cheap.words
 
 
-def _exact_add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, str]:
+def _exact_add(made: AddParameters, dtype: DType, where: str) -> _Way:
     limits = (made.low, made.high)
     if made.rounding == "even":
         reach = _REACH[dtype] * (made.a_multiplier + made.b_multiplier)
@@ -302,7 +315,7 @@ def _exact_add(made: AddParameters, dtype: DType, where: str) -> tuple[_Maker, s
         return Arithmetic(a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0))
 
     kinds = "_".join(term.key for term in terms if term.half)
-    return make, f"{kinds}_{rule.key}".lstrip("_")
+    return make, f"{kinds}_{rule.key}".lstrip("_"), rule.words
 
 
 @dataclass(frozen=True)

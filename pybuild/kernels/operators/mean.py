@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.base.window import Window
@@ -74,7 +74,11 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = whole_operands(node, graph)
     ending = _float(x, node) if y.dtype is FLOAT32 else _whole(node, graph)
     name = f"mean_{short(y.dtype)}_{form}{ending.key}"
-    k = Builder(name)
+    what = f"mean over {sum(axis.reduced for axis in axes)} joined axes"
+    sums = f"{BLOCK} means at a time" if not axes[-1].reduced else "mean by mean"
+    order = f"{sums}, from the first to the last; x in its own order"
+    doc = told(f"{what}, {y.dtype.value}", order, ending.words)
+    k = Builder(name, doc)
     start, finish = ending.bind(k)
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
     cost = 4 * x.size + 20 * y.size
@@ -84,7 +88,9 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if vectors is not None:
         found.append(offer(vectors, operands, cost=x.size + 2 * y.size))
     if layer is not None and pool_dsp.suits(layer, target):
-        pairs = pool_dsp.kernel(layer, ending.reduction, f"mean_dsp{ending.key}")
+        pairs = pool_dsp.kernel(
+            layer, ending.reduction, (f"mean_dsp{ending.key}", ending.words)
+        )
         found.append(offer(pairs, operands, cost=2 * x.size + 20 * y.size))
     kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
     if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
@@ -119,6 +125,7 @@ class _Ending:
     """What a sum begins with, and what becomes of it."""
 
     key: str
+    words: str
     start: float
     bind: Callable[[Builder], tuple[Expr, Callable[[Expr], Expr]]]
 
@@ -139,7 +146,7 @@ def _float(x: Tensor, node: Node) -> _Ending:
         divisor = cast(k.arg("count", count), FLOAT32)
         return const(0.0, FLOAT32), lambda total: total / divisor
 
-    return _Ending("", 0.0, bind)
+    return _Ending("", "divided by the count", 0.0, bind)
 
 
 def _whole(node: Node, graph: Graph) -> _Ending:
@@ -159,7 +166,7 @@ def _whole(node: Node, graph: Graph) -> _Ending:
         bound = scaler(k, rule, 0)
         return start, lambda total: bound.apply(total, 0)
 
-    return _Ending(f"_{rule.key}", first, bind)
+    return _Ending(f"_{rule.key}", rule.words, first, bind)
 
 
 def _by_rows(name: str, x: Tensor, y: Tensor, ending: _Ending, cost: int) -> Candidate:

@@ -215,7 +215,8 @@ class _Unrolled:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        order = "pixel by pixel, channel by channel, all cells written out"
+        self.k = k = Builder(layer.name, layer.doc(order))
         self.elem = layer.elem
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
@@ -259,9 +260,11 @@ _Row = Callable[[Builder, Expr], Var]
 class _Large:
     """A kernel that adds cell after cell to a block of channels."""
 
+    order = f"pixel by pixel, {BLOCK} channels at a time, cell by cell"
+
     def __init__(self, layer: Layer, kind: str = "") -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name + kind)
+        self.k = k = Builder(layer.name + kind, layer.doc(self.order))
         self.elem = layer.elem
         self.total = FLOAT32 if layer.is_float else INT32
         self.y = k.row("y", 0, self.elem, writable=True)
@@ -357,6 +360,8 @@ class _Large:
 
 class _Fours(_Large):
     """The same of int8, whose sums of four channels stay in registers."""
+
+    order = "pixel by pixel, four channels at a time, cell by cell"
 
     def __init__(self, layer: Layer, target: Target) -> None:
         made = pool_fours.of(layer, target)

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import with_rows
 from pybuild.kernels.layers.eltwise_loops import Axis
-from pybuild.kernels.operators.eltwise import Form, forms
+from pybuild.kernels.operators.eltwise import SYMBOL, Form, forms
 from pybuild.loop import (
     INT32,
     Expr,
@@ -33,6 +33,7 @@ from pybuild.loop_verify import operands, statements
 from pybuild.targets.target import Target
 
 _ALIGN = 16
+_THEN = "Then      adds the other operand, p[1], to what is in scratch"
 
 
 def with_sum(
@@ -75,7 +76,10 @@ def _joined(
     func = replace(func, args=(*func.args, begin), body=body)
     alone, values = _row_of(total, form, elem, size)
     k = Builder.after(
-        func, (*layer.args, at // elem.bytes), f"{func.name}_{alone.name}"
+        func,
+        (*layer.args, at // elem.bytes),
+        f"{func.name}_{alone.name}",
+        f"{func.doc}\n{_THEN}",
     )
     mine = total.inputs[0] == node.of[0].output
     k.call(
@@ -103,7 +107,10 @@ def _row_of(
     total: Node, form: Form, elem: DType, size: int
 ) -> tuple[Func, Sequence[int]]:
     """A kernel of one row of a sum, and its arguments."""
-    k = Builder(f"{total.op}_{form.kind}_{form.key}".rstrip("_"))
+    doc = told(
+        f"y = left {SYMBOL[total.op]} right, {elem.value}", form.turn, form.words
+    )
+    k = Builder(f"{total.op}_{form.kind}_{form.key}".rstrip("_"), doc)
     y, a, b = (k.row(n, i, elem, True) for i, n in enumerate(("y", "left", "right")))
     write = form.bind(k)
     write(k, Axis(size, True, True), k.arg("elements", size), (y, a, b))

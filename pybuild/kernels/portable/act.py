@@ -11,7 +11,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import elementwise_operands, offer, short
 from pybuild.kernels.epilogues.int8 import FloatClamp
@@ -25,6 +25,7 @@ from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
 
 _COST = {"logistic": 25, "tanh": 35}
+FORWARD = "element by element, from the first to the last"
 
 
 def unary(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -54,7 +55,10 @@ def _table(node: Node, graph: Graph) -> Candidate:
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
     values = Packed("table", unary_table(node, graph).astype(y.dtype.numpy))
-    k = Builder(f"table_{short(x.dtype)}_{short(y.dtype)}")
+    k = Builder(
+        f"table_{short(x.dtype)}_{short(y.dtype)}",
+        told(f"y = table[x], {x.dtype.value} to {y.dtype.value}", FORWARD),
+    )
     table = k.row("table", operands.after, y.dtype)
     count = y.size // (operands.images * operands.bands)
     element_loop(k, x, y, count, lambda q: load(table, i32(q) - x.dtype.low))
@@ -66,7 +70,8 @@ def _clip(node: Node, graph: Graph) -> Candidate:
     y = graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
     least, most = quantized_clamp(clamp_of(node), y)
-    k = Builder(f"clip_{short(y.dtype)}")
+    told_ = told(f"y = x held within low..high, {y.dtype.value}", FORWARD)
+    k = Builder(f"clip_{short(y.dtype)}", told_)
     low, high = k.arg("low", least), k.arg("high", most)
     count = y.size // (operands.images * operands.bands)
     element_loop(k, y, y, count, lambda q: cast(CLAMP(i32(q), low, high), y.dtype))
@@ -78,7 +83,9 @@ def _float(node: Node, graph: Graph) -> Candidate:
     operands = elementwise_operands(node, graph)
     limits = FloatClamp(*clamp_of(node))
     tables: tuple[Packed, ...] = ()
-    k = Builder(f"{node.op}_f32" + (f"_{limits.key}" if node.op == "clip" else ""))
+    name = f"{node.op}_f32" + (f"_{limits.key}" if node.op == "clip" else "")
+    clamp = f", {limits.words}" if node.op == "clip" and limits.words else ""
+    k = Builder(name, told(f"y = {node.op}(x), float32{clamp}", FORWARD))
     match node.op:
         case "logistic":
             form: Callable[[Expr], Expr] = LOGISTIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import elementwise_operands, offer, short
 from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
@@ -67,7 +67,13 @@ def _scaled(node: Node, graph: Graph) -> Candidate:
     k = Builder(
         f"scaled_{kind}_{made.rounding}"
         + ("_left" if lifted else "") + ("_sides" if two else "")
-        + ("_negative" if made.negative else "")
+        + ("_negative" if made.negative else ""),
+        told(
+            f"y = x scaled{', by another factor below zero' * two}, {x.dtype.value} to "
+            f"{y.dtype.value}",
+            "element by element, from the first to the last",
+            sides[0].words,
+        ),
     )  # fmt: skip
     x_zero, y_zero = k.arg("x_zero", made.x_zero), k.arg("y_zero", made.y_zero)
     low, high = k.arg("low", made.low), k.arg("high", made.high)
@@ -102,7 +108,13 @@ def _scaled(node: Node, graph: Graph) -> Candidate:
 def _curve(node: Node, graph: Graph, made: CurveParameters) -> Candidate:
     y = graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
-    k = Builder(f"{node.op}_s16")
+    k = Builder(
+        f"{node.op}_s16",
+        told(
+            f"y = {node.op}(x), int16, between points of a table",
+            "element by element, from the first to the last",
+        ),
+    )
     points = k.row("points", operands.after, UINT16)
     multiplier, shift = k.arg("multiplier", made.multiplier), k.arg("shift", made.shift)
     to = k.row("y", 0, y.dtype, writable=True)

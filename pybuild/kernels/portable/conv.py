@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.window import Bound, Window
@@ -88,6 +88,20 @@ class Layer:
         parts = ("conv2d", kind, self.window.key, self.finish.key, tail, over)
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        kinds = "float32" if self.is_float else f"{self.elem.value} x int8"
+        sums = "" if self.is_float else f", {self.total.value} sums"
+        blocks = " then ".join(str(size) for size, _, _ in self.blocks)
+        copied = "each pixel is copied first; " if self.over else ""
+        return told(
+            f"convolution, {kinds}{sums}: {self.window.words}",
+            f"{copied}pixel by pixel; output channels in blocks of {blocks}, for each "
+            "block all taps, row by row; weights from the first to the last",
+            self.finish.words,
+        )
+
 
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = finish(bias[o] + sum(x * w)), a few output channels at a time.
@@ -117,7 +131,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         w = layer.window
         self.elem, self.total = layer.elem, layer.total

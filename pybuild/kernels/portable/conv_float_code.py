@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import FLOAT_IN_ORDER
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
@@ -80,6 +80,18 @@ class Layer:
         )
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        first = "" if self.direct else "their windows are copied side by side; then "
+        return told(
+            f"convolution, float32: {self.window.words}",
+            f"{self.pixels} pixels at a time: {first}{self.channels} output channels "
+            f"at a time, all taps in order, {self.unrolled} in a turn; weights "
+            "forward, once for all pixels of a block",
+            self.finish.words,
+        )
+
 
 def kernel(layer: Layer) -> Builder:
     """y[ox,o] = clamp(bias[o] + sum(x * w)), a block at a time, taps in their order.
@@ -95,7 +107,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, FLOAT32, writable=True)
         self.weights = k.row("weights", g.rows + 1, FLOAT32)

@@ -7,10 +7,10 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
 from pybuild.graph import Graph, Node, Quant, Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
-from pybuild.kernels.portable.act import element_loop, unary
+from pybuild.kernels.portable.act import FORWARD, element_loop, unary
 from pybuild.loop import (
     FLOAT32,
     INT32,
@@ -83,7 +83,14 @@ def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if target.float_calls and y.dtype in BYTES and y.size >= _FEWEST:
         return [_by_search(x, y, rounding(node), operands)]
     even = rounding(node) == "even"
-    k = Builder(f"quantize_{short(y.dtype)}_{'even' if even else 'away'}")
+    k = Builder(
+        f"quantize_{short(y.dtype)}_{'even' if even else 'away'}",
+        told(
+            f"y = round(x / scale) + zero point, float32 to {y.dtype.value}; ties "
+            f"{'to even' if even else 'away from zero'}; NaN is 0",
+            FORWARD,
+        ),
+    )
     scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
     zero = k.arg("y_zero", y.zero_point)
     low = k.let("low", cast(y.dtype.low - zero, FLOAT32))
@@ -129,7 +136,14 @@ def _by_search(x: Tensor, y: Tensor, rule: str, operands: Operands) -> Candidate
     below, above = zero - y.dtype.low, y.dtype.high - zero
     levels = max(below, above)
     first = 1 << levels.bit_length() - 1
-    k = Builder(f"quantize_{short(y.dtype)}_search{first}")
+    k = Builder(
+        f"quantize_{short(y.dtype)}_search{first}",
+        told(
+            f"y = round(x / scale) + zero point, float32 to {y.dtype.value}, without a "
+            "division: how many thresholds |x| has reached, by halving",
+            FORWARD,
+        ),
+    )
     table = k.row("thresholds", operands.after, INT32)
     middle = k.arg("zero", zero)
     least, most = k.arg("below", below), k.arg("above", above)
@@ -162,7 +176,8 @@ def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = elementwise_operands(node, graph)
     if target.float_calls and x.dtype in BYTES and y.size >= 256:
         return [_by_table(x, y, operands)]
-    k = Builder(f"dequantize_{short(x.dtype)}")
+    doc = told(f"y = scale * (x - zero point), {x.dtype.value} to float32", FORWARD)
+    k = Builder(f"dequantize_{short(x.dtype)}", doc)
     scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
     zero = k.arg("x_zero", x.zero_point)
     wide = i64 if x.dtype in (DType.INT32, DType.INT64) else i32
@@ -177,7 +192,8 @@ def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def _by_table(x: Tensor, y: Tensor, operands: Operands) -> Candidate:
     """y = table[x - lowest]: no longer than what it is read for."""
     assert x.quant is not None
-    k = Builder(f"dequantize_{short(x.dtype)}_table")
+    doc = told(f"y = table[x], {x.dtype.value} to float32", FORWARD)
+    k = Builder(f"dequantize_{short(x.dtype)}_table", doc)
     table = k.row("table", operands.after, FLOAT32)
     count = y.size // (operands.images * operands.bands)
     element_loop(k, x, y, count, lambda q: load(table, i32(q) - x.dtype.low))

@@ -11,7 +11,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
@@ -40,6 +40,16 @@ class Layer:
         parts = ("dense4_s8", "odd" if self.odd else "", self.finish.key)
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        return told(
+            "fully connected layer or 1x1 convolution, int8 x 4 bits, int32 sums",
+            f"pixel by pixel; {BLOCK} output channels at a time, two taps a byte of "
+            "weights; weights forward",
+            self.finish.words,
+        )
+
 
 def pack(kernels: Array) -> Packed:
     """Weights [O, taps] as bytes: a tap in the lower half, the next in the upper."""
@@ -52,7 +62,7 @@ def kernel(layer: Layer) -> Builder:
 
     Shapes  x [pixels,C], y [pixels,O]; weights of `pack`; bias int32[O]
     """
-    k, w = Builder(layer.name), layer.window
+    k, w = Builder(layer.name, layer.doc), layer.window
     y = k.row("y", 0, INT8, writable=True)
     source = k.row("x", 1, INT8)
     weights, bias = k.row("weights", 2, INT8), k.row("bias", 3, INT32)

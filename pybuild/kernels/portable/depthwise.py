@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pybuild.dtype import DType
 from pybuild.graph import Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
@@ -74,6 +74,23 @@ class Layer:
         )
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w, kinds = self.window, f"{self.elem.value} x int8, {self.total.value} sums"
+        taps = f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "any"
+        beside = ", which may leave the row" if w.padded else ""
+        several = " for each of its outputs" if self.multiplier > 1 else ""
+        order = f"channel by channel{several}, all taps written out"
+        if not self.unrolled:
+            order = f"{BLOCK} sums at a time, tap by tap"
+        return told(
+            f"depthwise convolution, {'float32' if self.is_float else kinds}: "
+            f"{taps} window{beside}{', with gaps between taps' * w.dilated}",
+            f"pixel by pixel; {order}; weights from the first to the last",
+            self.finish.words,
+        )
+
     def tables(self) -> tuple[Packed, ...]:
         """What follows weights and bias."""
         outside = outside_pixel(self.window, self.x_zero, self.elem)
@@ -95,7 +112,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         w = layer.window
         self.elem, self.total = layer.elem, layer.total
         self.factor = FLOAT32 if layer.is_float else INT32

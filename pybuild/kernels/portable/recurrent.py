@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
 from pybuild.kernels.base.operands import short
@@ -93,7 +93,13 @@ class _Writer:
         name = f"lstm_{short(self.kind)}"
         if self.made is not None and self.made.tables and not self.made.wide:
             name += "_tables"
-        self.k = Builder(name)
+        doc = told(
+            f"lstm, {self.kind.value}: four gates of each unit, then its cell state "
+            "and output",
+            "image by image, step by step, unit by unit; the four gates' weights lie "
+            "side by side and are read forward",
+        )
+        self.k = Builder(name, doc)
         self.rows = NodeRows(self.k, node, graph, W)
 
     def written(self) -> Candidate:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pybuild.graph import Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import (
     Candidate,
     Packed,
@@ -80,7 +80,9 @@ def _added(
 ) -> tuple[Func, tuple[int, ...]]:
     """sums[c] = sums[c] + one row's x[.., c]"""
     kind = FLOAT32 if x.dtype.is_float else INT32
-    k = Builder(f"{name}_row")
+    what = "sums or maxima of channels so far, with one more row"
+    order = "channel by channel, all pixels of the row"
+    k = Builder(f"{name}_row", told(f"{what}: {x.dtype.value} to {kind.value}", order))
     to = k.row("sums", 0, kind, writable=True)
     row, before = k.row("x", 1, x.dtype), k.row("before", 2, kind)
     width, channels = k.arg("width", x.shape[2]), k.arg("channels", x.shape[3])
@@ -98,7 +100,8 @@ def _end(
 ) -> tuple[Func, tuple[int, ...]]:
     """y[c] = end(sums[c])"""
     x, y = tensors
-    k = Builder(f"{name}_end")
+    what = f"what the sums or maxima of all rows come to, {y.dtype.value}"
+    k = Builder(f"{name}_end", told(what, "channel by channel"))
     to = k.row("y", 0, y.dtype, writable=True)
     sums = k.row("sums", 1, FLOAT32 if x.dtype.is_float else INT32)
     end = finish(k, const(2))

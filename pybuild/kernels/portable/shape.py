@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.base.operands import (
     Operands,
@@ -129,6 +129,21 @@ def key(axes: Sequence[Axis], by: Blocks | None = None) -> str:
     return f"{kind}_{'vectors' if by.vector else 'words'}{by.bytes}{rest}"
 
 
+def _order(axes: Sequence[Axis], by: Blocks | None) -> str:
+    """`key` for readers of the C."""
+    loops = f"{len(axes)} loop{'s' * (len(axes) > 1)}, y forward"
+    if _strided(axes):
+        return f"{loops}, gaps between the elements of the innermost"
+    if by is None:
+        return loops
+    back = "; the last reaches back" if axes[-1].size % by.bytes else ""
+    return f"{loops}, the innermost by {by.bytes} bytes{back}"
+
+
+def _width(elem: DType) -> str:
+    return f"{elem.bytes} byte{'s' * (elem.bytes > 1)}"
+
+
 def _strided(axes: Sequence[Axis]) -> bool:
     return (axes[-1].x_step, axes[-1].y_step) != (1, 1)
 
@@ -200,7 +215,8 @@ def _moved(
     joined = join(axes)
     elem = element(y)
     by = blocks(target, joined, elem)
-    k = Builder(f"{name}_{short(elem)}_{key(joined, by)}")
+    doc = told(f"{name} of elements of {_width(elem)}", _order(joined, by))
+    k = Builder(f"{name}_{short(elem)}_{key(joined, by)}", doc)
     x: Expr = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
     if name == "slice":
@@ -266,7 +282,9 @@ def concat(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     by = [blocks(target, part, elem) for part in parts]
     keys = [key(part, some) for part, some in zip(parts, by, strict=True)]
     shapes = "_".join(keys if len(set(keys)) > 1 else keys[:1])
-    k = Builder(f"concat{len(parts)}_{short(elem)}_{shapes}")
+    what = f"{len(parts)} inputs one after the other, elements of {_width(elem)}"
+    doc = told(what, "input by input, each from its first element to its last")
+    k = Builder(f"concat{len(parts)}_{short(elem)}_{shapes}", doc)
     to: Expr = k.row("y", 0, elem, writable=True)
     for index, (part, chunk) in enumerate(zip(parts, chunks, strict=True)):
         x = k.row(f"x{index}", operands.numbers[index], elem)
@@ -324,7 +342,9 @@ def _pad_kernel(
     by, all_around = blocks(target, axes, elem), math.prod(around)
     odd = by is not None and all_around % by.bytes > 0
     name = f"pad_{short(elem)}_{key(axes, by)}"
-    k = Builder(name + ("_odd" if odd else ""))
+    what = f"x within a border of one value, elements of {_width(elem)}"
+    order = f"the whole output is filled; then x: {_order(axes, by)}"
+    k = Builder(name + ("_odd" if odd else ""), told(what, order))
     x = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
     stored = np.full(1, value, y.dtype.numpy).view(elem.numpy)

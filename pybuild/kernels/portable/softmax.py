@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
 from pybuild.kernels.base.operands import Operands, offer, whole_operands
@@ -67,6 +67,14 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     return (pair and _pair(node, graph, operands)) or [_int8(node, graph, operands)]
 
 
+# what readers of the C are told
+_ORDER = "line by line, each three times: its most, the sum, the shares"
+_SHARE = {
+    False: "shares by rounded high products (LiteRT's rule)",
+    True: "shares by one rounding to even (the ONNX standard)",
+}
+
+
 def _lines(
     k: Builder,
     node: Node,
@@ -110,7 +118,11 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
     """exp((x - most) * beta) / sum"""
     beta = float(node.attrs["beta"])
     scaled = beta != 1.0
-    k = Builder(_name(node, graph, "f32" + ("_beta" if scaled else "")))
+    doc = told(
+        f"softmax{' of beta * x' * scaled}, float32: exp(x - most) / sum of them",
+        _ORDER,
+    )
+    k = Builder(_name(node, graph, "f32" + ("_beta" if scaled else "")), doc)
     factor: Expr | None = None
     tables: tuple[Packed, ...] = ()
     if scaled:
@@ -142,7 +154,10 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     """
     made = softmax_parameters(node, graph)
     even = made.rounding == "even"
-    k = Builder(_name(node, graph, f"s8_{'even' if even else 'double'}"))
+    doc = told(
+        f"softmax, int8 by integers: exponentials of a table, {_SHARE[even]}", _ORDER
+    )
+    k = Builder(_name(node, graph, f"s8_{'even' if even else 'double'}"), doc)
     table = k.row("table", operands.after, INT32)
     steps = _even(k, made) if even else _twice(k)
 
@@ -181,7 +196,12 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
     if (np.minimum(-less.astype(int), INT8.high) != more).any():
         return []
     last = int(np.argmax(less == less[-1]))
-    k = Builder("softmax_s8_pair")
+    doc = told(
+        "softmax of two, int8: the lesser's share from a table, by how far both are "
+        "apart",
+        "pair by pair",
+    )
+    k = Builder("softmax_s8_pair", doc)
     most = k.arg("last", last)
     table = k.row("table", operands.after, INT8)
 
@@ -203,7 +223,8 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
 def _int16(node: Node, graph: Graph, operands: Operands) -> Candidate:
     """By the integer steps of ops/softmax16.py."""
     made = softmax16_parameters(node, graph)
-    k = Builder(_name(node, graph, "s16"))
+    doc = told("softmax, int16 by integers: exp and 1/sum from tables", _ORDER)
+    k = Builder(_name(node, graph, "s16"), doc)
     power, share = shares16(k, made, const(operands.after))
 
     def body(line: _Line) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
 from pybuild.kernels.base.operands import short
@@ -52,7 +52,14 @@ class _Writer:
         self.kind = FLOAT32 if self.is_float else INT32
         # of the sum over time, which wraps
         self.total = FLOAT32 if self.is_float else UINT32
-        self.k = Builder(f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}")
+        kinds = f"{self.y.dtype.value} with a state of {self.state.dtype.value}"
+        doc = told(
+            f"svdf, {kinds}: each filter's state moves one step on, takes what the "
+            "input gives, and is weighed over time",
+            "image by image, unit by unit, filter by filter; weights forward",
+        )
+        name = f"svdf_{short(self.y.dtype)}_{short(self.state.dtype)}"
+        self.k = Builder(name, doc)
         self.rows = NodeRows(self.k, node, graph, FEATURE)
 
     def written(self) -> Candidate:

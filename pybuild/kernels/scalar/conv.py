@@ -20,7 +20,8 @@ from pybuild.kernels.epilogues.by_channel import Ending, scalar_ending, table
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
-from pybuild.kernels.scalar.conv_code import HALF, Layer, kernel
+from pybuild.kernels.scalar.conv_code import kernel
+from pybuild.kernels.scalar.conv_layer import HALF, Layer
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits

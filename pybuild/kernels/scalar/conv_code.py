@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from pybuild.dtype import DType
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.window import Bound, Window
-from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
+from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 from pybuild.loop import (
     INT8,
     INT16,
@@ -27,118 +26,6 @@ from pybuild.loop import (
     minimum,
     offset,
 )
-
-UINT8 = DType.UINT8
-HALF = 128  # what makes an int8 a uint8
-TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
-MOST_PRODUCTS = 64  # in one turn of the innermost loop
-MOST_BYTES = 32  # of weights or pixels in a turn: what loads reach from a pointer
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A convolution as its kernel sees it.
-
-    channels, pixels  of the output whose sums are computed together
-    unsigned          pixels and weights are stored with HALF added
-    paired            a word holds the weights of two channels, a sum both sums, of
-                      int16 each; these weights are what they are
-    row               a call makes one row, which may be written over the one that it
-                      is made of
-    """
-
-    window: Window
-    ending: Ending
-    x_zero: int
-    channels: int
-    pixels: int
-    unsigned: bool = False
-    paired: bool = False
-    row: bool = False
-
-    @property
-    def words(self) -> int:
-        """Weights that are loaded for a tap, and sums of a pixel."""
-        return self.channels // 2 if self.paired else self.channels
-
-    @property
-    def halved(self) -> bool:
-        """Weights have HALF added."""
-        return self.unsigned and not self.paired
-
-    @property
-    def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.channels
-
-    @property
-    def unrolled(self) -> int:
-        """Taps in one turn; of few taps, so many that zeros are no large part."""
-        taps, block = self.taps, self.words * self.pixels
-        if taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
-            return 8
-        usual = 2 if 4 * block > MOST_PRODUCTS else 4
-        if 8 * (-taps % usual) <= taps:
-            return usual
-        whole = [n for n in TURNS if taps % n == 0 and n * block <= MOST_PRODUCTS]
-        tap = self.words + self.pixels + 2 * block
-        return min((usual, *whole), key=lambda n: -(-taps // n) * (n * tap + 4))
-
-    @property
-    def lanes(self) -> int:
-        """Taps up to a whole number of turns; the weights of the last ones are 0."""
-        return -(-self.taps // self.unrolled) * self.unrolled
-
-    @property
-    def direct(self) -> bool:
-        """A single pixel is read where it is."""
-        whole = self.lanes == self.taps and self.window.pointwise
-        return self.pixels == 1 and whole and not (self.unsigned or self.row)
-
-    @property
-    def patch(self) -> int:
-        """Bytes of a patch and, behind it, of what its pixels' HALF adds."""
-        size = -(-self.lanes * self.pixels // 4) * 4
-        return size + (4 * self.pixels if self.halved else 0)
-
-    @property
-    def ahead(self) -> bool:
-        """All patches are copied first: the last block computes pixels of the one
-        before again, which are no longer where they were."""
-        return self.row and self.window.out_width % self.pixels > 0
-
-    @property
-    def scratch(self) -> int:
-        if self.direct:
-            return 0
-        blocks = -(-self.window.out_width // self.pixels) if self.ahead else 1
-        return self.patch * blocks
-
-    @property
-    def run(self) -> int:
-        """Bytes of a row that are neighbours in the window."""
-        return self.window.run
-
-    @property
-    def name(self) -> str:
-        parts = (
-            f"conv2d_block{self.channels}x{self.pixels}",
-            "paired" if self.paired else "",
-            "unsigned" if self.unsigned else "",
-            self.window.key,
-            "direct" if self.direct else "",
-            "ahead" if self.ahead else "row" if self.row else "",
-            "fours" if self.fours else "",
-            f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
-            "over" if self.window.out_channels % self.channels else "",
-            self.ending.key,
-            f"by{self.unrolled}",
-        )
-        return "_".join(p for p in parts if p)
-
-    @property
-    def fours(self) -> bool:
-        """Four neighbours are copied in one turn."""
-        return (self.window.channels if self.window.padded else self.run) % 4 == 0
 
 
 @once
@@ -157,7 +44,7 @@ class _Writer:
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.elem = UINT8 if layer.unsigned else INT8
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
         weight = INT32 if layer.paired else self.elem
@@ -286,7 +173,8 @@ class _Writer:
         }
         if layer.halved:
             given["half_sums"] = self.sums
-        with k.part(self._part_name(), **given, **self.finish.values) as params:
+        given |= self.finish.values
+        with k.part(self._part_name(), layer.part_doc, **given) as params:
             known = {p.name: p for p in params}
             _Sums(k, layer, known, self.finish.inside(known)).write()
 

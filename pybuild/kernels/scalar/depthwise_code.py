@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
@@ -109,6 +109,21 @@ class Layer:
         )
         return "_".join(p for p in parts if p)
 
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w = self.window
+        beside = ", which may leave the image" if self.padded else ""
+        gaps = ", with gaps between taps" if w.dilated else ""
+        whole = "the rows under the window" if self.image is None else "the whole plane"
+        return told(
+            f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "
+            f"window, stride {w.stride_w}{beside}{gaps}",
+            f"channel by channel: {whole} copied side by side, margins included, then "
+            "its sums; weights forward",
+            self.ending.words,
+        )
+
 
 @once
 def kernel(layer: Layer) -> Builder:
@@ -127,7 +142,7 @@ class _Writer:
         self.layer, self.w = layer, layer.window
         self.elem = UINT8 if layer.unsigned else INT8
         w = self.w
-        self.k = k = Builder(layer.name)
+        self.k = k = Builder(layer.name, layer.doc)
         self.dilation_h: Expr = const(1)
         if w.dilation_h > 1:
             self.dilation_h = k.arg("dilation_h", w.dilation_h)
@@ -222,7 +237,9 @@ class _Writer:
             layer.ending.key,
         )
         name = "_".join(p for p in parts if p)
-        with k.part(name, **pointers, **given, **self.finish.values) as params:
+        doc = f"All outputs of a channel, {layer.pixels} neighbours of a row at a time."
+        given = {**pointers, **given, **self.finish.values}
+        with k.part(name, doc, **given) as params:
             known = {p.name: p for p in params}
             finish = self.finish.inside(known)
             _Sums(k, layer, {**shared, **known}, finish).write()

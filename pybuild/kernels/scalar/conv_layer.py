@@ -1,0 +1,146 @@
+"""A convolution as the kernels that multiply one by one see it: which sums they hold,
+and what they are called. Knows no weight and no node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.kernels.base.builder import told
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.by_channel import Ending
+
+UINT8 = DType.UINT8
+HALF = 128  # what makes an int8 a uint8
+TURNS = (7, 6, 5, 3, 2, 1)  # taps in one, where four leave many over
+MOST_PRODUCTS = 64  # in one turn of the innermost loop
+MOST_BYTES = 32  # of weights or pixels in a turn: what loads reach from a pointer
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution as its kernel sees it.
+
+    channels, pixels  of the output whose sums are computed together
+    unsigned          pixels and weights are stored with HALF added
+    paired            a word holds the weights of two channels, a sum both sums, of
+                      int16 each; these weights are what they are
+    row               a call makes one row, which may be written over the one that it
+                      is made of
+    """
+
+    window: Window
+    ending: Ending
+    x_zero: int
+    channels: int
+    pixels: int
+    unsigned: bool = False
+    paired: bool = False
+    row: bool = False
+
+    @property
+    def words(self) -> int:
+        """Weights that are loaded for a tap, and sums of a pixel."""
+        return self.channels // 2 if self.paired else self.channels
+
+    @property
+    def halved(self) -> bool:
+        """Weights have HALF added."""
+        return self.unsigned and not self.paired
+
+    @property
+    def taps(self) -> int:
+        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+
+    @property
+    def unrolled(self) -> int:
+        """Taps in one turn; of few taps, so many that zeros are no large part."""
+        taps, block = self.taps, self.words * self.pixels
+        if taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
+            return 8
+        usual = 2 if 4 * block > MOST_PRODUCTS else 4
+        if 8 * (-taps % usual) <= taps:
+            return usual
+        whole = [n for n in TURNS if taps % n == 0 and n * block <= MOST_PRODUCTS]
+        tap = self.words + self.pixels + 2 * block
+        return min((usual, *whole), key=lambda n: -(-taps // n) * (n * tap + 4))
+
+    @property
+    def lanes(self) -> int:
+        """Taps up to a whole number of turns; the weights of the last ones are 0."""
+        return -(-self.taps // self.unrolled) * self.unrolled
+
+    @property
+    def direct(self) -> bool:
+        """A single pixel is read where it is."""
+        whole = self.lanes == self.taps and self.window.pointwise
+        return self.pixels == 1 and whole and not (self.unsigned or self.row)
+
+    @property
+    def patch(self) -> int:
+        """Bytes of a patch and, behind it, of what its pixels' HALF adds."""
+        size = -(-self.lanes * self.pixels // 4) * 4
+        return size + (4 * self.pixels if self.halved else 0)
+
+    @property
+    def ahead(self) -> bool:
+        """All patches are copied first: the last block computes pixels of the one
+        before again, which are no longer where they were."""
+        return self.row and self.window.out_width % self.pixels > 0
+
+    @property
+    def scratch(self) -> int:
+        if self.direct:
+            return 0
+        blocks = -(-self.window.out_width // self.pixels) if self.ahead else 1
+        return self.patch * blocks
+
+    @property
+    def run(self) -> int:
+        """Bytes of a row that are neighbours in the window."""
+        return self.window.run
+
+    @property
+    def name(self) -> str:
+        parts = (
+            f"conv2d_block{self.channels}x{self.pixels}",
+            "paired" if self.paired else "",
+            "unsigned" if self.unsigned else "",
+            self.window.key,
+            "direct" if self.direct else "",
+            "ahead" if self.ahead else "row" if self.row else "",
+            "fours" if self.fours else "",
+            f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
+            "over" if self.window.out_channels % self.channels else "",
+            self.ending.key,
+            f"by{self.unrolled}",
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        first = "read where it lies" if self.direct else "copied side by side"
+        if self.ahead:
+            first += ", those of the whole row before any sum"
+        return told(
+            f"convolution, int8, int32 sums: {self.window.words}",
+            f"windows of {self.pixels} pixel{'s' * (self.pixels > 1)} at a time, "
+            f"{first}; then all output channels; weights forward, once for "
+            "these pixels",
+            self.ending.words,
+        )
+
+    @property
+    def part_doc(self) -> str:
+        """What the C of the innermost part says."""
+        paired = "; a word holds the weights of two channels, a sum both of theirs"
+        return (
+            f"Sums of {self.channels} output channels x {self.pixels} pixels in "
+            f"registers, {self.unrolled} taps in a turn{paired if self.paired else ''}."
+        )
+
+    @property
+    def fours(self) -> bool:
+        """Four neighbours are copied in one turn."""
+        return (self.window.channels if self.window.padded else self.run) % 4 == 0
