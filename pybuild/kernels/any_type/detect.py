@@ -52,7 +52,8 @@ def _share() -> Intrin:
     )
     empty = select(first <= zero, const(1, BOOL), second <= zero)
     value = select(empty, zero, both / (first + second - both))
-    return Intrin("crt_share_of_boxes", a + b, value, lets)
+    doc = "What two boxes both cover, of what either covers; 0 of one without area."
+    return Intrin("crt_share_of_boxes", a + b, value, lets, doc=doc)
 
 
 SHARE = _share()

@@ -95,10 +95,10 @@ FROM_HALF = Intrin(
         (_WHOLE, (_SIZE << 13) | 0x70000000),
         (_SMALL, Bitcast(_SIZE << 13, FLOAT32) * _bits(2.0**112)),
     ),
+    doc="The float32 of float16 bits.",
 )
 
 _A, _LIFTED, _ROUNDED = Var("a", INT32), Var("lifted", FLOAT32), Var("rounded", INT32)
-# the float16 bits nearest to a float32, ties to even
 TO_HALF = Intrin(
     "crt_to_half",
     (_X,),
@@ -121,9 +121,9 @@ TO_HALF = Intrin(
         (_KEPT, select(_A < 0x38800000, const(0x38800000), _A)),
         (_ROUNDED, (_KEPT - 0x38000000 + 0xFFF + ((_KEPT >> 13) & 1)) >> 13),
     ),
+    doc="The float16 bits nearest to a float32, ties to even.",
 )
 
-# the upper half of a float32, to the nearest, ties to even
 _REST = (cast(_WHOLE, UINT32) >> const(16, UINT32)) & const(1, UINT32)
 TO_BFLOAT = Intrin(
     "crt_to_bfloat",
@@ -136,4 +136,5 @@ TO_BFLOAT = Intrin(
         const(0x7FC0),
     ),
     ((_WHOLE, Bitcast(_X, INT32)),),
+    doc="The upper half of a float32, to the nearest, ties to even.",
 )

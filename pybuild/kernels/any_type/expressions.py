@@ -57,7 +57,8 @@ def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
     made = cast(value, result)
     if isinstance(made, Select) and result.bytes < 4 and result is not BOOL:
         made = Cast(made, result)  # C's ?: gives an int
-    return Intrin(f"crt_{name}_{types}_map", params, made)
+    doc = f"{name} of {' and '.join(kind.value for kind in kinds)}."
+    return Intrin(f"crt_{name}_{types}_map", params, made, doc=doc)
 
 
 def _converted(x: Expr, to: DType) -> Expr:
@@ -81,7 +82,9 @@ def _converted(x: Expr, to: DType) -> Expr:
     if to is not UINT64:
         most = const((1 << 63) - 1024, INT64)
         value = select(v < const(top, kind), value, select(equal(v, v), most, value))
-    return Intrin(f"crt_to_{short(to)}_{short(kind)}", (v,), cast(value, to), lets)(x)
+    name = f"crt_to_{short(to)}_{short(kind)}"
+    doc = f"{kind.value} to {to.value}, held within int64 or uint64; NaN is 0."
+    return Intrin(name, (v,), cast(value, to), lets, doc=doc)(x)
 
 
 def _wrapped(symbol: str) -> Callable[[Expr, Expr], Expr]:
@@ -195,7 +198,13 @@ def _power(a: Expr, b: Expr) -> Expr:
         if step < 5:
             lets.append((next_, base * base))
         total, base = now, next_
-    made = Intrin(f"crt_whole_power_{short(wide)}", (x, left), total, tuple(lets))
+    made = Intrin(
+        f"crt_whole_power_{short(wide)}",
+        (x, left),
+        total,
+        tuple(lets),
+        doc="x to the power left, from 0 to 63, by squaring.",
+    )
     most = const(63, kind)
     held = select(most < b, most, b)
     if not kind.is_unsigned:

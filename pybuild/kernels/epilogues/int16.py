@@ -51,12 +51,14 @@ WIDE = Intrin(
     (_SUM, _MULT, _SHIFT),
     i32((_SUM * i64(_MULT) + _HALF) >> i64(_SHIFT)),
     (_HALVES,),
+    doc="sum * multiplier / 2^shift, rounded once; ties up.",
 )
 # the same of sums of 32 bits, the multiplier shifted so that a high half is left
 HIGH = Intrin(
     "crt_requant_high",
     (_SUM32, _MULT),
     i32((i64(_SUM32) * i64(_MULT) + (1 << 31)) >> const(32, INT64)),
+    doc="The high half of sum * multiplier, rounded.",
 )
 # round(sum * scale) of C, the scale in all bits of a float64
 EXACT = Intrin(
@@ -72,6 +74,7 @@ EXACT = Intrin(
             >> i64(_SHIFT),
         ),
     ),
+    doc="round(sum * scale), the scale in two parts: 53 bits in all.",
 )
 
 

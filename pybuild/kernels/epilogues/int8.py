@@ -115,6 +115,7 @@ SCALE_ROUND = Intrin(
     (_ACC, _FACTOR, _LOW, _HIGH),
     Bitcast(_VALUE + _MAGIC, INT32) - _MAGIC_BITS,
     ((_VALUE, minimum(maximum(cast(_ACC, FLOAT32) * _FACTOR, _LOW), _HIGH)),),
+    doc="acc * scale in float32, held within low..high, to the nearest, ties to even.",
 )
 
 

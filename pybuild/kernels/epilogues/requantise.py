@@ -36,7 +36,12 @@ _HIGH, _MASK = Var("high", INT32), Var("mask", INT32)
 _LOW, _TOP = Var("low", INT32), Var("top", INT32)
 _PRODUCT, _HALF = Var("product", INT64), Var("half", INT64)
 
-CLAMP = Intrin("crt_clamp", (_X, _LOW, _TOP), minimum(maximum(_X, _LOW), _TOP))
+CLAMP = Intrin(
+    "crt_clamp",
+    (_X, _LOW, _TOP),
+    minimum(maximum(_X, _LOW), _TOP),
+    doc="x held within low..top.",
+)
 
 
 def _bit(condition: Expr, dtype: DType = INT32) -> Expr:
@@ -48,6 +53,7 @@ MULHI_ROUND = Intrin(
     "crt_mulhi_round",
     (_ACC, _MULT),
     i32((i64(_ACC) * i64(_MULT) + (1 << 30)) >> const(31, INT64)),
+    doc="acc * multiplier / 2^31, rounded: gemmlowp's doubling high product.",
 )
 # gemmlowp RoundingDivideByPOT: ties away from zero
 SHIFT_ROUND = Intrin(
@@ -55,37 +61,43 @@ SHIFT_ROUND = Intrin(
     (_X, _SHIFT),
     (_X >> _SHIFT) + _bit(((_MASK >> 1) + _bit(_X < 0)) < (_X & _MASK)),
     ((_MASK, (const(1) << _SHIFT) - 1),),
+    doc="x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's.",
 )
-# ties to even
 SHIFT_EVEN = Intrin(
     "crt_shift_even",
     (_X, _SHIFT),
     (_X + ((const(1) << (_SHIFT - 1)) - 1 + ((_X >> _SHIFT) & 1))) >> _SHIFT,
+    doc="x / 2^shift, rounded to nearest, ties to even.",
 )
 DOUBLE = Intrin(
     "crt_requant_double",
     (_ACC, _MULT, _SHIFT),
     SHIFT_ROUND(_HIGH, _SHIFT),
     ((_HIGH, MULHI_ROUND(_ACC, _MULT)),),
+    doc="acc * multiplier / 2^(31 + shift), rounded twice: LiteRT's rule.",
 )
 
 
-def _one_rounding(name: str, result: Expr) -> Intrin:
+def _one_rounding(name: str, result: Expr, ties: str) -> Intrin:
     lets = (
         (_PRODUCT, i64(_ACC) * i64(_MULT)),
         (_HALF, const(1, INT64) << i64(_SHIFT - 1)),
     )
-    return Intrin(name, (_ACC, _MULT, _SHIFT), i32(result), lets)
+    doc = f"acc * multiplier / 2^shift, rounded once; ties {ties}."
+    return Intrin(name, (_ACC, _MULT, _SHIFT), i32(result), lets, doc=doc)
 
 
 # `shift` counts right of the whole product, at least 1
-SINGLE = _one_rounding("crt_requant_single", (_PRODUCT + _HALF) >> i64(_SHIFT))
+SINGLE = _one_rounding("crt_requant_single", (_PRODUCT + _HALF) >> i64(_SHIFT), "up")
 AWAY = _one_rounding(
-    "crt_requant_away", (_PRODUCT + _HALF - _bit(_PRODUCT < 0, INT64)) >> i64(_SHIFT)
+    "crt_requant_away",
+    (_PRODUCT + _HALF - _bit(_PRODUCT < 0, INT64)) >> i64(_SHIFT),
+    "away from zero",
 )
 EVEN = _one_rounding(
     "crt_requant_even",
     (_PRODUCT + (_HALF - 1) + ((_PRODUCT >> i64(_SHIFT)) & 1)) >> i64(_SHIFT),
+    "to even",
 )
 RULES = {"double": DOUBLE, "single": SINGLE, "away": AWAY, "even": EVEN}
 _ONCE = "requantises by one rounding of the 64-bit product, half"

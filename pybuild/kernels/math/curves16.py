@@ -20,7 +20,12 @@ _REST, _HALF = Var("rest", INT32), Var("half", INT32)
 _LOW = -(1 << 15)
 
 # gemmlowp SaturatingRoundingDoublingHighMul of int16; nothing here saturates
-HIGH16 = Intrin("crt_high16", (_A, _B), (_A * _B + (1 << 14)) >> const(15))
+HIGH16 = Intrin(
+    "crt_high16",
+    (_A, _B),
+    (_A * _B + (1 << 14)) >> const(15),
+    doc="The product of two numbers in Q0.15, rounded.",
+)
 
 
 def _held(value: Expr) -> Expr:
@@ -49,10 +54,10 @@ def _exp() -> Intrin:
     lets.append((last, made))
     least = const(0) - (const(32) << (const(15) - _BITS))
     result = select(least > _N, const(0), select(_N < 0, last, const(ONE)))
-    return Intrin("crt_exp16", (_N, _BITS), result, tuple(lets))
+    doc = "exp(n) of n <= 0 that has so many bits before the point; in Q0.15."
+    return Intrin("crt_exp16", (_N, _BITS), result, tuple(lets), doc=doc)
 
 
-# exp of numbers up to 0 with so many bits before the point, in Q0.15
 EXP16 = _exp()
 
 
@@ -63,10 +68,10 @@ def _reciprocal() -> Intrin:
         x = Var(f"x{index}", INT32)
         lets.append((x, made))
         made = x + _held(HIGH16(x, const(ONE_Q2) - HIGH16(_HALF, x)) * 4)
-    return Intrin("crt_reciprocal16", (_A,), made, tuple(lets))
+    doc = "2 / (1 + a) of a in Q0.15; in Q2.13."
+    return Intrin("crt_reciprocal16", (_A,), made, tuple(lets), doc=doc)
 
 
-# 2 / (1 + a) of a in Q0.15, in Q2.13
 RECIPROCAL16 = _reciprocal()
 _MADE = Var("made", INT32)
 
@@ -75,8 +80,8 @@ LOGISTIC16 = Intrin(
     (_X,),
     select(_X < 0, const(ONE) - _MADE, select(_X < 1, const(1 << 14), _MADE)),
     ((_MADE, _held(RECIPROCAL16(EXP16(minimum(_X, const(0) - _X), 3)) * 2)),),
+    doc="logistic(x) of x in Q3.12; in Q0.15.",
 )
-# `bits` before the point of x
 TANH16 = Intrin(
     "crt_tanh16",
     (_X, _BITS),
@@ -90,4 +95,5 @@ TANH16 = Intrin(
             ),
         ),
     ),
+    doc="tanh(x) of x with so many bits before the point; in Q0.15.",
 )

@@ -63,10 +63,14 @@ EXP = Intrin(
         (_TURNS, cast(_N, FLOAT32)),
         (_R, _HELD - _TURNS * _number(_LN2_HIGH) - _TURNS * _number(_LN2_LOW)),
     ),
+    doc="exp(x) = 2^n * exp(r), exp(r) by a polynomial.",
 )
 
 LOGISTIC = Intrin(
-    "crt_logistic", (_X,), _number(1.0) / (_number(1.0) + EXP(_number(0.0) - _X))
+    "crt_logistic",
+    (_X,),
+    _number(1.0) / (_number(1.0) + EXP(_number(0.0) - _X)),
+    doc="1 / (1 + exp(-x)).",
 )
 
 # tanh(x) = x + x^3 * q(x^2) below a half, to 2e-8; 1 - 2 / (exp(2x) + 1) above
@@ -88,4 +92,5 @@ TANH = Intrin(
         (_CLOSE, _X + _X * _SQUARE * _polynomial(_SQUARE, _TANH)),
         (_FAR, _number(1.0) - _number(2.0) / (EXP(_SIZE + _SIZE) + _number(1.0))),
     ),
+    doc="tanh(x): a polynomial for |x| below a half, else by exp(2 * |x|).",
 )

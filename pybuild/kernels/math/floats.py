@@ -95,7 +95,9 @@ def polynomial(r: Real, x: Expr, coefficients: Sequence[float]) -> Expr:
 def made(
     r: Real, name: str, lets: Lets, result: Expr, more: tuple[Var, ...] = ()
 ) -> Intrin:
-    return Intrin(f"crt_{name}_{r.short}", (r.var("x"), *more), result, tuple(lets))
+    names, given = f"crt_{name}_{r.short}", (r.var("x"), *more)
+    doc = f"{name}({', '.join(p.name for p in given)}) in {r.dtype.value}."
+    return Intrin(names, given, result, tuple(lets), doc=doc)
 
 
 def nearest(r: Real, x: Expr) -> Expr:

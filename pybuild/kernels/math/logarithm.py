@@ -31,6 +31,9 @@ def _raised(x: Expr, bits: Expr) -> Expr:
     return select(most < x, const(_TOP), minimum(x, most) << bits)
 
 
+_DOC = "The natural logarithm of a fixed-point number, as TensorFlow Lite computes it."
+
+
 def _fixed_log() -> Intrin:
     names = ("x", "z", "spare", "low", "fewer", "r", "q", "square", "above", "below")
     x, z, spare, low, fewer, r, q, square, above, below = (Var(n, INT32) for n in names)
@@ -56,7 +59,8 @@ def _fixed_log() -> Intrin:
     )  # fmt: skip
     share = RECIPROCAL((below >> const(1)) + (1 << 30))
     part = _high(SHIFT_ROUND(above, const(6)), share)
-    return Intrin("crt_fixed_log", (x,), (_high(power, LOG_2) + part) * 2, lets)
+    result = (_high(power, LOG_2) + part) * 2
+    return Intrin("crt_fixed_log", (x,), result, lets, doc=_DOC)
 
 
 FIXED_LOG = _fixed_log()

@@ -22,7 +22,8 @@ def _spare_bits() -> Intrin:
             moved = Var(f"total{bits}", INT32)
             lets.append((moved, value << step))
             value = moved
-    return Intrin("crt_spare_bits", (_TOTAL,), shifts, tuple(lets))
+    doc = "How far total can go left until bit 30 is set."
+    return Intrin("crt_spare_bits", (_TOTAL,), shifts, tuple(lets), doc=doc)
 
 
 SPARE_BITS = _spare_bits()
@@ -48,4 +49,5 @@ RECIPROCAL = Intrin(
     (Var("half", INT32),),
     select(_T3 >= (1 << 30), const(_MOST), _T3 << const(1)),
     _newton(),
+    doc="2^61 / half by three steps of Newton's; half in Q0.31, at least 1/2.",
 )

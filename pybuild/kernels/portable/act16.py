@@ -34,7 +34,6 @@ from pybuild.ops.act16 import (
 
 _X, _MULT, _SHIFT = (Var(n, INT32) for n in ("x", "multiplier", "shift"))
 _PRODUCT = Var("product", INT64)
-# x * multiplier / 2^shift, ties up; shift from 0
 STEPS = Intrin(
     "crt_curve_steps",
     (_X, _MULT, _SHIFT),
@@ -43,6 +42,7 @@ STEPS = Intrin(
         >> i64(_SHIFT)
     ),
     ((_PRODUCT, i64(_X) * i64(_MULT)),),
+    doc="x * multiplier / 2^shift, ties up; shift from 0.",
 )
 
 

@@ -49,7 +49,13 @@ def _step(up: Expr, down: Expr) -> Expr:
 
 
 # float to int32: x - trunc(x) is exact, so that no tie is missed
-ROUND_AWAY = Intrin("crt_round_away", (_X,), _step(_REST >= 0.5, _REST <= -0.5), _LETS)
+ROUND_AWAY = Intrin(
+    "crt_round_away",
+    (_X,),
+    _step(_REST >= 0.5, _REST <= -0.5),
+    _LETS,
+    doc="The nearest integer; ties away from zero.",
+)
 _TIE, _BELOW = Var("tie", FLOAT32), Var("below", FLOAT32)
 ROUND_EVEN = Intrin(
     "crt_round_even",
@@ -67,6 +73,7 @@ ROUND_EVEN = Intrin(
         ),
         (_BELOW, const(0.0, FLOAT32) - _TIE),
     ),
+    doc="The nearest integer; ties to even.",
 )
 
 

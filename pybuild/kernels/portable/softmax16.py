@@ -27,9 +27,11 @@ from pybuild.loop import (
 from pybuild.ops.softmax16 import Softmax16Parameters
 
 _A, _B, _V = (Var(n, INT32) for n in ("a", "b", "v"))
-# from point a to the next, b, 128 steps away
 _BETWEEN = Intrin(
-    "crt_between", (_A, _B, _V), _A + (((_B - _A) * (_V & 127) + 64) >> const(7))
+    "crt_between",
+    (_A, _B, _V),
+    _A + (((_B - _A) * (_V & 127) + 64) >> const(7)),
+    doc="Between point a of a curve and the next, b, which is 128 steps away.",
 )
 
 
