@@ -47,7 +47,8 @@ class _Walk:
         number = start(self.node.attrs["fn"], self.x.dtype)
         if isinstance(number, int) and abs(number) < 1 << 31:
             return const(number, self.kind), ()
-        table = Packed("start", np.asarray([number], self.kind.numpy))
+        only = np.asarray([number], self.kind.numpy)
+        table = Packed("start", only, order="one element")
         row = self.k.row("begin", self.operands.after, self.kind)
         return self.k.let("start", load(row)), (table,)
 

@@ -33,6 +33,7 @@ from pybuild.loop import (
 from pybuild.targets.target import Target
 
 _COST = 30
+_LIMITS = "the least score, the greatest overlap"
 
 
 def _share() -> Intrin:
@@ -90,7 +91,9 @@ def suppress(node: Node, graph: Graph, target: Target) -> list[Candidate]:
                 _drop(k, boxes, free, best, count, most)
     limit = np.asarray([node.attrs["score"], node.attrs["overlap"]], np.float32)
     cost = _COST * scores.size * y.shape[1]
-    found = offer(k, operands, tables=(Packed("limits", limit),), cost=cost)
+    found = offer(
+        k, operands, tables=(Packed("limits", limit, order=_LIMITS),), cost=cost
+    )
     return [replace(found, scratch=scores.shape[1])]
 
 
@@ -160,7 +163,14 @@ def roi_align(node: Node, graph: Graph, target: Target) -> list[Candidate]:
                 k.store(made, i * cells[1] + j, value)
     factor = np.asarray([node.attrs["scale"]], np.float32)
     cost = _COST * y.size * max(int(node.attrs["samples"]), 2) ** 2
-    return [offer(k, operands, tables=(Packed("factor", factor),), cost=cost)]
+    return [
+        offer(
+            k,
+            operands,
+            tables=(Packed("factor", factor, order="one number"),),
+            cost=cost,
+        )
+    ]
 
 
 class _Axis:

@@ -5,7 +5,7 @@ Knows no addresses: rows and bytes only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pybuild.dtype import Array
 from pybuild.graph import Tensor
@@ -37,6 +37,10 @@ class RowAccess:
         return ways == (1, 1, 0, None)
 
 
+# the order of what each output channel has
+EACH = "of each output channel"
+
+
 @dataclass(frozen=True)
 class Packed:
     """A constant in the order its kernel reads it; `role` names it in the C.
@@ -45,6 +49,7 @@ class Packed:
                 then it is in flash
     layout      how it is made of them; 0: it is the one, as it is
     place       the place in RAM that it is unpacked to; "": it is read where it is
+    order       how its elements lie, for readers of the C
     """
 
     role: str
@@ -52,6 +57,7 @@ class Packed:
     parameters: tuple[str, ...] = ()
     layout: int = 0
     place: str = ""
+    order: str = field(default="", compare=False)
 
     @property
     def is_bound(self) -> bool:

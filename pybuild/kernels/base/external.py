@@ -55,7 +55,9 @@ def call(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             args=integers,
             outputs=outputs,
             inputs=tuple(whole(graph.tensor(n)) for n in computed),
-            constants=tuple(Packed("values", graph.constants[n]) for n in known),
+            constants=tuple(
+                Packed("values", graph.constants[n], order="row-major") for n in known
+            ),
             in_place=in_place if func.in_place and len(outputs) == 1 else (),
             cost=_COST * sizes,
         )

@@ -35,7 +35,7 @@ class NodeRows:
             return self.k.row(name, at, tensor.dtype)
         return self.table(name, self.graph.constants[tensor.name])
 
-    def table(self, role: str, array: Array) -> Var:
+    def table(self, role: str, array: Array, order: str = "row-major") -> Var:
         at = self.after
-        self.tables.append(Packed(role, array))
+        self.tables.append(Packed(role, array, order=order))
         return self.k.row(role, at, DType.of(array))

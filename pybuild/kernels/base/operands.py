@@ -138,7 +138,7 @@ def _operands(
     for name in node.inputs:
         if name in graph.constants:
             numbers.append(1 + len(inputs) + len(constants))
-            constants.append(Packed("values", graph.constants[name]))
+            constants.append(Packed("values", graph.constants[name], order="row-major"))
         else:
             computed += 1
             numbers.append(computed)

@@ -32,7 +32,7 @@ def outside_pixel(window: Window, value: float, elem: DType) -> tuple[Packed, ..
     if not window.padded:
         return ()
     pixel = np.full(window.channels, value, elem.numpy)
-    return (Packed("outside", pixel),)
+    return (Packed("outside", pixel, order="a pixel beside the row"),)
 
 
 @dataclass(frozen=True)

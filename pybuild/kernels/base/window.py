@@ -91,11 +91,14 @@ class Window:
     def words(self) -> str:
         """`key` for readers of the C."""
         if self.pointwise:
-            parts = ["1x1 window", "every stride-th pixel" if self.stride_w > 1 else ""]
+            parts = [
+                "1x1 windows",
+                "every stride-th pixel" if self.stride_w > 1 else "",
+            ]
         else:
             beside = "which may leave the row" if self.padded else "all in the row"
             gaps = "with gaps between taps" if self.dilated else ""
-            parts = ["a window of some rows", beside, gaps]
+            parts = ["windows of any size", beside, gaps]
         parts.append("in groups of channels" if self.groups > 1 else "")
         return ", ".join(p for p in parts if p)
 

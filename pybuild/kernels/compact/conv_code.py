@@ -13,7 +13,7 @@ from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.compact.epilogue import ended, kind_of, read_end
 from pybuild.kernels.compact.lines import WORD
-from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine import Affine, told_form
 from pybuild.kernels.epilogues.affine_end import AffineFinish
 from pybuild.loop import (
     INT8,
@@ -116,11 +116,11 @@ class Layer:
         """What the kernel's C says."""
         gaps = ", with gaps between taps" if self.window.dilated else ""
         return told(
-            f"convolution, int8, int32 sums by pairs of int16 (SMLAD): a window of any "
-            f"size{gaps}",
+            f"convolution, int8, int32 sums by pairs of int16 (SMLAD): windows of "
+            f"any size{gaps}",
             f"two pixels at a time, widened into the patch; then {BLOCK} output "
             "channels at a time; weights and ends are one stream, read forward",
-            self.ending.words,
+            told_form(self.signed, self.ending.clamped),
         )
 
 

@@ -21,7 +21,7 @@ from pybuild.kernels.base.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.compact.epilogue import columns, ended, forms, kind_of, read_end
 from pybuild.kernels.compact.lines import blank, copy, lanes, whole_words
-from pybuild.kernels.epilogues.affine import FRACTION, Affine
+from pybuild.kernels.epilogues.affine import FRACTION, Affine, told_form
 from pybuild.kernels.epilogues.affine_end import AffineFinish
 from pybuild.kernels.layers.depthwise import Image
 from pybuild.kernels.layers.known_sums import affine_sums
@@ -96,10 +96,10 @@ class Layer:
         if self.image is not None:
             lines = "output row by output row: the rows under the window are"
         return told(
-            "depthwise convolution, int8, int32 sums: a window of any size",
+            "depthwise convolution, int8, int32 sums: windows of any size",
             f"{lines} copied with what stands beside them; then pixel by pixel, four "
             "channels at a time; weights and ends are one stream, read forward",
-            self.ending.words,
+            told_form(self.signed, self.ending.clamped),
         )
 
     @property
@@ -120,7 +120,9 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     words = np.ascontiguousarray(fours.transpose(0, 2, 1)).view("<i4")
     ends = columns(layer.ending, bias, layer.signed)
     rows = [part.reshape(len(fours), -1) for part in (words, ends[read])]
-    return Packed("weights", np.concatenate(rows, axis=1).astype(np.int32).reshape(-1))
+    order = "of each four channels: words of each tap, then what they end with"
+    made = np.concatenate(rows, axis=1).astype(np.int32).reshape(-1)
+    return Packed("weights", made, order=order)
 
 
 def kernel(layer: Layer) -> Builder:

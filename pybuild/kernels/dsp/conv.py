@@ -39,7 +39,8 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
     if layer.lone:
         words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
-        return Packed("weights", words.reshape(-1).astype(np.int32))
+        lie = "words of two taps, as the patch has them"
+        return Packed("weights", words.reshape(-1).astype(np.int32), order=lie)
     first = np.asarray(_first_of_pairs(layer))
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
@@ -48,7 +49,9 @@ def pack(layer: Layer, kernels: Array) -> Packed:
         whole = layer.whole // 2
         blocks = group[:whole].reshape(-1, layer.blocks, words.shape[1])
         parts += [blocks.transpose(0, 2, 1).reshape(-1), group[whole:].reshape(-1)]
-    return Packed("weights", np.concatenate(parts).astype(np.int32))
+    lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
+    lie += "256 * a + b in each half"
+    return Packed("weights", np.concatenate(parts).astype(np.int32), order=lie)
 
 
 def _first_of_pairs(layer: Layer) -> list[int]:
@@ -64,7 +67,9 @@ def table(layer: Layer, bias: Array) -> Packed:
     if layer.lone:
         below = [] if made.below is None else [made.below]
         columns = [wide_bias, made.offsets, *below, made.multipliers]
-        return Packed("ends", np.stack(columns, axis=1).astype(np.int32))
+        more = ", what is added to it below zero" * len(below)
+        words = np.stack(columns, axis=1).astype(np.int32)
+        return Packed("ends", words, order=f"bias, offset{more}, factor")
     rows = []
     for a in _first_of_pairs(layer):
         b = a + 1
@@ -79,7 +84,9 @@ def table(layer: Layer, bias: Array) -> Packed:
             ends = [[made.offsets[c], made.below[c], made.multipliers[c]]
                     for c in (a, b)]  # fmt: skip
         rows.append([*start, *ends[0], *ends[1]])
-    return Packed("ends", np.asarray(rows, np.int32))
+    lie = "of each pair of output channels what it starts with, then of each: "
+    lie += "offset and factor"
+    return Packed("ends", np.asarray(rows, np.int32), order=lie)
 
 
 def offer(

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import Finish
@@ -99,7 +99,9 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     groups = np.arange(0, len(kernels), layer.outputs)
     first = (groups[:, None] + of_group).reshape(-1)
     pairs = np.stack([words[first], words[first + 1]], 2)
-    return Packed("weights", np.ascontiguousarray(pairs).view("<i4").reshape(-1))
+    order = "of each two output channels, words of four taps of one and the other"
+    made = np.ascontiguousarray(pairs).view("<i4").reshape(-1)
+    return Packed("weights", made, order=order)
 
 
 def kernel(layer: Layer) -> Builder:
@@ -262,7 +264,7 @@ def candidates(
     k = kernel(layer)
     pixels = calls[0] * calls[1] * window.out_width
     copied = layer.taps * window.groups if layer.copies else 0
-    tables = (pack(layer, kernels), Packed("bias", bias), *finish.tables())
+    tables = (pack(layer, kernels), Packed("bias", bias, order=EACH), *finish.tables())
     return [
         Candidate(
             func=k.finish(),

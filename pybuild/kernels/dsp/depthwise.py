@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine import Affine
@@ -34,7 +34,8 @@ def pack(kernels: Array, multiplier: int) -> Packed:
     of_group = [kernels[s * multiplier :][:group] for s in block_starts(inputs, GROUP)]
     fours = np.stack(of_group).reshape(-1, GROUP, kernels.shape[1])
     bytes_read = np.ascontiguousarray(fours.transpose(0, 2, 1).astype(np.int8))
-    return Packed("weights", bytes_read.view("<i4").reshape(-1))
+    order = "of each four channels, of each tap: a word of their bytes"
+    return Packed("weights", bytes_read.view("<i4").reshape(-1), order=order)
 
 
 def pack_pairs(layer: Layer, kernels: Array) -> Packed:
@@ -48,7 +49,9 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     words = np.stack(parts, axis=-1)
     starts = block_starts(len(kernels) // layer.multiplier, GROUP)
     chosen = [words[s * layer.multiplier :][:group] for s in starts]
-    return Packed("weights", np.concatenate(chosen).reshape(-1).view("<i4"))
+    order = "of each channel, of each row: words of two pairs of neighbours"
+    made = np.concatenate(chosen).reshape(-1).view("<i4")
+    return Packed("weights", made, order=order)
 
 
 def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
@@ -56,7 +59,8 @@ def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
     made, group = ending.columns(bias), GROUP * multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
-    return Packed("ends", np.concatenate(rows).astype(np.int32))
+    order = f"{EACH}: {ending.row}"
+    return Packed("ends", np.concatenate(rows).astype(np.int32), order=order)
 
 
 def candidates(

@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, LOW_HALVES, ODD_BYTES
 from pybuild.kernels.base.taps import bind, outside_pixel
 from pybuild.kernels.base.window import Window
@@ -67,7 +67,8 @@ class Layer:
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps."""
     words = np.ascontiguousarray(quads(kernels, layer.words)).view("<i4")
-    return Packed("weights", words.reshape(-1))
+    order = "output channels, words of four taps"
+    return Packed("weights", words.reshape(-1), order=order)
 
 
 def kernel(layer: Layer) -> Builder:
@@ -138,7 +139,7 @@ def candidates(
     kernels, finish, bias = known
     layer = Layer(window, finish)
     k = kernel(layer)
-    tables = (pack(layer, kernels), Packed("bias", bias), *finish.tables())
+    tables = (pack(layer, kernels), Packed("bias", bias, order=EACH), *finish.tables())
     pixels = calls[0] * calls[1] * window.out_width
     each = 3 * layer.taps + layer.multiplier * (2 * layer.taps + 20)
     return [

@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array, Ints
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.winograd_code import (
     HEIGHT,
@@ -74,13 +74,15 @@ def pack(weights: Ints) -> Packed:
     words = words.reshape(outputs, SIDE * SIDE, channels // 2)
     starts = np.asarray(block_starts(outputs, OUTPUTS))
     blocks = np.stack([words[starts + b] for b in range(OUTPUTS)], 3)
-    return Packed("transformed", blocks.astype(np.int32).reshape(-1))
+    order = "blocks of output channels, the 16 positions, pairs of inputs, channels"
+    return Packed("transformed", blocks.astype(np.int32).reshape(-1), order=order)
 
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each output channel starts and ends with, in reading order."""
     rows = layer.ending.columns(bias)[in_blocks(len(bias), OUTPUTS)]
-    return Packed("ends", rows.astype(np.int32).reshape(-1))
+    order = f"{EACH}: {layer.ending.row}"
+    return Packed("ends", rows.astype(np.int32).reshape(-1), order=order)
 
 
 def candidates(

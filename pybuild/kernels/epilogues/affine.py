@@ -34,6 +34,15 @@ _MOST = 256  # layers that are remembered
 Flags = npt.NDArray[np.bool_]
 
 
+def told_form(signed: bool, clamped: bool) -> str:
+    """An `Affine` in words."""
+    offset = "the channel's offset for its sign" if signed else "the channel's offset"
+    return (
+        f"requantises by one 32-bit product: the high half of (256 * sum + {offset}) * "
+        f"the channel's factor, shifted, held within {'low..high' if clamped else 'int8'}"
+    )
+
+
 @dataclass(frozen=True)
 class Affine:
     """y = (((256 * acc + offset + (acc < 0 ? below : 0)) * multiplier >> 32) + base)
@@ -68,6 +77,13 @@ class Affine:
         return np.stack(columns, axis=1)
 
     @property
+    def row(self) -> str:
+        """`columns` for readers of the C."""
+        if self.below is None:
+            return "256 * bias + offset, factor"
+        return "256 * bias, offset, what is added to it below zero, factor"
+
+    @property
     def key(self) -> str:
         """What distinguishes the code of two layers."""
         parts = (
@@ -81,12 +97,7 @@ class Affine:
     @property
     def words(self) -> str:
         """The form, for readers of the C: what a kernel has of it."""
-        offset = "an offset" if self.below is None else "an offset for its sign"
-        held = "low..high" if self.clamped else "int8"
-        return (
-            f"requantises by one 32-bit product: the high half of (256 * sum + "
-            f"{offset}) * factor, both of the channel; shifted, held within {held}"
-        )
+        return told_form(self.below is not None, self.clamped)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array, Ints
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.base.intrin import MULHI, SATURATE8
 from pybuild.kernels.epilogues.affine import FRACTION, Affine, affine
 from pybuild.kernels.epilogues.affine_end import corrected
@@ -72,7 +72,18 @@ def table(ending: Ending, bias: Ints, order: Array | None = None) -> Packed:
         parts = [wide, ending.offsets, *below, ending.multipliers]
     rows = np.stack(parts, axis=1)
     rows = rows if order is None else rows[order]
-    return Packed("ends", rows.astype(np.int32))
+    lie = f"{EACH}: {_row(ending)}"
+    return Packed("ends", rows.astype(np.int32), order=lie)
+
+
+def _row(ending: Ending) -> str:
+    """`table` for readers of the C."""
+    if isinstance(ending, Split):
+        words = "bias, upper and lower part of the factor, offset, shift"
+        return words + ", what is added below zero" * (ending.below is not None)
+    if starts_at_zero(ending):
+        return ending.row
+    return ending.row.removeprefix("256 * ")
 
 
 class ScalarFinish:

@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import Ints
 from pybuild.errors import BuildError
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.loop import (
     INT8,
     INT16,
@@ -112,11 +112,13 @@ class Finish16:
 
     def tables(self) -> tuple[Packed, ...]:
         kind = np.int16 if self._is_short else np.int32
-        made = [Packed("multipliers", np.asarray(self.multipliers, kind))]
+        made = [Packed("multipliers", np.asarray(self.multipliers, kind), order=EACH)]
         if self.shifts:
-            made.append(Packed("shifts", np.asarray(self.shifts, np.int8)))
+            shifts = np.asarray(self.shifts, np.int8)
+            made.append(Packed("shifts", shifts, order=f"{EACH}, bits to the right"))
         if self.rests:
-            made.append(Packed("rests", np.asarray(self.rests, np.int32)))
+            rests = np.asarray(self.rests, np.int32)
+            made.append(Packed("rests", rests, order=f"{EACH}, lower multipliers"))
         return tuple(made)
 
     @property

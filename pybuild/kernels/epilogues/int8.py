@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.epilogues.requantise import Requant, packed, scaler
 from pybuild.loop import (
     FLOAT32,
@@ -94,7 +94,7 @@ class ScaledFinish:
 
     def tables(self) -> tuple[Packed, ...]:
         scales = self.scales if len(set(self.scales)) > 1 else self.scales[:1]
-        return (Packed("scales", np.asarray(scales, np.float32)),)
+        return (Packed("scales", np.asarray(scales, np.float32), order=EACH),)
 
     def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
         scales: Expr = k.row("scales", i32(pointer), FLOAT32)
@@ -157,7 +157,8 @@ class FloatClamp:
 
     def tables(self) -> tuple[Packed, ...]:
         ends = [e for e in (self.low, self.high) if e is not None]
-        return (Packed("limits", np.asarray(ends, np.float32)),) if ends else ()
+        limits = Packed("limits", np.asarray(ends, np.float32), order="least, greatest")
+        return (limits,) if ends else ()
 
     def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
         if self.low is None and self.high is None:

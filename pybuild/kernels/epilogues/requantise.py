@@ -12,7 +12,7 @@ import numpy as np
 from pybuild.dtype import DType, Ints
 from pybuild.errors import BuildError
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.loop import (
     INT32,
     INT64,
@@ -219,10 +219,13 @@ def packed(rule: Requant) -> tuple[Packed, ...]:
     """The tables that `scaler` expects, in its order of pointers."""
     if not rule.per_channel:
         return ()
-    tables = [Packed("multipliers", np.asarray(rule.multipliers, np.int32))]
-    tables.append(Packed("shifts", np.asarray(rule.shifts, np.int8)))
+    multipliers = np.asarray(rule.multipliers, np.int32)
+    tables = [Packed("multipliers", multipliers, order=f"{EACH}, Q31")]
+    shifts = np.asarray(rule.shifts, np.int8)
+    tables.append(Packed("shifts", shifts, order=f"{EACH}, bits to the right"))
     if rule.left is not None:
-        tables.append(Packed("left_shifts", np.asarray(rule.left, np.int8)))
+        left = np.asarray(rule.left, np.int8)
+        tables.append(Packed("left_shifts", left, order=f"{EACH}, bits to the left"))
     return tuple(tables)
 
 

@@ -177,7 +177,7 @@ class Layer:
             rows = "output row by output row; each input row is once"
         return told(
             f"depthwise convolution, int8, int32 sums by pairs of int16 (SMLAD): "
-            f"{w.kernel_h}x{w.kernel_w} window, stride {w.stride_w}{beside}{gaps}",
+            f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"four channels at a time: {rows} widened, two columns a word; then their "
             "sums; weights forward",
             self.ending.words,

@@ -17,6 +17,7 @@ from pybuild.loop import Expr
 from pybuild.ops.pool import PoolParameters
 
 UNROLLED = 9  # taps, at most
+SIZES = "windows of any size"
 DIVIDED = "divided by the number of cells, rounded to nearest, ties away from zero"
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -116,8 +117,8 @@ class Layer:
     def doc(self, order: str) -> str:
         """What the kernel's C says."""
         w, kind = self.window, "average" if self.average else "maximum"
-        taps = f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "any"
+        taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         fewer = ", of the cells that are inside" if self.varies else ""
-        what = f"{kind} over a {taps} window{beside}{fewer}, {self.elem.value}"
+        what = f"{kind} over {taps}{beside}{fewer}, {self.elem.value}"
         return told(what, order, self.end)

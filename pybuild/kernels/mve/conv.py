@@ -32,7 +32,8 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
     taps = taps[_blocks(layer)]
     vectors = taps.reshape(-1, layer.together, layer.steps, 16).transpose(0, 2, 1, 3)
-    return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8))
+    lie = f"of each {layer.together} output channels, of each 16 taps: channels"
+    return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8), order=lie)
 
 
 def _blocks(layer: Layer) -> Array:
@@ -47,7 +48,8 @@ def table(made: Affine, bias: Array, order: Array) -> Packed:
     """What each four output channels end with, in reading order."""
     rows = made.columns(bias)[order]
     fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
-    return Packed("ends", fours.astype(np.int32))
+    lie = f"of each four output channels, four words of each: {made.row}"
+    return Packed("ends", fours.astype(np.int32), order=lie)
 
 
 def candidates(

@@ -31,11 +31,13 @@ def pack(layer: Layer, weights: Array) -> Packed:
         for i, (plane, column) in enumerate(layer.words[: layer.planes * w.kernel_w]):
             rows = weights[SIDE * plane : SIDE * (plane + 1), column]
             words[:, i, : len(rows)] = rows.T
-        return Packed("weights", words)
+        order = "of each channel its taps: words of four rows, column by column"
+        return Packed("weights", words, order=order)
     made = np.zeros((w.channels * SIDE + layer.lead, SIDE), np.int8)
     for kx in range(w.kernel_w):
         made[layer.lead + kx :: SIDE, : w.kernel_h][: w.channels] = weights[:, kx].T
-    return Packed("weights", made)
+    order = "of each channel four words, a column of four rows each"
+    return Packed("weights", made, order=order)
 
 
 def candidates(

@@ -31,7 +31,7 @@ from pybuild.kernels.base.vectors import (
 )
 from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
-from pybuild.kernels.layers.pool import Layer
+from pybuild.kernels.layers.pool import SIZES, Layer
 from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
@@ -201,11 +201,11 @@ class Writer:
         """What the kernel's C says."""
         layer, w = self.layer, self.layer.window
         what = "average" if layer.average else "maximum"
-        taps = f"{w.kernel_h}x{w.kernel_w}" if layer.unrolled else "any"
+        taps = f"{w.kernel_h}x{w.kernel_w} windows" if layer.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         rest = "; the last ones reach back" if w.channels % self.block else ""
         return told(
-            f"{what} over a {taps} window{beside}, int8",
+            f"{what} over {taps}{beside}, int8",
             f"pixel by pixel, {self.block} channels at a time{rest}; all cells of each",
             "" if end is None else end.words,
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.candidate import Candidate, Packed, by_rows
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, by_rows
 from pybuild.kernels.base.window import convolution_window
 from pybuild.kernels.compact import depthwise as depthwise_small
 from pybuild.kernels.dsp import conv as conv_dsp
@@ -34,7 +34,12 @@ def depthwise_conv2d(
     finish, bias, x_zero = ending(node, graph, kernels_of(node, graph))
     layer = depthwise.Layer(window, finish, x_zero, y.dtype, DType.of(bias))
     source = window_rows(node, graph, window.rows, layer.x_zero)
-    tables = (Packed("weights", weights), Packed("bias", bias), *layer.tables())
+    order = "taps row by row, channels"
+    tables = (
+        Packed("weights", weights, order=order),
+        Packed("bias", bias, order=EACH),
+        *layer.tables(),
+    )
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
     found = found or [depthwise.offer(layer, by_rows(y), source, tables, y)]

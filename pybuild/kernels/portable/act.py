@@ -54,7 +54,8 @@ def _table(node: Node, graph: Graph) -> Candidate:
     """y = table[x - lowest]"""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands = elementwise_operands(node, graph)
-    values = Packed("table", unary_table(node, graph).astype(y.dtype.numpy))
+    made = unary_table(node, graph).astype(y.dtype.numpy)
+    values = Packed("table", made, order="y of each x, from the lowest")
     k = Builder(
         f"table_{short(x.dtype)}_{short(y.dtype)}",
         told(f"y = table[x], {x.dtype.value} to {y.dtype.value}", FORWARD),
@@ -96,7 +97,8 @@ def _float(node: Node, graph: Graph) -> Candidate:
             bound = limits.bind(k, const(operands.after))
             form = lambda x: bound.apply(x, 0)  # noqa: E731
         case _:
-            tables = (Packed("alpha", np.asarray([node.attrs["alpha"]], np.float32)),)
+            slope_ = np.asarray([node.attrs["alpha"]], np.float32)
+            tables = (Packed("alpha", slope_, order="the slope below zero"),)
             alpha = k.let("alpha", load(k.row("slope", operands.after, FLOAT32)))
             form = lambda x: select(x > 0.0, x, x * alpha)  # noqa: E731
     count = y.size // (operands.images * operands.bands)

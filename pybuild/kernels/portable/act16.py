@@ -127,7 +127,8 @@ def _curve(node: Node, graph: Graph, made: CurveParameters) -> Candidate:
 
 def curve_points() -> Packed:
     """The table that `interpolated` reads."""
-    return Packed("points", sigmoid_points().astype(np.uint16))
+    order = "logistic at 256 points from 0 on"
+    return Packed("points", sigmoid_points().astype(np.uint16), order=order)
 
 
 def interpolated(k: Builder, points: Expr, d: Expr, made: CurveParameters) -> Expr:

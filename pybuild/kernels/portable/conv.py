@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
@@ -123,7 +123,11 @@ def pack(layer: Layer, weights: Array) -> Packed:
             part = part.reshape(len(grouped), -1, size, grouped.shape[2])
             part = part.transpose(0, 1, 3, 2)
         parts.append(part.reshape(len(grouped), -1))
-    return Packed("weights", np.concatenate(parts, 1).reshape(weights.shape))
+    order = "output channels, taps row by row, inputs"
+    if any(size >= _INTERLEAVED for size, _, _ in layer.blocks):
+        order = "blocks of output channels: taps, then the channels of the block"
+    made = np.concatenate(parts, 1).reshape(weights.shape)
+    return Packed("weights", made, order=order)
 
 
 class _Writer:
@@ -262,7 +266,11 @@ def weighted(
         sizes = sizes if len(sizes) > 1 else (_INTERLEAVED // 2, 1)
     elem, total = graph.tensor(node.output).dtype, DType.of(bias)
     layer = Layer(window, finish, sizes, x_zero, False, elem, total)
-    tables = (pack(layer, weights), Packed("bias", bias), *layer.finish.tables())
+    tables = (
+        pack(layer, weights),
+        Packed("bias", bias, order=EACH),
+        *layer.finish.tables(),
+    )
     return layer, tables
 
 

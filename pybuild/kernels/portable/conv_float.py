@@ -11,7 +11,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.graph import Graph, Node
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
@@ -30,7 +30,8 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     n = layer.channels
     order = in_blocks(layer.window.out_channels, n)
     blocks = kernels[order].reshape(-1, n, layer.taps)
-    return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1))
+    data, how = blocks.transpose(0, 2, 1).reshape(-1), f"of each {n} output channels"
+    return Packed("weights", data, order=f"{how}: taps, then channels")
 
 
 def cost(layer: Layer) -> int:
@@ -76,7 +77,11 @@ def candidates(
         args=tuple(k.values),
         outputs=rows[:1],
         inputs=rows[1:],
-        constants=(pack(layer, kernels), Packed("bias", bias), *finish.tables()),
+        constants=(
+            pack(layer, kernels),
+            Packed("bias", bias, order=EACH),
+            *finish.tables(),
+        ),
         images=images,
         bands=bands,
         scratch=layer.scratch,

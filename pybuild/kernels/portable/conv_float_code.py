@@ -86,7 +86,7 @@ class Layer:
         first = "" if self.direct else "their windows are copied side by side; then "
         return told(
             f"convolution, float32: {self.window.words}",
-            f"{self.pixels} pixels at a time: {first}{self.channels} output channels "
+            f"{self.pixels} pixel{'s' * (self.pixels > 1)} at a time: {first}{self.channels} output channels "
             f"at a time, all taps in order, {self.unrolled} in a turn; weights "
             "forward, once for all pixels of a block",
             self.finish.words,

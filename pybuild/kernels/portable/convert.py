@@ -172,7 +172,9 @@ def _by_search(x: Tensor, y: Tensor, rule: str, operands: Operands) -> Candidate
         return cast(select(bits < 0, down, up), y.dtype)
 
     element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
-    tables = (Packed("thresholds", thresholds(y.scale, rule, levels)),)
+    order = "bits of the least float32 of each number of steps"
+    made = thresholds(y.scale, rule, levels)
+    tables = (Packed("thresholds", made, order=order),)
     return offer(k, operands, tables=tables, cost=60 * y.size)
 
 
@@ -205,12 +207,13 @@ def _by_table(x: Tensor, y: Tensor, operands: Operands) -> Candidate:
     count = y.size // (operands.images * operands.bands)
     element_loop(k, x, y, count, lambda q: load(table, i32(q) - x.dtype.low))
     numbers = np.arange(x.dtype.low, x.dtype.high + 1)
-    values = Packed("table", dequantized(numbers, x.quant))
+    made, order = dequantized(numbers, x.quant), "y of each x, from the lowest"
+    values = Packed("table", made, order=order)
     return offer(k, operands, tables=(values,), cost=6 * y.size)
 
 
 def _scale(tensor: Tensor) -> Packed:
-    return Packed("scale", np.asarray([tensor.scale], np.float32))
+    return Packed("scale", np.asarray([tensor.scale], np.float32), order="one number")
 
 
 def _one_scale(node: Node, graph: Graph, tensor: Tensor) -> None:

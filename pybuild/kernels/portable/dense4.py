@@ -12,7 +12,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.graph import Graph, Node
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import constant, ending, fixed
@@ -54,7 +54,8 @@ class Layer:
 def pack(kernels: Array) -> Packed:
     """Weights [O, taps] as bytes: a tap in the lower half, the next in the upper."""
     even = np.pad(kernels, ((0, 0), (0, kernels.shape[1] % 2))).astype(np.uint8)
-    return Packed(ROLE, ((even[:, 0::2] & 15) | (even[:, 1::2] << 4)).view(np.int8))
+    both = ((even[:, 0::2] & 15) | (even[:, 1::2] << 4)).view(np.int8)
+    return Packed(ROLE, both, order="output channels, two taps a byte, the lower first")
 
 
 def kernel(layer: Layer) -> Builder:
@@ -132,7 +133,11 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(kernels), Packed("bias", bias), *finish.tables()),
+            constants=(
+                pack(kernels),
+                Packed("bias", bias, order=EACH),
+                *finish.tables(),
+            ),
             cost=window.out_width * window.out_channels * (6 * window.channels + 24),
         )
     ]

@@ -15,6 +15,7 @@ from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
+from pybuild.kernels.layers.pool import SIZES
 from pybuild.loop import (
     FLOAT32,
     INT8,
@@ -78,7 +79,7 @@ class Layer:
     def doc(self) -> str:
         """What the kernel's C says."""
         w, kinds = self.window, f"{self.elem.value} x int8, {self.total.value} sums"
-        taps = f"{w.kernel_h}x{w.kernel_w}" if self.unrolled else "any"
+        taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         several = " for each of its outputs" if self.multiplier > 1 else ""
         order = f"channel by channel{several}, all taps written out"
@@ -86,7 +87,7 @@ class Layer:
             order = f"{BLOCK} sums at a time, tap by tap"
         return told(
             f"depthwise convolution, {'float32' if self.is_float else kinds}: "
-            f"{taps} window{beside}{', with gaps between taps' * w.dilated}",
+            f"{taps}{beside}{', with gaps between taps' * w.dilated}",
             f"pixel by pixel; {order}; weights from the first to the last",
             self.finish.words,
         )

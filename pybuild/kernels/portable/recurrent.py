@@ -57,6 +57,8 @@ _LEAST, _MOST = INT16.low, INT16.high
 # instructions of a step of a unit besides its sums
 _COST = {True: 500, False: 150}
 
+_GATED = "units, inputs, the four gates side by side"
+
 
 def lstm(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for lstm.
@@ -158,7 +160,7 @@ class _Writer:
 
     def _weights(self, first: int, role: str) -> Var:
         """[units][inputs][gates]"""
-        return self.rows.table(role, np.stack(self._four(first), -1))
+        return self.rows.table(role, np.stack(self._four(first), -1), _GATED)
 
     def _bias(self, first: int, bias: int) -> Var | None:
         """[units][gates], with what the zero point makes of the weights."""
@@ -173,7 +175,7 @@ class _Writer:
         elif bias < 0:
             return None
         role = "bias" if bias >= 0 else "known_bias"
-        return self.rows.table(role, made.astype(self.total.numpy))
+        return self.rows.table(role, made.astype(self.total.numpy), _GATED)
 
     # ---- sums -------------------------------------------------------------------
 

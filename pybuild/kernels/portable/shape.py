@@ -369,5 +369,5 @@ def _border(
     table."""
     if elem.is_float or elem.bytes == 8:
         value = load(k.row("value", pointer, elem))
-        return k.let("border", value), (Packed("border", stored),)
+        return k.let("border", value), (Packed("border", stored, order="one element"),)
     return k.let("border", cast(k.arg("value", int(stored[0])), elem)), ()

@@ -127,7 +127,7 @@ def _float(node: Node, graph: Graph, operands: Operands) -> Candidate:
     tables: tuple[Packed, ...] = ()
     if scaled:
         factor = k.let("beta", load(k.row("factor", operands.after, FLOAT32)))
-        tables = (Packed("beta", np.asarray([beta], np.float32)),)
+        tables = (Packed("beta", np.asarray([beta], np.float32), order="one number"),)
 
     def body(line: _Line) -> None:
         most = _most(k, line, FLOAT32)
@@ -177,7 +177,8 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
 
     _lines(k, node, graph, operands, body)
     powers = np.asarray(made.table, np.int64)[::-1] + steps.more
-    tables = (Packed("exponentials", powers.astype(np.int32)),)
+    order = "exp of how far an element is below the most, from the farthest on"
+    tables = (Packed("exponentials", powers.astype(np.int32), order=order),)
     cost = 20 * graph.tensor(node.output).size
     return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
 
@@ -215,7 +216,8 @@ def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
         k.store(line.y, 1, cast(less + more - first, INT8))
 
     _lines(k, node, graph, operands, body)
-    tables = (Packed("shares", less[: last + 1]),)
+    order = "the lesser's share, by how far both are apart"
+    tables = (Packed("shares", less[: last + 1], order=order),)
     cost = 10 * graph.tensor(node.output).size
     return [offer(k, operands, tables=tables, in_place=(0,), cost=cost)]
 

@@ -37,8 +37,8 @@ _BETWEEN = Intrin(
 
 def tables16(made: Softmax16Parameters) -> tuple[Packed, ...]:
     return (
-        Packed("exponentials", np.asarray(made.exps, np.int16)),
-        Packed("reciprocals", np.asarray(made.ratios, np.int16)),
+        Packed("exponentials", np.asarray(made.exps, np.int16), order="exp at points"),
+        Packed("reciprocals", np.asarray(made.ratios, np.int16), order="1/x at points"),
     )
 
 

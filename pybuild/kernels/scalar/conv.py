@@ -43,7 +43,10 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     elif layer.unsigned:
         dtype, lanes = DType.UINT8, lanes + HALF
     blocks = lanes.reshape(-1, layer.words, layer.lanes)
-    return Packed("weights", blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy))
+    made = blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
+    paired = ", two in a word" if layer.paired else ""
+    order = f"of each {layer.channels} output channels: taps, then channels{paired}"
+    return Packed("weights", made, order=order)
 
 
 def start(layer: Layer, kernels: Array, bias: Array) -> Ints:

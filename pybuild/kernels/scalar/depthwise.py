@@ -60,7 +60,8 @@ def candidates(
     start = sums.bias.astype(np.int64)
     if unsigned:
         start = start - HALF * kernels.astype(np.int64).sum(1)
-    tables = (Packed("weights", np.ascontiguousarray(kernels)), table(ending, start))
+    order, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
+    tables = (Packed("weights", taps, order=order), table(ending, start))
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])

@@ -118,7 +118,7 @@ class Layer:
         whole = "the rows under the window" if self.image is None else "the whole plane"
         return told(
             f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "
-            f"window, stride {w.stride_w}{beside}{gaps}",
+            f"windows, stride {w.stride_w}{beside}{gaps}",
             f"channel by channel: {whole} copied side by side, margins included, then "
             "its sums; weights forward",
             self.ending.words,
