@@ -36,10 +36,11 @@ Flags = npt.NDArray[np.bool_]
 
 def told_form(signed: bool, clamped: bool) -> str:
     """An `Affine` in words."""
-    offset = "the channel's offset for its sign" if signed else "the channel's offset"
+    offset = "an offset for its sign" if signed else "offset"
+    held = "low..high" if clamped else "int8"
     return (
         f"requantises by one 32-bit product: the high half of (256 * sum + {offset}) * "
-        f"the channel's factor, shifted, held within {'low..high' if clamped else 'int8'}"
+        f"factor, shifted, held within {held}"
     )
 
 

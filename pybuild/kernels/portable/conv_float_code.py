@@ -83,10 +83,11 @@ class Layer:
     @property
     def doc(self) -> str:
         """What the kernel's C says."""
+        many = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
         first = "" if self.direct else "their windows are copied side by side; then "
         return told(
             f"convolution, float32: {self.window.words}",
-            f"{self.pixels} pixel{'s' * (self.pixels > 1)} at a time: {first}{self.channels} output channels "
+            f"{many} at a time: {first}{self.channels} output channels "
             f"at a time, all taps in order, {self.unrolled} in a turn; weights "
             "forward, once for all pixels of a block",
             self.finish.words,
