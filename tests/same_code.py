@@ -168,7 +168,7 @@ def kernels() -> Iterator[tuple[str, dict[str, str]]]:
                     for c in (one, one.finish)
                     if c is not None and c.func is not None
                 ]
-                texts = [kernels_file([(func, "")], "") for func in funcs]
+                texts = [kernels_file([(func, ())], "") for func in funcs]
                 folder = f"kernels/{case.name}/{name}-{optimise}"
                 yield folder, {f"{i}.c": text for i, text in enumerate(texts)}
 

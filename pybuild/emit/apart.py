@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pybuild.emit.tables import Tables
+from pybuild.emit.tables import Kernels, Tables, User
 from pybuild.kernels.base.external import External
 from pybuild.loop import Func
-
-Kernels = tuple[tuple[Func, str], ...]
 
 
 def apart(tables: Tables) -> tuple[Tables, dict[int, Kernels]]:
@@ -22,15 +20,15 @@ def apart(tables: Tables) -> tuple[Tables, dict[int, Kernels]]:
     for step in tables.steps:
         users.setdefault(step.kernel, set()).add(step.device)
     moved: dict[str, str] = {}
-    found: dict[int, list[tuple[Func, str]]] = {}
-    for func, comment in tables.kernels:
+    found: dict[int, list[tuple[Func, tuple[User, ...]]]] = {}
+    for func, layers in tables.kernels:
         devices = users.get(func.name, {0})
         if isinstance(func, External) or len(devices) > 1 or 0 in devices:
             continue
         moved[func.name] = f"{tables.name}_{func.name}"  # other models have such, too
         (device,) = devices
         named = replace(func, name=moved[func.name])
-        found.setdefault(device, []).append((named, comment))
+        found.setdefault(device, []).append((named, layers))
     steps = (replace(s, kernel=moved.get(s.kernel, s.kernel)) for s in tables.steps)
     kernels = tuple(k for k in tables.kernels if k[0].name not in moved)
     made = {device: tuple(found[device]) for device in sorted(found)}

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array, DType
+from pybuild.emit.comments import few, operation, pointers_of
 from pybuild.emit.drawing import drawn
 from pybuild.emit.limits import must_fit, step_must_fit
+from pybuild.emit.memory_map import memory_map
 from pybuild.emit.names import Names, is_keyword
 from pybuild.emit.runs import OperandRuns, Runs
 from pybuild.emit.tables import (
@@ -26,10 +28,11 @@ from pybuild.emit.tables import (
     StepRow,
     Tables,
     TensorRow,
+    User,
     identity,
 )
 from pybuild.graph import Node
-from pybuild.kernels.base.candidate import Packed, RowAccess
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.loop import Func
 from pybuild.loop_verify import verify_parts
 from pybuild.plan.kept import Kept, id_of
@@ -40,6 +43,8 @@ from pybuild.plan.regions import Region
 from pybuild.plan.slots import Slot, key_of
 from pybuild.short_names import identifier
 
+# constants that are another order of a layer's second input
+WEIGHTS = ("weights", "weights4", "transformed")
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
 
@@ -73,8 +78,8 @@ class _Maker:
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
         self.io_symbols = {f"{word}_{i}" for word in NUMBERED for i in ends}
         self.io_symbols |= set(RESERVED)
-        self.kernels: dict[str, tuple[Func, list[str]]] = {}
-        self.constants: dict[tuple[str, bytes], Constant] = {}
+        self.kernels: dict[str, tuple[Func, list[User]]] = {}
+        self.constants: dict[tuple[str, bytes], tuple[str, Array, list[str]]] = {}
         self.args: Runs[int] = Runs()
         self.constant_list: Runs[str] = Runs()
         self.operands = OperandRuns()
@@ -98,13 +103,15 @@ class _Maker:
         links, stages = self._stages(steps)
         kept = tuple(map(self._kept, self.plan.kept))
         verify_parts(func for func, _ in self.kernels.values())
-        kernels = tuple(
-            (func, "\n".join(users)) for func, users in self.kernels.values()
-        )
+        kernels = tuple((f, tuple(users)) for f, users in self.kernels.values())
+        constants = [
+            Constant(symbol, data, _once(comments))
+            for symbol, data, comments in self.constants.values()
+        ]
         made = Tables(
             name=self.name,
             kernels=kernels,
-            constants=tuple(sorted(self.constants.values(), key=_symbol)),
+            constants=tuple(sorted(constants, key=_symbol)),
             args=tuple(self.args.flat),
             constant_list=tuple(self.constant_list.flat),
             operands=tuple(self.operands.flat),
@@ -124,6 +131,7 @@ class _Maker:
             kept=kept,
             state_id=id_of(graph, self.plan.kept) if kept else 0,
             warm_runs=graph.warm_runs,
+            memory=memory_map(self.plan),
         )
         must_fit(made)
         return made
@@ -131,7 +139,7 @@ class _Maker:
     def _kept(self, kept: Kept) -> KeptRow:
         initial, name = "", self.plan.graph.shown(kept.name)
         if kept.initial is not None:
-            what = f"'{name}': what it holds at first"
+            what = f"{name}: what it holds at first"
             initial = self._constant(f"{name}_initial", kept.initial, what)
         return KeptRow(initial, kept.at, kept.bytes, kept.region, name)
 
@@ -203,25 +211,24 @@ class _Maker:
 
     def _step(self, step: Step) -> StepRow:
         candidate = step.candidate
-        comment = describe(step, self.plan)
-        kernel = ""
+        layer, comment, kernel = self.plan.graph.called(step.node), step.node.op, ""
         if candidate.func is not None:
-            kernel = self._kernel(candidate.func, comment)
-        layer = self.plan.graph.called(step.node)
+            comment = operation(step.node, self.plan.graph)
+            user = User(layer, comment, pointers_of(candidate))
+            kernel = self._kernel(candidate.func, user)
         packed = [
-            ""
-            if c.is_bound
-            else self._constant(f"{layer}_{c.role}", c.array, f"'{layer}': {c.role}")
+            "" if c.is_bound else self._packed(c, layer, step.node)
             for c in candidate.constants
         ]
         accesses = (*candidate.outputs, *candidate.inputs)
         operands = [
-            *(self._operand(a, candidate.images) for a in accesses),
+            *(self._operand(a, candidate) for a in accesses),
             *(self._bound(c, step.node) for c in candidate.constants if c.is_bound),
         ]
         if candidate.scratch:
             own, at = step.scratch_region, step.scratch_at
-            operands.append(self._single(at, own, "scratch"))
+            text = f"scratch, {candidate.scratch} bytes"
+            operands.append(self._single(at, own, text))
         row = StepRow(
             kernel=kernel,
             args=self.args.add(candidate.args),
@@ -237,9 +244,21 @@ class _Maker:
             ),
             comment=comment,
             device=step.device,
+            layer=layer,
+            names=tuple(a.name for a in candidate.func.args) if candidate.func else (),
         )
         step_must_fit(step, row, self.plan.graph)
         return row
+
+    def _packed(self, packed: Packed, layer: str, node: Node) -> str:
+        """The symbol of a constant in flash."""
+        name, graph = f"{layer}_{packed.role}", self.plan.graph
+        comment = f"{layer}: {packed.role}, {packed.array.nbytes} bytes"
+        if len(node.inputs) > 1 and packed.role in WEIGHTS:
+            dims = ",".join(map(str, graph.tensor(node.inputs[1]).shape))
+            comment += f", of [{dims}]"
+        order = f"; {packed.order}" if packed.order else ""
+        return self._constant(name, packed.array, comment + order)
 
     def _bound(self, packed: Packed, node: Node) -> Operand:
         """A parameter, whole, wherever it is bound; or where a constant is unpacked."""
@@ -258,7 +277,7 @@ class _Maker:
     def _rows(self, rows: Rows) -> int:
         return self.rows.setdefault(rows, len(self.rows))
 
-    def _kernel(self, func: Func, user: str) -> str:
+    def _kernel(self, func: Func, user: User) -> str:
         """The name under which this code is emitted; the same code only once."""
         name, count = func.name, 1
         while name in self.kernels:
@@ -276,10 +295,12 @@ class _Maker:
         key = identity(data)
         if key not in self.constants:
             symbol = f"{self.name}_{self.constant_names.fresh(name)}"
-            self.constants[key] = Constant(symbol, data, comment)
-        return self.constants[key].symbol
+            self.constants[key] = (symbol, data, [])
+        symbol, _, comments = self.constants[key]
+        comments.append(comment)
+        return symbol
 
-    def _operand(self, access: RowAccess, images: int) -> Operand:
+    def _operand(self, access: RowAccess, candidate: Candidate) -> Operand:
         place = self.plan.places[access.tensor]
         ring = self.plan.rings.get(access.tensor)
         buffer = place.region if place.buffer == ARENA else self.buffers[place.buffer]
@@ -296,9 +317,15 @@ class _Maker:
             stride=access.stride,
             pad=access.pad,
         )
-        if access.is_single and images == 1:
+        if access.is_single and candidate.images == 1:
             rows = SINGLE_ROW
-        comment = self.plan.graph.shown(access.tensor)
+        verb = "writes" if access in candidate.outputs else "reads"
+        how = f"{rows.ring} x {rows.row_bytes} bytes"
+        if rows == SINGLE_ROW:
+            how = f"{access.row_bytes} bytes"
+        elif ring:
+            how = f"a ring of {how}"
+        comment = f"{verb} {self.plan.graph.shown(access.tensor)}, {how}"
         return Operand(place.at, buffer, self._rows(rows), comment)
 
     def _dtype(self, access: RowAccess) -> DType:
@@ -323,9 +350,17 @@ class _Maker:
             )
             if known is None:
                 data = np.frombuffer(row, dtype.numpy)
-                known = self._constant(f"pad_{len(longest)}", data, "a row of padding")
+                text = f"a row of padding, {data.nbytes} bytes"
+                known = self._constant(f"pad_{len(longest)}", data, text)
                 longest.append((dtype, row, known))
             self.pads[dtype, row] = known
+
+
+def _once(comments: Sequence[str]) -> str:
+    """Of an array that several layers have: the first, and whose it is too."""
+    first, *more = dict.fromkeys(comments)
+    others = few(comment.split(",")[0] for comment in more)
+    return f"{first}\nand {others}" if more else first
 
 
 def _symbol(constant: Constant) -> str:
@@ -359,21 +394,3 @@ def pointer_count(step: Step) -> int:
         return 0
     rows = sum(a.window for a in (*c.outputs, *c.inputs))
     return rows + len(c.constants) + (1 if c.scratch else 0)
-
-
-def describe(step: Step, plan: Plan) -> str:
-    """Operator, shapes and source layer of a step, for readers of the C."""
-    layer = plan.graph.called(step.node)
-    if step.candidate.func is None:
-        return f"{step.node.op} '{layer}'"
-
-    def shape(name: str) -> str:
-        return f"[{','.join(map(str, plan.graph.tensor(name).shape))}]"
-
-    node = step.node
-    where = f" on device {node.device}" if node.device else ""
-    reads = " ".join(
-        shape(n) for n in node.inputs if n and n not in plan.graph.constants
-    )
-    makes = " ".join(shape(n) for n in node.outputs)
-    return f"{node.op} {reads} -> {makes}, layer '{layer}'{where}"

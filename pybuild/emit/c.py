@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable, Sequence
 
 from pybuild.dtype import DType
 from pybuild.loop import (
@@ -214,20 +215,30 @@ def _lines(body: tuple[Stmt, ...], depth: int) -> list[str]:
 
 
 def _wrapped(line: str, depth: int) -> list[str]:
+    """Broken behind commas and operators, where brackets are fewest."""
     if len(line) <= WIDTH:
         return [line]
-    return textwrap.wrap(
-        line,
-        WIDTH,
-        subsequent_indent="    " * (depth + 1),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    pad = "    " * (depth + 1)
+    spaces = [at for at, char in enumerate(line) if char == " " and at >= len(pad)]
+    spaces = [at for at in spaces if line[:at].strip()]
+    fitting = [at for at in spaces if at <= WIDTH] or spaces[:1]
+    if not fitting:
+        return [line]
+    late = [at for at in fitting if at >= WIDTH // 2] or fitting
+    at = min(late, key=lambda at: (_breaks(line, at), -at))
+    return [line[:at], *_wrapped(pad + line[at + 1 :], depth)]
 
 
-def function(func: Func, comment: str = "", linkage: str = "static ") -> str:
-    """A kernel as a C function; `comment` says what it is for."""
-    lines = block_comment(comment) if comment else []
+def _breaks(line: str, at: int) -> tuple[bool, int]:
+    """How much a break at that space takes apart: words, then brackets."""
+    before = line[:at]
+    depth = before.count("(") + before.count("[")
+    return before[-1].isalnum(), depth - before.count(")") - before.count("]")
+
+
+def function(func: Func, comment: Sequence[str] = (), linkage: str = "static ") -> str:
+    """A kernel as a C function; `comment` says what it is for, in lines."""
+    lines = [*comment]
     lines += _wrapped(f"{linkage}void {func.name}(void *const *p, const int32_t *a)", 1)
     lines.append("{")
     if not func.args:
@@ -262,12 +273,14 @@ def inline_function(intrin: Intrin) -> str:
     if isinstance(intrin, Piece):
         star = "*" if intrin.in_place else "*restrict "
         given = (c_type(p.type).replace("*", star) + p.name for p in intrin.params)
+        lines = block_comment(intrin.doc) if intrin.doc else []
         head = f"CRT_PART void {intrin.name}({', '.join(given)})"
         body = _lines(intrin.body, 1)
-        return "\n".join([*_wrapped(head, 1), "{", *body, "}", ""])
+        return "\n".join([*lines, *_wrapped(head, 1), "{", *body, "}", ""])
+    lines = block_comment(intrin.doc) if intrin.doc else []
     params = ", ".join(f"{c_type(p.type)}{p.name}" for p in intrin.params)
     head = f"CRT_INLINE {c_type(intrin.result.type)}{intrin.name}({params})"
-    lines = [*_wrapped(head, 1), "{"]
+    lines += [*_wrapped(head, 1), "{"]
     for var, value in intrin.lets:
         lines += statement(Let(var, value), 1)
     lines += _wrapped(f"    return {expression(intrin.result)};", 1)
@@ -276,16 +289,52 @@ def inline_function(intrin: Intrin) -> str:
 
 def block_comment(text: str) -> list[str]:
     """A comment of one or more lines within the page's width."""
-    safe = text.replace("*/", "* /").replace("/*", "/ *")
-    parts = [
+    return _framed(
         wrapped
-        for line in safe.splitlines()
-        for wrapped in textwrap.wrap(line, WIDTH - 6, break_on_hyphens=False) or [""]
-    ]
+        for line in text.splitlines() or [""]
+        for wrapped in _filled(line, "") or [""]
+    )
+
+
+def field_comment(fields: Sequence[tuple[str, str]]) -> list[str]:
+    """A comment of labels and texts, each text in a column."""
+    wide = max((len(label) for label, _ in fields), default=0) + 2
+    return _framed(
+        wrapped
+        for label, text in fields
+        for wrapped in _filled(f"{label:<{wide}}{text}", " " * wide)
+    )
+
+
+def _filled(line: str, indent: str) -> list[str]:
+    """Within the page's width; spaces that begin a line stay, and begin the next."""
+    start = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        comment_text(line),
+        WIDTH - 6,
+        subsequent_indent=start + indent,
+        break_on_hyphens=False,
+    )
+
+
+def _framed(lines: Iterable[str]) -> list[str]:
+    parts = list(lines)
+    if not parts:
+        return []
     if len(parts) == 1:
         return [f"/* {parts[0]} */"]
     return [f"/* {parts[0]}", *(f" * {p}".rstrip() for p in parts[1:-1]),
             f" * {parts[-1]} */"]  # fmt: skip
+
+
+def comment_text(text: str) -> str:
+    """What a comment may hold: nothing ends it or begins another, no line of it is
+    joined to the next (a backslash, or its trigraph), and all can be seen."""
+    seen = "".join(c if c.isprintable() else f"<{ord(c):X}>" for c in text)
+    for bad, good in (("*/", "* /"), ("/*", "/ *"), ("\\", "<5C>"), ("??", "? ?")):
+        while bad in seen:
+            seen = seen.replace(bad, good)
+    return seen
 
 
 def fold(line: str) -> list[str]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from pybuild.emit.c import block_comment
+from pybuild.emit.c import block_comment, field_comment
+from pybuild.emit.comments import kernel_fields
+from pybuild.emit.tables import User
 from pybuild.errors import BuildError
 from pybuild.kernels.base.external import External
 from pybuild.loop import Func
 
 
-def c_function(kernel: External, users: str, linkage: str) -> str:
+def c_function(kernel: External, users: Sequence[User], linkage: str) -> str:
     """The prototype of the symbol, and the kernel that calls it."""
     symbol, count = kernel.symbol, len(kernel.pointers)
     lines = [
         *block_comment(f"Defined in {kernel.file or 'a file of yours'}."),
         f"void {symbol}(void *const *p, const int32_t *a);",
         "",
-        *block_comment(users),
+        *field_comment(kernel_fields(kernel, users)),
         f"{linkage}void {kernel.name}(void *const *p, const int32_t *a)",
         "{",
     ]

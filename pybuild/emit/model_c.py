@@ -5,10 +5,18 @@ The twin of model_llvm.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pybuild.dtype import DType
-from pybuild.emit.c import block_comment, expression, fold, function, inline_function
+from pybuild.emit.c import (
+    block_comment,
+    expression,
+    field_comment,
+    fold,
+    function,
+    inline_function,
+)
+from pybuild.emit.comments import kernel_fields, memory_lines
 from pybuild.emit.constants_c import declaration
 from pybuild.emit.external import c_function
 from pybuild.emit.model_llvm import quantisation
@@ -21,12 +29,12 @@ from pybuild.emit.tables import (
     LAZY,
     PUSHED,
     UNPACK_HEADERS,
-    Operand,
-    Rows,
-    StepRow,
+    Kernels,
     Tables,
     TensorRow,
+    User,
 )
+from pybuild.emit.tables_c import lists, table
 from pybuild.kernels.base.external import External
 from pybuild.loop import Func, Intrin, const
 from pybuild.loop_verify import has_vectors, intrins
@@ -49,14 +57,15 @@ def model_file(tables: Tables, banner: str) -> str:
     others = sorted({s.kernel for s in tables.steps} - own - {""})
     parts += [f"extern crt_kernel {kernel};" for kernel in others]
     parts += ["", *kernels(tables.kernels, "static ")]
-    parts += [*_lists(tables), *_model(tables), *functions(tables)]
+    parts += block_comment("\n".join(memory_lines(tables))) if tables.memory else []
+    parts += [*lists(tables), *_model(tables), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _kernel(func: Func, users: str, linkage: str) -> str:
+def _kernel(func: Func, users: Sequence[User], linkage: str) -> str:
     if isinstance(func, External):
         return c_function(func, users, linkage)
-    return function(func, users, linkage)
+    return function(func, field_comment(kernel_fields(func, users)), linkage)
 
 
 def functions_file(tables: Tables, banner: str) -> str:
@@ -64,7 +73,7 @@ def functions_file(tables: Tables, banner: str) -> str:
     return "\n".join([banner, f'#include "{tables.name}.h"', "", *functions(tables)])
 
 
-def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:
+def kernels_file(funcs: Kernels, banner: str) -> str:
     """Kernels that the models of an image share."""
     head = [banner, '#include "crt/abi.h"', '#include "crt/intrin.h"']
     head += [*_vectors(funcs), ""]
@@ -72,93 +81,21 @@ def kernels_file(funcs: Sequence[tuple[Func, str]], banner: str) -> str:
     return "\n".join([*head, *heads, "", *kernels(funcs, "")]).rstrip() + "\n"
 
 
-def _vectors(funcs: Sequence[tuple[Func, str]]) -> list[str]:
+def _vectors(funcs: Kernels) -> list[str]:
     """The header of kernels with vectors, if some are."""
     some = any(has_vectors(func) for func, _ in funcs)
     return ['#include "crt/lanes.h"'] if some else []
 
 
-def kernels(funcs: Sequence[tuple[Func, str]], linkage: str) -> list[str]:
-    """Kernels, each with the comment that says who uses it, and what they call."""
+def kernels(funcs: Kernels, linkage: str) -> list[str]:
+    """Kernels, each with a comment on what it does and whose it is; before them the
+    functions that they call."""
     needed: dict[str, Intrin] = {}
     for func, _ in funcs:
         for intrin in intrins(func):
             needed.setdefault(intrin.name, intrin)
     called = [inline_function(i) for i in needed.values() if i.c is None]
     return [*called, *(_kernel(func, users, linkage) for func, users in funcs)]
-
-
-def _table(head: str, rows: Iterable[str]) -> list[str]:
-    body = list(rows)
-    return [f"static const {head} = {{", *(body or ["    0"]), "};", ""]
-
-
-def _lists(tables: Tables) -> list[str]:
-    name = tables.name
-    args = [f"    {', '.join(map(str, tables.args[i : i + 10]))}," for i in
-            range(0, len(tables.args), 10)]  # fmt: skip
-    lines = _table(f"int32_t {name}_args[]", (_no_least(a) for a in args))
-    lines += _table(
-        f"void *const {name}_constants[]",
-        (f"    {s or 'NULL'}," for s in tables.constant_list),
-    )
-    lines += ["/* pad_row, row_bytes, count, ring, window, stride, pad */"]
-    lines += _table(f"struct crt_rows {name}_rows[]", map(_rows, tables.rows))
-    lines += ["/* at, buffer, rows */"]
-    lines += _table(
-        f"struct crt_operand {name}_operands[]",
-        (line for o in tables.operands for line in _operand(o)),
-    )
-    lines += _table(
-        f"struct crt_step {name}_steps[]",
-        (line for i, s in enumerate(tables.steps) for line in _step(s, i, name)),
-    )
-    if tables.links:
-        lines += ["/* reader, maker, stride, ahead, rows, made */"]
-        lines += _table(
-            f"struct crt_link {name}_links[]",
-            (f"    {{{', '.join(map(str, link))}}}," for link in tables.links),
-        )
-    if tables.plain_stages:
-        return lines
-    lines += _drawings(tables)
-    return lines + _table(
-        f"struct crt_stage {name}_stages[]",
-        (f"    {{{s.first}, {s.count}, {s.device}, {s.link}}}," for s in tables.stages),
-    )
-
-
-def _drawings(tables: Tables) -> list[str]:
-    """Stages in lock step, as a reader would draw them."""
-    text = [
-        f"stage {i}, steps {s.first} to {s.first + s.count - 1} in lock step; "
-        f"the numbers on arrows are rows in a ring:\n{s.comment}"
-        for i, s in enumerate(tables.stages)
-        if s.comment
-    ]
-    return block_comment("\n".join(text)) if text else []
-
-
-def _no_least(line: str) -> str:
-    return line.replace("-2147483648", "INT32_MIN")
-
-
-def _rows(r: Rows) -> str:
-    numbers = (r.row_bytes, r.count, r.ring, r.window, r.stride, r.pad)
-    return f"    {{{r.pad_row or 'NULL'}, {', '.join(map(str, numbers))}}},"
-
-
-def _operand(o: Operand) -> list[str]:
-    comment = [f"    {line}" for line in block_comment(o.comment)]
-    return [*comment, f"    {{{o.at}, {o.buffer}, {o.rows}}},"]
-
-
-def _step(s: StepRow, index: int, name: str) -> list[str]:
-    comment = [f"    {line}" for line in block_comment(f"{index}: {s.comment}")]
-    lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
-    counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
-    where = fold(f"     {lists} {name}_operands + {s.operands},")
-    return [*comment, f"    {{{s.kernel or 'NULL'},", *where, f"     {counts}}},"]
 
 
 def _model(tables: Tables) -> list[str]:
@@ -169,12 +106,12 @@ def _model(tables: Tables) -> list[str]:
         dims = ", ".join(map(str, row.tensor.shape)) or "0"
         lines.append(f"static const int32_t {name}_dims_{index}[] = {{{dims}}};")
     lines.append("")
-    lines += _table(
+    lines += table(
         f"struct crt_tensor {name}_tensors[]",
         (line for i, row in enumerate(rows) for line in _tensor(row, i, tables)),
     )
     sizes = [f"    {size_macro(tables, row)}," for row in tables.regions]
-    lines += _table(f"uint32_t {name}_regions[]", sizes)
+    lines += table(f"uint32_t {name}_regions[]", sizes)
     label = c_string(name) if tables.named else "NULL"
     stages = "NULL" if tables.plain_stages else f"{name}_stages"
     layouts, devices, accelerator = "NULL", "NULL", "NULL"
@@ -182,11 +119,11 @@ def _model(tables: Tables) -> list[str]:
     if tables.parameters:
         layouts = f"{name}_layouts"
         numbers = (f"    {row.layout}u," for row in tables.parameters)
-        lines += _table(f"uint32_t {layouts}[]", numbers)
+        lines += table(f"uint32_t {layouts}[]", numbers)
     if tables.device_count > 1:
         devices, accelerator = f"{name}_region_devices", "&crt_accelerator"
         numbers = (f"    {row.device}," for row in tables.regions)
-        lines += _table(f"uint8_t {devices}[]", numbers)
+        lines += table(f"uint8_t {devices}[]", numbers)
     lines += state_tables(tables)
     state = f"&{name}_keeps" if tables.kept else "NULL"
     advance, links = "NULL", "NULL"

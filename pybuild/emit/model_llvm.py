@@ -11,7 +11,7 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.external import llvm_declarations, llvm_function
 from pybuild.emit.llvm import function
 from pybuild.emit.llvm_declared import declarations, literal
-from pybuild.emit.tables import DTYPES, Constant, Tables, TensorRow
+from pybuild.emit.tables import DTYPES, Constant, Kernels, Tables, TensorRow
 from pybuild.kernels.base.external import External
 from pybuild.loop import Func
 
@@ -45,7 +45,7 @@ def module(
 
 def modules(
     models: Sequence[Tables],
-    kernels: Sequence[tuple[Func, str]],
+    kernels: Kernels,
     constants: Sequence[Constant],
     triple: str = "",
     layout: str = "",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pybuild.emit.names import Names
-from pybuild.emit.tables import Constant, Tables, identity
+from pybuild.emit.tables import Constant, Kernels, Tables, User, identity
 from pybuild.loop import Func
 from pybuild.loop_verify import verify_parts
 
@@ -21,14 +21,14 @@ class Pool:
     """The models of an image after sharing.
 
     models     their tables: constants are those that they use, kernels are not theirs
-    kernels    all, with the comments that say who uses them
+    kernels    all, with the layers that use them
     constants  all, in the order of their symbols
     users      symbol -> the names of the models that use it
     """
 
     name: str
     models: tuple[Tables, ...]
-    kernels: tuple[tuple[Func, str], ...]
+    kernels: Kernels
     constants: tuple[Constant, ...]
     users: dict[str, tuple[str, ...]] = field(compare=False)
 
@@ -50,7 +50,7 @@ def pooled(name: str, models: Sequence[Tables], taken: Collection[str]) -> Pool:
     pool = _Pool(name, taken)
     made = tuple(pool.add(tables) for tables in models)
     constants = sorted(pool.constants.values(), key=lambda c: c.symbol)
-    kernels = tuple((f, "\n".join(users)) for f, users in pool.kernels.values())
+    kernels = tuple((f, tuple(users)) for f, users in pool.kernels.values())
     verify_parts(func for func, _ in kernels)
     users = {symbol: tuple(names) for symbol, names in pool.users.items()}
     return Pool(name, made, kernels, tuple(constants), users)
@@ -61,7 +61,7 @@ class _Pool:
         self.name = name
         start = f"{name}_"
         self.names = Names(t.removeprefix(start) for t in taken if t.startswith(start))
-        self.kernels: dict[Func, tuple[Func, list[str]]] = {}
+        self.kernels: dict[Func, tuple[Func, list[User]]] = {}
         self.constants: dict[tuple[str, bytes], Constant] = {}
         self.users: dict[str, list[str]] = {}
 
@@ -81,13 +81,13 @@ class _Pool:
             steps=tuple(steps),
         )
 
-    def _kernel(self, func: Func, users: str, tables: Tables) -> str:
+    def _kernel(self, func: Func, users: Sequence[User], tables: Tables) -> str:
         key = replace(func, name="")
         if key not in self.kernels:
             symbol = f"{self.name}_{self.names.fresh(func.name)}"
             self.kernels[key] = replace(func, name=symbol), []
-        known, lines = self.kernels[key]
-        lines += [f"{tables.name}: {line}" for line in users.splitlines()]
+        known, others = self.kernels[key]
+        others += [replace(user, model=tables.name) for user in users]
         self._use(known.name, tables)
         return known.name
 

@@ -50,6 +50,35 @@ def identity(array: Array) -> tuple[str, bytes]:
 
 
 @dataclass(frozen=True)
+class User:
+    """A layer that a kernel serves, for readers of the C.
+
+    layer     its short name; model: of an image
+    what      operator, window and shapes
+    pointers  what the kernel finds in p[], and in how many pointers each
+    """
+
+    layer: str
+    what: str
+    pointers: tuple[tuple[str, int], ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A piece of a region, for readers of the C; live: from step to step."""
+
+    region: str
+    at: int
+    bytes: int
+    live: str
+    what: str
+
+
+Kernels = tuple[tuple[Func, tuple[User, ...]], ...]
+
+
+@dataclass(frozen=True)
 class Rows:
     """struct crt_rows; pad_row is the symbol of a Constant or ""."""
 
@@ -82,6 +111,7 @@ class StepRow:
 
     kernel  its symbol; "" for a task of the runtime's own
     device  index into the device table
+    layer, comment  its short name, and what it does; names: of its arguments
     """
 
     kernel: str
@@ -93,6 +123,8 @@ class StepRow:
     counts: tuple[int, int, int, int]  # outputs, inputs, constants, scratch
     comment: str
     device: int = 0
+    layer: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +190,7 @@ class Tables:
     """A whole model for the printers.
 
     name     prefix of every global symbol
-    kernels  each once, with the comment that says who uses it
+    kernels  each once, with the layers that use it
     constant_list  symbols; "" for what is bound at run time
     unused   regions of the user's that nothing lies in
     unpack   what steps unpack constants with: its symbol; "": none does
@@ -170,10 +202,11 @@ class Tables:
     warm_runs  of a stream, until results are those of the whole window
     kept     memory that is kept from run to run; state_id: what saved state begins
              with
+    memory   what lies where, for readers
     """
 
     name: str
-    kernels: tuple[tuple[Func, str], ...]
+    kernels: Kernels
     constants: tuple[Constant, ...]
     args: tuple[int, ...]
     constant_list: tuple[str, ...]
@@ -197,6 +230,7 @@ class Tables:
     kept: tuple[KeptRow, ...] = ()
     state_id: int = 0
     warm_runs: int = 0
+    memory: tuple[MemoryRow, ...] = ()
 
     @property
     def arena_bytes(self) -> int:

@@ -46,9 +46,9 @@ def told(computes: str, order: str, end: str = "") -> str:
 
     computes  a formula or a sentence, with types
     order     in which it reads and writes
-    end       how a sum becomes what is stored, where there are sums
+    end       the epilogue: how a sum becomes what is stored, where there are sums
     """
-    fields = (("Computes", computes), ("Order", order), ("End", end))
+    fields = (("Computes", computes), ("Order", order), ("Epilogue", end))
     return "\n".join(f"{label:8}  {text}" for label, text in fields if text)
 
 
