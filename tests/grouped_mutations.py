@@ -188,7 +188,7 @@ GROUPED = (
     (
         "rows of several images that are one row each",
         "pybuild/emit/assemble.py",
-        "if access.is_single and images == 1:",
+        "if access.is_single and candidate.images == 1:",
         "if access.is_single:",
         "tests/unit/test_row_tables.py",
     ),

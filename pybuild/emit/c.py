@@ -287,13 +287,14 @@ def inline_function(intrin: Intrin) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def block_comment(text: str) -> list[str]:
+def block_comment(text: str, indent: int = 0) -> list[str]:
     """A comment of one or more lines within the page's width."""
-    return _framed(
+    lines = _framed(
         wrapped
         for line in text.splitlines() or [""]
-        for wrapped in _filled(line, "") or [""]
+        for wrapped in _filled(line, "", indent) or [""]
     )
+    return [" " * indent + line for line in lines]
 
 
 def field_comment(fields: Sequence[tuple[str, str]]) -> list[str]:
@@ -306,13 +307,13 @@ def field_comment(fields: Sequence[tuple[str, str]]) -> list[str]:
     )
 
 
-def _filled(line: str, indent: str) -> list[str]:
+def _filled(line: str, more: str, indent: int = 0) -> list[str]:
     """Within the page's width; spaces that begin a line stay, and begin the next."""
     start = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(
         comment_text(line),
-        WIDTH - 6,
-        subsequent_indent=start + indent,
+        WIDTH - 6 - indent,
+        subsequent_indent=start + more,
         break_on_hyphens=False,
     )
 

@@ -57,7 +57,8 @@ def model_file(tables: Tables, banner: str) -> str:
     others = sorted({s.kernel for s in tables.steps} - own - {""})
     parts += [f"extern crt_kernel {kernel};" for kernel in others]
     parts += ["", *kernels(tables.kernels, "static ")]
-    parts += block_comment("\n".join(memory_lines(tables))) if tables.memory else []
+    if tables.memory:
+        parts += [*block_comment("\n".join(memory_lines(tables))), ""]
     parts += [*lists(tables), *_model(tables), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -106,6 +107,8 @@ def _model(tables: Tables) -> list[str]:
         dims = ", ".join(map(str, row.tensor.shape)) or "0"
         lines.append(f"static const int32_t {name}_dims_{index}[] = {{{dims}}};")
     lines.append("")
+    lines += ["/* name, dims, scale, zero point, bytes, at, align, region, type, rank,"]
+    lines += [" * flags: inputs, then outputs, then parameters */"]
     lines += table(
         f"struct crt_tensor {name}_tensors[]",
         (line for i, row in enumerate(rows) for line in _tensor(row, i, tables)),
@@ -136,6 +139,9 @@ def _model(tables: Tables) -> list[str]:
     )  # fmt: skip
     return [
         *lines,
+        "/* The last line: where bands are counted; how many stages, steps, inputs,",
+        " * outputs, parameters; pointers of the largest step; alignment; how many",
+        " * regions, devices; rows */",
         f"const struct crt_model {name}_model = {{",
         f"    CRT_ABI, {label}, {stages}, {name}_steps,",
         f"    {name}_tensors, {layouts}, {name}_regions,",

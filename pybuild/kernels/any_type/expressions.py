@@ -57,7 +57,7 @@ def _intrin(name: str, kinds: tuple[DType, ...], result: DType) -> Intrin:
     made = cast(value, result)
     if isinstance(made, Select) and result.bytes < 4 and result is not BOOL:
         made = Cast(made, result)  # C's ?: gives an int
-    doc = f"{name} of {' and '.join(kind.value for kind in kinds)}."
+    doc = f"{name} of elements; bool is a byte."
     return Intrin(f"crt_{name}_{types}_map", params, made, doc=doc)
 
 

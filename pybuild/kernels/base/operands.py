@@ -25,7 +25,7 @@ SMALLEST_BAND = 16
 # crt counts images and bands in 16 bits
 MOST_BANDS = 65535
 _SHORT = {
-    DType.BOOL: "bool", DType.INT8: "s8", DType.UINT8: "u8", DType.INT16: "s16",
+    DType.BOOL: "s8", DType.INT8: "s8", DType.UINT8: "u8", DType.INT16: "s16",
     DType.INT32: "s32", DType.INT64: "s64", DType.FLOAT32: "f32",
     DType.UINT16: "u16", DType.UINT32: "u32", DType.UINT64: "u64",
     DType.FLOAT64: "f64", DType.FLOAT16: "f16", DType.BFLOAT16: "bf16",

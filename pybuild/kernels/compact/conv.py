@@ -47,7 +47,7 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
         np.concatenate([ends[first], ends[first + 1]], axis=1),
     )
     rows = [part.reshape(len(first) // 2, -1) for part in parts]
-    lie = "of each two pairs of output channels: pairs of taps, then their ends"
+    lie = "of each two pairs of output channels: pairs of taps, then their epilogue"
     made = np.concatenate(rows, axis=1).reshape(-1).astype(np.int32)
     return Packed("weights", made, order=lie)
 

@@ -119,7 +119,7 @@ class Layer:
             f"convolution, int8, int32 sums by pairs of int16 (SMLAD): windows of "
             f"any size{gaps}",
             f"two pixels at a time, widened into the patch; then {BLOCK} output "
-            "channels at a time; weights and ends are one stream, read forward",
+            "channels at a time; weights and epilogues are one stream, read forward",
             told_form(self.signed, self.ending.clamped),
         )
 

@@ -98,7 +98,7 @@ class Layer:
         return told(
             "depthwise convolution, int8, int32 sums: windows of any size",
             f"{lines} copied with what stands beside them; then pixel by pixel, four "
-            "channels at a time; weights and ends are one stream, read forward",
+            "channels at a time; weights and epilogues are one stream, read forward",
             told_form(self.signed, self.ending.clamped),
         )
 
@@ -120,7 +120,7 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     words = np.ascontiguousarray(fours.transpose(0, 2, 1)).view("<i4")
     ends = columns(layer.ending, bias, layer.signed)
     rows = [part.reshape(len(fours), -1) for part in (words, ends[read])]
-    order = "of each four channels: words of each tap, then what they end with"
+    order = "of each four channels: words of each tap, then their epilogue"
     made = np.concatenate(rows, axis=1).astype(np.int32).reshape(-1)
     return Packed("weights", made, order=order)
 

@@ -69,7 +69,7 @@ def table(layer: Layer, bias: Array) -> Packed:
         columns = [wide_bias, made.offsets, *below, made.multipliers]
         more = ", what is added to it below zero" * len(below)
         words = np.stack(columns, axis=1).astype(np.int32)
-        return Packed("ends", words, order=f"bias, offset{more}, factor")
+        return Packed("epilogue", words, order=f"bias, offset{more}, factor")
     rows = []
     for a in _first_of_pairs(layer):
         b = a + 1
@@ -86,7 +86,7 @@ def table(layer: Layer, bias: Array) -> Packed:
         rows.append([*start, *ends[0], *ends[1]])
     lie = "of each pair of output channels what it starts with, then of each: "
     lie += "offset and factor"
-    return Packed("ends", np.asarray(rows, np.int32), order=lie)
+    return Packed("epilogue", np.asarray(rows, np.int32), order=lie)
 
 
 def offer(

@@ -47,7 +47,7 @@ class _Writer:
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)
-        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.ends = k.row("epilogue", g.rows + 2, INT32)
         if not layer.direct:
             self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
@@ -243,7 +243,7 @@ class _Writer:
             self.layer.part_doc(pixels),
             taps=patch,
             weights=self.weights,
-            ends=self.ends,
+            epilogue=self.ends,
             y=offset(self.y, ox * self.out_channels),
             **given,
             turns=self.turns,
@@ -253,7 +253,7 @@ class _Writer:
             self.out_channels, self.turns = inner["out_channels"], inner["turns"]
             self.outputs = inner.get("outputs", self.out_channels)
             self.finish = self.finish.inside(inner)
-            where = (inner["weights"], inner["ends"], inner["y"])
+            where = (inner["weights"], inner["epilogue"], inner["y"])
             self._blocks(pixels, where, inner["taps"])
         self.out_channels, self.outputs, self.turns, self.finish = outer
 

@@ -60,7 +60,7 @@ def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
     order = f"{EACH}: {ending.row}"
-    return Packed("ends", np.concatenate(rows).astype(np.int32), order=order)
+    return Packed("epilogue", np.concatenate(rows).astype(np.int32), order=order)
 
 
 def candidates(

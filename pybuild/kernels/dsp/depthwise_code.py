@@ -56,7 +56,7 @@ class _Writer:
         after = self.rows + 1 if layer.image is None else const(2)
         self.y = k.row("y", 0, INT8, writable=True)
         self.packed = k.row("weights", after, INT32)
-        self.ends = k.row("ends", after + 1, INT32)
+        self.ends = k.row("epilogue", after + 1, INT32)
         self.lines = k.row("lines", after + 2, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.multiplier: Expr = const(1)
@@ -276,7 +276,7 @@ class _Writer:
             self.layer.part_doc,
             lines=self.lines,
             weights=weights,
-            ends=ends,
+            epilogue=ends,
             y=y,
             **given,
             **self.finish.values,

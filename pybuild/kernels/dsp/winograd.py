@@ -82,7 +82,7 @@ def table(layer: Layer, bias: Array) -> Packed:
     """What each output channel starts and ends with, in reading order."""
     rows = layer.ending.columns(bias)[in_blocks(len(bias), OUTPUTS)]
     order = f"{EACH}: {layer.ending.row}"
-    return Packed("ends", rows.astype(np.int32).reshape(-1), order=order)
+    return Packed("epilogue", rows.astype(np.int32).reshape(-1), order=order)
 
 
 def candidates(

@@ -144,7 +144,7 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.x = k.row("x", 1, INT8)
         self.weights = k.row("weights", 2, INT32)
-        self.ends = k.row("ends", 3, INT32)
+        self.ends = k.row("epilogue", 3, INT32)
         self.tiles = k.row("tiles", 4, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.out_channels = k.arg("out_channels", w.out_channels)
@@ -283,7 +283,7 @@ class _Writer:
             tiles=self.tiles,
             sums=self.columns,
             weights=self.weights,
-            ends=self.ends,
+            epilogue=self.ends,
             y=y,
             out_channels=self.out_channels,
             line=self.out_width * self.out_channels,
@@ -292,7 +292,7 @@ class _Writer:
         ) as params:
             inner = {p.name: p for p in params}
             self.finish = outer.inside(inner)
-            w, end = k.let("w", inner["weights"]), k.let("at", inner["ends"])
+            w, end = k.let("w", inner["weights"]), k.let("at", inner["epilogue"])
             with k.loop("o", inner["out_channels"], 0, OUTPUTS) as o:
                 if odd:
                     o = k.let("first", minimum(o, inner["out_channels"] - OUTPUTS))

@@ -73,7 +73,7 @@ def table(ending: Ending, bias: Ints, order: Array | None = None) -> Packed:
     rows = np.stack(parts, axis=1)
     rows = rows if order is None else rows[order]
     lie = f"{EACH}: {_row(ending)}"
-    return Packed("ends", rows.astype(np.int32), order=lie)
+    return Packed("epilogue", rows.astype(np.int32), order=lie)
 
 
 def _row(ending: Ending) -> str:

@@ -211,7 +211,7 @@ class Layer:
             f"All output channels of {many}. Of each two channels, a and b, a lane of "
             f"a weight word is 256 * a + b, so one product adds to both sums, and a "
             f"second of b alone tells them apart. {2 * self.unrolled} taps in a turn; "
-            "weights and ends forward."
+            "weights and epilogue forward."
         )
 
 

@@ -49,7 +49,7 @@ def table(made: Affine, bias: Array, order: Array) -> Packed:
     rows = made.columns(bias)[order]
     fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
     lie = f"of each four output channels, four words of each: {made.row}"
-    return Packed("ends", fours.astype(np.int32), order=lie)
+    return Packed("epilogue", fours.astype(np.int32), order=lie)
 
 
 def candidates(

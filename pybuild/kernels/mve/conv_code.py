@@ -49,7 +49,7 @@ class _Writer:
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
-        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.steps = k.arg("steps", layer.steps)
         few = layer.together < 4
@@ -210,7 +210,7 @@ class _Writer:
         given: dict[str, Expr] = {
             "x": x,
             "weights": self.weights,
-            "ends": self.ends,
+            "epilogue": self.ends,
             "y": y,
             "out_channels": self.out_channels,
             "pitch": self.pitch,
@@ -233,7 +233,7 @@ class _Writer:
         """Four output channels at a time, or as many as there are."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
         channels = given.get("group_outputs", out_channels)
-        w, ends = k.let("w", given["weights"]), k.let("end", given["ends"])
+        w, ends = k.let("w", given["weights"]), k.let("end", given["epilogue"])
         sources = [given["x"]]
         if pixels > 1:
             sources.append(k.let("second", offset(given["x"], given["pitch"])))

@@ -132,7 +132,7 @@ class Layer:
         """What the C of the sums says."""
         return (
             f"Sums of {self.together} output channels, 16 taps at a time, and their "
-            "ends; weights and ends forward."
+            "epilogue; weights and epilogue forward."
         )
 
     @property

@@ -175,7 +175,7 @@ class _Writer:
         rows = self.dilation_h * (w.kernel_h - 1) + 1
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", rows + 1, INT8)
-        self.ends = k.row("ends", rows + 2, INT32)
+        self.ends = k.row("epilogue", rows + 2, INT32)
         self.woven = k.row("woven", rows + 3, INT8, writable=True)
         self.words = k.row("words", rows + 3, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
@@ -244,7 +244,7 @@ class _Writer:
         given = {
             "words": self.words,
             "weights": self.weights,
-            "ends": self.ends,
+            "epilogue": self.ends,
             "y": self.y,
             "channels": self.channels,
             "out_width": self.out_width,
@@ -283,7 +283,7 @@ class _Writer:
     def _channels(self, given: dict[str, Var]) -> Iterator[tuple[Expr, Var, Var]]:
         """Four channels at a time: the first, their weights, their ends."""
         k, channels, size = self.k, given["channels"], 16 * self.layer.steps
-        ends = k.let("end", given["ends"])
+        ends = k.let("end", given["epilogue"])
         with k.loop("channel", channels, 0, SIDE, rolled=True) as c:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))

@@ -75,12 +75,16 @@ def accumulated(
     )
 
 
+def _kind(name: str) -> str:
+    return "maxima" if name.startswith("max") else "sums"
+
+
 def _added(
     name: str, x: Tensor, add: Callable[[Expr, Expr], Expr]
 ) -> tuple[Func, tuple[int, ...]]:
     """sums[c] = sums[c] + one row's x[.., c]"""
     kind = FLOAT32 if x.dtype.is_float else INT32
-    what = "sums or maxima of channels so far, with one more row"
+    what = f"{_kind(name)} of channels so far, with one more row"
     order = "channel by channel, all pixels of the row"
     k = Builder(f"{name}_row", told(f"{what}: {x.dtype.value} to {kind.value}", order))
     to = k.row("sums", 0, kind, writable=True)
@@ -100,7 +104,7 @@ def _end(
 ) -> tuple[Func, tuple[int, ...]]:
     """y[c] = end(sums[c])"""
     x, y = tensors
-    what = f"what the sums or maxima of all rows come to, {y.dtype.value}"
+    what = f"what the {_kind(name)} of all rows come to, {y.dtype.value}"
     k = Builder(f"{name}_end", told(what, "channel by channel"))
     to = k.row("y", 0, y.dtype, writable=True)
     sums = k.row("sums", 1, FLOAT32 if x.dtype.is_float else INT32)

@@ -49,7 +49,7 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         weight = INT32 if layer.paired else self.elem
         self.weights = k.row("weights", g.rows + 1, weight)
-        self.ends = k.row("ends", g.rows + 2, INT32)
+        self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", layer.lanes // layer.unrolled)
@@ -166,7 +166,7 @@ class _Writer:
         given: dict[str, Expr] = {
             "x": x,
             "weights": self.weights,
-            "ends": self.ends,
+            "epilogue": self.ends,
             "y": offset(self.y, ox * self.out_channels),
             "out_channels": self.out_channels,
             "turns": self.turns,
@@ -203,7 +203,7 @@ class _Sums:
 
     def write(self) -> None:
         k, known, n = self.k, self.known, self.layer.channels
-        w, ends = k.let("w", known["weights"]), k.let("end", known["ends"])
+        w, ends = k.let("w", known["weights"]), k.let("end", known["epilogue"])
         outputs = known["out_channels"]
         with k.loop("channel", outputs, 0, n, rolled=True) as channel:
             first: Expr = channel

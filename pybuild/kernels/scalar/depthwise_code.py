@@ -150,7 +150,7 @@ class _Writer:
         after = after if layer.image is None else const(2)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", after, INT8)
-        self.ends = k.row("ends", after + 1, INT32)
+        self.ends = k.row("epilogue", after + 1, INT32)
         self.lines = k.row("lines", after + 2, self.elem, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.out_width = k.arg("out_width", w.out_width)
@@ -226,7 +226,7 @@ class _Writer:
         if layer.image is None:
             shared["out_rows"] = const(1)
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
-        pointers = {"lines": self.lines, "weights": weights, "ends": ends, "y": y}
+        pointers = {"lines": self.lines, "weights": weights, "epilogue": ends, "y": y}
         parts = (
             f"depthwise_block_{w.kernel_h}x{w.kernel_w}_sum{layer.pixels}",
             "row" if layer.image is None else "image",
@@ -259,7 +259,7 @@ class _Sums:
         k, known, layer = self.k, self.known, self.layer
         if layer.taps <= UNROLLED and not layer.unsigned:
             self.held = [k.let(f"tap{i}", self._weight(i)) for i in range(layer.taps)]
-        row = self.finish.row(k, known["ends"], 0)
+        row = self.finish.row(k, known["epilogue"], 0)
         line, y = k.let("line", known["lines"]), k.let("out", known["y"])
         width = known["out_width"]
         with k.loop("oy", known["out_rows"], rolled=True):
@@ -281,7 +281,7 @@ class _Sums:
     def _block(self, at: Var) -> list[Var]:
         """The sums of a few pixels."""
         k, layer, w = self.k, self.layer, self.w
-        start = self.finish.start(self.known["ends"], 0)
+        start = self.finish.start(self.known["epilogue"], 0)
         sums = [k.let(f"sum{p}", start) for p in range(layer.pixels)]
         if layer.taps <= UNROLLED:
             for ky in range(w.kernel_h):
