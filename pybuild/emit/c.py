@@ -233,7 +233,9 @@ def _breaks(line: str, at: int) -> tuple[bool, int]:
     """How much a break at that space takes apart: words, then brackets."""
     before = line[:at]
     depth = before.count("(") + before.count("[")
-    return before[-1].isalnum(), depth - before.count(")") - before.count("]")
+    depth -= before.count(")") + before.count("]")
+    of_choice = line[at + 1 : at + 2] in "?:"
+    return not of_choice and (before[-1].isalnum() or before[-1] in "?:"), depth
 
 
 def function(func: Func, comment: Sequence[str] = (), linkage: str = "static ") -> str:

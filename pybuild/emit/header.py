@@ -106,7 +106,8 @@ int {name}_reset(struct {name} *m);
 /* Runs the model once.
  *
  * Thread  one per instance; distinct instances run at the same time
- * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again{late} */
+ * Errors  CRT_ERR_INPUT_MISSING; CRT_ERR_INPUT_CONSUMED: give the input
+ *         again{late} */
 int {name}_run(struct {name} *m);
 
 #ifdef CRT_WITH_SELFTEST

@@ -17,33 +17,46 @@ extern const int32_t conv_int8_second_multipliers[4];
 extern const int8_t conv_int8_second_shifts[4];
 extern const int8_t conv_int8_second_weights[144];
 
+/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product. */
 CRT_INLINE int32_t crt_mulhi_round(int32_t acc, int32_t multiplier)
 {
     return (int32_t)(((int64_t)acc * (int64_t)multiplier + INT64_C(1073741824))
         >> INT64_C(31));
 }
 
+/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's. */
 CRT_INLINE int32_t crt_shift_round(int32_t x, int32_t shift)
 {
     int32_t mask = (1 << shift) - 1;
-    return (x >> shift) + (((mask >> 1) + (x < 0 ? 1 : 0)) < (x & mask) ? 1 :
-        0);
+    return (x >> shift) + (((mask >> 1) + (x < 0 ? 1 : 0)) < (x & mask) ? 1
+        : 0);
 }
 
-CRT_INLINE int32_t crt_requant_double(int32_t acc, int32_t multiplier, int32_t
-        shift)
+/* acc * multiplier / 2^(31 + shift), rounded twice: LiteRT's rule. */
+CRT_INLINE int32_t crt_requant_double(int32_t acc, int32_t multiplier,
+        int32_t shift)
 {
     int32_t high = crt_mulhi_round(acc, multiplier);
     return crt_shift_round(high, shift);
 }
 
+/* x held within low..top. */
 CRT_INLINE int32_t crt_clamp(int32_t x, int32_t low, int32_t top)
 {
     return crt_min_int32(crt_max_int32(x, low), top);
 }
 
-/* conv2d [1,5,4,2] -> [1,5,4,4], layer 'first'
- * conv2d [1,5,4,4] -> [1,5,4,4], layer 'second' */
+/* Computes  convolution, int8 x int8, int32 sums: windows of any size, which
+ *           may leave the row
+ * Order     pixel by pixel; output channels in blocks of 4, for each block
+ *           all taps, row by row; weights from the first to the last
+ * Epilogue  requantises by two roundings: of the product's high half, then
+ *           of a shift; factors of each channel
+ * Layers    first: conv2d 3x3 padded [1,5,4,2] -> [1,5,4,4]
+ *           second: conv2d 3x3 padded [1,5,4,4] -> [1,5,4,4]
+ * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
+ *           multipliers, 7 shifts
+ * a[]       channels, x_zero */
 static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 {
     const int32_t channels = a[0];
@@ -108,7 +121,13 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
     }
 }
 
-/* add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
+/* Computes  y = left + right, int8
+ * Order     1 loop, of the innermost both operands move: one element at a
+ *           time
+ * Epilogue  each operand times a factor of its own, their sum shifted to the
+ *           right; proven equal to the rule for all pairs
+ * Layers    sum: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4]
+ * p[]       0 row of the output, 1 row of input 1, 2 row of input 2 */
 static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -121,56 +140,68 @@ static void add_s8_e_shift21(void *const *p, const int32_t *a)
     }
 }
 
+/* What a run keeps where: offset, bytes, live range in steps, what it is.
+ *
+ * arena: 160 bytes
+ *    0 80  0..2      first
+ *   80 40  start..0  image
+ *   80 80  1..2      second
+ *   80 80  2..end    sum */
+
+/* What kernels find in a[]: the first index, whose it is, its names. */
 static const int32_t conv_int8_args[] = {
-    2, 3, 4, -5,
+    /* 0: first: channels, x_zero */
+    2, 3,
+    /* 2: second: channels, x_zero */
+    4, -5,
 };
 
+/* Constants that kernels find in p[], and their indices. */
 static const void *const conv_int8_constants[] = {
-    conv_int8_first_weights,
-    conv_int8_first_bias,
-    conv_int8_first_multipliers,
-    conv_int8_first_shifts,
-    conv_int8_second_weights,
-    conv_int8_second_bias,
-    conv_int8_second_multipliers,
-    conv_int8_second_shifts,
+    conv_int8_first_weights,      /* 0 */
+    conv_int8_first_bias,         /* 1 */
+    conv_int8_first_multipliers,  /* 2 */
+    conv_int8_first_shifts,       /* 3 */
+    conv_int8_second_weights,     /* 4 */
+    conv_int8_second_bias,        /* 5 */
+    conv_int8_second_multipliers, /* 6 */
+    conv_int8_second_shifts,      /* 7 */
 };
 
-/* pad_row, row_bytes, count, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad; their index */
 static const struct crt_rows conv_int8_rows[] = {
-    {NULL, 16, 5, 5, 1, 1, 0},
-    {conv_int8_pad_1, 8, 5, 5, 3, 1, 1},
-    {conv_int8_pad_0, 16, 5, 5, 3, 1, 1},
+    {           NULL, 16, 5, 5, 1, 1, 0}, /* 0 */
+    {conv_int8_pad_1,  8, 5, 5, 3, 1, 1}, /* 1 */
+    {conv_int8_pad_0, 16, 5, 5, 3, 1, 1}, /* 2 */
 };
 
-/* at, buffer, rows */
+/* at (its offset), buffer, rows (an index); what it is to a step */
 static const struct crt_operand conv_int8_operands[] = {
-    /* first */
-    {0, 0, 0},
-    /* image */
-    {0, 1, 1},
-    /* second */
-    {80, 0, 0},
-    /* first */
-    {0, 0, 2},
-    /* sum */
-    {0, 2, 0},
-    /* second */
-    {80, 0, 0},
-    /* first */
-    {0, 0, 0},
+    /* 0: step 0 first */
+    { 0, 0, 0}, /* writes first, 5 x 16 bytes */
+    { 0, 1, 1}, /* reads image, 5 x 8 bytes */
+    /* 2: step 1 second */
+    {80, 0, 0}, /* writes second, 5 x 16 bytes */
+    { 0, 0, 2}, /* reads first, 5 x 16 bytes */
+    /* 4: step 2 sum */
+    { 0, 2, 0}, /* writes sum, 5 x 16 bytes */
+    {80, 0, 0}, /* reads second, 5 x 16 bytes */
+    { 0, 0, 0}, /* reads first, 5 x 16 bytes */
 };
 
+/* kernel, args, constants, operands,
+ * images, calls for each; how many of its operands are outputs, inputs,
+ * constants, scratch */
 static const struct crt_step conv_int8_steps[] = {
-    /* 0: conv2d [1,5,4,2] -> [1,5,4,4], layer 'first' */
+    /* 0 first: conv2d 3x3 padded [1,5,4,2] -> [1,5,4,4] */
     {conv2d_s8_padded_channel_double_4,
      conv_int8_args + 0, conv_int8_constants + 0, conv_int8_operands + 0,
      1, 5, 1, 1, 4, 0},
-    /* 1: conv2d [1,5,4,4] -> [1,5,4,4], layer 'second' */
+    /* 1 second: conv2d 3x3 padded [1,5,4,4] -> [1,5,4,4] */
     {conv2d_s8_padded_channel_double_4,
      conv_int8_args + 2, conv_int8_constants + 4, conv_int8_operands + 2,
      1, 5, 1, 1, 4, 0},
-    /* 2: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4], layer 'sum' */
+    /* 2 sum: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4] */
     {add_s8_e_shift21,
      conv_int8_args + 4, conv_int8_constants + 8, conv_int8_operands + 4,
      1, 5, 1, 2, 0, 0},
@@ -179,6 +210,8 @@ static const struct crt_step conv_int8_steps[] = {
 static const int32_t conv_int8_dims_0[] = {1, 5, 4, 2};
 static const int32_t conv_int8_dims_1[] = {1, 5, 4, 4};
 
+/* name, dims, scale, zero point, bytes, at, align, region, type, rank,
+ * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor conv_int8_tensors[] = {
     {"image", conv_int8_dims_0, 0.0500000007f, 3, 40, 80, 1, 0, CRT_INT8, 4,
     CRT_TENSOR_CONSUMED},
@@ -189,6 +222,9 @@ static const uint32_t conv_int8_regions[] = {
     CONV_INT8_ARENA_BYTES,
 };
 
+/* The last line: where bands are counted; how many stages, steps, inputs,
+ * outputs, parameters; pointers of the largest step; alignment; how many
+ * regions, devices; rows */
 const struct crt_model conv_int8_model = {
     CRT_ABI, "conv_int8", NULL, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,

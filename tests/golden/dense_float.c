@@ -9,7 +9,11 @@
 extern const float dense_float_scores_bias[3];
 extern const float dense_float_scores_weights[18];
 
-/* dense [1,6] -> [1,3], layer 'scores' */
+/* Computes  convolution, float32: 1x1 windows
+ * Order     pixel by pixel; output channels in blocks of 1, for each block
+ *           all taps, row by row; weights from the first to the last
+ * Layers    scores: dense [1,6] -> [1,3]
+ * p[]       0 all of the output, 1 all of the input, 2 weights, 3 bias */
 static void conv2d_f32_pointwise_1(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -34,30 +38,40 @@ static void conv2d_f32_pointwise_1(void *const *p, const int32_t *a)
     }
 }
 
+/* What a run keeps where: offset, bytes, live range in steps, what it is.
+ *
+ * arena: 36 bytes
+ *    0 24  start..0  image
+ *   24 12  0..end    scores */
+
+/* What kernels find in a[]: the first index, whose it is, its names. */
 static const int32_t dense_float_args[] = {
     0
 };
 
+/* Constants that kernels find in p[], and their indices. */
 static const void *const dense_float_constants[] = {
-    dense_float_scores_weights,
-    dense_float_scores_bias,
+    dense_float_scores_weights, /* 0 */
+    dense_float_scores_bias,    /* 1 */
 };
 
-/* pad_row, row_bytes, count, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad; their index */
 static const struct crt_rows dense_float_rows[] = {
-    {NULL, 0, 1, 1, 1, 0, 0},
+    {NULL, 0, 1, 1, 1, 0, 0}, /* 0 */
 };
 
-/* at, buffer, rows */
+/* at (its offset), buffer, rows (an index); what it is to a step */
 static const struct crt_operand dense_float_operands[] = {
-    /* scores */
-    {0, 2, 0},
-    /* image */
-    {0, 1, 0},
+    /* 0: step 0 scores */
+    {0, 2, 0}, /* writes scores, 12 bytes */
+    {0, 1, 0}, /* reads image, 24 bytes */
 };
 
+/* kernel, args, constants, operands,
+ * images, calls for each; how many of its operands are outputs, inputs,
+ * constants, scratch */
 static const struct crt_step dense_float_steps[] = {
-    /* 0: dense [1,6] -> [1,3], layer 'scores' */
+    /* 0 scores: dense [1,6] -> [1,3] */
     {conv2d_f32_pointwise_1,
      dense_float_args + 0, dense_float_constants + 0, dense_float_operands + 0,
      1, 1, 1, 1, 2, 0},
@@ -66,6 +80,8 @@ static const struct crt_step dense_float_steps[] = {
 static const int32_t dense_float_dims_0[] = {1, 6};
 static const int32_t dense_float_dims_1[] = {1, 3};
 
+/* name, dims, scale, zero point, bytes, at, align, region, type, rank,
+ * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor dense_float_tensors[] = {
     {"image", dense_float_dims_0, 0.0f, 0, 24, 0, 4, 0, CRT_FLOAT32, 2, 0},
     {"scores", dense_float_dims_1, 0.0f, 0, 12, 24, 4, 0, CRT_FLOAT32, 2, 0},
@@ -75,6 +91,9 @@ static const uint32_t dense_float_regions[] = {
     DENSE_FLOAT_ARENA_BYTES,
 };
 
+/* The last line: where bands are counted; how many stages, steps, inputs,
+ * outputs, parameters; pointers of the largest step; alignment; how many
+ * regions, devices; rows */
 const struct crt_model dense_float_model = {
     CRT_ABI, "dense_float", NULL, dense_float_steps,
     dense_float_tensors, NULL, dense_float_regions,

@@ -61,7 +61,8 @@ int dense_float_reset(struct dense_float *m);
 /* Runs the model once.
  *
  * Thread  one per instance; distinct instances run at the same time
- * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again */
+ * Errors  CRT_ERR_INPUT_MISSING; CRT_ERR_INPUT_CONSUMED: give the input
+ *         again */
 int dense_float_run(struct dense_float *m);
 
 #ifdef CRT_WITH_SELFTEST

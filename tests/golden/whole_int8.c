@@ -23,40 +23,46 @@ extern const int32_t whole_int8_stem_multipliers[8];
 extern const int8_t whole_int8_stem_shifts[8];
 extern const int8_t whole_int8_stem_weights[216];
 
+/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product. */
 CRT_INLINE int32_t crt_mulhi_round(int32_t acc, int32_t multiplier)
 {
     return (int32_t)(((int64_t)acc * (int64_t)multiplier + INT64_C(1073741824))
         >> INT64_C(31));
 }
 
+/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's. */
 CRT_INLINE int32_t crt_shift_round(int32_t x, int32_t shift)
 {
     int32_t mask = (1 << shift) - 1;
-    return (x >> shift) + (((mask >> 1) + (x < 0 ? 1 : 0)) < (x & mask) ? 1 :
-        0);
+    return (x >> shift) + (((mask >> 1) + (x < 0 ? 1 : 0)) < (x & mask) ? 1
+        : 0);
 }
 
-CRT_INLINE int32_t crt_requant_double(int32_t acc, int32_t multiplier, int32_t
-        shift)
+/* acc * multiplier / 2^(31 + shift), rounded twice: LiteRT's rule. */
+CRT_INLINE int32_t crt_requant_double(int32_t acc, int32_t multiplier,
+        int32_t shift)
 {
     int32_t high = crt_mulhi_round(acc, multiplier);
     return crt_shift_round(high, shift);
 }
 
+/* x held within low..top. */
 CRT_INLINE int32_t crt_clamp(int32_t x, int32_t low, int32_t top)
 {
     return crt_min_int32(crt_max_int32(x, low), top);
 }
 
-CRT_INLINE int32_t crt_requant_away(int32_t acc, int32_t multiplier, int32_t
-        shift)
+/* acc * multiplier / 2^shift, rounded once; ties away from zero. */
+CRT_INLINE int32_t crt_requant_away(int32_t acc, int32_t multiplier,
+        int32_t shift)
 {
     int64_t product = (int64_t)acc * (int64_t)multiplier;
     int64_t half = INT64_C(1) << (int64_t)(shift - 1);
-    return (int32_t)((product + half - (product < INT64_C(0) ? INT64_C(1) :
-        INT64_C(0))) >> (int64_t)shift);
+    return (int32_t)((product + half - (product < INT64_C(0) ? INT64_C(1)
+        : INT64_C(0))) >> (int64_t)shift);
 }
 
+/* How far total can go left until bit 30 is set. */
 CRT_INLINE int32_t crt_spare_bits(int32_t total)
 {
     int32_t step16 = total < 32768 ? 16 : 0;
@@ -71,6 +77,7 @@ CRT_INLINE int32_t crt_spare_bits(int32_t total)
     return step16 + step8 + step4 + step2 + step1;
 }
 
+/* 2^61 / half by three steps of Newton's; half in Q0.31, at least 1/2. */
 CRT_INLINE int32_t crt_reciprocal(int32_t half)
 {
     int32_t t0 = crt_mulhi_round(half, -1010580540) + 1515870810;
@@ -83,7 +90,15 @@ CRT_INLINE int32_t crt_reciprocal(int32_t half)
     return 1073741824 <= t3 ? 2147483647 : t3 << 1;
 }
 
-/* conv2d [1,8,8,3] -> [1,4,4,8], layer 'stem' */
+/* Computes  convolution, int8 x int8, int32 sums: windows of any size, which
+ *           may leave the row
+ * Order     pixel by pixel; output channels in blocks of 4, for each block
+ *           all taps, row by row; weights from the first to the last
+ * Epilogue  requantises by two roundings: of the product's high half, then
+ *           of a shift; factors of each channel
+ * Layers    stem: conv2d 3x3 stride 2 padded [1,8,8,3] -> [1,4,4,8]
+ * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
+ *           multipliers, 7 shifts */
 static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -147,9 +162,17 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
     }
 }
 
-/* depthwise_conv2d [1,4,4,8] -> [1,4,4,8], layer 'depth' */
-static void depthwise_s8_3x3_padded_channel_double(void *const *p, const int32_t
-        *a)
+/* Computes  depthwise convolution, int8 x int8, int32 sums: 3x3 windows,
+ *           which may leave the row
+ * Order     pixel by pixel; channel by channel, all taps written out;
+ *           weights from the first to the last
+ * Epilogue  requantises by two roundings: of the product's high half, then
+ *           of a shift; factors of each channel
+ * Layers    depth: depthwise_conv2d 3x3 padded [1,4,4,8] -> [1,4,4,8]
+ * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
+ *           multipliers, 7 shifts, 8 outside */
+static void depthwise_s8_3x3_padded_channel_double(void *const *p,
+        const int32_t *a)
 {
     (void)a;
     int8_t *restrict y = p[0];
@@ -205,7 +228,13 @@ static void depthwise_s8_3x3_padded_channel_double(void *const *p, const int32_t
     }
 }
 
-/* add [1,4,4,8] [1,4,4,8] -> [1,4,4,8], layer 'residual' */
+/* Computes  y = left + right, int8
+ * Order     1 loop, of the innermost both operands move: one element at a
+ *           time
+ * Epilogue  each operand times a factor of its own, their sum shifted to the
+ *           right; proven equal to the rule for all pairs
+ * Layers    residual: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8]
+ * p[]       0 row of the output, 1 row of input 1, 2 row of input 2 */
 static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -218,7 +247,10 @@ static void add_s8_e_shift21(void *const *p, const int32_t *a)
     }
 }
 
-/* max_pool2d [1,4,4,8] -> [1,2,2,8], layer 'pool' */
+/* Computes  maximum over 2x2 windows, int8
+ * Order     pixel by pixel, channel by channel, all cells written out
+ * Layers    pool: max_pool2d 2x2 stride 2 [1,4,4,8] -> [1,2,2,8]
+ * p[]       0 row of the output, 1-2 rows of the input */
 static void max_pool_s8_2x2(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -245,9 +277,16 @@ static void max_pool_s8_2x2(void *const *p, const int32_t *a)
     }
 }
 
-/* dense [1,32] -> [1,5], layer 'logits' */
-static void conv2d_s8_pointwise_channel_away_4_1(void *const *p, const int32_t
-        *a)
+/* Computes  convolution, int8 x int8, int32 sums: 1x1 windows
+ * Order     pixel by pixel; output channels in blocks of 4 then 1, for each
+ *           block all taps, row by row; weights from the first to the last
+ * Epilogue  requantises by one rounding of the 64-bit product, half away
+ *           from zero; factors of each channel
+ * Layers    logits: dense [1,32] -> [1,5]
+ * p[]       0 all of the output, 1 all of the input, 2 weights, 3 bias, 4
+ *           multipliers, 5 shifts */
+static void conv2d_s8_pointwise_channel_away_4_1(void *const *p,
+        const int32_t *a)
 {
     (void)a;
     int8_t *restrict y = p[0];
@@ -305,7 +344,11 @@ static void conv2d_s8_pointwise_channel_away_4_1(void *const *p, const int32_t
     }
 }
 
-/* softmax [1,5] -> [1,5], layer 'scores' */
+/* Computes  softmax, int8 by integers: exponentials of a table, shares by
+ *           rounded high products (LiteRT's rule)
+ * Order     line by line, each three times: its most, the sum, the shares
+ * Layers    scores: softmax [1,5] -> [1,5]
+ * p[]       0 all of the output, 1 all of the input, 2 exponentials */
 static void softmax_s8_double(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -337,89 +380,98 @@ static void softmax_s8_double(void *const *p, const int32_t *a)
     }
 }
 
+/* What a run keeps where: offset, bytes, live range in steps, what it is.
+ *
+ * arena: 320 bytes
+ *     0 192  start..0  image
+ *     0 128  1..2      depth
+ *     0 128  2..3      residual
+ *     0   5  4..5      logits
+ *     0   5  5..end    scores
+ *   128  32  3..4      pool, flat
+ *   192 128  0..2      stem */
+
+/* What kernels find in a[]: the first index, whose it is, its names. */
 static const int32_t whole_int8_args[] = {
     0
 };
 
+/* Constants that kernels find in p[], and their indices. */
 static const void *const whole_int8_constants[] = {
-    whole_int8_stem_weights,
-    whole_int8_stem_bias,
-    whole_int8_stem_multipliers,
-    whole_int8_stem_shifts,
-    whole_int8_depth_weights,
-    whole_int8_depth_bias,
-    whole_int8_depth_multipliers,
-    whole_int8_depth_shifts,
-    whole_int8_depth_outside,
-    whole_int8_logits_weights,
-    whole_int8_logits_bias,
-    whole_int8_logits_multipliers,
-    whole_int8_logits_shifts,
-    whole_int8_scores_exponentials,
+    whole_int8_stem_weights,        /* 0 */
+    whole_int8_stem_bias,           /* 1 */
+    whole_int8_stem_multipliers,    /* 2 */
+    whole_int8_stem_shifts,         /* 3 */
+    whole_int8_depth_weights,       /* 4 */
+    whole_int8_depth_bias,          /* 5 */
+    whole_int8_depth_multipliers,   /* 6 */
+    whole_int8_depth_shifts,        /* 7 */
+    whole_int8_depth_outside,       /* 8 */
+    whole_int8_logits_weights,      /* 9 */
+    whole_int8_logits_bias,         /* 10 */
+    whole_int8_logits_multipliers,  /* 11 */
+    whole_int8_logits_shifts,       /* 12 */
+    whole_int8_scores_exponentials, /* 13 */
 };
 
-/* pad_row, row_bytes, count, ring, window, stride, pad */
+/* pad_row, row_bytes, count, ring, window, stride, pad; their index */
 static const struct crt_rows whole_int8_rows[] = {
-    {NULL, 32, 4, 4, 1, 1, 0},
-    {whole_int8_pad_1, 24, 8, 8, 3, 2, 1},
-    {whole_int8_pad_0, 32, 4, 4, 3, 1, 1},
-    {NULL, 16, 2, 2, 1, 1, 0},
-    {NULL, 32, 4, 4, 2, 2, 0},
-    {NULL, 0, 1, 1, 1, 0, 0},
+    {            NULL, 32, 4, 4, 1, 1, 0}, /* 0 */
+    {whole_int8_pad_1, 24, 8, 8, 3, 2, 1}, /* 1 */
+    {whole_int8_pad_0, 32, 4, 4, 3, 1, 1}, /* 2 */
+    {            NULL, 16, 2, 2, 1, 1, 0}, /* 3 */
+    {            NULL, 32, 4, 4, 2, 2, 0}, /* 4 */
+    {            NULL,  0, 1, 1, 1, 0, 0}, /* 5 */
 };
 
-/* at, buffer, rows */
+/* at (its offset), buffer, rows (an index); what it is to a step */
 static const struct crt_operand whole_int8_operands[] = {
-    /* stem */
-    {192, 0, 0},
-    /* image */
-    {0, 1, 1},
-    /* depth */
-    {0, 0, 0},
-    /* stem */
-    {192, 0, 2},
-    /* residual */
-    {0, 0, 0},
-    /* depth */
-    {0, 0, 0},
-    /* stem */
-    {192, 0, 0},
-    /* pool */
-    {128, 0, 3},
-    /* residual */
-    {0, 0, 4},
-    /* logits */
-    {0, 0, 5},
-    /* flat */
-    {128, 0, 5},
-    /* scores */
-    {0, 2, 5},
-    /* logits */
-    {0, 0, 5},
+    /* 0: step 0 stem */
+    {192, 0, 0}, /* writes stem, 4 x 32 bytes */
+    {  0, 1, 1}, /* reads image, 8 x 24 bytes */
+    /* 2: step 1 depth */
+    {  0, 0, 0}, /* writes depth, 4 x 32 bytes */
+    {192, 0, 2}, /* reads stem, 4 x 32 bytes */
+    /* 4: step 2 residual */
+    {  0, 0, 0}, /* writes residual, 4 x 32 bytes */
+    {  0, 0, 0}, /* reads depth, 4 x 32 bytes */
+    {192, 0, 0}, /* reads stem, 4 x 32 bytes */
+    /* 7: step 3 pool */
+    {128, 0, 3}, /* writes pool, 2 x 16 bytes */
+    {  0, 0, 4}, /* reads residual, 4 x 32 bytes */
+    /* 9: step 4 logits */
+    {  0, 0, 5}, /* writes logits, 5 bytes */
+    {128, 0, 5}, /* reads flat, 32 bytes */
+    /* 11: step 5 scores */
+    {  0, 2, 5}, /* writes scores, 5 bytes */
+    {  0, 0, 5}, /* reads logits, 5 bytes */
 };
 
+/* kernel, args, constants, operands,
+ * images, calls for each; how many of its operands are outputs, inputs,
+ * constants, scratch */
 static const struct crt_step whole_int8_steps[] = {
-    /* 0: conv2d [1,8,8,3] -> [1,4,4,8], layer 'stem' */
+    /* 0 stem: conv2d 3x3 stride 2 padded [1,8,8,3] -> [1,4,4,8] */
     {conv2d_s8_padded_channel_double_4,
      whole_int8_args + 0, whole_int8_constants + 0, whole_int8_operands + 0,
      1, 4, 1, 1, 4, 0},
-    /* 1: depthwise_conv2d [1,4,4,8] -> [1,4,4,8], layer 'depth' */
+    /* 1 depth: depthwise_conv2d 3x3 padded [1,4,4,8] -> [1,4,4,8] */
     {depthwise_s8_3x3_padded_channel_double,
      whole_int8_args + 0, whole_int8_constants + 4, whole_int8_operands + 2,
      1, 4, 1, 1, 5, 0},
-    /* 2: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8], layer 'residual' */
+    /* 2 residual: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8] */
     {add_s8_e_shift21,
      whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 4,
      1, 4, 1, 2, 0, 0},
-    /* 3: max_pool2d [1,4,4,8] -> [1,2,2,8], layer 'pool' */
+    /* 3 pool: max_pool2d 2x2 stride 2 [1,4,4,8] -> [1,2,2,8] */
     {max_pool_s8_2x2,
      whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 7,
      1, 2, 1, 1, 0, 0},
-    /* 4: dense [1,32] -> [1,5], layer 'logits' */
+    /* 4 logits: dense [1,32] -> [1,5] */
     {conv2d_s8_pointwise_channel_away_4_1,
      whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 9,
      1, 1, 1, 1, 4, 0},
-    /* 5: softmax [1,5] -> [1,5], layer 'scores' */
+    /* 5 scores: softmax [1,5] -> [1,5] */
     {softmax_s8_double,
      whole_int8_args + 0, whole_int8_constants + 13, whole_int8_operands + 11,
      1, 1, 1, 1, 1, 0},
@@ -428,6 +480,8 @@ static const struct crt_step whole_int8_steps[] = {
 static const int32_t whole_int8_dims_0[] = {1, 8, 8, 3};
 static const int32_t whole_int8_dims_1[] = {1, 5};
 
+/* name, dims, scale, zero point, bytes, at, align, region, type, rank,
+ * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor whole_int8_tensors[] = {
     {"image", whole_int8_dims_0, 0.0500000007f, 3, 192, 0, 1, 0, CRT_INT8, 4,
     CRT_TENSOR_CONSUMED},
@@ -439,6 +493,9 @@ static const uint32_t whole_int8_regions[] = {
     WHOLE_INT8_ARENA_BYTES,
 };
 
+/* The last line: where bands are counted; how many stages, steps, inputs,
+ * outputs, parameters; pointers of the largest step; alignment; how many
+ * regions, devices; rows */
 const struct crt_model whole_int8_model = {
     CRT_ABI, "whole_int8", NULL, whole_int8_steps,
     whole_int8_tensors, NULL, whole_int8_regions,

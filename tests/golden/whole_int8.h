@@ -67,7 +67,8 @@ int whole_int8_reset(struct whole_int8 *m);
 /* Runs the model once.
  *
  * Thread  one per instance; distinct instances run at the same time
- * Errors  CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED: give the input again */
+ * Errors  CRT_ERR_INPUT_MISSING; CRT_ERR_INPUT_CONSUMED: give the input
+ *         again */
 int whole_int8_run(struct whole_int8 *m);
 
 #ifdef CRT_WITH_SELFTEST
