@@ -19,7 +19,7 @@ def names_file(tables: Tables) -> dict[str, str]:
         "inputs": [row.tensor.name for row in tables.inputs],
         "outputs": [row.tensor.name for row in tables.outputs],
         "parameters": [row.tensor.name for row in tables.parameters],
-        "steps": [step.comment for step in tables.steps],
+        "steps": [f"{s.comment}, layer '{s.layer}'" for s in tables.steps],
     }
     text = json.dumps({"model": tables.name, **rows}, indent=2, ensure_ascii=False)
     return {f"{tables.name}.names.json": text + "\n"}

@@ -171,7 +171,7 @@ def test_c_has_short_names_and_calls_those_of_the_file(file: Path) -> None:
     wanted = {f"net_{name}_weights" for name in ("first", "second", "third")}
     assert wanted <= set(symbols)
     text = "".join(map(str, (library.files()[n] for n in ("net.c", "net_weights.c"))))
-    assert "layer 'second'" in text and SCOPE not in text
+    assert " second: " in text and SCOPE not in text
     net = library.host()
     net.set_input(GIVEN, X)
     net.run()

@@ -169,7 +169,7 @@ class Builder:
         self._blocks[-1].append(If(last.condition, last.body, body))
 
     @contextmanager
-    def part(self, name: str, doc: str, /, **given: Expr) -> Iterator[list[Var]]:
+    def part(self, name: str, doc: str = "", /, **given: Expr) -> Iterator[list[Var]]:
         """A piece that becomes a function; it gets what it uses of `given`."""
         outer, self._names = self._names, [set(given)]
         params = [Var(word, value.type) for word, value in given.items()]
