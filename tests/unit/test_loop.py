@@ -60,7 +60,7 @@ def doubled() -> Func:
 
 
 def test_c_text() -> None:
-    assert c.function(doubled(), "doubles").splitlines() == [
+    assert c.function(doubled(), ["/* doubles */"]).splitlines() == [
         "/* doubles */",
         "static void doubled(void *const *p, const int32_t *a)",
         "{",
