@@ -173,7 +173,7 @@ library = classifier().model().build(
 )
 operands = list(library.tables.operands)
 for index, operand in enumerate(operands):
-    if operand.comment == NAME:
+    if f" {NAME}, " in operand.comment:
         operands[index] = dataclasses.replace(operand, buffer=BUFFER, at=0)
 tables = dataclasses.replace(library.tables, operands=tuple(operands))
 with instance(dataclasses.replace(library, tables=tables)) as (net, _):
