@@ -87,7 +87,7 @@ def _tensors(plan: Plan) -> Iterator[tuple[str, _Piece]]:
 def _bytes(plan: Plan, access: RowAccess) -> int:
     ring = plan.rings.get(access.tensor)
     if ring is not None:
-        return ring.rows * ring.pitch
+        return (ring.rows - 1) * ring.pitch + access.row_bytes
     tensor = plan.graph.tensors.get(access.tensor)
     return access.rows * access.row_bytes if tensor is None else tensor.bytes
 
@@ -106,17 +106,11 @@ def _live(piece: _Piece, root: str, is_output: bool, graph: Graph) -> str:
 
 
 def _scratch(plan: Plan) -> Iterator[tuple[str, _Piece]]:
-    found: dict[tuple[int, int], _Piece] = {}
     for number, step in enumerate(plan.steps):
         if step.scratch_at >= 0 and step.candidate.scratch:
-            key = (step.scratch_region, step.scratch_at)
-            piece = found.setdefault(key, _Piece(*key, 0))
-            piece.bytes = max(piece.bytes, step.candidate.scratch)
-            piece.names.append(plan.graph.called(step.node))
-            piece.made.append(number)
-    for piece in found.values():
-        piece.names = [f"scratch of {few(piece.names)}"]
-        yield f"{piece.made[0]}..{piece.made[-1]}", piece
+            what = [f"scratch of {plan.graph.called(step.node)}"]
+            spot = (step.scratch_region, step.scratch_at)
+            yield f"{number}..{number}", _Piece(*spot, step.candidate.scratch, what)
 
 
 def _others(plan: Plan) -> Iterator[tuple[str, _Piece]]:

@@ -172,13 +172,13 @@ class Layer:
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""
-        rows = "the rows under the window are"
+        rows = "the rows under the window are widened"
         if self.image is not None:
-            rows = "output row by output row; each input row is once"
+            rows = "output row by output row; each input row is widened once"
         return told(
             f"depthwise convolution, int8, int32 sums by pairs of int16 (SMLAD): "
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
-            f"four channels at a time: {rows} widened, two columns a word; then their "
+            f"four channels at a time: {rows}, two columns a word; then their "
             "sums; weights forward",
             self.ending.words,
         )

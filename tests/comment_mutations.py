@@ -1,0 +1,63 @@
+"""Mutations of what the generated C says of itself, for mutate.py: its five fields."""
+
+_SAID = "tests/unit/test_comments.py"
+_SAME = "tests/unit/test_same_code.py"
+
+COMMENTS = (
+    (
+        "a kernel that says nothing",
+        "pybuild/kernels/portable/act.py",
+        'k = Builder(name, told(f"y = {node.op}(x), float32{clamp}", FORWARD))',
+        "k = Builder(name)",
+        f"{_SAID} -k says_what_it_is",
+    ),
+    (
+        "a constant that does not say how it lies",
+        "pybuild/kernels/base/taps.py",
+        'Packed("outside", pixel, order="a pixel beside the row")',
+        'Packed("outside", pixel)',
+        f"{_SAID} -k says_what_it_is",
+    ),
+    (
+        "kernels that differ by what is said of them",
+        "pybuild/loop.py",
+        'doc: str = field(default="", compare=False)\n\n    def __hash__',
+        'doc: str = ""\n\n    def __hash__',
+        f"{_SAID} -k whatever_is_said",
+    ),
+    (
+        "a trigraph that joins a comment's line to the next",
+        "pybuild/emit/c.py",
+        '("??", "? ?")',
+        '("???", "? ??")',
+        f"{_SAID} -k a_comment_is_one",
+    ),
+    (
+        "until when a tensor is live on the map",
+        "pybuild/emit/memory_map.py",
+        "'end' if is_output else max(steps)",
+        "'end' if is_output else max(piece.made or steps)",
+        f"{_SAID} -k map_of_memory",
+    ),
+    (
+        "bytes behind a ring's last row on the map",
+        "pybuild/emit/memory_map.py",
+        "(ring.rows - 1) * ring.pitch + access.row_bytes",
+        "(ring.rows + 1) * ring.pitch",
+        f"{_SAID} -k share_bytes",
+    ),
+    (
+        "names of a function that are told apart by where they are declared",
+        "tests/same_code.py",
+        "if self.scopes and self._declares(at):",
+        "if False:",
+        _SAME,
+    ),
+    (
+        "names that others see",
+        "tests/same_code.py",
+        "if word in self.public or _FIXED.match(word):",
+        "if _FIXED.match(word):",
+        _SAME,
+    ),
+)
