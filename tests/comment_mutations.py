@@ -1,6 +1,7 @@
 """Mutations of what the generated C says of itself, for mutate.py: its five fields."""
 
 _SAID = "tests/unit/test_comments.py"
+_TOLD = f"{_SAID}::test_every_kernel_part_function_and_constant_says_what_it_is"
 _SAME = "tests/unit/test_same_code.py"
 
 COMMENTS = (
@@ -9,42 +10,42 @@ COMMENTS = (
         "pybuild/kernels/portable/act.py",
         'k = Builder(name, told(f"y = {node.op}(x), float32{clamp}", FORWARD))',
         "k = Builder(name)",
-        f"{_SAID} -k says_what_it_is",
+        _TOLD,
     ),
     (
         "a constant that does not say how it lies",
         "pybuild/kernels/base/taps.py",
         'Packed("outside", pixel, order="a pixel beside the row")',
         'Packed("outside", pixel)',
-        f"{_SAID} -k says_what_it_is",
+        _TOLD,
     ),
     (
         "kernels that differ by what is said of them",
         "pybuild/loop.py",
         'doc: str = field(default="", compare=False)\n\n    def __hash__',
         'doc: str = ""\n\n    def __hash__',
-        f"{_SAID} -k whatever_is_said",
+        f"{_SAID}::test_a_kernel_is_its_code_whatever_is_said_of_it",
     ),
     (
         "a trigraph that joins a comment's line to the next",
         "pybuild/emit/c.py",
         '("??", "? ?")',
         '("???", "? ??")',
-        f"{_SAID} -k a_comment_is_one",
+        f"{_SAID}::test_a_comment_is_one_whatever_it_says",
     ),
     (
         "until when a tensor is live on the map",
         "pybuild/emit/memory_map.py",
         "'end' if is_output else max(steps)",
         "'end' if is_output else max(piece.made or steps)",
-        f"{_SAID} -k map_of_memory",
+        f"{_SAID}::test_the_map_of_memory_has_what_steps_touch",
     ),
     (
         "bytes behind a ring's last row on the map",
         "pybuild/emit/memory_map.py",
         "(ring.rows - 1) * ring.pitch + access.row_bytes",
         "(ring.rows + 1) * ring.pitch",
-        f"{_SAID} -k share_bytes",
+        f"{_SAID}::test_pieces_of_memory_share_bytes_only_in_turn",
     ),
     (
         "names of a function that are told apart by where they are declared",
