@@ -45,7 +45,7 @@ COMMENTS = (
         "pybuild/emit/memory_map.py",
         "(ring.rows - 1) * ring.pitch + access.row_bytes",
         "(ring.rows + 1) * ring.pitch",
-        f"{_SAID}::test_pieces_of_memory_share_bytes_only_in_turn",
+        f"{_SAID}::test_the_map_of_memory_has_what_steps_touch",
     ),
     (
         "names of a function that are told apart by where they are declared",
@@ -60,5 +60,12 @@ COMMENTS = (
         "if word in self.public or _FIXED.match(word):",
         "if _FIXED.match(word):",
         _SAME,
+    ),
+    (
+        "scratch that is live in its step alone",
+        "pybuild/emit/memory_map.py",
+        'yield f"{number}..{number}", _Piece',
+        'yield f"0..{number}", _Piece',
+        f"{_SAID}::test_pieces_of_memory_share_bytes_only_in_turn",
     ),
 )
