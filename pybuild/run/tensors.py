@@ -33,6 +33,11 @@ class Device:
     def __str__(self) -> str:
         return f"{self.type}({self.device_id})"
 
+    @property
+    def exist(self) -> bool:
+        """Whether this machine has it without a driver of yours."""
+        return self == cpu()
+
     def sync(self) -> None:
         """Returns when all is done; it always is."""
 
@@ -58,6 +63,10 @@ def cpu(index: int = 0) -> Device:
     return Device(_TYPES["cpu"], index)
 
 
+def ext_dev(index: int = 0) -> Device:
+    return Device(_TYPES["ext_dev"], index)
+
+
 class NDArray(np.ndarray[Any, np.dtype[Any]]):
     """An array that is also what TVM's scripts call NDArray or Tensor."""
 
@@ -75,6 +84,13 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return np.array(self, copy=True, subok=False)
 
     asnumpy = numpy
+
+    def to_dlpack(self) -> Any:
+        """The memory as a DLPack capsule, to be taken once.
+
+        Errors  BufferError for an array that cannot be written
+        """
+        return np.asarray(self).__dlpack__()
 
     def copyto(self, target: Array | Device) -> NDArray:
         """Copies to an array of the same shape and type, or to a new one there."""
@@ -95,22 +111,50 @@ def ndarray(values: Array, where: Device | None = None) -> NDArray:
     return made
 
 
-def array(values: Any, where: Device | None = None) -> NDArray:
-    """A copy as an NDArray; the type stays, float64 and int64 too."""
-    return ndarray(np.array(values, order="C", subok=False), where)
+def array(values: Any, device: Device | None = None) -> NDArray:
+    """A copy as an NDArray; the type stays, float64 and int64 too.
+
+    device  whose it is said to be; the memory is the CPU's
+    """
+    return ndarray(np.array(values, order="C", subok=False), device)
 
 
 def empty(
-    shape: tuple[int, ...], dtype: str = "float32", where: Device | None = None
+    shape: tuple[int, ...], dtype: str = "float32", device: Device | None = None
 ) -> NDArray:
     """Of zeros."""
-    return ndarray(np.zeros(shape, dtype), where)
+    return ndarray(np.zeros(shape, dtype), device)
+
+
+@dataclass(frozen=True)
+class _Capsule:
+    """What numpy asks of a library whose memory it takes."""
+
+    capsule: Any
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _TYPES["cpu"], 0
+
+
+def from_dlpack(there: Any) -> NDArray:
+    """The memory of a capsule, or of an array of any library that gives one.
+
+    Errors  TypeError for what is neither; RuntimeError for memory of another device
+    """
+    if type(there).__name__ == "PyCapsule":
+        there = _Capsule(there)
+    if not hasattr(there, "__dlpack__"):
+        raise TypeError(f"{type(there).__name__} gives no memory by DLPack")
+    return ndarray(np.from_dlpack(there))
 
 
 def converted(tensor: Tensor, value: Any) -> Array:
     """The value as an array of the tensor's shape and type.
 
-    Errors  ValueError for another shape, or values that the type cannot hold
+    Errors  ValueError for another shape, or naming a value that the type cannot hold
     """
     return fitting(f"'{tensor.name}'", tensor.shape, tensor.dtype.numpy, value)
 
@@ -119,25 +163,35 @@ def fitting(
     name: str, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any
 ) -> Array:
     have: Array = np.asarray(value)
-    if have.shape != shape or not _holds(dtype, have):
-        want = f"{dtype.name}{list(shape)}"
-        raise ValueError(f"{name} is {want}, not {have.dtype.name}{list(have.shape)}")
+    want = f"{name} is {dtype.name}{list(shape)}"
+    kinds = "fiub" if dtype.kind == "f" else "iub" if dtype.kind in "iu" else ""
+    if have.shape != shape or not (have.dtype == dtype or have.dtype.kind in kinds):
+        raise ValueError(f"{want}, not {have.dtype.name}{list(have.shape)}")
+    lost = have[~_kept(dtype, have)]
+    if lost.size:
+        raise ValueError(f"{want}, which cannot hold {lost.flat[0]}")
     return np.ascontiguousarray(have, dtype).reshape(shape)
 
 
-def _holds(dtype: np.dtype[Any], have: Array) -> bool:
-    """Whether a type holds the values: floats rounded, integers as they are."""
-    if have.dtype == dtype:
-        return True
-    if dtype.kind == "f":
-        return have.dtype.kind in "fiub"
-    return (
-        have.dtype.kind in "iub"
-        and dtype.kind in "iu"
-        and (have.size == 0 or _in_range(dtype, have))
-    )
-
-
-def _in_range(dtype: np.dtype[Any], have: Array) -> bool:
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= int(have.min()) and int(have.max()) <= limits.max)
+def _kept(dtype: np.dtype[Any], have: Array) -> Array:
+    """Which values a type holds: floats rounded, but not to infinity; integers as they
+    are.
+    """
+    if dtype.kind == "f" and have.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            made = have.astype(dtype)
+        return np.asarray(np.isfinite(made) == np.isfinite(have))
+    if have.dtype.kind not in "iu" or have.dtype == dtype:
+        return np.ones(have.shape, bool)
+    if dtype.kind in "iu":
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    else:
+        high = 2 ** (np.finfo(dtype).nmant + 1)
+        low = -high
+    bounds = np.iinfo(have.dtype)
+    within = np.ones(have.shape, bool)
+    if low > bounds.min:
+        within &= have >= low
+    if high < bounds.max:
+        within &= have <= high
+    return within

@@ -62,7 +62,8 @@ class Timing:
     limit_zero_time_iterations  tries of a repeat that may take no time at all
     cooldown_interval_ms  of sleep after every `repeats_to_cooldown` repeats, first of
               all after the first
-    preprocess  called before each repeat, untimed
+    cache_flush_bytes  copied before each lap, untimed, so that caches hold these
+    f_preproc  called before each repeat with the arguments, untimed; "": nothing
     """
 
     number: int = 10
@@ -71,16 +72,26 @@ class Timing:
     limit_zero_time_iterations: int = 100
     cooldown_interval_ms: float = 0
     repeats_to_cooldown: int = 1
-    preprocess: Callable[..., object] | None = None
+    cache_flush_bytes: int = 0
+    f_preproc: Callable[..., object] | str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.f_preproc, str) and self.f_preproc:
+            what = f"there is no function '{self.f_preproc}'"
+            raise ValueError(f"f_preproc: {what}: give the function itself")
         least = {
             "number": 1, "repeat": 1, "min_repeat_ms": 0, "repeats_to_cooldown": 1,
             "limit_zero_time_iterations": 0, "cooldown_interval_ms": 0,
+            "cache_flush_bytes": 0,
         }  # fmt: skip
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least {low}")
+
+    def prepare(self, *arguments: Any) -> None:
+        """What is done before each repeat."""
+        if not isinstance(self.f_preproc, str):
+            self.f_preproc(*arguments)
 
 
 @dataclass(frozen=True)
@@ -108,14 +119,17 @@ def measure(
     clock, sleep  nanoseconds; seconds
     """
 
+    old, new = bytes(how.cache_flush_bytes), bytearray(how.cache_flush_bytes)
+
     def lap(number: int) -> int:
+        new[:] = old
         start = clock()
         for _ in range(number):
             call(*arguments)
         return clock() - start
 
     call(*arguments)
-    prepare = functools.partial(how.preprocess or _nothing, *arguments)
+    prepare = functools.partial(how.prepare, *arguments)
     return BenchmarkResult([x.seconds for x in laps(lap, how, prepare, sleep)])
 
 

@@ -94,7 +94,7 @@ def test_preparation_is_not_timed() -> None:
     def slow() -> None:
         clock.now += 1e9
 
-    result = measure(clock.call, Timing(number=2, repeat=2, preprocess=slow), (), clock)
+    result = measure(clock.call, Timing(number=2, repeat=2, f_preproc=slow), (), clock)
     assert result.results == [1e-8, 1e-8]
 
 

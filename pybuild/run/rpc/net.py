@@ -192,13 +192,14 @@ class RemoteNet(Named):
 
     def timed(self, how: Timing) -> BenchmarkResult:
         """Runs, by the board's own counter."""
+        if how.cache_flush_bytes:
+            raise ValueError("cache_flush_bytes: a board's caches are not flushed")
         self.ticks(1)
 
         def lap(number: int) -> int:
             return round(self.ticks(number) * _NANO / self.board.hz)
 
-        prepare: Callable[[], object] = how.preprocess or (lambda: None)
-        return BenchmarkResult([done.seconds for done in laps(lap, how, prepare)])
+        return BenchmarkResult([x.seconds for x in laps(lap, how, how.prepare)])
 
     def stage_times(self, how: Timing) -> list[list[float]]:
         """Seconds of each stage in each repeat, by the board's own counter."""
