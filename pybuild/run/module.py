@@ -87,6 +87,12 @@ class GraphModule:
         found: Callable[..., Any] = getattr(self, name)
         return found
 
+    get_function = __getitem__
+
+    @property
+    def type_key(self) -> str:
+        return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
+
     # ---- inputs ---------------------------------------------------------------
 
     def set_input(
@@ -184,9 +190,13 @@ class GraphModule:
         self.net.go()
 
     def run_from_inputs(self, *given: Any) -> list[NDArray]:
-        """Device type and number, then names and values; copies of all outputs."""
+        """Device type and number, of where outputs are wanted (the CPU), then names and
+        values; copies of all outputs.
+        """
         if len(given) % 2:
             raise ValueError("names and values must come in pairs, after the device")
+        if tuple(given[:2]) != (cpu().device_type, 0):
+            raise ValueError(f"outputs are copied to cpu(0), not to device {given[:2]}")
         pairs = given[2:]
         self.set_input(**dict(zip(pairs[::2], pairs[1::2], strict=True)))
         self.run()
@@ -288,15 +298,30 @@ class GraphModule:
     # ---- time -----------------------------------------------------------------
 
     def time_evaluator(
-        self, func_name: str, dev: Device | None = None, **options: Any
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        **options: Any,
     ) -> Callable[..., BenchmarkResult]:
-        """A function that measures one of this module's; options as of Timing."""
+        """A function that measures one of this module's; options as of Timing.
+
+        Errors  ValueError for a device that the module is not on
+        """
+        self._must_be_on(dev)
+        options = {"number": number, "repeat": repeat, **options}
         if func_name == "run":
             self._ready()
             if isinstance(self.net, RemoteNet):
                 net, how = self.net, Timing(**options)
                 return lambda *_: net.timed(how)
         return time_evaluator(self[func_name], **options)
+
+    def _must_be_on(self, where: Device | None) -> None:
+        if where is not None and where not in self.devices:
+            here = ", ".join(map(str, self.devices))
+            raise ValueError(f"the module is on {here}, not on {where}")
 
     def _ready(self) -> None:
         self.parameters.bind()
@@ -323,13 +348,14 @@ class GraphModule:
             "cooldown_interval_ms": cooldown_interval_ms,
             "repeats_to_cooldown": repeats_to_cooldown,
         }
-        where = device or self.devices[0]
         if end_to_end:
+            if func_name != "run":
+                raise ValueError(f"end_to_end measures run, not {func_name}")
             given = [part for pair in inputs.items() for part in pair]
-            call = self.time_evaluator("run_from_inputs", where, **options)
-            return call(where.device_type, where.device_id, *given)
+            call = self.time_evaluator("run_from_inputs", device, **options)
+            return call(cpu().device_type, 0, *given)
         self.set_input(**inputs)
-        return self.time_evaluator(func_name, where, **options)()
+        return self.time_evaluator(func_name, device, **options)()
 
 
 def setup_shared_storage(modules: Sequence[GraphModule]) -> int:

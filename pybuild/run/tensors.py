@@ -140,7 +140,7 @@ class _Capsule:
 
 
 def from_dlpack(there: Any) -> NDArray:
-    """The memory of a capsule, or of an array of any library that gives one.
+    """The memory of a capsule, which can then only be read, or of another array.
 
     Errors  TypeError for what is neither; RuntimeError for memory of another device
     """
