@@ -17,15 +17,24 @@ with open(Path(__file__).with_name("VERSION"), encoding="utf-8") as _file:
     __version__ = _file.read().strip()
 
 if TYPE_CHECKING:
-    from pybuild import debug_executor, graph_executor, rpc, runtime
-    from pybuild import runtime as nd
+    from pybuild import (
+        contrib,
+        debug_executor,
+        error,
+        graph_executor,
+        relay,
+        rpc,
+        runtime,
+    )
     from pybuild.entry import Quantised, build, load, load_module, quantise
+    from pybuild.error import TVMError
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.functions import function, functions
-    from pybuild.runtime import cpu, device
+    from pybuild.runtime import cpu, device, ext_dev
+    from pybuild.runtime import ndarray as nd
     from pybuild.verify import check
 
 # imported when first used: `import pybuild` is quick
@@ -35,11 +44,13 @@ _LATE = {
     "Library": "library",
     "Model": "model",
     "Quantised": "entry",
+    "TVMError": "error",
     "build": "entry",
     "build_image": "image",
     "check": "verify",
     "cpu": "runtime",
     "device": "runtime",
+    "ext_dev": "runtime",
     "function": "ops.functions",
     "functions": "ops.functions",
     "load": "entry",
@@ -47,17 +58,21 @@ _LATE = {
     "quantise": "entry",
 }
 _MODULES = {
+    "contrib": "contrib",
+    "error": "error",
     "debug_executor": "debug_executor",
     "graph_executor": "graph_executor",
-    "nd": "runtime",
+    "nd": "runtime.ndarray",
+    "relay": "relay",
     "rpc": "rpc",
     "runtime": "runtime",
 }
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
-    "Model", "Quantised", "build", "build_image", "check", "cpu", "debug_executor",
-    "device", "function", "functions", "graph_executor", "load", "load_module",
-    "nd", "quantise", "rpc", "runtime",
+    "Model", "Quantised", "TVMError", "build", "build_image", "check", "contrib",
+    "cpu", "debug_executor", "device", "error", "ext_dev", "function", "functions",
+    "graph_executor", "load", "load_module", "nd", "quantise", "relay", "rpc",
+    "runtime",
 ]  # fmt: skip
 
 

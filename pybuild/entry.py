@@ -32,6 +32,7 @@ from pybuild.quantisation.report import Quantisation
 from pybuild.run.factory import BACKENDS, Factory, Package
 
 Buildable = Model | Graph | Source
+_ANY = "generic"  # the processor, if none is named
 # arrays by the names of inputs, that of an only one, or where they are
 Data = Mapping[str, ArrayLike] | ArrayLike | os.PathLike[str]
 
@@ -159,7 +160,7 @@ def build(
     *,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
-    target: str = "generic",
+    target: str = _ANY,
     mod_name: str = "default",
     **options: Any,
 ) -> Library: ...
@@ -171,7 +172,7 @@ def build(
     *,
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
-    target: str = "generic",
+    target: str = _ANY,
     mod_name: str = "default",
     **options: Any,
 ) -> Library | Package:
@@ -179,13 +180,23 @@ def build(
     several by name, as a package of libraries.
 
     functions, weights  as in load()
+    out       a folder; "llvm" and "c" are targets here, too, as in scripts for TVM
     target    a processor; or "llvm" or "c", for graph executors on this machine: inputs
               are kept, and the weights of a graph JSON replaceable
     mod_name  what makes modules: library["default"](device)
     options   as in Model.build()
     Errors    BuildError, LimitError
     """
+    if isinstance(out, str) and _is_machine(out):
+        if target != _ANY:
+            raise BuildError(out, f"is a target, and so is '{target}'", "give one")
+        out, target = None, out
+    target = _machine(target)
     if isinstance(what, Mapping):
+        for name, unused in (("out", out), ("weights", weights)):
+            if unused is not None:
+                why = "is for one model, here are several"
+                raise BuildError(name, why, "build each, then pybuild.build_image")
         given = {"functions": functions, "target": target, **options}
         made = {n: build(w, mod_name=n, name=n, **given) for n, w in what.items()}
         return Package(made)
@@ -199,6 +210,24 @@ def build(
         defaults["params"] = "replaceable"
     library = model.build(out, target="host", **{**defaults, **options})
     return replace(library, backend=target, mod_name=mod_name)
+
+
+def _is_machine(target: object) -> bool:
+    """Whether it names this machine as TVM does: "llvm", "c -keys=cpu", ..."""
+    words = target.split() if isinstance(target, str) else []
+    options = all(word.startswith("-") for word in words[1:])
+    return bool(words) and words[0] in BACKENDS and options
+
+
+def _machine(target: Any) -> Any:
+    """Errors  BuildError for options of TVM's targets, which would do nothing"""
+    if not _is_machine(target):
+        return target
+    first, *unused = target.split()
+    if unused:
+        hint = "name a processor by itself: target='cortex-m4'"
+        raise BuildError(f"target '{target}'", f"{unused[0]} is not used here", hint)
+    return first
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ _HEADERS = (
 )  # fmt: skip
 
 
-class CrtError(Exception):
+class CrtError(RuntimeError):
     """A negative return of a crt function; `code` is its value."""
 
     code = 0

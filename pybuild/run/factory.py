@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -134,6 +134,12 @@ class Factory(abc.ABC):
 
     # ---- what scripts for graph executors call --------------------------------
 
+    type_key = "GraphExecutorFactory"
+
+    def __iter__(self) -> Iterator[Any]:
+        """For `graph, lib, params = build(...)`."""
+        yield from (self.get_graph_json(), self.get_lib(), self.get_params())
+
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function that makes modules, by the model's name; or one of these:
 
@@ -149,6 +155,8 @@ class Factory(abc.ABC):
         if name not in known:
             raise _unknown(f"function '{name}'", known)
         return known[name]
+
+    get_function = __getitem__
 
     def _module(self, *devices: AnyDevice) -> GraphModule:
         from pybuild.run.module import GraphModule
@@ -204,6 +212,8 @@ class Package:
         if name not in self.libraries:
             raise _unknown(f"model '{name}'", self.libraries)
         return self.libraries[name][name]
+
+    get_function = __getitem__
 
     def export_library(self, path: str | Path) -> None:
         """As of one library; load_module gives a Package again."""

@@ -116,7 +116,7 @@ def _upward(source: Path) -> list[str]:
             continue
         room = _room(module)
         floor = FLOORS.get(room, FLOORS["model"])  # pybuild's own names, lazily
-        lazy = own == "__init__" and room == "model"
+        lazy = own == "__init__"  # which names what is imported when it is used
         beside = (ROOT / "pybuild" / f"{own}.py").is_file() and (
             ROOT / "pybuild" / f"{room}.py"
         ).is_file()

@@ -1,4 +1,4 @@
-"""What scripts for TVM take from tvm.runtime and tvm.nd, and its parameter files."""
+"""Parameter files, as tvm.runtime.params has them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybuild.dtype import Array
-from pybuild.entry import load_module
 from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob, write_blob
-from pybuild.run.tensors import Device, NDArray, array, cpu, device, empty, ndarray
-
-__all__ = [
-    "Device", "NDArray", "array", "cpu", "device", "empty", "load_module",
-    "load_param_dict", "load_param_dict_from_file", "save_param_dict",
-    "save_param_dict_to_file", "tensor",
-]  # fmt: skip
-
-tensor = array
+from pybuild.run.tensors import NDArray, ndarray
 
 
 def save_param_dict(params: Mapping[str, Array]) -> bytearray:

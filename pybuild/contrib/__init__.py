@@ -1,0 +1,7 @@
+"""TVM's tvm.contrib, as far as its runtime scripts use it."""
+
+from __future__ import annotations
+
+from pybuild.contrib import folders as utils
+
+__all__ = ["utils"]

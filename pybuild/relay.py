@@ -1,0 +1,30 @@
+"""What scripts for TVM's runtime take from tvm.relay: a build, and parameter files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybuild.dtype import Array
+from pybuild.entry import Buildable
+from pybuild.entry import build as _build
+from pybuild.library import Library
+from pybuild.runtime.params import load_param_dict, save_param_dict
+
+__all__ = ["build", "load_param_dict", "save_param_dict"]
+
+
+def build(
+    mod: Buildable,
+    target: str = "llvm",
+    *,
+    params: Mapping[str, Array] | None = None,
+    mod_name: str = "default",
+) -> Library:
+    """As pybuild.build, in TVM's order of arguments; weights may be replaced.
+
+    mod     what pybuild.build takes
+    params  values of inputs by name, which are parameters then
+    Errors  BuildError
+    """
+    options = {"target": target, "mod_name": mod_name, "weights": params}
+    return _build(mod, params="replaceable", **options)  # type: ignore[arg-type]

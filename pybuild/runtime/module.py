@@ -1,0 +1,17 @@
+"""Libraries and what is there to run them, as tvm.runtime.module has it."""
+
+from __future__ import annotations
+
+from pybuild.entry import load_module
+from pybuild.run.timing import BenchmarkResult
+from pybuild.install import host_compiler
+
+__all__ = ["BenchmarkResult", "enabled", "load_module"]
+
+_ALWAYS = ("llvm", "cpu", "stackvm", "rpc", "ext_dev")
+
+
+def enabled(target: str) -> bool:
+    """Whether modules for a target run here; "c" needs a compiler."""
+    first = (target.split() or [""])[0]
+    return bool(host_compiler()) if first == "c" else first in _ALWAYS

@@ -1,0 +1,20 @@
+"""Arrays and devices, as tvm.nd has them."""
+
+from __future__ import annotations
+
+from pybuild.run.tensors import (
+    Device,
+    NDArray,
+    array,
+    cpu,
+    device,
+    empty,
+    ext_dev,
+    from_dlpack,
+    ndarray,
+)
+
+__all__ = [
+    "Device", "NDArray", "array", "cpu", "device", "empty", "ext_dev", "from_dlpack",
+    "ndarray",
+]  # fmt: skip
