@@ -187,10 +187,10 @@ def build(
     options   as in Model.build()
     Errors    BuildError, LimitError
     """
-    if isinstance(out, str) and _is_machine(out):
+    if _is_machine(out):
         if target != _ANY:
-            raise BuildError(out, f"is a target, and so is '{target}'", "give one")
-        out, target = None, out
+            raise BuildError(str(out), f"is a target, and so is '{target}'", "give one")
+        out, target = None, str(out)
     target = _machine(target)
     if isinstance(what, Mapping):
         for name, unused in (("out", out), ("weights", weights)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.entry import Buildable
@@ -26,5 +27,6 @@ def build(
     params  values of inputs by name, which are parameters then
     Errors  BuildError
     """
-    options = {"target": target, "mod_name": mod_name, "weights": params}
-    return _build(mod, params="replaceable", **options)  # type: ignore[arg-type]
+    how: dict[str, Any] = {"target": target, "mod_name": mod_name}
+    made: Library = _build(mod, weights=params, params="replaceable", **how)
+    return made

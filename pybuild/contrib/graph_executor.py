@@ -1,4 +1,4 @@
-"""tvm.contrib.graph_executor under its name; what it has is pybuild.graph_executor's."""
+"""tvm.contrib.graph_executor under its name: pybuild.graph_executor."""
 
 from __future__ import annotations
 

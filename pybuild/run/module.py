@@ -340,7 +340,7 @@ class GraphModule:
         **inputs: Any,
     ) -> BenchmarkResult:
         """Measures runs; end_to_end: with copies of inputs in and outputs out."""
-        options = {
+        options: dict[str, Any] = {
             "repeat": repeat,
             "number": number,
             "min_repeat_ms": min_repeat_ms or 0,

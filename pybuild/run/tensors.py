@@ -167,7 +167,7 @@ def fitting(
     kinds = "fiub" if dtype.kind == "f" else "iub" if dtype.kind in "iu" else ""
     if have.shape != shape or not (have.dtype == dtype or have.dtype.kind in kinds):
         raise ValueError(f"{want}, not {have.dtype.name}{list(have.shape)}")
-    lost = have[~_kept(dtype, have)]
+    lost = have[np.logical_not(_kept(dtype, have))]
     if lost.size:
         raise ValueError(f"{want}, which cannot hold {lost.flat[0]}")
     return np.ascontiguousarray(have, dtype).reshape(shape)
@@ -183,15 +183,14 @@ def _kept(dtype: np.dtype[Any], have: Array) -> Array:
         return np.asarray(np.isfinite(made) == np.isfinite(have))
     if have.dtype.kind not in "iu" or have.dtype == dtype:
         return np.ones(have.shape, bool)
-    if dtype.kind in "iu":
-        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    else:
-        high = 2 ** (np.finfo(dtype).nmant + 1)
-        low = -high
-    bounds = np.iinfo(have.dtype)
-    within = np.ones(have.shape, bool)
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype.name)
+    high = 2 ** (limits.nmant + 1) if dtype.kind == "f" else int(limits.max)
+    low = -high if dtype.kind == "f" else int(limits.min)
+    values: Any = have
+    bounds: Any = np.iinfo(have.dtype.name)
+    within: Array = np.ones(have.shape, bool)
     if low > bounds.min:
-        within &= have >= low
+        within &= values >= low
     if high < bounds.max:
-        within &= have <= high
+        within &= values <= high
     return within
