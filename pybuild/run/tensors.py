@@ -188,9 +188,9 @@ def _kept(dtype: np.dtype[Any], have: Array) -> Array:
     low = -high if dtype.kind == "f" else int(limits.min)
     values: Any = have
     bounds: Any = np.iinfo(have.dtype.name)
-    within: Array = np.ones(have.shape, bool)
+    within: Any = np.ones(have.shape, bool)
     if low > bounds.min:
         within &= values >= low
     if high < bounds.max:
         within &= values <= high
-    return within
+    return np.asarray(within)

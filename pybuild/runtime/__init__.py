@@ -12,7 +12,6 @@ from pybuild.runtime.ndarray import (
     empty,
     ext_dev,
     from_dlpack,
-    ndarray,
 )
 from pybuild.runtime.params import (
     load_param_dict,
@@ -24,7 +23,7 @@ from pybuild.runtime.params import (
 __all__ = [
     "BenchmarkResult", "Device", "NDArray", "array", "cpu", "device", "empty",
     "enabled", "ext_dev", "from_dlpack", "load_module", "load_param_dict",
-    "load_param_dict_from_file", "ndarray", "save_param_dict",
+    "load_param_dict_from_file", "save_param_dict",
     "save_param_dict_to_file", "tensor",
 ]  # fmt: skip
 

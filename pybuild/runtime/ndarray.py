@@ -11,10 +11,9 @@ from pybuild.run.tensors import (
     empty,
     ext_dev,
     from_dlpack,
-    ndarray,
 )
 
 __all__ = [
     "Device", "NDArray", "array", "cpu", "device", "empty", "ext_dev", "from_dlpack",
-    "ndarray",
+
 ]  # fmt: skip
