@@ -15,7 +15,7 @@ from pybuild.errors import BuildError
 from pybuild.ops.functions import AnyFunctions
 from pybuild.passes.awaited import with_awaited
 from pybuild.run.abi import UnknownName
-from pybuild.run.factory import Factory
+from pybuild.run.factory import Factory, Package
 from pybuild.run.instance import AnyDevice
 from pybuild.run.module import GraphModule, setup_shared_storage
 from pybuild.run.rpc.device import RemoteDevice
@@ -51,6 +51,8 @@ def get_device(libmod: Any, device: Devices) -> tuple[list[AnyDevice], int, list
 
     Errors  ValueError for what is no device; for devices of different machines
     """
+    if isinstance(libmod, Package):
+        raise ValueError(f"{libmod}: there are several models, take one of them")
     devices = list(device) if isinstance(device, Sequence) else [device]
     known = (isinstance(one, Device) or hasattr(one, "struct") for one in devices)
     if not devices or not all(known):
@@ -74,6 +76,11 @@ def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:
     """
     if not isinstance(graph_json_str, str):
         raise TypeError("the graph must be the text of a graph JSON")
+    if not graph_json_str.lstrip().startswith("{"):
+        hint = "its text, not a path"
+        raise BuildError(
+            "graph JSON", f"{graph_json_str[:40]!r} is no graph JSON", hint
+        )
     if not isinstance(libmod, Factory):
         return _compiled(graph_json_str, libmod)
     if _nodes(graph_json_str) != _nodes(libmod.get_graph_json()):

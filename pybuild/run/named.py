@@ -5,6 +5,7 @@ instance is.
 from __future__ import annotations
 
 import abc
+import sys
 from collections.abc import Mapping
 from typing import Any, overload
 
@@ -24,7 +25,8 @@ Key = str | int
 def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
     """Which of the tensors has this name, or this number.
 
-    role    what they are, for the message
+    role    what they are, for the message; an "output" may be NAME:NUMBER, too, which
+            is TVM's name of it
     Errors  UnknownName listing the known names
     """
     if isinstance(key, int):
@@ -32,7 +34,10 @@ def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
             raise UnknownName(f"{role} {key}: there are {len(tensors)}")
         return key
     for index, tensor in enumerate(tensors):
-        if tensor.name == key:
+        if key == tensor.name:
+            return index
+    for index, tensor in enumerate(tensors):
+        if role == "output" and key == f"{tensor.name}:{index}":
             return index
     known = ", ".join(repr(t.name) for t in tensors) or "none"
     raise UnknownName(f"{role} '{key}' is not known; there is {known}")
@@ -47,10 +52,18 @@ def fitting(tensor: Tensor, value: Any) -> Array:
     array = np.asarray(array)
     if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
         want = f"{tensor.dtype.value}{list(tensor.shape)}"
-        have = f"{array.dtype.name}{list(array.shape)}"
+        have = f"{array.dtype.name}{list(array.shape)}{_order(array)}"
         what = f"'{tensor.name}' is {want}, not {have}"
         raise ValueError(f"{what}{_hint(tensor, array)}")
     return np.ascontiguousarray(array)
+
+
+def _order(array: Array) -> str:
+    """Says the order of bytes, where that is not this machine's."""
+    if array.dtype.isnative:
+        return ""
+    order = "big" if sys.byteorder == "little" else "little"
+    return f" with bytes in {order}-endian order"
 
 
 def in_place(tensor: Tensor, array: Any, written: bool = False) -> None:

@@ -15,5 +15,4 @@ from pybuild.run.tensors import (
 
 __all__ = [
     "Device", "NDArray", "array", "cpu", "device", "empty", "ext_dev", "from_dlpack",
-
 ]  # fmt: skip

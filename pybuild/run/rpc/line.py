@@ -17,7 +17,7 @@ CHUNK = 65536  # bytes of one read
 _STUCK = 20  # seconds in which a line must take a byte
 
 
-class RemoteError(Exception):
+class RemoteError(RuntimeError):
     """A board that does not do what it was asked; the message says why."""
 
 
