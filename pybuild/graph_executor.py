@@ -77,7 +77,7 @@ def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:
     if not isinstance(graph_json_str, str):
         raise TypeError("the graph must be the text of a graph JSON")
     if not graph_json_str.lstrip().startswith("{"):
-        hint = "its text, not a path"
+        what = f"{graph_json_str[:40]!r} is no graph JSON"
         raise BuildError(
             "graph JSON", f"{graph_json_str[:40]!r} is no graph JSON", hint
         )

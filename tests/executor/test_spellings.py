@@ -8,6 +8,7 @@ import ast
 import importlib
 import inspect
 import json
+import shutil
 import textwrap
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_targets_mean_what_they_mean_there(tmp_path) -> None:
     folder = tmp_path / "llvm"
     assert tvm.build(graph, folder).options.target == "generic" and folder.is_dir()
     assert tvm.device("llvm -mcpu=core2") == tvm.cpu(0)
-    with pytest.raises(BuildError, match="-mcpu=core2 is not used here.*cortex-m4"):
+    with pytest.raises(BuildError, match=r"-mcpu=core2 is not used here.*cortex-m4"):
         tvm.build(graph, "llvm -mcpu=core2")
     with pytest.raises(BuildError, match="is a target, and so is 'cortex-m4'"):
         tvm.build(graph, "c", target="cortex-m4")
@@ -201,7 +202,7 @@ def test_the_device_of_a_measurement_is_looked_at() -> None:
 
 def test_no_graph_is_an_error_that_says_so() -> None:
     for text in ("", " ", "graph.json"):
-        with pytest.raises(BuildError, match="graph JSON: .*is no graph JSON"):
+        with pytest.raises(BuildError, match=r"graph JSON: .*is no graph JSON"):
             graph_executor.create(text, ADD, DEV)
 
 
