@@ -78,9 +78,7 @@ def library_for(graph_json_str: str, libmod: Factory | AnyFunctions) -> Factory:
         raise TypeError("the graph must be the text of a graph JSON")
     if not graph_json_str.lstrip().startswith("{"):
         what = f"{graph_json_str[:40]!r} is no graph JSON"
-        raise BuildError(
-            "graph JSON", f"{graph_json_str[:40]!r} is no graph JSON", hint
-        )
+        raise BuildError("graph JSON", what, "give its text, not a path")
     if not isinstance(libmod, Factory):
         return _compiled(graph_json_str, libmod)
     if _nodes(graph_json_str) != _nodes(libmod.get_graph_json()):
