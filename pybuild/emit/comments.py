@@ -48,10 +48,12 @@ def _of(users: Sequence[User]) -> list[str]:
     for (model, what), layers in list(groups.items())[:_GROUPS]:
         whose = f"{model}: " if model else ""
         lines.append(f"{whose}{few(layers)}: {what}")
-    rest = list(groups.values())[_GROUPS:]
+    rest = list(groups.items())[_GROUPS:]
     if rest:
-        count = sum(map(len, rest))
-        lines.append(f"and {count} more layer{'s' * (count > 1)}")
+        count = sum(len(layers) for _, layers in rest)
+        models = few(model for (model, _), _ in rest if model)
+        whose = f" of {models}" if models else ""
+        lines.append(f"and {count} more layer{'s' * (count > 1)}{whose}")
     return lines
 
 

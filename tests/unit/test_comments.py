@@ -14,6 +14,8 @@ import pytest
 
 import pybuild
 from pybuild.emit.c import block_comment, comment_text, field_comment
+from pybuild.emit.comments import kernel_fields
+from pybuild.emit.tables import User
 from pybuild.graph import Graph
 from pybuild.install import crt_include
 from pybuild.kernels.base.candidate import Candidate, RowAccess
@@ -87,6 +89,22 @@ def test_every_kernel_part_function_and_constant_says_what_it_is() -> None:
     several = {func.name for func, docs in told.items() if len(docs) > 1}
     several |= {name for name, docs in parts.items() if len(docs) > 1}
     assert not several
+
+
+def test_of_many_layers_the_first_are_named_and_the_rest_counted() -> None:
+    func = replace(conv_int8().model().build().tables.kernels[0][0], args=())
+    row = (("row of the output", 1), ("rows of the input", 3), ("weights", 1))
+    users = [User(f"c{n}", "conv2d 3x3", row, model="one") for n in range(6)]
+    fields = dict(kernel_fields(func, users))
+    assert fields["Layers"] == "one: c0, c1, c2 and 3 more: conv2d 3x3"
+    assert fields["p[]"] == "0 row of the output, 1-3 rows of the input, 4 weights"
+    assert "a[]" not in fields
+    taller = (row[0], ("rows of the input", 5), row[2])
+    users += [User(f"d{n}", f"conv2d {n}x5", taller, model="two") for n in range(5)]
+    lines = kernel_fields(func, users)
+    assert ("", "and 2 more layers of two") in lines
+    told = dict(lines)["p[]"]
+    assert told == "in this order: row of the output, rows of the input, weights"
 
 
 def test_a_kernel_is_its_code_whatever_is_said_of_it() -> None:
