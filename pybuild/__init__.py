@@ -26,16 +26,16 @@ if TYPE_CHECKING:
         rpc,
         runtime,
     )
+    from pybuild.check_build import check
     from pybuild.entry import Quantised, build, load, load_module, quantise
     from pybuild.error import TVMError
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
     from pybuild.library import Library
     from pybuild.model import Model
-    from pybuild.ops.functions import function, functions
+    from pybuild.ops.base.functions import function, functions
     from pybuild.runtime import cpu, device, ext_dev
     from pybuild.runtime import ndarray as nd
-    from pybuild.verify import check
 
 # imported when first used: `import pybuild` is quick
 _LATE = {
@@ -47,12 +47,12 @@ _LATE = {
     "TVMError": "error",
     "build": "entry",
     "build_image": "image",
-    "check": "verify",
+    "check": "check_build",
     "cpu": "runtime",
     "device": "runtime",
     "ext_dev": "runtime",
-    "function": "ops.functions",
-    "functions": "ops.functions",
+    "function": "ops.base.functions",
+    "functions": "ops.base.functions",
     "load": "entry",
     "load_module": "entry",
     "quantise": "entry",

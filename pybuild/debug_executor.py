@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pybuild.executor.debug import GraphModuleDebug
+from pybuild.executor.factory import Factory
 from pybuild.graph_executor import Devices, get_device, library_for
-from pybuild.ops.functions import AnyFunctions
-from pybuild.run.debug import GraphModuleDebug
-from pybuild.run.factory import Factory
+from pybuild.ops.base.functions import AnyFunctions
 
 __all__ = ["GraphModuleDebug", "create"]
 

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning
+from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.frontends.formats import ONNX, TFLITE
-from pybuild.given import Given, Source, given
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
-from pybuild.ops.functions import AnyFunctions
+from pybuild.model_source import Given, Source, given
+from pybuild.ops.base.functions import AnyFunctions
 from pybuild.options.option import options_in, told
 from pybuild.options.recipe import Recipe, source_of
 from pybuild.options.recipe import Source as FileFact
@@ -29,7 +30,6 @@ from pybuild.package.grid import as_html
 from pybuild.package.page import quantisation_page
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
-from pybuild.run.factory import BACKENDS, Factory, Package
 
 Buildable = Model | Graph | Source
 _ANY = "generic"  # the processor, if none is named
@@ -305,7 +305,7 @@ def quantise(
     for doubt in report.warnings:
         warnings.warn(f"calibration data: {doubt}", BuildWarning, stacklevel=2)
     recipe = replace(loaded.recipe, quantise=asked, data=_fact(data), test=_fact(test))
-    whole = replace(loaded, graph=made, quantisation=report, recipe=recipe, _lowered={})
+    whole = replace(loaded.with_graph(made), quantisation=report, recipe=recipe)
     return Quantised(whole, report)
 
 
@@ -319,7 +319,7 @@ def load_module(path: str | Path) -> Factory | Package:
 
     Errors  BuildError for other files
     """
-    from pybuild.run.archive import read
+    from pybuild.executor.archive import read
 
     return read(path, _rebuilt)
 

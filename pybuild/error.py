@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybuild.run.rpc.line import RemoteError as RPCError
+from pybuild.rpc.line import RemoteError as RPCError
 
 __all__ = ["RPCError", "TVMError"]
 

@@ -14,10 +14,10 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.graphjson.values import quant_facts, quant_of
-from pybuild.graph import Attr, Graph, Node, Quant, Tensor, verify
+from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
-from pybuild.ops.function import CALL, Function
-from pybuild.ops.signatures import misfits
+from pybuild.ops.base.function import CALL, Function
+from pybuild.ops.base.signatures import misfits
 
 # scale and zero point of the whole tensor, or everything
 AnyQuant = Quant | tuple[float, int] | None
@@ -95,7 +95,7 @@ class GraphBuilder:
 
         shape         of the output, for `reshape` only: else it follows
         dtype, quant  of the output, where they do not follow from the inputs
-        attrs         those of the operator, as in pybuild/ops/signatures.py
+        attrs         those of the operator, as in pybuild/ops/base/signatures.py
         """
         name = self._fresh(name or op, given=bool(name))
         where = f"{self.name}: node '{name}' ({op})"
@@ -318,7 +318,7 @@ def _quant(where: str, quant: AnyQuant, shape: Sequence[int]) -> Quant | None:
         dims = tuple(shape) if shape else (len(plain.scale),) * ((plain.axis or 0) + 1)
         return quant_of(quant_facts(plain), dims)
     except (TypeError, ValueError, IndexError) as error:
-        hint = "give (scale, zero_point), or a pybuild.graph.Quant"
+        hint = "give (scale, zero_point), or a pybuild.ir.graph.Quant"
         what = f"{quant!r} is no quantisation of it: {error}"
         raise BuildError(where, what, hint) from None
 

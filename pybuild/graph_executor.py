@@ -12,14 +12,14 @@ from typing import Any
 
 from pybuild.entry import build, model_of
 from pybuild.errors import BuildError
-from pybuild.ops.functions import AnyFunctions
+from pybuild.executor.factory import Factory, Package
+from pybuild.executor.instance import AnyDevice
+from pybuild.executor.module import GraphModule, setup_shared_storage
+from pybuild.host.abi import UnknownName
+from pybuild.host.ndarray import EXT_DEV, Device
+from pybuild.ops.base.functions import AnyFunctions
 from pybuild.passes.awaited import with_awaited
-from pybuild.run.abi import UnknownName
-from pybuild.run.factory import Factory, Package
-from pybuild.run.instance import AnyDevice
-from pybuild.run.module import GraphModule, setup_shared_storage
-from pybuild.run.rpc.device import RemoteDevice
-from pybuild.run.tensors import EXT_DEV, Device
+from pybuild.rpc.device import RemoteDevice
 
 __all__ = [
     "GraphModule", "UnknownName", "create", "get_device", "library_for",
@@ -38,7 +38,7 @@ def create(
             that its nodes call, None if each names its operator: it is then compiled
             here; inputs that kernels pack (weights) are parameters, others inputs
     device  one, or several; the first is the CPU. tvm.cpu(0), what does the work of a
-            device of the model (pybuild/run/devices.py), or remote.device(0)
+            device of the model (pybuild/host/devices.py), or remote.device(0)
     Errors  BuildError; ValueError for something that is no device
     """
     devices, _, _ = get_device(libmod, device)

@@ -12,26 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import __version__
-from pybuild.emit import external
-from pybuild.emit.c import block_comment
-from pybuild.emit.constants_c import constants_file
-from pybuild.emit.header import header_file
-from pybuild.emit.image_c import (
+from pybuild.emit.c.constants import constants_file
+from pybuild.emit.c.header import header_file
+from pybuild.emit.c.image import (
     ImageTables,
     Wire,
     image_file,
     image_header,
     must_not_clash,
 )
-from pybuild.emit.model_c import kernels_file
-from pybuild.emit.names import chosen_prefix
-from pybuild.emit.pool import Pool, defined, pooled
-from pybuild.emit.tables import Tables, TensorRow
-from pybuild.emit.text import Content, whole
+from pybuild.emit.c.long_text import Content, whole
+from pybuild.emit.c.model import kernels_file
+from pybuild.emit.kernels import external
+from pybuild.emit.kernels.c import block_comment
+from pybuild.emit.tables.names import chosen_prefix
+from pybuild.emit.tables.pool import Pool, defined, pooled
+from pybuild.emit.tables.tables import Tables, TensorRow
 from pybuild.entry import Buildable, model_of
 from pybuild.errors import BuildError, LimitError, Problem
-from pybuild.graph import Graph
+from pybuild.host.abi import ffi
+from pybuild.host.compiled_model import Compiled
+from pybuild.host.devices import aligned
+from pybuild.host.image_code import Code
+from pybuild.host.native import Net
 from pybuild.image_options import check_groups, check_names, check_options, own_options
+from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.option import keywords, plain, told
@@ -43,13 +48,8 @@ from pybuild.package.image_report import ImageReport, image_report
 from pybuild.package.made import banner, made_of
 from pybuild.package.page import image_page
 from pybuild.package.tree import image_tree, with_report
-from pybuild.plan.connect import Connection, read_connections
-from pybuild.plan.together import Room, lay_pieces
-from pybuild.run.abi import ffi
-from pybuild.run.code import Code
-from pybuild.run.compiled import Compiled
-from pybuild.run.devices import aligned
-from pybuild.run.native import Net
+from pybuild.plan.connections import Connection, read_connections
+from pybuild.plan.image_memory import Room, lay_pieces
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,19 +9,21 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pybuild.dtype import Array
-from pybuild.emit.tables import Tables
-from pybuild.emit.text import Content, whole
+from pybuild.emit.c.long_text import Content, whole
+from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, Problem, all_known
-from pybuild.graph import Graph, signature
+from pybuild.executor.factory import Factory, backend_of, described
+from pybuild.host.compiled_model import Compiled, SlotFacts, slot_facts
+from pybuild.ir.graph import Graph, signature
 from pybuild.options.option import keywords, plain
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.grid import as_html
-from pybuild.package.made import banner, made_of
+from pybuild.package.made import Origin, banner, made_of
 from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
 from pybuild.package.page import report_page
@@ -41,21 +43,17 @@ from pybuild.package.stored import stored
 from pybuild.package.tree import tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
-from pybuild.plan.bound import least_ram
 from pybuild.plan.choice import by_rows, ram_curve, search_of
-from pybuild.plan.plan import Plan, placed
-from pybuild.plan.push import fed_search
-from pybuild.plan.stages import Search
-from pybuild.run.compiled import Compiled, SlotFacts, slot_facts
-from pybuild.run.factory import Factory, backend_of, described
+from pybuild.plan.make import placed
+from pybuild.plan.plan import Plan
+from pybuild.plan.row_input import fed_search
+from pybuild.plan.schedule.lower_bound import least_ram
+from pybuild.plan.schedule.stages import Search
 from pybuild.select.choose import Options
 from pybuild.select.devices import by_name, offers, processor_of, table_of
 from pybuild.select.parameters import with_values
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
-
-if TYPE_CHECKING:
-    from pybuild.model import Model
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +66,7 @@ class Library(Factory):
     kernels   what could compute each layer
     """
 
-    model: Model
+    model: Origin
     plan: Plan
     tables: Tables
     rounding: str
@@ -179,7 +177,8 @@ class Library(Factory):
     def again(self, **changed: Any) -> Library:
         """The same build with some options changed."""
         options = {**keywords(self.options), **changed}
-        return self.model.build(name=self.name, **options)
+        made: Library = self.model.build(name=self.name, **options)
+        return made
 
     def ram_bound(self) -> int:
         """Bytes of RAM, instance included, that no plan by rows can be below."""
@@ -235,7 +234,7 @@ class Library(Factory):
 
     def in_c(self) -> dict[str, Content]:
         """As sources(), weights not yet printed."""
-        from pybuild.emit.files import c_files
+        from pybuild.emit.c.files import c_files
 
         image = self.image() if self.tables.parameters else None
         return c_files(self.tables, self._banner, image)
@@ -245,7 +244,7 @@ class Library(Factory):
 
         Errors  BuildError for a target that no object is made for
         """
-        from pybuild.emit.files import object_files
+        from pybuild.emit.c.files import object_files
 
         image = self.image() if self.tables.parameters else None
         processor = processor_of(self.options.target)
@@ -272,7 +271,7 @@ class Library(Factory):
 
     def generated(self) -> dict[str, Content]:
         """Of the tree what is this model's alone: file name -> content."""
-        from pybuild.emit.selftest import selftest_file
+        from pybuild.emit.c.selftest import selftest_file
 
         file = f"{self.name}_selftest.c"
         test = selftest_file(self.tables, self._example(), self._banner(file))
@@ -281,10 +280,10 @@ class Library(Factory):
 
     def _example(self) -> Mapping[str, Array]:
         """Inputs and their outputs: by numpy, or by these kernels where it cannot."""
-        from pybuild.ops.function import has_reference
+        from pybuild.host.lazy_buffers import lend
+        from pybuild.ops.base.function import has_reference
         from pybuild.ops.interpret import interpret
-        from pybuild.run.lend import lend
-        from pybuild.run.samples import example_inputs
+        from pybuild.verify.samples import example_inputs
 
         graph = self.plan.graph
         inputs = example_inputs(graph)
@@ -297,7 +296,7 @@ class Library(Factory):
         return {**inputs, **net.outputs()}
 
     def code(self, backend: str | None = None) -> Compiled:
-        from pybuild.emit.external import must_have_sources
+        from pybuild.emit.kernels.external import must_have_sources
 
         chosen = backend_of(backend, self.backend)
         must_have_sources(func for func, _ in self.tables.kernels)
@@ -307,22 +306,22 @@ class Library(Factory):
 
     def _compiled(self, backend: str) -> Compiled:
         if backend == "llvm":
-            from pybuild.run.jit import jit
+            from pybuild.host.jit import jit
 
             return jit(self.tables)
-        from pybuild.run.cc import c_code
+        from pybuild.host.cc import c_code
 
         return c_code(self.name, self.sources())
 
     def portable(self) -> bytes:
         if self.backend == "llvm":
-            from pybuild.emit.external import must_be_ours
-            from pybuild.emit.model_llvm import module
-            from pybuild.run.jit import bitcode
+            from pybuild.emit.kernels.external import must_be_ours
+            from pybuild.emit.llvm.model import module
+            from pybuild.host.jit import bitcode
 
             must_be_ours(func for func, _ in self.tables.kernels)
             return bitcode(functools.partial(module, self.tables))
-        from pybuild.run.cc import shared_library
+        from pybuild.host.cc import shared_library
 
         return shared_library(self.name, self.sources())
 
@@ -336,7 +335,7 @@ class Library(Factory):
         Errors  BuildError for an unknown name, another type or shape, or values that
                 could overflow an accumulator
         """
-        from pybuild.run.weights import packed_image
+        from pybuild.host.parameter_image import packed_image
 
         if codec is None and self.options.compress == "lz4":
             codec = CODECS[LZ4]
@@ -356,7 +355,7 @@ class Library(Factory):
         _must_fit(graph, values)
         if plain >= values.keys():
             return {s.name: values.get("".join(s.sources), s.value) for s in slots}
-        model = replace(self.model, graph=with_values(graph, values), _lowered={})
+        model = self.model.with_graph(with_values(graph, values))
         made = replace(self, model=model).again()
         if [(s.node, s.candidate.func) for s in made.plan.steps] != [
             (s.node, s.candidate.func) for s in self.plan.steps

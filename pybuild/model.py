@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import passes
-from pybuild.emit.assemble import make_tables
-from pybuild.emit.names import chosen_prefix
+from pybuild.emit.tables.assemble import make_tables
+from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
-from pybuild.graph import Graph, signature, verify
+from pybuild.ir.graph import Graph, signature, verify
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library, with_image
 from pybuild.options.option import options_in, told
@@ -26,7 +26,8 @@ from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
 from pybuild.passes.sums import with_sums
-from pybuild.plan.plan import Plan, make_plan
+from pybuild.plan.make import make_plan
+from pybuild.plan.plan import Plan
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
@@ -98,6 +99,10 @@ class Model:
             self._lowered[key] = passes.run(graph, options)
         return self._lowered[key]
 
+    def with_graph(self, graph: Graph) -> Model:
+        """The model with another graph, of which nothing is known yet."""
+        return replace(self, graph=graph, _lowered={})
+
     def with_parameters(self, params: str | Collection[str] | None) -> Model:
         """The model with these constants replaceable; see build()."""
         if params is None:
@@ -112,7 +117,7 @@ class Model:
         unknown = [name for name in names if name not in constants]
         all_known(unknown, map(self.graph.shown, constants), "--params")
         graph = replace(self.graph, parameters={n: n for n in sorted(names)})
-        return replace(self, graph=graph, _lowered={})
+        return self.with_graph(graph)
 
     def with_state(self, pairs: Mapping[str, str]) -> Model:
         """The model whose inputs are what outputs were: {input: output}, see
@@ -121,7 +126,7 @@ class Model:
         if not pairs:
             return self
         graph, recipe = connected(self.graph, pairs), self.recipe.with_state(pairs)
-        return replace(self, graph=graph, recipe=recipe, _lowered={})
+        return replace(self.with_graph(graph), recipe=recipe)
 
     def problems(self, **options: Any) -> list[Problem]:
         """Everything that would stop a build with these options, [] if nothing."""

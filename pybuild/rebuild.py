@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pybuild
-from pybuild.emit.text import Content
+from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.image import Image
 from pybuild.library import Library

@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.params.blob import read_blob, write_blob
 from pybuild.params.image_read import read_image
 from pybuild.params.lz4 import pack
-from tests.frontends.test_graphjson import duplex
-from tests.networks import classifier
+from tests.frontends.graphjson.test_graphjson import duplex
+from tests.graphs.networks import classifier
 from tests.params.images import arrays, sealed, seeds
 from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
 

@@ -21,7 +21,7 @@ RETIRED = """
 # Words that were retired
 
 Pages, messages, files and names in the code no longer have these;
-`tests/unit/test_words.py` looks for them.
+`tests/house/test_words.py` looks for them.
 
 | was | is |
 | --- | --- |

@@ -12,8 +12,8 @@ from pybuild.kernels.table import candidates
 from pybuild.ops import OPERATORS
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.kernels.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
 from tests.toolchains import ROOT
-from tests.unit.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
 
 INT16 = DType.INT16
 PAGE = ROOT / "docs" / "operators.md"

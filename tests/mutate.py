@@ -31,9 +31,10 @@ class Mutation:
 
 
 def _listed() -> Iterator[Mutation]:
-    """Of every tuple in tests/*_mutations.py."""
-    for path in sorted(Path(__file__).parent.glob("*_mutations.py")):
-        for name, value in vars(importlib.import_module(f"tests.{path.stem}")).items():
+    """Of every tuple in tests/mutations/*.py."""
+    for path in sorted((Path(__file__).parent / "mutations").glob("*.py")):
+        listed = importlib.import_module(f"tests.mutations.{path.stem}")
+        for name, value in vars(listed).items():
             if name.isupper() and not name.startswith("_") and type(value) is tuple:
                 yield from (Mutation(*words) for words in value)
 

@@ -151,7 +151,7 @@ def made(models: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 def kernels() -> Iterator[tuple[str, dict[str, str]]]:
     """Every kernel that any case has to choose from, on every core, as C."""
-    from pybuild.emit.model_c import kernels_file
+    from pybuild.emit.c.model import kernels_file
     from pybuild.kernels.table import candidates
     from pybuild.targets.target import TARGETS as KNOWN
     from tests.ops.cases import cases

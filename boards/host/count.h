@@ -9,8 +9,7 @@
 
 enum { MOST_STEPS = 4096, MOST_JOBS = 4096, CORES = 2 };
 
-/* Of a byte of struct costs; the rest is cycles (pybuild/run/board/timings.py).
- */
+/* Of a byte of struct costs; the rest is cycles, see timings.py. */
 enum { COST_WIDE = 0x40, COST_SINGLE = 0x80, COST_CYCLES = 0x3F };
 
 /* What the core's instructions take.

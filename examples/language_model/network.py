@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import pybuild
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 
 Floats = np.ndarray
 Weights = Mapping[str, Floats]

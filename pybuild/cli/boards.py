@@ -1,6 +1,6 @@
 """`crt boards`, `crt run`, and the `--on BOARD` of check and bench.
 
-Options, files in and out, tables; what a board does is pybuild.run.board's.
+Options, files in and out, tables; what a board does is pybuild.boards'.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, UsageError
 
 if TYPE_CHECKING:
+    from pybuild.boards.bench import BoardBench
+    from pybuild.boards.device import Device
     from pybuild.package.curve import Fit
     from pybuild.quantisation.samples import Samples
-    from pybuild.run.board.bench import BoardBench
-    from pybuild.run.board.device import Device
 
 HOST = "host"
 OK, MISMATCH = 0, 1
@@ -62,7 +62,7 @@ def target_of(args: argparse.Namespace) -> str:
 
 
 def _device(args: argparse.Namespace) -> Device:
-    from pybuild.run.board.device import open_device
+    from pybuild.boards.device import open_device
     from pybuild.targets.core import CORES
 
     # kernels for no core in particular are built as code of the board's own
@@ -114,7 +114,7 @@ def boards(args: argparse.Namespace) -> Outcome:
     """All boards, or the files of one."""
     if args.out is not None:
         return _export(args)
-    from pybuild.run.board.available import board_facts
+    from pybuild.boards.available import board_facts
 
     facts = board_facts(args.board)
     if not args.json:
@@ -148,8 +148,8 @@ def _row(one: Mapping[str, Any]) -> list[str]:
 
 
 def _export(args: argparse.Namespace) -> Outcome:
+    from pybuild.boards.firmware.export import board_files
     from pybuild.package.folder import write_beside
-    from pybuild.run.board.export import board_files
     from pybuild.targets.board import load_board
     from pybuild.targets.toolchain import choose_toolchain
 
@@ -179,7 +179,7 @@ def check(
     args: argparse.Namespace, library: pybuild.Library, own: Samples | None
 ) -> Outcome:
     """Exit 1 where a value differs from this machine's."""
-    from pybuild.run.board.check import check_on_board
+    from pybuild.boards.check import check_on_board
 
     if args.port:
         return _check_remote(args, library, own)
@@ -198,8 +198,8 @@ def check(
 def _check_remote(
     args: argparse.Namespace, library: pybuild.Library, own: Samples | None
 ) -> Outcome:
-    from pybuild.run.rpc.check import check_remote
-    from pybuild.run.rpc.line import RemoteError
+    from pybuild.rpc.check import check_remote
+    from pybuild.rpc.line import RemoteError
 
     if args.on != HOST or args.per_layer:
         option = "on" if args.on != HOST else "per-layer"
@@ -218,7 +218,7 @@ def _check_remote(
 
 
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
-    from pybuild.run.board.bench import bench_on_board
+    from pybuild.boards.bench import bench_on_board
 
     device = _device(args)
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
@@ -269,13 +269,13 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     given = _inputs(args, library)
     where: dict[str, Any] = {"board": HOST}
     if args.on == HOST:
-        from pybuild.run.lend import lend
+        from pybuild.host.lazy_buffers import lend
 
         net = lend(library.host("llvm"))
         found = [net(**one) for one in given]
         net.close()
     else:
-        from pybuild.run.board.device import program_of, run_program
+        from pybuild.boards.device import program_of, run_program
 
         device = _device(args)
         with working(f"running {Path(args.model).name} on {device.board.name}"):
@@ -323,8 +323,8 @@ def _inputs(
 
     Errors  BuildError with everything that is wrong
     """
-    from pybuild.run.check import inputs_of
-    from pybuild.run.samples import example_inputs
+    from pybuild.verify.check import inputs_of
+    from pybuild.verify.samples import example_inputs
 
     if args.data is None:
         return [example_inputs(library.plan.graph)]

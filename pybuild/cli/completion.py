@@ -15,13 +15,6 @@ from pybuild.project.read import find_project, read_project
 Completer = Callable[..., Iterable[str]]
 
 
-def shell_code(shell: str) -> str:
-    """What a shell reads to complete the words of `crt`."""
-    from argcomplete.shell_integration import shellcode
-
-    return str(shellcode(["crt"], shell=shell))
-
-
 def answer() -> None:
     """Tells the shell what fits, and ends the process."""
     import argcomplete

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pybuild.emit.names import chosen_prefix
+from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
 from pybuild.project.write import project_text

@@ -41,9 +41,9 @@ class _Completion(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: object, values: object,
         option_string: str | None = None,
     ) -> None:  # fmt: skip
-        from pybuild.cli.completion import shell_code
+        from argcomplete.shell_integration import shellcode
 
-        print(shell_code(str(values)))
+        print(shellcode(["crt"], shell=str(values)))
         parser.exit()
 
 

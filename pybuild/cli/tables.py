@@ -11,13 +11,13 @@ from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, fitted, grid
 
 if TYPE_CHECKING:
     from pybuild.package.curve import Point
-    from pybuild.run.bench import BenchResult
-    from pybuild.run.check import CheckResult
-    from pybuild.run.classes import Classes
-    from pybuild.run.layers import DebugResult
+    from pybuild.verify.bench import BenchResult
+    from pybuild.verify.check import CheckResult
+    from pybuild.verify.classes import Classes
+    from pybuild.verify.layers import DebugResult
 
 MOST_CLASSES = 20  # in a table of all that is taken for all
-REFERENCE = "reference"  # as in run/classes.py, which is loaded where classes are told
+REFERENCE = "reference"  # as in verify/classes.py, which is loaded when needed
 GAP = 3  # between two columns
 
 # of columns whose sides are said instead of their kinds

@@ -16,7 +16,7 @@ from pybuild.cli import tables
 from pybuild.cli.models import built, loaded, located, options, raise_all
 from pybuild.cli.names import chosen_names
 from pybuild.cli.progress import working
-from pybuild.emit.names import chosen_prefix
+from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError
 from pybuild.package.folder import refusals, write_tree
 from pybuild.package.page import image_page, report_page

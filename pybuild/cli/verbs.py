@@ -63,7 +63,7 @@ def _drawn(library: Library, bound: int) -> str:
 
 def check(args: argparse.Namespace) -> Outcome:
     """Exit 1 where a value differs."""
-    from pybuild.run.check import check as compare
+    from pybuild.verify.check import check as compare
 
     if Path(args.model).is_dir():
         hint = "crt check MODEL with the options of the build"
@@ -95,7 +95,7 @@ def check(args: argparse.Namespace) -> Outcome:
 
 
 def bench(args: argparse.Namespace) -> Outcome:
-    from pybuild.run.bench import bench as measure
+    from pybuild.verify.bench import bench as measure
 
     library = built(args, args.model)
     if args.on != boards.HOST:
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def debug(args: argparse.Namespace) -> Outcome:
     """Exit 1 where a layer differs from the reference."""
     from pybuild.params.files import read_arrays
-    from pybuild.run.layers import debug as look
+    from pybuild.verify.layers import debug as look
 
     given = None
     if args.data is not None:

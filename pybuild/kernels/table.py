@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.any_type import accumulate, contract, detect, index, map
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate

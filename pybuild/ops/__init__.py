@@ -14,7 +14,6 @@ from pybuild.ops import (
     dense,
     detect,
     eltwise,
-    function,
     index,
     map,
     pool,
@@ -24,7 +23,8 @@ from pybuild.ops import (
     softmax,
     svdf,
 )
-from pybuild.ops.operator import Operator, nothing
+from pybuild.ops.base import function
+from pybuild.ops.base.operator import Operator, nothing
 
 _UNARY = Operator(act.infer, act.reference, nothing)
 _ADD = Operator(eltwise.infer, eltwise.add, nothing)

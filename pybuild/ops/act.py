@@ -12,16 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import act16
-from pybuild.ops.fixed_point.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    rounded_away,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ops.base.operator import (
     BYTES,
     Types,
     Values,
@@ -34,6 +27,13 @@ from pybuild.ops.operator import (
     rounding,
     value,
     whole_quant,
+)
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    rounded_away,
+    saturated,
 )
 
 Float32s = npt.NDArray[np.float32]

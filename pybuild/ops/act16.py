@@ -10,20 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.graph import Graph, Node
-from pybuild.ops.fixed_point.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import (
     clamp_of,
     invalid,
     operand,
     ratio,
     rounding,
     whole_quant,
+)
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    saturated,
 )
 
 # LiteRT's table is one higher than the nearest integer here

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType, widened
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.map import NUMBERS
-from pybuild.ops.operator import Types, Values, invalid, operand, value
 
 _ROWS = "the rows of the first must be as long as the columns of the second"
 

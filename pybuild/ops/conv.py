@@ -13,16 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.fixed_point.quant import (
-    accumulator_bound,
-    multipliers,
-    quantized_clamp,
-    requantize,
-    rounded_away,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.operator import (
     Numbers,
     Shape,
     Types,
@@ -37,6 +29,14 @@ from pybuild.ops.operator import (
     same_types,
     value,
     whole_quant,
+)
+from pybuild.ops.fixed_point.quant import (
+    accumulator_bound,
+    multipliers,
+    quantized_clamp,
+    requantize,
+    rounded_away,
+    saturated,
 )
 
 _INT32 = 1 << 31

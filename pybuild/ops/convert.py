@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops import act16
 from pybuild.ops.act import unary_table
-from pybuild.ops.fixed_point.quant import dequantized, quantized
-from pybuild.ops.operator import (
+from pybuild.ops.base.operator import (
     BYTES,
     Types,
     Values,
@@ -18,6 +17,7 @@ from pybuild.ops.operator import (
     rounding,
     value,
 )
+from pybuild.ops.fixed_point.quant import dequantized, quantized
 
 
 def infer_quantize(node: Node, graph: Graph) -> Types:

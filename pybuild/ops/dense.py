@@ -5,21 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import Types, Values, clamped, invalid, operand, value
 from pybuild.ops.conv import (
     check_weights,
     conv_parameters,
     exact,
     finish,
     layer_types,
-)
-from pybuild.ops.operator import (
-    Types,
-    Values,
-    clamped,
-    invalid,
-    operand,
-    value,
 )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
-from pybuild.ops.operator import Types, Values, invalid, operand, value
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 
 
 def infer_suppress(node: Node, graph: Graph) -> Types:

@@ -8,14 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.fixed_point.quant import (
-    quantize_multiplier,
-    quantized_clamp,
-    requantize,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.operator import (
     Numbers,
     Types,
     Values,
@@ -27,6 +21,12 @@ from pybuild.ops.operator import (
     same_types,
     value,
     whole_quant,
+)
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    quantized_clamp,
+    requantize,
+    saturated,
 )
 
 _HALF = 1 << 30  # as a Q31 multiplier

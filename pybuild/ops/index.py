@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType, widened
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.operator import BYTES, Types, Values, invalid, operand, value
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.operator import BYTES, Types, Values, invalid, operand, value
 
 INDICES = (DType.INT32, DType.INT64)
 # of scatter -> the function of map that joins old and new; "none": the new

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops import OPERATORS
-from pybuild.ops.operator import Operator
+from pybuild.ops.base.operator import Operator
 
 
 def operator_of(node: Node, graph: Graph) -> Operator:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType, widened
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.fixed_point.logarithm import fixed_log
 from pybuild.ops.fixed_point.quant import requantize
-from pybuild.ops.operator import Types, Values, invalid, operand, value
 
 Numpy = Callable[..., Any]
 INTEGERS = tuple(

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.conv import taps, windows
-from pybuild.ops.fixed_point.quant import (
-    multipliers,
-    quantized_clamp,
-    requantize,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.operator import (
     Numbers,
     Types,
     Values,
@@ -28,6 +21,13 @@ from pybuild.ops.operator import (
     rounding,
     value,
     whole_quant,
+)
+from pybuild.ops.conv import taps, windows
+from pybuild.ops.fixed_point.quant import (
+    multipliers,
+    quantized_clamp,
+    requantize,
+    saturated,
 )
 
 

@@ -13,18 +13,9 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.act16 import CurveParameters, curve
-from pybuild.ops.fixed_point.curves16 import logistic16, tanh16
-from pybuild.ops.fixed_point.quant import (
-    accumulator_bound,
-    quantize_multiplier,
-    requantize,
-    saturated,
-    shift_away,
-    wide_multiplier,
-)
-from pybuild.ops.operator import (
+from pybuild.ops.base.operator import (
     Numbers,
     Types,
     Values,
@@ -34,6 +25,15 @@ from pybuild.ops.operator import (
     operand,
     value,
     whole_quant,
+)
+from pybuild.ops.fixed_point.curves16 import logistic16, tanh16
+from pybuild.ops.fixed_point.quant import (
+    accumulator_bound,
+    quantize_multiplier,
+    requantize,
+    saturated,
+    shift_away,
+    wide_multiplier,
 )
 
 X, H, C = 0, 1, 2

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
-from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize, saturated
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import (
     Types,
     Values,
     computable,
@@ -20,6 +19,7 @@ from pybuild.ops.operator import (
     value,
     whole_quant,
 )
+from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize, saturated
 
 
 @dataclass(frozen=True)

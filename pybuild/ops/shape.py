@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 from pybuild.ops.fixed_point.quant import pad_value
-from pybuild.ops.operator import Types, Values, invalid, operand, value
 
 # each element of their output is one of their input
 MOVING = ("reshape", "slice", "transpose")

@@ -12,14 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.graph import Graph, Node
-from pybuild.ops.fixed_point.quant import (
-    quantize_multiplier,
-    saturated,
-    shift_away,
-)
-from pybuild.ops.fixed_point.reciprocal import mulhi, reciprocal
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import (
     Types,
     Values,
     computable,
@@ -29,6 +23,12 @@ from pybuild.ops.operator import (
     value,
     whole_quant,
 )
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    saturated,
+    shift_away,
+)
+from pybuild.ops.fixed_point.reciprocal import mulhi, reciprocal
 from pybuild.ops.softmax16 import softmax16
 
 _Q31 = 1 << 31

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, Ints
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import invalid, operand, whole_quant
 from pybuild.ops.fixed_point.quant import (
     quantize_multiplier,
     requantize,
     rounded_away,
     saturated,
 )
-from pybuild.ops.operator import invalid, operand, whole_quant
 
 _STEPS = 512
 _MOST_VALUES = 1 << 15

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.fixed_point.quant import (
-    quantize_multiplier,
-    requantize,
-    saturated,
-)
-from pybuild.ops.operator import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.operator import (
     Types,
     Values,
     clamped,
@@ -24,6 +19,11 @@ from pybuild.ops.operator import (
     optional,
     value,
     whole_quant,
+)
+from pybuild.ops.fixed_point.quant import (
+    quantize_multiplier,
+    requantize,
+    saturated,
 )
 from pybuild.ops.recurrent import Pair, must_fit
 

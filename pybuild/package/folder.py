@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pybuild.emit.text import Content
+from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError, BuildWarning, Problem
 
 LIST = "crt/files.sha256"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.options.regions import RegionSpec
 from pybuild.package.report import Report
-from pybuild.plan.regions import ARENA_NAME
-from pybuild.plan.together import Piece, lay_pieces
+from pybuild.plan.image_memory import Piece, lay_pieces
+from pybuild.plan.regions.regions import ARENA_NAME
 
 if TYPE_CHECKING:
-    from pybuild.emit.image_c import ImageTables
-    from pybuild.emit.pool import Pool
+    from pybuild.emit.c.image import ImageTables
+    from pybuild.emit.tables.pool import Pool
 
 # struct crt_turn on a 32-bit target
 _TURN_BYTES = 8

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 from pybuild import __version__
-from pybuild.emit.c import block_comment
+from pybuild.emit.kernels.c import block_comment
+from pybuild.ir.graph import Graph
 from pybuild.options.option import keywords, plain
 from pybuild.options.recipe import Recipe
 from pybuild.options.table import BuildOptions
+from pybuild.quantisation.report import Quantisation
 
 SHORT = 16  # digits of a hash where the header has them all
+
+
+class Origin(Protocol):
+    """What a library was built of; model.py's Model is one."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def quantisation(self) -> Quantisation | None: ...
+    @property
+    def recipe(self) -> Recipe: ...
+    @property
+    def build(self) -> Callable[..., Any]: ...
+    def with_graph(self, graph: Graph) -> Self: ...
 
 
 def made_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:

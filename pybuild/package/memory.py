@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
-from pybuild.plan.storage import find_views
 
 
 @dataclass(frozen=True)

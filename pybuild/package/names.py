@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybuild.emit.tables import Tables
+from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
 
 ROLES = ("inputs", "outputs", "parameters", "steps")

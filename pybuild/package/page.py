@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pybuild.graph import Graph, Tensor
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, grid
 from pybuild.package.image_report import ImageReport
 from pybuild.package.report import (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.package.choices import KernelChoice
 from pybuild.package.memory import Held, StageFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.package.report import Stored
 from pybuild.params.image_read import read_image
 from pybuild.plan.plan import Plan

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import DType
-from pybuild.emit.regions import size_macro
-from pybuild.emit.tables import UNPACK_HEADERS, Tables, TensorRow
-from pybuild.emit.text import Content
+from pybuild.emit.c.long_text import Content
+from pybuild.emit.c.regions import size_macro
+from pybuild.emit.tables.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 from pybuild.package.folder import EXAMPLE, REPORT, digest_of
 from pybuild.targets.core import CORES, GCC, Core

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pybuild.graph import Graph, verify
+from pybuild.ir.graph import Graph, verify
 from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.channels.constant import drop_constant_channels

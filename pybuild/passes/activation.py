@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
-from pybuild.ops.operator import clamp_of
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import clamp_of
 from pybuild.passes.edit import Edit, only_reader
 
 _CLAMPED = (

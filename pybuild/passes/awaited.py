@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
+from pybuild.ops.base.signatures import SIGNATURES
 from pybuild.ops.shape import MOVING
-from pybuild.ops.signatures import SIGNATURES
 
 
 def with_awaited(graph: Graph) -> Graph:

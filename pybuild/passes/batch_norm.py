@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.passes.edit import Edit, only_reader
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "dense")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.passes.edit import used
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.graph import Graph
-from pybuild.ops.function import CALL
+from pybuild.ir.graph import Graph
+from pybuild.ops.base.function import CALL
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import MOVING
 from pybuild.passes.edit import used

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 
 LAYOUTS = ("nchw", "nhwc")
 # what has no order of axes of its own; a search for transposes looks through it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.conv import layer_rounding
 from pybuild.passes.edit import Edit, renamed
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.fixed_point.quant import quantized_clamp
-from pybuild.ops.operator import clamp_of
 from pybuild.passes.edit import Edit, renamed
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.edit import Edit

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node, Quant, Tensor
+from pybuild.ir.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.passes.edit import Edit
 
 _UNARY = ("clip", "quantize", "logistic", "tanh", "leaky_relu")

@@ -13,7 +13,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.graph import Graph, Node, State, Tensor
+from pybuild.ir.graph import Graph, Node, State, Tensor
 from pybuild.ops.shape import ASSIGN
 
 OPTION = "--state"

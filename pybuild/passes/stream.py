@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Node, State, Tensor, Window
+from pybuild.ir.graph import Graph, Node, State, Tensor, Window
 from pybuild.passes.state import zeros
 
 OPTION = "--stream"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "dense")
 _SUMS = ("add", "sub")

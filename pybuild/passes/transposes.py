@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.passes.edit import Edit, renamed, used
 from pybuild.passes.views import (
     View,

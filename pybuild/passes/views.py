@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybuild.graph import Node
+from pybuild.ir.graph import Node
 from pybuild.passes.edit import Edit
 
 Perm = tuple[int, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.plan.storage import Block, find_views
+from pybuild.plan.buffers.sharing import Block, find_views
 
 _SMALLER = "a smaller input, or fewer channels there"
 

@@ -6,19 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.plan.lockstep import Work
-from pybuild.plan.memory import alive, round_up
-from pybuild.plan.pieces import in_pieces
-from pybuild.plan.regions import BLOCK_ALIGN, Limits
-from pybuild.plan.stages import Arrangement, Search, arranged
-from pybuild.plan.storage import find_views
-
-if TYPE_CHECKING:
-    from pybuild.plan.plan import Plan
+from pybuild.plan.buffers.offsets import alive, round_up
+from pybuild.plan.buffers.sharing import find_views
+from pybuild.plan.memory.live_ranges import in_pieces
+from pybuild.plan.plan import Plan
+from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
+from pybuild.plan.schedule.lock_step import Work
+from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 
 # times the instructions of the fastest plan that saving bytes may cost; where no row
 # has as many pixels as are narrow, kernels by rows have little to share

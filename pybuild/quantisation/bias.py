@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import Float32s
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit

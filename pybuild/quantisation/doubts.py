@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.ranges import Observed
 from pybuild.quantisation.samples import Samples

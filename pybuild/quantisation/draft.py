@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.passes.legalise import set_rounding
 from pybuild.quantisation.bias import corrected
 from pybuild.quantisation.execute import Execution, NodeError, execution

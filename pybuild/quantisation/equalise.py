@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
-from pybuild.ops.operator import clamp_of
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.operator import clamp_of
 from pybuild.passes.edit import Edit
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.ranges import Floats, Observed, magnitudes

@@ -9,7 +9,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.quantisation.samples import Samples
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.conv import taps
 from pybuild.passes.qdq import WEIGHTED
 from pybuild.quantisation.execute import Execution

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
+from pybuild.ops.base.operator import Numbers
 from pybuild.ops.fixed_point.quant import quantized, real
-from pybuild.ops.operator import Numbers
 from pybuild.quantisation.execute import Execution, like
 from pybuild.quantisation.samples import Samples
 

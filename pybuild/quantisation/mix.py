@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops import OPERATORS
 from pybuild.passes.qdq import MOVEMENT
 from pybuild.quantisation.draft import Draft, Made

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
 from pybuild.quantisation.doubts import doubts

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Quant
+from pybuild.ir.graph import Graph, Node, Quant
 from pybuild.ops.fixed_point.quant import dequantized
 from pybuild.passes.edit import Edit
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED

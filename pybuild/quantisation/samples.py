@@ -12,7 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Tensor
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.params.data import LABELS, read_data, read_labels
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Quant
+from pybuild.ir.graph import Graph, Node, Quant
 from pybuild.passes.qdq import COMPUTED, MOVEMENT, WEIGHTED
 from pybuild.quantisation.ranges import Range
 

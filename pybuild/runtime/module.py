@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pybuild.entry import load_module
+from pybuild.host.timing import BenchmarkResult
 from pybuild.install import host_compiler
-from pybuild.run.timing import BenchmarkResult
 
 __all__ = ["BenchmarkResult", "enabled", "load_module"]
 

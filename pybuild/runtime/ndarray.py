@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybuild.run.tensors import (
+from pybuild.host.ndarray import (
     Device,
     NDArray,
     array,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybuild.dtype import Array
+from pybuild.host.ndarray import NDArray, ndarray
 from pybuild.package.folder import write_file
 from pybuild.params.blob import read_blob, write_blob
-from pybuild.run.tensors import NDArray, ndarray
 
 
 def save_param_dict(params: Mapping[str, Array]) -> bytearray:

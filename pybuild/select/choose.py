@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import ROWS_BYTES, Candidate
-from pybuild.loop import Func
 from pybuild.select.prices import price
 from pybuild.targets.target import Target
 

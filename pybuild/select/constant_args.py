@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from pybuild.ir.loop import Expr, Func, Part, Var
+from pybuild.ir.loop_verify import statements
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.specialise import with_constants
-from pybuild.loop import Expr, Func, Part, Var
-from pybuild.loop_verify import statements
 
 
 def with_constant_args(

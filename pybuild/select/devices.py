@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from pybuild.errors import BuildError, Problem
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import TASK_COPY, Candidate, whole
 from pybuild.kernels.table import candidates
 from pybuild.passes.placement.place import Rules, place

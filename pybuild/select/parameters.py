@@ -14,7 +14,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.kernels.base.candidate import Candidate, Packed
 
 Offer = Callable[[Graph], list[Candidate]]

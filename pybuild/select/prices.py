@@ -11,9 +11,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.external import External
-from pybuild.loop import (
+from pybuild.ir.loop import (
     FLOAT32,
     FOLDED,
     INT64,
@@ -40,6 +38,8 @@ from pybuild.loop import (
     WideLoad,
     children,
 )
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.external import External
 from pybuild.targets.target import Target
 
 

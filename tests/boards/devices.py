@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 
 import pybuild
+from pybuild.boards.device import Device, open_device
 from pybuild.errors import BuildError
-from pybuild.run.board.device import Device, open_device
 from pybuild.targets.board import load_board
 from tests.toolchains import ROOT, absent
 

@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from pybuild.boards.firmware.build import ENTRIES, board_group, linker_script
+from pybuild.boards.simulators.qemu import machine_options
 from pybuild.install import boards
-from pybuild.run.board.firmware import ENTRIES, board_group, linker_script
-from pybuild.run.board.qemu import machine_options
 from pybuild.targets.board import load_board
 from pybuild.targets.core import CORES, Core
 from pybuild.targets.toolchain import Toolchain, find_toolchain, missing_tools

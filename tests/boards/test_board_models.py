@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import firmware_of, open_device
 from pybuild.errors import LimitError
-from pybuild.plan.regions import largest
-from pybuild.run.board.bench import bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import firmware_of, open_device
-from tests import board_costs
+from pybuild.plan.regions.regions import largest
+from tests.bench import board_costs
+from tests.bench.costs import built
 from tests.boards.devices import CORES, device, library
 from tests.conftest import model_path
-from tests.costs import built
-from tests.real_models import NETWORKS
+from tests.graphs.real_models import NETWORKS
 
 # cores whose code is another one's of CORES: one network shows that they run it
 ALIKE = ("cortex-m7", "cortex-m33", "cortex-m33-nodsp")

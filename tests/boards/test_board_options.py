@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import firmware_of
 from pybuild.cli import main
-from pybuild.run.board.bench import bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import firmware_of
-from pybuild.run.check import check
+from pybuild.verify.check import check
 from tests.boards.devices import DIGITS, device
-from tests.networks import Network
+from tests.graphs.networks import Network
 
 MODEL = pybuild.load(DIGITS)
 ON_DEVICE = {"conv2d": 1, "input:image": 1, "output:scores": 1}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import firmware_of
 from pybuild.errors import BuildError, LimitError
-from pybuild.run.board.bench import bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import firmware_of
 from pybuild.targets.board import Memory, load_board
 from tests.boards.devices import DIGITS, device
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pybuild.boards.check import check_on_board
 from pybuild.frontends.onnx import load
 from pybuild.model import Model
-from pybuild.run.board.check import check_on_board
 from tests.boards.devices import device
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.bench import BoardBench, bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import Device, firmware_of, program_of, run_samples
 from pybuild.cli import main
 from pybuild.cli.boards import show_fit
 from pybuild.errors import LimitError
+from pybuild.host.lazy_buffers import lend
 from pybuild.package.curve import Fit, Point, fit
-from pybuild.run.board.bench import BoardBench, bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import Device, firmware_of, program_of, run_samples
-from pybuild.run.lend import lend
-from pybuild.run.samples import example_inputs
+from pybuild.verify.samples import example_inputs
 from tests.boards.devices import DIGITS, device, library
 from tests.conftest import model_path
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pybuild.boards.simulators.qemu import machine_options
 from pybuild.errors import BuildError
-from pybuild.run.board.qemu import machine_options
 from pybuild.targets.board import load_board
 from tests.boards.devices import DIGITS
 from tests.toolchains import ROOT, require, require_module, run

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybuild.boards.bench import RUNTIME, BoardBench, bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import firmware_of, pack_inputs, run_recorded
+from pybuild.boards.firmware.build import example_firmware
+from pybuild.boards.simulators.count import count_plan
+from pybuild.boards.simulators.simulator import must_succeed
+from pybuild.boards.simulators.timings import TIMINGS
 from pybuild.errors import BuildError, LimitError
-from pybuild.run.board.bench import RUNTIME, BoardBench, bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.count import count_plan
-from pybuild.run.board.device import firmware_of, pack_inputs, run_recorded
-from pybuild.run.board.firmware import example_firmware
-from pybuild.run.board.simulator import must_succeed
-from pybuild.run.board.timings import TIMINGS
-from pybuild.run.record import recorded
-from pybuild.run.samples import example_inputs
+from pybuild.host.trace import recorded
 from pybuild.targets.board import Memory, board_names
+from pybuild.verify.samples import example_inputs
 from tests.boards.devices import DIGITS, FLOATS, device, has_unicorn, library
 
 BOARDS = (

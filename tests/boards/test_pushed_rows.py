@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.boards.bench import BoardBench, bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import Device, firmware_of, pack_inputs
+from pybuild.boards.simulators.simulator import FAULT
 from pybuild.library import Library
-from pybuild.run.board.bench import BoardBench, bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import Device, firmware_of, pack_inputs
-from pybuild.run.board.simulator import FAULT
-from pybuild.run.samples import example_inputs
 from pybuild.targets.board import Memory
+from pybuild.verify.samples import example_inputs
 from tests.boards.devices import device
 from tests.conftest import model_path
-from tests.row_graphs import model_of, two_inputs
+from tests.graphs.rows import model_of, two_inputs
 from tests.toolchains import ROOT
 
 RAM = 32 * 1024

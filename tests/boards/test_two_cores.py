@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.bench import BoardBench, bench_on_board
+from pybuild.boards.check import check_on_board
+from pybuild.boards.device import Device, firmware_of, run_samples
 from pybuild.errors import BuildError
 from pybuild.model import Library
-from pybuild.run.board.bench import BoardBench, bench_on_board
-from pybuild.run.board.check import check_on_board
-from pybuild.run.board.device import Device, firmware_of, run_samples
-from pybuild.run.reference import reference
-from pybuild.run.samples import example_inputs
+from pybuild.verify.reference import reference
+from pybuild.verify.samples import example_inputs
 from tests.boards.devices import DIGITS, device
 from tests.conftest import model_path
-from tests.networks import Network
+from tests.graphs.networks import Network
 
 TWO = {0: "cortex-m3", 1: "cortex-m33"}
 CONVOLUTIONS = {"conv2d": 1, "depthwise_conv2d": 1}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.device import run_recorded
 from pybuild.dtype import Array
-from pybuild.graph import Graph, verify
+from pybuild.ir.graph import Graph, verify
 from pybuild.model import Model
-from pybuild.run.board.device import run_recorded
 from tests.boards.devices import device
-from tests.unit.kernel_cases import Case
-from tests.unit.vector_layers import OPERATORS, OTHERS, layer
+from tests.kernels.kernel_cases import Case
+from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 WAYS = [
     ("gcc", "c"),

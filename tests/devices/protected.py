@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.host.abi import ffi
+from pybuild.host.cc import compile_shared
 from pybuild.install import crt_sources
-from pybuild.run.abi import ffi
-from pybuild.run.cc import compile_shared
 
 HERE = Path(__file__).parent
 PACES = ("at once", "late", "thread")

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.run.abi import CrtError
-from pybuild.run.record import recorded
-from pybuild.run.samples import example_inputs
+from pybuild.host.abi import CrtError
+from pybuild.host.parameter_image import Weights
+from pybuild.host.trace import recorded
+from pybuild.verify.samples import example_inputs
 from tests.devices.test_devices import FUNCTIONS, instance, same_at_every_pace
-from tests.frontends.test_functions import elementwise, size
-from tests.frontends.tvm_graphs import call, graph, null, simplex
-from tests.networks import Network, classifier
+from tests.frontends.graphjson.tvm_graphs import call, graph, null, simplex
+from tests.frontends.onnx.test_functions import elementwise, size
+from tests.graphs.networks import Network, classifier
 
 TWO = {0: "generic", 1: "generic"}
 
@@ -74,7 +75,7 @@ def test_a_shared_parameter_is_on_both_devices() -> None:
     same_at_every_pace(library, {"x": x}, {"sub": (x + w) - w})
     other = np.full(4, 0.7, "f4")
     with instance(library) as (net, _):
-        net.load_params(pybuild.run.weights.Weights(library.image({"w": other})))
+        net.load_params(Weights(library.image({"w": other})))
         assert net(x=x)["sub"].tobytes() == ((x + other) - other).tobytes()
 
 

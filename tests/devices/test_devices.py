@@ -16,15 +16,15 @@ import pytest
 
 import pybuild
 from pybuild.dtype import Array
+from pybuild.host.abi import CrtError
+from pybuild.host.devices import Cpu
+from pybuild.host.native import Net
 from pybuild.model import Library, Model
-from pybuild.run.abi import CrtError
-from pybuild.run.devices import Cpu
-from pybuild.run.native import Net
-from pybuild.run.samples import example_inputs
+from pybuild.verify.samples import example_inputs
 from tests.conftest import model_path
 from tests.devices.protected import PACES, Protected
-from tests.frontends.tvm_graphs import duplex, simplex
-from tests.networks import classifier
+from tests.frontends.graphjson.tvm_graphs import duplex, simplex
+from tests.graphs.networks import classifier
 
 BACKENDS = ("llvm", "c")
 FUNCTIONS = pybuild.functions(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.devices.protected import HERE
-from tests.networks import classifier
+from tests.graphs.networks import classifier
 from tests.toolchains import ROOT, STRICT, require, run
 
 TABLE = {0: "generic", 1: "cortex-m4"}

@@ -13,9 +13,9 @@ from pybuild.library import Library
 from pybuild.targets.core import CORES
 from tests.boards.programs import compiler as cross
 from tests.boards.programs import emulated, link_flags
-from tests.networks import classifier
+from tests.emit.test_generated_c import SANITIZE
+from tests.graphs.networks import classifier
 from tests.toolchains import INCLUDE, STRICT, links, require, run
-from tests.unit.test_generated_c import SANITIZE
 
 HERE = Path(__file__).resolve().parent
 PICTURES = np.random.default_rng(7).integers(-128, 128, (2, 192)).astype(np.int8)

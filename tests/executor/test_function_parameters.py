@@ -14,12 +14,12 @@ import pytest
 import pybuild as tvm
 from pybuild import graph_executor
 from pybuild.graph_executor import GraphModule
+from pybuild.host.abi import CrtError
+from pybuild.ops.base.signatures import SIGNATURES
 from pybuild.ops.interpret import interpret
-from pybuild.ops.signatures import SIGNATURES
 from pybuild.passes.awaited import awaited
-from pybuild.run.abi import CrtError
-from tests.frontends.tvm_graphs import call, graph, null
-from tests.networks import classifier
+from tests.frontends.graphjson.tvm_graphs import call, graph, null
+from tests.graphs.networks import classifier
 
 DEV = tvm.cpu(0)
 Top = dict[str, Any]

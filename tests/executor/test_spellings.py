@@ -20,8 +20,8 @@ from pybuild.contrib import graph_executor, utils
 from pybuild.contrib.debugger import debug_executor
 from pybuild.errors import BuildError
 from pybuild.library import Library
-from tests.frontends.tvm_graphs import simple
-from tests.networks import classifier
+from tests.frontends.graphjson.tvm_graphs import simple
+from tests.graphs.networks import classifier
 
 ADD = [tvm.function("myadd", op="add")]
 DEV = tvm.cpu(0)
@@ -213,8 +213,8 @@ def test_images_take_graphs_and_paths() -> None:
 # what a signature walk looks at: the calls that scripts make
 CALLS = (
     "pybuild.graph_executor", "pybuild.debug_executor", "pybuild.relay",
-    "pybuild.run.module", "pybuild.run.debug", "pybuild.run.timed",
-    "pybuild.run.factory", "pybuild.run.tensors", "pybuild.runtime.params",
+    "pybuild.executor.module", "pybuild.executor.debug", "pybuild.executor.timed",
+    "pybuild.executor.factory", "pybuild.host.ndarray", "pybuild.runtime.params",
     "pybuild.runtime.module", "pybuild.entry", "pybuild.image",
 )  # fmt: skip
 # arguments that other libraries hand over; errors that are the whole of a call

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.failing.foreign import FOREIGN
-from tests.frontends.tvm_graphs import call, duplex, graph, null
+from tests.frontends.graphjson.tvm_graphs import call, duplex, graph, null
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pybuild import __version__
 from pybuild.library import Library
-from tests.networks import Network, classifier
+from tests.graphs.networks import Network, classifier
 
 FOLDER = Path(__file__).resolve().parent
 

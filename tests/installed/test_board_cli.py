@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybuild.boards.device import choose_simulator, open_device
 from pybuild.cli import main
 from pybuild.errors import BuildError
-from pybuild.run.board.device import choose_simulator, open_device
 from pybuild.targets import toolchain
 from pybuild.targets.board import load_board
 from pybuild.targets.core import CORES, core_named
@@ -86,7 +86,7 @@ def without_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that has Unicorn and a compiler; what is built fails the test."""
     require_module("unicorn")
     for module in ("device", "available"):
-        monkeypatch.setattr(f"pybuild.run.board.{module}.find_qemu", lambda board: None)
+        monkeypatch.setattr(f"pybuild.boards.{module}.find_qemu", lambda board: None)
     monkeypatch.setattr("pybuild.load", lambda *a, **k: pytest.fail("it was built"))
 
 
@@ -135,7 +135,7 @@ def test_every_core_has_kernels() -> None:
 def test_a_core_that_the_board_does_not_run() -> None:
     device("microbit")
     board = open_device("microbit", core="cortex-m4")
-    from pybuild.run.board.device import firmware_of
+    from pybuild.boards.device import firmware_of
     from tests.boards.devices import library
 
     with pytest.raises(BuildError) as caught:
@@ -234,9 +234,9 @@ def test_out_needs_a_board(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 def test_machine_code_is_read_as_objdump_reads_it() -> None:
     """Calls are found where the tool chain's own disassembler finds them."""
-    from pybuild.run.board.code import flows
-    from pybuild.run.board.device import firmware_of
-    from pybuild.run.board.stack import _data_ranges, _pieces
+    from pybuild.boards.device import firmware_of
+    from pybuild.boards.firmware.machine_code import flows
+    from pybuild.boards.firmware.stack import _data_ranges, _pieces
     from tests.boards.devices import library
 
     for name, tool, calls in (

@@ -20,7 +20,7 @@ import pytest
 from pybuild.cli import main, progress
 from pybuild.cli.parser import parser
 from pybuild.options.kinds import SIZE
-from tests.frontends import onnx_models
+from tests.frontends.onnx import models as onnx_models
 
 ROOT = Path(__file__).resolve().parents[2]
 INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")

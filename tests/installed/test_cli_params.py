@@ -131,9 +131,9 @@ def test_usage(words: list[str], capsys: Capture) -> None:
 def test_pack_arranges_for_a_model(tmp_path: Path, capsys: Capture) -> None:
     """What crt accepts for that model, and only then; other weights as it has them."""
     from pybuild.frontends import graphjson
-    from pybuild.run.abi import CrtError
-    from pybuild.run.weights import Weights
-    from tests.networks import classifier
+    from pybuild.host.abi import CrtError
+    from pybuild.host.parameter_image import Weights
+    from tests.graphs.networks import classifier
 
     network = classifier()
     model = network.model()

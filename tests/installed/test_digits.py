@@ -13,7 +13,7 @@ import pytest
 
 import pybuild
 from pybuild.install import host_compiler
-from pybuild.run.check import check
+from pybuild.verify.check import check
 from tests.toolchains import require_module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +81,7 @@ def test_the_integer_files_hold_the_same_network() -> None:
         for suffix in (".tflite", ".onnx")
     )
 
-    def weights(graph: pybuild.graph.Graph) -> list[list[int]]:
+    def weights(graph: pybuild.ir.graph.Graph) -> list[list[int]]:
         kept = [v for v in graph.constants.values() if v.dtype == np.int8]
         return sorted(sorted(v.ravel().tolist()) for v in kept)
 

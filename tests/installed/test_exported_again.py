@@ -13,7 +13,7 @@ import pybuild
 from pybuild.errors import BuildError
 from pybuild.library import Library
 from pybuild.targets.target import target_named
-from tests.networks import Network
+from tests.graphs.networks import Network
 
 
 def built(**options: Any) -> Library:

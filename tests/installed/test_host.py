@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.host.abi import CrtError, errors
+from pybuild.host.devices import aligned
+from pybuild.host.native import Net
+from pybuild.host.trace import layer_seconds, recorded
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
-from pybuild.run.abi import CrtError, errors
-from pybuild.run.bench import bench
-from pybuild.run.devices import aligned
-from pybuild.run.native import Net
-from pybuild.run.record import layer_seconds, recorded
-from tests.networks import classifier
+from pybuild.verify.bench import bench
+from tests.graphs.networks import classifier
 from tests.toolchains import ROOT
 
 BACKENDS = ["llvm", "c"]

@@ -11,13 +11,13 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.ops.interpret import interpret
 from pybuild.quantisation import mix
+from tests.graphs.quantise import mixed, normal, report_of, samples_of, small
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import to_tflite
-from tests.quantise_graphs import mixed, normal, report_of, samples_of, small
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
 FLOAT = DIGITS / "digits_f32.onnx"

@@ -16,14 +16,14 @@ import pytest
 import pybuild
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, LimitError
-from pybuild.graph import Quant, Tensor
+from pybuild.host.abi import CrtError
+from pybuild.host.native import Net
 from pybuild.image import Image
+from pybuild.ir.graph import Quant, Tensor
 from pybuild.model import Model
-from pybuild.run.abi import CrtError
-from pybuild.run.native import Net
-from tests.networks import Network, classifier
+from tests.emit.test_generated_c import CLEAN, SANITIZE, shell
+from tests.graphs.networks import Network, classifier
 from tests.toolchains import require
-from tests.unit.test_generated_c import CLEAN, SANITIZE, shell
 
 BACKENDS = ["llvm", "c"]
 IMAGE = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.large_graphs import many_bytes, many_nodes, verb
+from tests.bench.large_graphs import many_bytes, many_nodes, verb
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pybuild
-from tests.frontends.onnx_models import NodeSpec, expected, model
+from tests.emit.test_generated_c import CLEAN, shell
+from tests.frontends.onnx.models import NodeSpec, expected, model
 from tests.toolchains import require
-from tests.unit.test_generated_c import CLEAN, shell
 
 Arrays = Mapping[str, np.ndarray]
 _CHANCE = np.random.default_rng(8)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import quantising
+from tests.bench import quantising
+from tests.bench.quantising import METHODS
 from tests.conftest import ROOT, model_path
-from tests.quantising import METHODS
 from tests.toolchains import require_module
 
 

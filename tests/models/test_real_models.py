@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.run.abi import CrtError
-from pybuild.run.check import check
-from pybuild.run.samples import samples
+from pybuild.host.abi import CrtError
+from pybuild.verify.check import check
+from pybuild.verify.samples import samples
 from tests.conftest import model_path
-from tests.real_models import (
+from tests.graphs.real_models import (
     ARENAS,
     BACKENDS,
     CONSUMABLE_RAM,

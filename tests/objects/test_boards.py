@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.boards.firmware.export import board_files
 from pybuild.install import boards
 from pybuild.package.folder import write_beside
-from pybuild.run.board.export import board_files
 from pybuild.targets.board import load_board
 from tests.boards.programs import HEADERS, chain, compiler, emulated, link_flags
 from tests.conftest import model_path
-from tests.frontends.tvm_graphs import duplex
-from tests.networks import classifier
+from tests.emit.test_c_functions import by_symbol
+from tests.frontends.graphjson.tvm_graphs import duplex
+from tests.graphs.networks import classifier
 from tests.objects.images import CORES, HERE, written
 from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases
 from tests.ops.suite import c_name
 from tests.ops.suite import model as case_model
 from tests.toolchains import INCLUDE, SOURCES, STRICT, require, run
-from tests.unit.test_c_functions import by_symbol
 
 PASSED = "self-test: no error"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import pybuild
-from pybuild.emit.model_llvm import ABI
-from pybuild.run.samples import samples
+from pybuild.emit.llvm.model import ABI
 from pybuild.targets.llvm import LLVM
+from pybuild.verify.samples import samples
 from tests.boards.programs import chain, compiler
 from tests.conftest import model_path
-from tests.networks import classifier
+from tests.graphs.networks import classifier
 from tests.objects.images import CORES, LINKERS, linked, written
 from tests.objects.models import Known, content, expected, library
 from tests.ops.cases import cases

@@ -14,14 +14,14 @@ from elftools.elf.elffile import ELFFile
 
 import pybuild
 from pybuild import errors
-from pybuild.emit import tables
-from pybuild.emit.model_llvm import ABI
-from pybuild.loop import Part
-from pybuild.loop_verify import statements
+from pybuild.emit.llvm.model import ABI
+from pybuild.emit.tables import tables
+from pybuild.ir.loop import Part
+from pybuild.ir.loop_verify import statements
 from pybuild.model import Library
 from pybuild.targets.llvm import LLVM
 from tests.conftest import model_path
-from tests.networks import classifier
+from tests.graphs.networks import classifier
 from tests.toolchains import ROOT
 
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Quant, Tensor, verify
+from pybuild.ir.graph import Graph, Node, Quant, Tensor, verify
 from pybuild.ops import OPERATORS
 from pybuild.ops.fixed_point.quant import real
 from pybuild.ops.interpret import interpret

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybuild.host.trace import recorded
 from pybuild.install import crt_include, crt_sources
 from pybuild.ops.interpret import interpret
-from pybuild.run.record import recorded
 from pybuild.targets.core import CORES
 from tests.boards.programs import compiler, emulated, link_flags
 from tests.conftest import made_once

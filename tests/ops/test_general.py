@@ -19,18 +19,18 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType, widened
-from pybuild.graph import Graph, Node, Tensor, verify
+from pybuild.host.cc import compile_shared, loaded
+from pybuild.host.native import Net
 from pybuild.install import host_library
+from pybuild.ir.graph import Graph, Node, Tensor, verify
 from pybuild.kernels.any_type.expressions import EXPRESSIONS
 from pybuild.kernels.table import KERNELS
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops import OPERATORS
+from pybuild.ops.base.signatures import SIGNATURES
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS, NUMBERS
-from pybuild.ops.signatures import SIGNATURES
-from pybuild.run.cc import compile_shared, loaded
-from pybuild.run.native import Net
 from tests.conftest import made_once
 from tests.ops.cases import cases
 from tests.toolchains import STRICT, require

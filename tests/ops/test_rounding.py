@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Tensor
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.eltwise import add_parameters
 from pybuild.ops.fixed_point.quant import accumulator_bound, real

@@ -15,7 +15,7 @@ import numpy as np
 import tflite
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 
 
 class Inexpressible(Exception):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybuild.graph import Graph
-from pybuild.graph_text import parse, text
+from pybuild.ir.graph import Graph
+from pybuild.ir.graph_text import parse, text
 from pybuild.passes.activation import fuse_activation
 from pybuild.passes.batch_norm import fuse_batch_norm
 from pybuild.passes.dead import remove_dead
@@ -21,7 +21,7 @@ from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.transposes import fold_transposes
-from tests.unit.passes_graph import after
+from tests.passes.passes_graph import after
 
 HERE = Path(__file__).parent
 PASSES: dict[str, Callable[[Graph], Graph]] = {

@@ -9,7 +9,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 
-from tests.costs import Row, Table
+from tests.bench.costs import Row, Table
 from tests.perf.layers import CLASSES, layer
 from tests.perf.measure import EMITS, Measured, measured
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.boards.bench import RUNTIME, bench_on_board
+from pybuild.boards.device import Device, open_device, program_of, run_program
 from pybuild.dtype import Array
 from pybuild.frontends.tflite import load
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
-from pybuild.run.board.bench import RUNTIME, bench_on_board
-from pybuild.run.board.device import Device, open_device, program_of, run_program
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES

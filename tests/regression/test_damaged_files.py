@@ -15,7 +15,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.package.folder import write_tree
 from pybuild.params.files import read_arrays
-from tests.frontends.onnx_models import model
+from tests.frontends.onnx.models import model
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 from tests.toolchains import ROOT
 

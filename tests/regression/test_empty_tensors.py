@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybuild.graph_builder import GraphBuilder
-from tests.row_graphs import model_of
+from tests.graphs.rows import model_of
 
 
 def test_an_empty_input_that_nothing_reads() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Quant
 from pybuild.graph_builder import GraphBuilder
+from pybuild.ir.graph import Graph, Quant
 from pybuild.ops.interpret import interpret
-from tests.row_graphs import model_of
-from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+from tests.graphs.rows import model_of
+from tests.plan.test_rows import inputs_of, must_equal, outputs_of
 
 
 def layer(op: str, up: float, least: float = 1.0) -> Graph:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pybuild.graph_builder import GraphBuilder
-from tests.row_graphs import model_of
-from tests.unit.test_rows import inputs_of
+from tests.graphs.rows import model_of
+from tests.plan.test_rows import inputs_of
 
 
 @pytest.mark.parametrize("options", [{}, {"push": ["x"]}, {"input": "consumable"}])

@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
 from pybuild.graph_builder import GraphBuilder
+from pybuild.host.parameter_image import Weights
+from pybuild.ir.graph import Tensor
 from pybuild.model import Model
-from pybuild.run.weights import Weights
-from tests.row_graphs import model_of
+from tests.graphs.rows import model_of
 
 
 def three() -> Model:

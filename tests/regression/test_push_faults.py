@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Tensor
 from pybuild.graph_builder import GraphBuilder
-from pybuild.run.abi import CrtError
-from tests.row_graphs import model_of
-from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+from pybuild.host.abi import CrtError
+from pybuild.ir.graph import Graph, Tensor
+from tests.graphs.rows import model_of
+from tests.plan.test_rows import inputs_of, must_equal, outputs_of
 
 
 def _conv(net: GraphBuilder, x: Tensor, size: int) -> Tensor:

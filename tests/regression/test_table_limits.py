@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pybuild.emit.limits import must_fit
+from pybuild.emit.tables.limits import must_fit
 from pybuild.errors import BuildError
-from pybuild.graph import Graph
 from pybuild.graph_builder import GraphBuilder
+from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import Candidate, RowAccess
-from pybuild.plan.lockstep import can_join
-from tests.networks import classifier
-from tests.row_graphs import model_of
-from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+from pybuild.plan.schedule.lock_step import can_join
+from tests.graphs.networks import classifier
+from tests.graphs.rows import model_of
+from tests.plan.test_rows import inputs_of, must_equal, outputs_of
 
 
 def joined(count: int) -> Graph:

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybuild.graph import Quant
 from pybuild.graph_builder import GraphBuilder
+from pybuild.ir.graph import Quant
+from pybuild.ir.loop import INT32, Let, Part, const, load
+from pybuild.ir.loop_verify import statements, used
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.loop import INT32, Let, Part, const, load
-from pybuild.loop_verify import statements, used
 from pybuild.select.constant_args import with_constant_args
-from tests.row_graphs import model_of
+from tests.graphs.rows import model_of
 from tests.toolchains import INCLUDE, STRICT, require, run
 
 

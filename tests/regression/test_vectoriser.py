@@ -11,14 +11,14 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pybuild.emit import llvm_passes
-from pybuild.emit.model_llvm import module
+from pybuild.emit.llvm import passes as llvm_passes
+from pybuild.emit.llvm.model import module
 from pybuild.graph_builder import GraphBuilder
+from pybuild.host.jit import bitcode
 from pybuild.kernels.base.builder import Builder
 from pybuild.ops.interpret import interpret
-from pybuild.run.jit import bitcode
-from tests.row_graphs import model_of
-from tests.unit.test_rows import inputs_of, must_equal, outputs_of
+from tests.graphs.rows import model_of
+from tests.plan.test_rows import inputs_of, must_equal, outputs_of
 
 
 @pytest.mark.parametrize("shape", [(1, 7, 4, 12), (1, 10, 4, 16)])

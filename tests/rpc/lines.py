@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pybuild
-from pybuild.run.cc import compile_shared
-from pybuild.run.rpc.line import Line
-from pybuild.run.rpc.remote import Wired, content_of
+from pybuild.host.cc import compile_shared
+from pybuild.rpc.line import Line
+from pybuild.rpc.remote import Wired, content_of
 from tests.toolchains import ROOT
 
 HERE = Path(__file__).resolve().parent

@@ -9,13 +9,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pybuild.run.abi import errors
-from pybuild.run.rpc.board import Board
-from pybuild.run.rpc.calls import Number, call
-from pybuild.run.rpc.frame import Decoder, Frame, encode
-from pybuild.run.rpc.line import RemoteError
-from pybuild.run.rpc.link import BoardReset, Call, Link, RemoteTimeout
-from pybuild.run.rpc.net import RemoteNet
+from pybuild.host.abi import errors
+from pybuild.rpc.board import Board
+from pybuild.rpc.calls import Number, call
+from pybuild.rpc.frame import Decoder, Frame, encode
+from pybuild.rpc.line import RemoteError
+from pybuild.rpc.link import BoardReset, Call, Link, RemoteTimeout
+from pybuild.rpc.net import RemoteNet
 from tests.rpc.lines import DIGITS, Harm, HarmedLine, Host, HostLine, library
 
 ALONE = [

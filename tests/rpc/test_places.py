@@ -19,13 +19,14 @@ import pytest
 
 import pybuild as tvm
 from pybuild import debug_executor, graph_executor, rpc
+from pybuild.boards.simulators.qemu import find_qemu
+from pybuild.boards.simulators.unicorn import find_unicorn
 from pybuild.errors import BuildError
 from pybuild.ops.interpret import interpret
 from pybuild.rpc import RemoteError
-from pybuild.run.board.qemu import find_qemu
-from pybuild.run.board.unicorn import find_unicorn
 from pybuild.targets.board import load_board
-from tests.networks import classifier
+from tests.executor.test_graph_executor import image
+from tests.graphs.networks import classifier
 from tests.rpc.lines import Host, board, library
 from tests.toolchains import (
     INCLUDE,
@@ -36,7 +37,6 @@ from tests.toolchains import (
     require_module,
     run,
 )
-from tests.unit.test_graph_executor import image
 
 DIGITS = np.arange(-32, 32, dtype=np.int8).reshape(1, 8, 8, 1)
 

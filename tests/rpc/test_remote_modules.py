@@ -12,13 +12,13 @@ import pybuild as tvm
 from pybuild import debug_executor, graph_executor
 from pybuild.errors import BuildError
 from pybuild.graph_executor import GraphModule
+from pybuild.host.abi import CrtError, UnknownName
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
-from pybuild.run.abi import CrtError, UnknownName
-from pybuild.run.rpc.remote import Wired
-from tests.networks import classifier
+from pybuild.rpc.remote import Wired
+from tests.executor.test_graph_executor import image
+from tests.graphs.networks import classifier
 from tests.rpc.lines import Host, HostLine, board
-from tests.unit.test_graph_executor import image
 
 LAYERS = ["stem", "depth", "residual", "pool", "flat", "logits", "scores"]
 

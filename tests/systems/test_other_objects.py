@@ -10,8 +10,8 @@ import llvmlite.binding as llvm
 import pytest
 
 import pybuild
-from pybuild.emit import llvm_passes
-from pybuild.emit.model_llvm import module
+from pybuild.emit.llvm import passes as llvm_passes
+from pybuild.emit.llvm.model import module
 from tests.systems.trees import DIGITS, compile_tree
 from tests.toolchains import require_module
 

@@ -10,8 +10,8 @@ from pybuild.frontends.graphjson.document import Document, Entry, Item
 from pybuild.frontends.graphjson.graph import to_graph
 from pybuild.frontends.graphjson.read import read
 from pybuild.frontends.graphjson.write import dump
-from pybuild.graph import Graph
-from pybuild.ops.functions import AnyFunctions, library_of
+from pybuild.ir.graph import Graph
+from pybuild.ops.base.functions import AnyFunctions, library_of
 from pybuild.params.files import read_arrays
 
 __all__ = ["Document", "Entry", "Item", "dump", "load", "read", "to_graph"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pybuild.errors import Problem
-from pybuild.graph import Graph
+from pybuild.ir.graph import Graph
 
 
 def uncopied(graph: Graph) -> Iterator[Problem]:

@@ -21,12 +21,12 @@ from pybuild.frontends.graphjson.resolve import (
     operator_of,
 )
 from pybuild.frontends.graphjson.values import parse_json, quant_of
-from pybuild.graph import Graph, Node, Quant, Tensor, rest_of, verify
+from pybuild.ir.graph import Graph, Node, Quant, Tensor, rest_of, verify
 from pybuild.ops import OPERATORS
-from pybuild.ops.function import CALL
-from pybuild.ops.functions import Functions
+from pybuild.ops.base.function import CALL
+from pybuild.ops.base.functions import Functions
+from pybuild.ops.base.signatures import SIGNATURES, misfits
 from pybuild.ops.interpret import check_types
-from pybuild.ops.signatures import SIGNATURES, misfits
 
 _DO_NOT_FIT = (
     ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,

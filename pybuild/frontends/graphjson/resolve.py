@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pybuild.errors import Problem
 from pybuild.frontends.graphjson.document import Document, Item
 from pybuild.frontends.graphjson.values import decode
-from pybuild.graph import Attr
+from pybuild.ir.graph import Attr
 from pybuild.ops import OPERATORS
-from pybuild.ops.function import CALL
-from pybuild.ops.functions import RESERVED, Functions
+from pybuild.ops.base.function import CALL
+from pybuild.ops.base.functions import RESERVED, Functions
 
 # attributes of a node that are not those of its operator
 OWN = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pybuild.graph import Attr, Quant
+from pybuild.ir.graph import Attr, Quant
 
 _MOST_SCALE = 3.5e38
 

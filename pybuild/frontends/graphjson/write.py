@@ -12,8 +12,8 @@ from pybuild.errors import BuildError, Problem
 from pybuild.frontends.graphjson.read import FACTS, FACTS_VERSION
 from pybuild.frontends.graphjson.resolve import OWN
 from pybuild.frontends.graphjson.values import encode, quant_facts
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.ops.function import CALL
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.function import CALL
 from pybuild.params.blob import write_blob
 
 

@@ -43,7 +43,7 @@ from pybuild.frontends.onnx.operators.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.reader.beside import Beside
 from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
-from pybuild.graph import Bound, Graph, Quant, Tensor, rest_of
+from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
 
 Handler = Callable[[Draft, Op], None]
 

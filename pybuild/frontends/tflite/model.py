@@ -18,7 +18,7 @@ from pybuild.frontends.tflite.operators.recurrent import RECURRENT
 from pybuild.frontends.tflite.operators.reductions import REDUCTIONS
 from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.reader.flat import FlatOperator, read
-from pybuild.graph import Graph, Tensor, rest_of, verify
+from pybuild.ir.graph import Graph, Tensor, rest_of, verify
 
 
 def _walk(builder: Builder) -> None:

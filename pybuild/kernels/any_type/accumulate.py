@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import Expr, const, i64, load, offset
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, offer, short, whole_operands
-from pybuild.loop import Expr, const, i64, load, offset
 from pybuild.ops.accumulate import REDUCTIONS, start
 from pybuild.ops.index import outer_inner
 from pybuild.targets.target import Target

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import BOOL, Expr, cast, const, offset, select
 from pybuild.kernels.any_type.elements import computed, memory, read, wrapping, write
 from pybuild.kernels.any_type.map import Axis, form, join, nest
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
-from pybuild.loop import BOOL, Expr, cast, const, offset, select
 from pybuild.targets.target import Target
 
 _COST = 6

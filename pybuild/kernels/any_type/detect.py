@@ -9,11 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.operands import offer, whole_operands
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     BOOL,
     FLOAT32,
     INT32,
@@ -30,6 +27,9 @@ from pybuild.loop import (
     offset,
     select,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import offer, whole_operands
 from pybuild.targets.target import Target
 
 _COST = 30

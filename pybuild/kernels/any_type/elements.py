@@ -7,8 +7,7 @@ and FLOAT32. Integers compute as unsigned ones of at least 32 bits, which wrap.
 from __future__ import annotations
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder
-from pybuild.loop import (
+from pybuild.ir.loop import (
     BOOL,
     FLOAT32,
     INT32,
@@ -28,6 +27,7 @@ from pybuild.loop import (
     load,
     select,
 )
+from pybuild.kernels.base.builder import Builder
 
 _MEMORY = {DType.BOOL: UINT8, DType.FLOAT16: UINT16, DType.BFLOAT16: UINT16}
 _VALUE = {DType.FLOAT16: FLOAT32, DType.BFLOAT16: FLOAT32}

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pybuild.dtype import DType
-from pybuild.kernels.any_type.elements import wrapping
-from pybuild.kernels.base.operands import short
-from pybuild.kernels.epilogues.requantise import AWAY, DOUBLE
-from pybuild.kernels.math import curves, floats
-from pybuild.kernels.math.logarithm import FIXED_LOG
-from pybuild.loop import (
+from pybuild.ir.loop import (
     BOOL,
     INT32,
     INT64,
@@ -32,6 +27,11 @@ from pybuild.loop import (
     scalar_type,
     select,
 )
+from pybuild.kernels.any_type.elements import wrapping
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.epilogues.requantise import AWAY, DOUBLE
+from pybuild.kernels.math import curves, floats
+from pybuild.kernels.math.logarithm import FIXED_LOG
 
 
 def apply(name: str, values: Sequence[Expr], result: DType) -> Expr:

@@ -7,19 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.any_type.elements import computed, memory, read, write
-from pybuild.kernels.any_type.expressions import apply
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.operands import (
-    elementwise_operands,
-    offer,
-    short,
-    whole_operands,
-)
-from pybuild.kernels.portable.shape import element
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import (
     BOOL,
     INT32,
     Expr,
@@ -34,6 +23,17 @@ from pybuild.loop import (
     offset,
     select,
 )
+from pybuild.kernels.any_type.elements import computed, memory, read, write
+from pybuild.kernels.any_type.expressions import apply
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.operands import (
+    elementwise_operands,
+    offer,
+    short,
+    whole_operands,
+)
+from pybuild.kernels.portable.shape import element
 from pybuild.ops.index import JOINS, outer_inner
 from pybuild.targets.target import Target
 

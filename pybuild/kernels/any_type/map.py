@@ -10,19 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import Expr, const, load, offset
 from pybuild.kernels.any_type.elements import computed, memory, read, write
 from pybuild.kernels.any_type.expressions import apply
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.operands import offer, short, whole_operands
 from pybuild.kernels.portable.shape import raw
-from pybuild.loop import (
-    Expr,
-    const,
-    load,
-    offset,
-)
 from pybuild.targets.target import Target
 
 _COST = 8

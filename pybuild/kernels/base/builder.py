@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pybuild.dtype import DType
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT32,
     Assign,
     Const,
@@ -29,7 +29,7 @@ from pybuild.loop import (
     const,
     i32,
 )
-from pybuild.loop_verify import statements, used, verify
+from pybuild.ir.loop_verify import statements, used, verify
 
 _FINISHING = threading.Lock()
 # an argument's name and value

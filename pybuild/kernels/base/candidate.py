@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
-from pybuild.loop import Func
+from pybuild.ir.graph import Tensor
+from pybuild.ir.loop import Func
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import Const, Func, Intrin, Row, const
 from pybuild.kernels.base.candidate import Candidate, Packed, whole
-from pybuild.loop import Const, Func, Intrin, Row, const
-from pybuild.ops.function import Function
-from pybuild.ops.operator import invalid
+from pybuild.ops.base.function import Function
+from pybuild.ops.base.operator import invalid
 from pybuild.targets.target import Target
 
 # instructions an element, about: nothing is known of the code

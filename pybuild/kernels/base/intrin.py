@@ -6,7 +6,7 @@ Their C is in crt/intrin.h, which takes the meaning where there is no instructio
 from __future__ import annotations
 
 from pybuild.dtype import DType
-from pybuild.loop import (
+from pybuild.ir.loop import (
     FLOAT32,
     INT8,
     INT32,

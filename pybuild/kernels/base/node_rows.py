@@ -5,10 +5,10 @@ computed, then tables.
 from __future__ import annotations
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import Var
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
-from pybuild.loop import Var
 
 
 class NodeRows:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import (
     Candidate,

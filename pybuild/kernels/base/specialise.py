@@ -6,8 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.loop import (
+from pybuild.ir.loop import (
     Assign,
     Binary,
     Bitcast,
@@ -35,7 +34,8 @@ from pybuild.loop import (
     offset,
     select,
 )
-from pybuild.loop_verify import used
+from pybuild.ir.loop_verify import used
+from pybuild.kernels.base.candidate import Candidate
 
 _Known = Mapping[Expr, Expr]
 # the parameters that a part keeps, whatever it is given

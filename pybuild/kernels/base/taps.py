@@ -11,18 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import Expr, Operand, Var, const, minimum, offset, select
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.window import Window, dilation_arguments
-from pybuild.loop import (
-    Expr,
-    Operand,
-    Var,
-    const,
-    minimum,
-    offset,
-    select,
-)
 
 UNROLLED = 25  # taps, at most
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pybuild.kernels.base.intrin import MULHI
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Bitcast,
@@ -27,6 +26,7 @@ from pybuild.loop import (
     load,
     wide,
 )
+from pybuild.kernels.base.intrin import MULHI
 
 BYTES = VectorType(INT8, 16)
 WORDS = VectorType(INT32, 4)

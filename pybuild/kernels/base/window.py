@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Node, Tensor
+from pybuild.ir.graph import Node, Tensor
+from pybuild.ir.loop import Expr, Var, const, maximum, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import RowAccess
-from pybuild.loop import Expr, Var, const, maximum, minimum, offset
 
 
 @dataclass(frozen=True)

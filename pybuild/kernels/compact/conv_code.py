@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder, Named, told
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
-from pybuild.kernels.base.window import Window
-from pybuild.kernels.compact.epilogue import ended, kind_of, read_end
-from pybuild.kernels.compact.lines import WORD
-from pybuild.kernels.epilogues.affine import Affine, told_form
-from pybuild.kernels.epilogues.affine_end import AffineFinish
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Expr,
@@ -27,6 +20,13 @@ from pybuild.loop import (
     offset,
     wide,
 )
+from pybuild.kernels.base.builder import Builder, Named, told
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.compact.epilogue import ended, kind_of, read_end
+from pybuild.kernels.compact.lines import WORD
+from pybuild.kernels.epilogues.affine import Affine, told_form
+from pybuild.kernels.epilogues.affine_end import AffineFinish
 
 BLOCK = 4  # output channels done together, as two pairs
 UNROLLED = 4  # pairs of taps in one turn of the innermost loop

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT8, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.kernels.base.builder import Builder, Named, have_room, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
@@ -26,7 +27,6 @@ from pybuild.kernels.epilogues.affine_end import AffineFinish
 from pybuild.kernels.layers.depthwise import Image
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_pairs
-from pybuild.loop import INT8, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
 
 GROUP = 4  # channels done together

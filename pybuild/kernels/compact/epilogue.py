@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybuild.dtype import Array, Ints
+from pybuild.ir.loop import Expr, Var, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
-from pybuild.loop import Expr, Var, load
 
 
 def forms(ending: Affine) -> tuple[bool, ...]:

@@ -3,8 +3,8 @@ window leaves such a line, so nothing asks where it is. Knows no operator."""
 
 from __future__ import annotations
 
+from pybuild.ir.loop import Expr, wide
 from pybuild.kernels.base.builder import Builder
-from pybuild.loop import Expr, wide
 
 WORD = 4  # bytes moved together
 

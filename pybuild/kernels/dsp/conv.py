@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import block_starts, on_pairs16, quads
-from pybuild.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.base.once import once
-from pybuild.kernels.base.window import Bound
-from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_usual, kind
-from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Expr,
@@ -26,6 +20,12 @@ from pybuild.loop import (
     offset,
     wide,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_usual, kind
+from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
 
 
 @once

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT16, INT32, Expr, Var, const, i32, load, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, LOW_HALVES, ODD_BYTES
@@ -19,7 +20,6 @@ from pybuild.kernels.base.taps import bind, outside_pixel
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import on_pairs16, quads
-from pybuild.loop import INT16, INT32, Expr, Var, const, i32, load, offset
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 12  # whose pairs registers hold

@@ -6,13 +6,7 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD_BYTES
-from pybuild.kernels.base.once import once
-from pybuild.kernels.dsp.depthwise_sums import Sums
-from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
-from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Const,
@@ -30,6 +24,12 @@ from pybuild.loop import (
     select,
     wide,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD_BYTES
+from pybuild.kernels.base.once import once
+from pybuild.kernels.dsp.depthwise_sums import Sums
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
+from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
 
 
 @once

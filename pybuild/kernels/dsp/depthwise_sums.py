@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import Expr, Intrin, Var, cast, const, i32, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     DOT2,
@@ -18,7 +19,6 @@ from pybuild.kernels.base.intrin import (
 )
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
-from pybuild.loop import Expr, Intrin, Var, cast, const, i32, load, offset
 
 # (half of the word of input, half of the word of weights) -> product
 _HALVES: Mapping[tuple[int, int], Intrin] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.ir.loop import INT8, Expr, Intrin, cast, const, i32, load, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     ADD_EVEN,
@@ -30,7 +31,6 @@ from pybuild.kernels.epilogues.affine_end import (
     rounded_sum,
 )
 from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
-from pybuild.loop import INT8, Expr, Intrin, cast, const, i32, load, wide
 from pybuild.ops.eltwise import AddParameters, MulParameters
 
 _Maker = Callable[[Builder], Arithmetic]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import INT8, INT32, Expr, Intrin, cast, const, offset, wide
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import ADD_EVEN, ADD_ODD, MAX_BYTES
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.layers.pool import DIVIDED, Layer, Reduction
 from pybuild.kernels.mve.pool import Writer
-from pybuild.loop import INT8, INT32, Expr, Intrin, cast, const, offset, wide
 from pybuild.targets.target import Target
 
 _MOST = 32767 // 128  # cells
@@ -60,7 +60,7 @@ def kernel(
         sums = [k.let("even", 0), k.let("odd", 0)]
         with k.loop("ky", kernel_h) as ky:
             x = k.let("x", offset(pixels.row(k, ky), begin))
-            # rolled: written out it is what emit/llvm_passes.py tells LLVM 22 to leave
+            # rolled: written out it is what emit/llvm/passes.py tells LLVM 22 to leave
             with k.loop("kx", kernel_w, rolled=True):
                 word = k.let("word", wide(x, 0))
                 for total, add in zip(sums, (ADD_EVEN, ADD_ODD), strict=True):

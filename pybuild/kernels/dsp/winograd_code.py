@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.intrin import ADD2, DOT2, EVEN_BYTES, ODD_BYTES, SUB2
-from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.affine import FRACTION, Affine
-from pybuild.kernels.epilogues.affine_end import (
-    AffineFinish,
-    corrected,
-    is_usual,
-    kind,
-)
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Expr,
@@ -30,6 +20,16 @@ from pybuild.loop import (
     minimum,
     offset,
     wide,
+)
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.intrin import ADD2, DOT2, EVEN_BYTES, ODD_BYTES, SUB2
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import FRACTION, Affine
+from pybuild.kernels.epilogues.affine_end import (
+    AffineFinish,
+    corrected,
+    is_usual,
+    kind,
 )
 
 SIDE = 4  # of a transformed tile; two of its outputs lie side by side

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pybuild.ir.loop import INT8, Const, Expr, Var, cast, const, maximum, minimum
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import MULHI, MULHI_ADD, SATURATE8
 from pybuild.kernels.epilogues.affine import SHIFTS, Affine
 from pybuild.kernels.epilogues.affine_add import AffineAdd
 from pybuild.kernels.epilogues.requantise import SHIFT_EVEN
-from pybuild.loop import INT8, Const, Expr, Var, cast, const, maximum, minimum
 
 
 class AffineFinish:

@@ -9,13 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pybuild.dtype import Array, Ints
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.kernels.base.intrin import MULHI, SATURATE8
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, affine
-from pybuild.kernels.epilogues.affine_end import corrected
-from pybuild.kernels.epilogues.affine_split import Split, split
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     Const,
     Expr,
@@ -27,6 +21,12 @@ from pybuild.loop import (
     maximum,
     minimum,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.kernels.base.intrin import MULHI, SATURATE8
+from pybuild.kernels.epilogues.affine import FRACTION, Affine, affine
+from pybuild.kernels.epilogues.affine_end import corrected
+from pybuild.kernels.epilogues.affine_split import Split, split
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 

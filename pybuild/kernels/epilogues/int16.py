@@ -12,9 +12,7 @@ import numpy as np
 
 from pybuild.dtype import Ints
 from pybuild.errors import BuildError
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
@@ -32,6 +30,8 @@ from pybuild.loop import (
     minimum,
     select,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.ops.conv import ConvParameters
 
 # bits of the lower of two parts of a multiplier of 53 bits

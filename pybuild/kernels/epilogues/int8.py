@@ -7,10 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.kernels.epilogues.requantise import Requant, packed, scaler
-from pybuild.loop import (
+from pybuild.ir.loop import (
     FLOAT32,
     INT8,
     INT32,
@@ -26,6 +23,9 @@ from pybuild.loop import (
     maximum,
     minimum,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.kernels.epilogues.requantise import Requant, packed, scaler
 
 
 class BoundFinish(Protocol):

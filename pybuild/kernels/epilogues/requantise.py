@@ -11,9 +11,7 @@ import numpy as np
 
 from pybuild.dtype import DType, Ints
 from pybuild.errors import BuildError
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT32,
     INT64,
     Expr,
@@ -29,6 +27,8 @@ from pybuild.loop import (
     minimum,
     select,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import EACH, Packed
 
 _ACC, _MULT, _SHIFT = (Var(n, INT32) for n in ("acc", "multiplier", "shift"))
 _X = Var("x", INT32)

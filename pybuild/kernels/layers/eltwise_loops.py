@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pybuild.ir.loop import INT8, Expr, Var, cast, const, load, offset
 from pybuild.kernels.base.builder import Builder
-from pybuild.loop import INT8, Expr, Var, cast, const, load, offset
 
 FOUR = 4  # elements that are done together, where there is code for that
 

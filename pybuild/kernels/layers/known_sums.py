@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, Ints
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.epilogues.affine import REACH, Affine, affine
 from pybuild.kernels.layers.weights import constant, folded_bias, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters

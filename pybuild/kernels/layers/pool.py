@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import Expr
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.operands import short
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import Requant
-from pybuild.loop import Expr
 from pybuild.ops.pool import PoolParameters
 
 UNROLLED = 9  # taps, at most

@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import INT32, Expr, Var, cast, i32, load, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import ADD_EVEN, ADD_ODD
 from pybuild.kernels.base.vectors import ALL4, PLUS4, words_at
 from pybuild.kernels.layers.pool import Layer
-from pybuild.loop import INT32, Expr, Var, cast, i32, load, wide
 from pybuild.targets.target import Target
 
 MOST = 32767 // 128  # cells whose sum is an int16

@@ -6,14 +6,14 @@ import numpy as np
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, Int8Finish, ScaledFinish
 from pybuild.kernels.epilogues.int16 import finish16
 from pybuild.kernels.epilogues.requantise import requant
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.fixed_point.quant import accumulator_bound
-from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import FLOAT32, Expr, Intrin, Var, cast, equal, select
 from pybuild.kernels.math.floats import (
     Lets,
     Real,
@@ -26,7 +27,6 @@ from pybuild.kernels.math.floats import (
     real,
     sqrt,
 )
-from pybuild.loop import FLOAT32, Expr, Intrin, Var, cast, equal, select
 
 
 def _sine(dtype: DType, name: str, quarters: int) -> Intrin:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybuild.ir.loop import INT32, Expr, Intrin, Var, const, minimum, select
 from pybuild.kernels.epilogues.requantise import CLAMP, SHIFT_ROUND
-from pybuild.loop import INT32, Expr, Intrin, Var, const, minimum, select
 from pybuild.ops.fixed_point.curves16 import (
     EIGHTH,
     FIRST,

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from pybuild.loop import (
+from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     Bitcast,

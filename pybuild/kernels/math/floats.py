@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.loop import (
+from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     INT64,

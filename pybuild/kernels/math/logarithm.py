@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pybuild.ir.loop import INT32, Expr, Intrin, Var, const, maximum, minimum, select
 from pybuild.kernels.epilogues.requantise import MULHI_ROUND, SHIFT_ROUND
 from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
-from pybuild.loop import INT32, Expr, Intrin, Var, const, maximum, minimum, select
 from pybuild.ops.fixed_point.logarithm import (
     BITS,
     CUBE,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybuild.ir.loop import INT32, Expr, Intrin, Var, const, i32, select
 from pybuild.kernels.epilogues.requantise import MULHI_ROUND
-from pybuild.loop import INT32, Expr, Intrin, Var, const, i32, select
 
 _MOST = 2**31 - 1
 _TOTAL = Var("total", INT32)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pybuild.ir.loop import INT8, INT32, Expr, Var, cast, const, load, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, bytes_at, words_at
@@ -15,17 +16,6 @@ from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.mve.conv_layer import STEP, Layer
 from pybuild.kernels.mve.epilogue import VectorFinish
-from pybuild.loop import (
-    INT8,
-    INT32,
-    Expr,
-    Var,
-    cast,
-    const,
-    load,
-    minimum,
-    offset,
-)
 
 HELD = 4  # vectors of pixels that stay in registers
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pybuild.ir.loop import INT8, INT32, Expr, Var, const, minimum, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.mve.epilogue import VectorFinish
-from pybuild.loop import INT8, INT32, Expr, Var, const, minimum, offset
 
 SIDE = 4  # rows in a word, columns in a vector
 

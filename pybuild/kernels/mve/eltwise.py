@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT8, Const, Expr, Var, const, i32, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vectors import (
     ADD4,
@@ -24,7 +25,6 @@ from pybuild.kernels.base.vectors import (
 )
 from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
-from pybuild.loop import INT8, Const, Expr, Var, const, i32, load, offset
 from pybuild.ops.eltwise import MulParameters, add_parameters, mul_parameters
 from pybuild.targets.target import Target
 

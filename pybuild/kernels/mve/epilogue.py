@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pybuild.ir.loop import Const, Expr, Var, const
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vectors import (
     ADD4,
@@ -14,7 +15,6 @@ from pybuild.kernels.base.vectors import (
     words_at,
 )
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.loop import Const, Expr, Var, const
 
 
 class VectorFinish:

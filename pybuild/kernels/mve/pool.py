@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
+from pybuild.ir.loop import INT8, Expr, Intrin, Var, const, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.taps import bind
 from pybuild.kernels.base.vectors import (
@@ -32,7 +33,6 @@ from pybuild.kernels.base.vectors import (
 from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
 from pybuild.kernels.layers.pool import SIZES, Layer
-from pybuild.loop import INT8, Expr, Intrin, Var, const, offset
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
 from pybuild.ops.reduce import MeanParameters

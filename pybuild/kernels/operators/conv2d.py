@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, RowAccess, whole
 from pybuild.kernels.base.window import Window, convolution_window
 from pybuild.kernels.compact import conv as conv_small

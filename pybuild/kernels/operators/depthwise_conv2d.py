@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, by_rows
 from pybuild.kernels.base.window import convolution_window
 from pybuild.kernels.compact import depthwise as depthwise_small

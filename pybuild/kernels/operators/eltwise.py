@@ -9,7 +9,19 @@ from functools import partial
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT8,
+    INT16,
+    Expr,
+    binary,
+    cast,
+    const,
+    i32,
+    maximum,
+    minimum,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.intrin import SATURATE8
@@ -43,18 +55,6 @@ from pybuild.kernels.layers.eltwise_loops import (
     loops,
 )
 from pybuild.kernels.mve import eltwise as eltwise_mve
-from pybuild.loop import (
-    FLOAT32,
-    INT8,
-    INT16,
-    Expr,
-    binary,
-    cast,
-    const,
-    i32,
-    maximum,
-    minimum,
-)
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,

@@ -7,18 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.operands import offer, short, whole_operands
-from pybuild.kernels.base.window import Window
-from pybuild.kernels.dsp import pool as pool_dsp
-from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.epilogues.requantise import check_reach, requant, scaler
-from pybuild.kernels.layers.pool import Layer, Reduction
-from pybuild.kernels.mve import pool as pool_mve
-from pybuild.kernels.portable.row_sums import accumulated, takes_rows
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     Expr,
@@ -29,6 +19,16 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp import pool as pool_dsp
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.epilogues.requantise import check_reach, requant, scaler
+from pybuild.kernels.layers.pool import Layer, Reduction
+from pybuild.kernels.mve import pool as pool_mve
+from pybuild.kernels.portable.row_sums import accumulated, takes_rows
 from pybuild.ops.reduce import mean_parameters
 from pybuild.targets.target import Target
 

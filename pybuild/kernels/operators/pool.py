@@ -13,7 +13,20 @@ from functools import partial
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    load,
+    maximum,
+    minimum,
+    offset,
+    select,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, Packed, by_rows, whole
 from pybuild.kernels.base.operands import Operands, offer
@@ -34,20 +47,7 @@ from pybuild.kernels.layers.pool import LOWEST, Layer, Reduction, Rows
 from pybuild.kernels.layers.weights import window_rows
 from pybuild.kernels.mve import pool as pool_mve
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
-from pybuild.loop import (
-    FLOAT32,
-    INT32,
-    Expr,
-    Var,
-    cast,
-    const,
-    load,
-    maximum,
-    minimum,
-    offset,
-    select,
-)
-from pybuild.ops.operator import clamp_of
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.pool import PoolParameters, pool_parameters
 from pybuild.targets.target import Target
 

@@ -11,13 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.specialise import with_rows
-from pybuild.kernels.layers.eltwise_loops import Axis
-from pybuild.kernels.operators.eltwise import SYMBOL, Form, forms
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     INT32,
     Expr,
     Func,
@@ -29,7 +24,12 @@ from pybuild.loop import (
     const,
     offset,
 )
-from pybuild.loop_verify import operands, statements
+from pybuild.ir.loop_verify import operands, statements
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.specialise import with_rows
+from pybuild.kernels.layers.eltwise_loops import Axis
+from pybuild.kernels.operators.eltwise import SYMBOL, Form, forms
 from pybuild.targets.target import Target
 
 _ALIGN = 16

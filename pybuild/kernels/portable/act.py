@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import FLOAT32, Expr, cast, const, i32, load, select
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import elementwise_operands, offer, short
@@ -18,10 +19,9 @@ from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import CLAMP
 from pybuild.kernels.math.exponential import LOGISTIC, TANH
 from pybuild.kernels.portable.act16 import unary16
-from pybuild.loop import FLOAT32, Expr, cast, const, i32, load, select
 from pybuild.ops.act import unary_table
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.fixed_point.quant import quantized_clamp
-from pybuild.ops.operator import clamp_of
 from pybuild.targets.target import Target
 
 _COST = {"logistic": 25, "tanh": 35}

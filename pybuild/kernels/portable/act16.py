@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.operands import elementwise_operands, offer, short
-from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     INT32,
     INT64,
     UINT16,
@@ -25,6 +21,10 @@ from pybuild.loop import (
     minimum,
     select,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import elementwise_operands, offer, short
+from pybuild.kernels.epilogues.requantise import CLAMP, RULES, requant
 from pybuild.ops.act16 import (
     CurveParameters,
     curve_parameters,

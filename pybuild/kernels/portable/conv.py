@@ -11,17 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
-from pybuild.kernels.base.operands import short
-from pybuild.kernels.base.window import Bound, Window
-from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
-from pybuild.kernels.layers.weights import (
-    constant,
-    ending,
-)
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     FLOAT32,
     INT8,
     INT32,
@@ -32,6 +23,15 @@ from pybuild.loop import (
     const,
     load,
     offset,
+)
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.base.window import Bound, Window
+from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
+from pybuild.kernels.layers.weights import (
+    constant,
+    ending,
 )
 from pybuild.targets.target import Target
 

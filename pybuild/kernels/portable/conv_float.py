@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
 from pybuild.kernels.portable.conv_float_code import Layer, kernel
-from pybuild.ops.operator import clamp_of
+from pybuild.ops.base.operator import clamp_of
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4  # below, what surrounds the sums is most of the work

@@ -6,12 +6,8 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node, Quant, Tensor
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
-from pybuild.kernels.portable.act import FORWARD, element_loop, unary
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node, Quant, Tensor
+from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     Bitcast,
@@ -28,8 +24,12 @@ from pybuild.loop import (
     minimum,
     select,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
+from pybuild.kernels.portable.act import FORWARD, element_loop, unary
+from pybuild.ops.base.operator import BYTES, rounding
 from pybuild.ops.fixed_point.quant import dequantized, quantized
-from pybuild.ops.operator import BYTES, rounding
 from pybuild.targets.target import Target
 
 _INFINITY = 0x7F800000  # its bits

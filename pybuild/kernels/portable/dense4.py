@@ -10,13 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
+    INT8,
+    INT32,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    load,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
 from pybuild.kernels.layers.weights import constant, ending, fixed
-from pybuild.loop import INT8, INT32, Expr, Var, cast, const, i32, load, minimum, offset
 from pybuild.targets.target import Target
 
 _LEAST, _MOST = -8, 7

@@ -8,15 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.graph import Tensor
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
-from pybuild.kernels.base.operands import short
-from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
-from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
-from pybuild.kernels.layers.pool import SIZES
-from pybuild.loop import (
+from pybuild.ir.graph import Tensor
+from pybuild.ir.loop import (
     FLOAT32,
     INT8,
     INT32,
@@ -29,6 +22,13 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
+from pybuild.kernels.layers.pool import SIZES
 
 BLOCK = 16  # channels that the kernel for large windows accumulates together
 

@@ -11,18 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, whole
-from pybuild.kernels.base.node_rows import NodeRows
-from pybuild.kernels.base.operands import short
-from pybuild.kernels.epilogues.int16 import WIDE
-from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
-from pybuild.kernels.layers.weights import constant
-from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
-from pybuild.kernels.math.exponential import LOGISTIC, TANH
-from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     FLOAT32,
     INT16,
     INT32,
@@ -37,6 +27,16 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, whole
+from pybuild.kernels.base.node_rows import NodeRows
+from pybuild.kernels.base.operands import short
+from pybuild.kernels.epilogues.int16 import WIDE
+from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE, SHIFT_ROUND
+from pybuild.kernels.layers.weights import constant
+from pybuild.kernels.math.curves16 import LOGISTIC16, TANH16
+from pybuild.kernels.math.exponential import LOGISTIC, TANH
+from pybuild.kernels.portable.act16 import STEPS, curve_points, interpolated
 from pybuild.ops.recurrent import (
     BIAS,
     CELL_GATE,

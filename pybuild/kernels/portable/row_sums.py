@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
+from pybuild.ir.loop import FLOAT32, INT32, Expr, Func, cast, const, load
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import (
     Candidate,
@@ -20,7 +21,6 @@ from pybuild.kernels.base.candidate import (
     by_rows,
     whole,
 )
-from pybuild.loop import FLOAT32, INT32, Expr, Func, cast, const, load
 
 _FEWEST_ROWS = 2
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ir.loop import INT8, Expr, Var, cast, const, load, offset, wide
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, by_rows
 from pybuild.kernels.base.operands import (
@@ -24,7 +25,6 @@ from pybuild.kernels.base.operands import (
     whole_operands,
 )
 from pybuild.kernels.base.vectors import ALL16, bytes_at
-from pybuild.loop import INT8, Expr, Var, cast, const, load, offset, wide
 from pybuild.ops.shape import pad_fill
 from pybuild.targets.target import Target
 

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
-from pybuild.kernels.base.operands import Operands, offer, whole_operands
-from pybuild.kernels.math.exponential import EXP
-from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
-from pybuild.kernels.portable.softmax16 import shares16, tables16
-from pybuild.loop import (
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
     FLOAT32,
     INT8,
     INT16,
@@ -35,6 +28,13 @@ from pybuild.loop import (
     offset,
     select,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.intrin import MULHI, MULHI_ADD_ROUND, SATURATE8
+from pybuild.kernels.base.operands import Operands, offer, whole_operands
+from pybuild.kernels.math.exponential import EXP
+from pybuild.kernels.math.reciprocal import RECIPROCAL, SPARE_BITS
+from pybuild.kernels.portable.softmax16 import shares16, tables16
 from pybuild.ops.softmax import SoftmaxParameters, softmax8, softmax_parameters
 from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.targets.target import Target

@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.candidate import Packed
-from pybuild.kernels.epilogues.requantise import DOUBLE, requant
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT16,
     INT32,
     INT64,
@@ -24,6 +21,9 @@ from pybuild.loop import (
     maximum,
     minimum,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.epilogues.requantise import DOUBLE, requant
 from pybuild.ops.softmax16 import Softmax16Parameters
 
 _A, _B, _V = (Var(n, INT32) for n in ("a", "b", "v"))

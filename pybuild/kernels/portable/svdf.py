@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import FLOAT32, INT32, UINT32, Expr, Var, cast, const, load, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, whole
 from pybuild.kernels.base.node_rows import NodeRows
@@ -15,8 +16,7 @@ from pybuild.kernels.base.operands import short
 from pybuild.kernels.epilogues.int8 import FloatClamp
 from pybuild.kernels.epilogues.requantise import CLAMP, DOUBLE
 from pybuild.kernels.layers.weights import constant
-from pybuild.loop import FLOAT32, INT32, UINT32, Expr, Var, cast, const, load, offset
-from pybuild.ops.operator import clamp_of
+from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.recurrent import Pair
 from pybuild.ops.svdf import (
     BIAS,

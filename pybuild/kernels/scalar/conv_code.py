@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import IN_ORDER
-from pybuild.kernels.base.once import once
-from pybuild.kernels.base.window import Bound
-from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
-from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
@@ -26,6 +20,12 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import IN_ORDER
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
+from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 
 
 @once

@@ -6,7 +6,7 @@ the flash of int8: for `--optimise speed`.
 
 from __future__ import annotations
 
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.scalar import conv as conv_block

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import DType
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import scalar_ending, table

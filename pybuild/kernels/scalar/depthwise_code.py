@@ -9,12 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.once import once
-from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
-from pybuild.kernels.layers.depthwise import UNROLLED, Image
-from pybuild.loop import (
+from pybuild.ir.loop import (
     INT8,
     INT32,
     Const,
@@ -26,6 +21,11 @@ from pybuild.loop import (
     minimum,
     offset,
 )
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
+from pybuild.kernels.layers.depthwise import UNROLLED, Image
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8

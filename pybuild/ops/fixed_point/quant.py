@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
-from pybuild.graph import Quant, Tensor
+from pybuild.ir.graph import Quant, Tensor
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31

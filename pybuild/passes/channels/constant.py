@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pybuild.dtype import DType, Ints
-from pybuild.graph import Graph, Node, Quant
+from pybuild.ir.graph import Graph, Node, Quant
 from pybuild.ops.conv import conv_parameters
 from pybuild.passes.channels.maps import ABSENT, followed, mixes, resliced, weighted
 from pybuild.passes.channels.ranges import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import DType, Ints
-from pybuild.graph import Graph, Node, Tensor
+from pybuild.ir.graph import Graph, Node, Tensor
 
 MIXING = ("conv2d", "dense")
 ELEMENTWISE = ("add", "sub", "mul")

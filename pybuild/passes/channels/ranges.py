@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import unary_table
 from pybuild.ops.conv import conv_parameters, finish
 from pybuild.ops.interpret import operator_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, close_to
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.passes.placement.cheapest import Bill, cheapest
 from pybuild.passes.placement.copies import with_copies
 from pybuild.targets.target import Target

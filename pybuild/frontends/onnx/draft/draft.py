@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.reader.op import Boundary, Op
-from pybuild.graph import Attr, Bound, Graph, Node, Quant, Tensor
+from pybuild.ir.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING
 from pybuild.short_names import brief

@@ -15,7 +15,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import MOST_BYTES, Draft
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.graph import Attr, Node, Quant, Tensor
+from pybuild.ir.graph import Attr, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING
 

@@ -14,7 +14,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing
-from pybuild.graph import Bound
+from pybuild.ir.graph import Bound
 
 
 def room_for(flow: Flow, most: int, also: str = "") -> int:

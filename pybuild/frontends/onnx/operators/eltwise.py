@@ -8,7 +8,7 @@ import numpy.typing as npt
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.graph import Quant
+from pybuild.ir.graph import Quant
 
 _SAME = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "Sigmoid": "logistic", "Tanh": "tanh",

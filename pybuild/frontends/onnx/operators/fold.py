@@ -17,7 +17,7 @@ from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.operators.eltwise import axis_of, cut_of
 from pybuild.frontends.onnx.operators.shape import target_shape
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.graph import Attr, Node
+from pybuild.ir.graph import Attr, Node
 
 Fold = Callable[[Op, Sequence[Any]], Any]
 MOST_ELEMENTS = 1 << 24

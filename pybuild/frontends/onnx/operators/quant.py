@@ -17,7 +17,7 @@ from pybuild.frontends.onnx.operators import dense, eltwise, spatial
 from pybuild.frontends.onnx.operators.elements import onnx_type
 from pybuild.frontends.onnx.operators.eltwise import axis_of, row
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.graph import Quant, Tensor
+from pybuild.ir.graph import Quant, Tensor
 from pybuild.ops.fixed_point.quant import quantized
 
 Handler = Callable[[Draft, Op], None]

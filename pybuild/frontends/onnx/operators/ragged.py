@@ -15,7 +15,7 @@ from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import ELEMENTS
 from pybuild.frontends.onnx.operators.shape import target_shape
 from pybuild.frontends.onnx.reader.op import Op
-from pybuild.graph import Bound
+from pybuild.ir.graph import Bound
 
 # gives what holds of the result; None: it cannot be computed from such a tensor
 Rule = Callable[[Draft, Op], Bound | None]

@@ -18,7 +18,7 @@ from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatModel, FlatOperator, guarded
 from pybuild.frontends.tflite.reader.nibbles import unpacked
 from pybuild.frontends.tflite.reader.scales import quant_of
-from pybuild.graph import Attr, Graph, Node, Quant, Tensor
+from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
 from pybuild.short_names import brief
 

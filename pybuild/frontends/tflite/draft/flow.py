@@ -15,7 +15,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.known import value_of
-from pybuild.graph import Attr, Node, Tensor
+from pybuild.ir.graph import Attr, Node, Tensor
 from pybuild.ops.fixed_point.quant import quantize_multiplier, quantized_clamp
 
 # what they make has the scale of their first input

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import MOVING
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybuild.dtype import Array
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 
 class Variable:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.graph import Quant, Tensor
+from pybuild.ir.graph import Quant, Tensor
 
 _Int16s = npt.NDArray[np.int16]
 

@@ -15,7 +15,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite.draft.builder import Builder, Call
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.reader.flat import FlatModel
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 MOST_TURNS = 4096
 _HINT = "--max-turns N says how many there are at most; all are written out"

@@ -6,7 +6,7 @@ from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators import tables
 from pybuild.frontends.tflite.operators.fixed import whole_scale
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 
 def curve(fn: str, flow: Flow, x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators.elements import BYTES, unsupported
 from pybuild.frontends.tflite.operators.fixed import whole_scale
 from pybuild.frontends.tflite.reader.flat import guarded
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 NAME = "CUSTOM TFLite_Detection_PostProcess"
 _LOWEST = float(np.finfo(np.float32).min)

@@ -15,7 +15,7 @@ from pybuild.frontends.tflite.operators import fixed, layers, tables
 from pybuild.frontends.tflite.operators.curves import curve
 from pybuild.frontends.tflite.operators.layers import fused
 from pybuild.frontends.tflite.operators.quotient import quotient
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 Handler = Callable[[Call], None]
 BYTES = (DType.INT8, DType.UINT8)

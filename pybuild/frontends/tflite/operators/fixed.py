@@ -11,7 +11,7 @@ import numpy as np
 
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.graph import Attr, Tensor
+from pybuild.ir.graph import Attr, Tensor
 from pybuild.ops.fixed_point.quant import quantize_multiplier
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.operators import asymmetric
-from pybuild.graph import Attr, Quant, Tensor
+from pybuild.ir.graph import Attr, Quant, Tensor
 from pybuild.ops.fixed_point.quant import dequantized as to_real
 from pybuild.ops.fixed_point.quant import quantized
 

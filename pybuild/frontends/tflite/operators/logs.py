@@ -10,7 +10,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators.fixed import whole_scale
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.ops.fixed_point.quant import quantize_multiplier
 from pybuild.ops.softmax import exponentials, scaled_differences
 

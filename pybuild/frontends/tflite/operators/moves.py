@@ -11,7 +11,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.frontends.tflite.draft.builder import MOST_BYTES, Call
 from pybuild.frontends.tflite.draft.flow import Flow
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 Handler = Callable[[Call], None]
 

@@ -18,7 +18,7 @@ from pybuild.frontends.tflite.operators.fixed import (
     requantized_wide,
     whole_scale,
 )
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 
 
 def batch_matmul(call: Call) -> None:

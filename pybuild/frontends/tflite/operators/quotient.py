@@ -9,7 +9,7 @@ import numpy as np
 from pybuild.dtype import DType, Ints
 from pybuild.frontends.tflite.draft.flow import Flow
 from pybuild.frontends.tflite.operators.fixed import high, whole_scale
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.ops.fixed_point.quant import quantize_multiplier
 from pybuild.ops.fixed_point.reciprocal import reciprocal
 

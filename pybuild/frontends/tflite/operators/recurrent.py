@@ -10,7 +10,7 @@ from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.operators.elements import typed
 from pybuild.frontends.tflite.operators.layers import fused
 from pybuild.frontends.tflite.operators.variables import keep, own
-from pybuild.graph import Attr, Tensor
+from pybuild.ir.graph import Attr, Tensor
 
 # the operator's inputs: what four gates have, and what no gate may have
 _SEEN, _KNOWN, _BIAS, _H, _C = 1, 5, 12, 18, 19

@@ -15,7 +15,7 @@ from pybuild.frontends.tflite.operators.elements import (
     unsupported,
 )
 from pybuild.frontends.tflite.operators.fixed import cumulated, whole_scale
-from pybuild.graph import Attr, Tensor
+from pybuild.ir.graph import Attr, Tensor
 
 _WHOLE = (DType.INT32, DType.INT64)
 _NUMBERS = (DType.FLOAT32, *_WHOLE)

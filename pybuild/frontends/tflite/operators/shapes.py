@@ -8,7 +8,7 @@ import numpy as np
 
 from pybuild.frontends.tflite.draft.builder import Call
 from pybuild.frontends.tflite.operators.layers import fused
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.ops.fixed_point.quant import real
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array, Ints
 from pybuild.frontends.tflite.draft.builder import Call
-from pybuild.graph import Tensor
+from pybuild.ir.graph import Tensor
 from pybuild.ops.fixed_point.quant import (
     quantize_multiplier,
     requantize,

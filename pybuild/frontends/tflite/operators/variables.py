@@ -16,7 +16,7 @@ from pybuild.errors import BuildError
 from pybuild.frontends.tflite.draft.builder import Builder, Call
 from pybuild.frontends.tflite.draft.variable import Variable
 from pybuild.frontends.tflite.reader.flat import FlatOperator, guarded
-from pybuild.graph import State, Tensor
+from pybuild.ir.graph import State, Tensor
 
 
 def _of(call: Call) -> Variable:

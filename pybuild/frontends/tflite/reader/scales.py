@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite.reader.flat import FlatTensor
-from pybuild.graph import Quant
+from pybuild.ir.graph import Quant
 
 
 def quant_of(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | None:

@@ -1,0 +1,1 @@
+"""A model on a board, simulated or real: compiled for it, run, counted."""

@@ -1,0 +1,48 @@
+"""What this machine has to build for each board and to run it, and what it lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybuild.boards.device import missing_simulator
+from pybuild.boards.simulators.qemu import find_qemu
+from pybuild.boards.simulators.unicorn import find_unicorn
+from pybuild.targets.board import Board, board_names, load_board
+from pybuild.targets.toolchain import NAMES, find_toolchain, missing_tools
+
+
+def board_facts(name: str | None = None) -> list[dict[str, Any]]:
+    """One board, or all that come with pybuild."""
+    names = board_names() if name is None else (name,)
+    return [_facts(load_board(one)) for one in names]
+
+
+def _facts(board: Board) -> dict[str, Any]:
+    arch = board.core.arch
+    tools = [t for t in (find_toolchain(kind, arch) for kind in NAMES) if t]
+    machines = [s for s in (find_qemu(board), find_unicorn(board)) if s]
+    missing = []
+    if not tools:
+        missing.append(f"a compiler: {_either(missing_tools('zig', arch), arch)}")
+    if not machines:
+        hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
+        missing.append(f"a simulator: {' or '.join(filter(None, hints))}")
+    elif board.second is not None and find_qemu(board) is None:
+        hint = missing_simulator("qemu", board, both=True)
+        missing.append(f"a simulator of both cores: {hint}")
+    return {
+        "name": board.name,
+        "title": board.title,
+        "cpu": board.core.name,
+        "second": board.second.name if board.second else None,
+        "hz": board.hz,
+        "flash": board.flash.size,
+        "ram": board.ram.size,
+        "toolchains": [{"name": t.name, "version": t.version} for t in tools],
+        "simulators": [machine.name for machine in machines],
+        "missing": missing,
+    }
+
+
+def _either(hint: str, arch: str) -> str:
+    return f"{hint} or {missing_tools('gcc', arch)}"

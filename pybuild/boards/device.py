@@ -1,0 +1,197 @@
+"""A board on this machine: its description, a compiler for it, a simulator of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pybuild.boards.firmware.build import Firmware, runner_firmware
+from pybuild.boards.firmware.fit import Program, fitted
+from pybuild.boards.simulators.qemu import find_qemu, qemu_package
+from pybuild.boards.simulators.simulator import Simulator, must_succeed
+from pybuild.boards.simulators.unicorn import find_unicorn
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.plan.plan import Plan
+from pybuild.targets.board import Board, load_board
+from pybuild.targets.core import Core, core_named
+from pybuild.targets.toolchain import Toolchain, choose_toolchain
+
+if TYPE_CHECKING:
+    from pybuild.host.build_facts import Library
+
+SIMULATORS = ("qemu", "unicorn")
+
+
+@dataclass(frozen=True)
+class Device:
+    """core: whose code is built; the board's own, or one whose code it runs.
+    optimise: size, ram, balanced or speed; the compiler's level.
+    """
+
+    board: Board
+    core: Core
+    toolchain: Toolchain
+    simulator: Simulator
+    optimise: str = "balanced"
+
+    def to_json(self) -> dict[str, object]:
+        """What every result says of where it was found."""
+        tools = {"name": self.toolchain.name, "version": self.toolchain.version}
+        return {
+            "board": self.board.name,
+            "cpu": self.core.name,
+            "toolchain": tools,
+            "simulator": self.simulator.name,
+        }
+
+
+def open_device(
+    name: str,
+    toolchain: str = "auto",
+    simulator: str = "auto",
+    core: str = "",
+    optimise: str = "balanced",
+    both: bool = False,
+) -> Device:
+    """The board `name`, or the folder of one.
+
+    core    another core than the board's, whose code the board's runs too
+    both    a second core takes part, where the board has one
+    Errors  BuildError that says what to install
+    """
+    board = load_board(name)
+    chosen = core_named(core) if core else board.core
+    machine = choose_simulator(board, simulator, both)
+    return Device(board, chosen, choose_toolchain(toolchain, chosen), machine, optimise)
+
+
+def choose_simulator(
+    board: Board, wanted: str = "auto", both: bool = False
+) -> Simulator:
+    """The simulator `wanted`, or for "auto" the first that has this board.
+
+    both    its second core, too, if there is one
+    Errors  BuildError that says what to install
+    """
+    both = both and board.second is not None
+    qemu, unicorn = find_qemu(board), None if both else find_unicorn(board)
+    # of QEMU on Windows nothing is counted: it takes no functions of a plugin
+    first = unicorn or qemu if sys.platform == "win32" else qemu or unicorn
+    found = {"qemu": qemu, "unicorn": unicorn, "auto": first}[wanted]
+    if found is not None:
+        return found
+    if wanted == "unicorn" and (both or not board.core.unicorn):
+        what = f"no {board.core.name}"
+        what = f"one core, this program of {board.name} uses two" if both else what
+        raise BuildError("--simulator", f"Unicorn has {what}", "--simulator qemu")
+    kinds = [s for s in SIMULATORS if wanted in ("auto", s)]
+    hints = [missing_simulator(kind, board, both) for kind in kinds]
+    where, which = "--simulator", wanted
+    if wanted == "auto":  # and no such option was given
+        where, which = "--on", "simulator"
+    of = f"both cores of {board.name}" if both else board.name
+    what = f"there is no {which} of {of} on this machine"
+    raise BuildError(where, what, " or ".join(filter(None, hints)))
+
+
+def missing_simulator(name: str, board: Board, both: bool = False) -> str:
+    """What to install for it; "" where nothing helps."""
+    if name == "qemu":
+        return qemu_package(board)
+    there = board.core.unicorn and not both
+    return "pip install unicorn pyelftools" if there else ""
+
+
+def run_samples(
+    device: Device, library: Library, inputs: Sequence[Mapping[str, Array]]
+) -> list[dict[str, Array]]:
+    """The outputs for each set of inputs, all in one run of the board."""
+    return run_program(device, program_of(device, library), inputs)
+
+
+def run_program(
+    device: Device, program: Program, inputs: Sequence[Mapping[str, Array]]
+) -> list[dict[str, Array]]:
+    """As run_samples, with a program that is made."""
+    plan, firmware = program.library.plan, program.firmware
+    data = pack_inputs(plan, inputs)
+    outcome = device.simulator.run(firmware, {"crt.in": data})
+    must_succeed(outcome, firmware)
+    return _outputs(plan, outcome.files.get("crt.out", b""), len(inputs))
+
+
+def pack_inputs(plan: Plan, inputs: Sequence[Mapping[str, Array]]) -> bytes:
+    """What runner.c reads."""
+    order = plan.graph.inputs
+    return b"".join(
+        np.ascontiguousarray(given[name]).tobytes()
+        for given in inputs
+        for name in order
+    )
+
+
+def _outputs(plan: Plan, data: bytes, count: int) -> list[dict[str, Array]]:
+    tensors = [plan.graph.tensor(name) for name in plan.graph.outputs]
+    at, found = 0, []
+    for _ in range(count):
+        values = {}
+        for tensor in tensors:
+            raw = np.frombuffer(data, np.uint8, tensor.bytes, at)
+            values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+            at += tensor.bytes
+        found.append(values)
+    return found
+
+
+def run_recorded(
+    device: Device, library: Library, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Every tensor that a step of the plan writes, taken as its rows are written."""
+    program = program_of(device, library, record=True)
+    plan, firmware = program.library.plan, program.firmware
+    given = {"crt.in": pack_inputs(plan, [inputs])}
+    outcome = must_succeed(device.simulator.run(firmware, given), firmware)
+    return _records(plan, outcome.files.get("crt.out", b""))
+
+
+def _records(plan: Plan, data: bytes) -> dict[str, Array]:
+    """Puts rows together: each is step, first row and bytes, then the bytes."""
+    rows = {
+        index: np.zeros(plan.graph.tensor(step.node.output).bytes, np.uint8)
+        for index, step in enumerate(plan.steps)
+        if step.is_layer
+    }
+    outputs = sum(plan.graph.tensor(name).bytes for name in plan.graph.outputs)
+    at = 0
+    while at < len(data) - outputs:
+        index, first, size = np.frombuffer(data, np.uint32, 3, at).tolist()
+        start = first * plan.steps[index].candidate.outputs[0].row_bytes
+        if index in rows:
+            raw = np.frombuffer(data, np.uint8, size, at + 12)
+            rows[index][start : start + size] = raw
+        at += 12 + size
+    values = {}
+    for index, raw in rows.items():
+        tensor = plan.graph.tensor(plan.steps[index].node.output)
+        values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+    return values
+
+
+def program_of(device: Device, library: Library, record: bool = False) -> Program:
+    """The runner with the library's plan, or with the fastest that fits the board.
+
+    Errors  LimitError where none does
+    """
+    return fitted(library, device.board, lambda one: firmware_of(device, one, record))
+
+
+def firmware_of(device: Device, library: Library, record: bool = False) -> Firmware:
+    """The runner for one device; `record`: it writes the rows of every step."""
+    return runner_firmware(
+        library, device.board, device.toolchain, device.core, device.optimise, record
+    )

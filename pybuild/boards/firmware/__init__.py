@@ -1,0 +1,1 @@
+"""A program for a board: its files, its link, and how large it is."""

@@ -1,0 +1,1 @@
+"""Simulated boards: QEMU and Unicorn, and what they count."""

@@ -1,0 +1,160 @@
+"""What the simulators count, and the C code in them that does, compiled on first use.
+
+Knows addresses of a firmware; runs nothing itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pybuild.boards.firmware.build import Firmware
+from pybuild.boards.simulators.timings import TIMINGS, costs
+from pybuild.errors import BuildError
+from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
+
+_SOURCES = ("count.h", "qemu_count.c", "unicorn_count.c")
+# QEMU has the functions that its plugin calls
+_UNDEFINED = {
+    "linux": ("-Wl,--allow-shlib-undefined",),
+    "darwin": ("-Wl,-undefined,dynamic_lookup",),
+}
+
+
+@dataclass(frozen=True)
+class CountPlan:
+    """One inference of a firmware; the fields of struct count, in their order."""
+
+    begin: int
+    last: int
+    end: int
+    runtime: int
+    runtime_end: int
+    table: int
+    step_bytes: int
+    step_count: int
+    waiting: int
+    waiting_end: int
+    ring: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Instructions of the runtime, and of each step of the plan, on all cores.
+
+    cores  of each core
+    wall   from begin to end, where cores wait for each other at one instruction a
+           tick; of one core its total
+    cycles estimated, of the runtime and of each step; None: of this core no timings
+           are published
+    """
+
+    runtime: int
+    steps: tuple[int, ...]
+    cores: tuple[int, ...]
+    wall: int
+    cycles: tuple[int, ...] | None = None
+
+    @property
+    def total(self) -> int:
+        return self.runtime + sum(self.steps)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What instructions of a firmware take; the fields of struct costs."""
+
+    of: bytes
+    at: int
+    taken: int
+
+    @property
+    def bytes(self) -> int:
+        """Of the code."""
+        return 2 * len(self.of)
+
+
+def costs_of(firmware: Firmware) -> Costs | None:
+    """What the code in flash takes, where timings of the core are published."""
+    timing = TIMINGS.get(firmware.core.name)
+    if timing is None:
+        return None
+    at = firmware.board.flash.origin
+    return Costs(costs(firmware.elf.image(at), timing), at, timing.taken)
+
+
+def counts_of(
+    wall: int,
+    cores: Sequence[tuple[int, Sequence[int]]],
+    second: bool,
+    cycles: Sequence[Sequence[int]] | None = None,
+) -> Counts:
+    """From the runtime's and the steps' of each core; `second`: it is in use.
+
+    cycles  of each core: the runtime's, then the steps'
+    """
+    used = cores if second else cores[:1]
+    steps = zip(*(own for _, own in used), strict=True)
+    totals = tuple(runtime + sum(own) for runtime, own in used)
+    runtime = sum(own for own, _ in used)
+    both = None
+    if cycles is not None:
+        both = tuple(map(sum, zip(*cycles[: len(used)], strict=True)))
+    return Counts(runtime, tuple(map(sum, steps)), totals, wall, both)
+
+
+def count_plan(firmware: Firmware, steps: int, pushed: bool = False) -> CountPlan:
+    """From the call of the model's run to its return; `steps`: of the plan.
+
+    pushed  every call that takes a row, too
+    """
+    elf, name = firmware.elf, firmware.name
+    runtime, size = elf.sections[".runtime"]
+    table = elf.by_name.get(f"{name}_steps")
+    waiting, waited = elf.sections.get(".waiting", (0, 0))
+    return CountPlan(
+        begin=elf.address(f"{name}_push_rows" if pushed else f"{name}_run"),
+        last=elf.address(f"{name}_run"),
+        end=elf.address("board_returned"),
+        runtime=runtime,
+        runtime_end=runtime + size,
+        table=table.address if table else 0,
+        step_bytes=table.size // steps if table and steps else 1,
+        step_count=steps,
+        waiting=waiting,
+        waiting_end=waiting + waited,
+        ring=elf.address("board_second_ring") if firmware.second else 0,
+    )
+
+
+def plan_fields(plan: CountPlan) -> dict[str, int]:
+    return asdict(plan)
+
+
+def counter_library(source: str) -> Path:
+    """boards/host/<source> as a shared library of this machine, made once.
+
+    Errors  BuildError without a C compiler
+    """
+    compiler = host_compiler()
+    if not compiler:
+        hint = "pip install ziglang, or install gcc"
+        raise BuildError("--on", "counting needs a C compiler for this machine", hint)
+    folder = boards() / "host"
+    texts = [(folder / name).read_bytes() for name in _SOURCES]
+    library = f"{Path(source).stem}.so"
+
+    def make(made: Path) -> None:
+        _compile((*compiler, str(folder / source), "-o", str(made / library)))
+
+    content = b"".join((repr((compiler, source)).encode(), *texts))
+    return made_once(content, make) / library
+
+
+def _compile(command: tuple[str, ...]) -> None:
+    flags = ("-std=c99", "-O2", *SHARED_FLAGS, *_UNDEFINED.get(sys.platform, ()))
+    done = called([*command, *flags])
+    if done.returncode != 0:
+        raise BuildError(command[0], f"cannot compile: {done.stderr.strip()}")

@@ -1,0 +1,1 @@
+"""A model as C99 files."""

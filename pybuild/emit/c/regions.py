@@ -1,0 +1,150 @@
+"""What the generated C says of pieces of memory, and of devices.
+
+A model on the CPU alone has one region, its arena, unless the user gives it others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybuild.emit.tables.tables import RegionRow, Tables
+
+
+def size_macro(tables: Tables, row: RegionRow) -> str:
+    return f"{tables.name.upper()}_{row.name.upper()}_BYTES"
+
+
+def macros(tables: Tables) -> list[str]:
+    """The sizes, for NAME.h."""
+    lines = ["/* Working memory: caller-owned, one per instance, aligned as below. */"]
+    for row in tables.regions:
+        note = f" /* {row.note} */" if row.note else ""
+        lines.append(f"#define {size_macro(tables, row)} {row.bytes}u{note}")
+    if tables.unused:
+        lines.append(
+            "/* Nothing of this model lies there: it is given no such memory. */"
+        )
+    for row in tables.unused:
+        lines.append(f"#define {size_macro(tables, row)} 0u")
+    upper = tables.name.upper()
+    lines.append(f"#define {upper}_ARENA_ALIGN {tables.region_align}u")
+    if tables.device_count > 1:
+        lines += [
+            "/* Entries of the table for set_devices, the CPU's included. */",
+            f"#define {upper}_DEVICE_COUNT {tables.device_count}u",
+        ]
+    return [*lines, ""]
+
+
+def memory(tables: Tables) -> list[str]:
+    """struct NAME_memory and its initialiser, for NAME.h."""
+    name, upper = tables.name, tables.name.upper()
+    lines = [
+        f"/* The memory that an instance lives in, for {name}_init. */",
+        f"struct {name}_memory {{",
+        *(f"    struct crt_region {row.name};" for row in tables.regions),
+        "};",
+        "",
+    ]
+    if tables.takes_arena:
+        return [
+            *lines,
+            f"/* Initialises a struct {name}_memory from an array. */",
+            f"#define {upper}_MEMORY(array) {{{{(array), sizeof(array)}}}}",
+            "",
+        ]
+    arrays = ["array"] if tables.has_arena else [row.name for row in _own(tables)]
+    given = [*arrays, *(row.name for row in tables.regions if row.device)]
+    sizes = {r.name: size_macro(tables, r) for r in tables.regions if r.device}
+    return [*lines, *initialiser(name, given, sizes), ""]
+
+
+def _own(tables: Tables) -> list[RegionRow]:
+    """The CPU's."""
+    return [row for row in tables.regions if not row.device]
+
+
+def initialiser(
+    name: str, given: list[str], sizes: Mapping[str, str] | None = None
+) -> list[str]:
+    """NAME_MEMORY(given): arrays, and addresses of devices with their `sizes`."""
+    there = sizes or {}
+    what = "an array" if len(given) - len(there) == 1 else "arrays"
+    head = f"/* Initialises a struct {name}_memory from {what}"
+    lines = [f"{head}. */"]
+    if there:
+        lines = [
+            f"{head}, and from addresses on",
+            " * the devices that are good for as many bytes as they need. */",
+        ]
+    pairs = ((one, there.get(one, f"sizeof({one})")) for one in given)
+    return [
+        *lines,
+        *_folded_head(f"#define {name.upper()}_MEMORY(", given),
+        "    { \\",
+        *(f"        {{({one}), {size}}}, \\" for one, size in pairs),
+        "    }",
+    ]
+
+
+def _folded_head(start: str, names: list[str]) -> list[str]:
+    """`start` and the parameters of a macro, in lines of 80."""
+    lines, now = [], start
+    for index, name in enumerate(names):
+        part = name + (")" if index == len(names) - 1 else ",")
+        if len(now) + len(part) + 2 > 80:
+            lines.append(f"{now.rstrip()} \\")
+            now = "    "
+        now += f"{part} "
+    return [*lines, f"{now.rstrip()} \\"]
+
+
+def set_devices_declaration(tables: Tables) -> list[str]:
+    """For NAME.h; [] for the CPU alone."""
+    name = tables.name
+    if tables.device_count == 1:
+        return []
+    return [
+        "/* Gives an instance its devices: after init, before anything else.",
+        " *",
+        f" * Shapes  devices[{name.upper()}_DEVICE_COUNT], the first is the CPU",
+        " * Owner   the caller's; must outlive m",
+        " * Errors  CRT_ERR_NULL, CRT_ERR_DEVICE */",
+        f"int {name}_set_devices(struct {name} *m,",
+        "    const struct crt_device *devices);",
+        "",
+    ]
+
+
+def init_definition(tables: Tables) -> list[str]:
+    """NAME_init and, for several devices, NAME_set_devices."""
+    name, count = tables.name, len(tables.regions)
+    lines = [f"int {name}_init(struct {name} *m, const struct {name}_memory *memory)"]
+    lines.append("{")
+    given = f"&memory->{tables.regions[0].name}"
+    if count > 1:
+        lines += [f"    struct crt_region regions[{count}];", ""]
+        given = "regions"
+    lines += ["    if (m == NULL || memory == NULL)", "        return CRT_ERR_NULL;"]
+    if count > 1:
+        lines += [
+            f"    regions[{i}] = memory->{row.name};"
+            for i, row in enumerate(tables.regions)
+        ]
+    lines += [
+        f"    return crt_graph_init(&m->graph, &{name}_model, m->base, m->fresh,",
+        f"        {given}, {count});",
+        "}",
+        "",
+    ]
+    if tables.device_count > 1:
+        lines += [
+            f"int {name}_set_devices(struct {name} *m,",
+            "    const struct crt_device *devices)",
+            "{",
+            f"    return crt_graph_set_devices({name}_graph(m), devices,",
+            f"        {name.upper()}_DEVICE_COUNT);",
+            "}",
+            "",
+        ]
+    return lines

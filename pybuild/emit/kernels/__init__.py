@@ -1,0 +1,1 @@
+"""Loop IR as text: C99, and LLVM IR."""

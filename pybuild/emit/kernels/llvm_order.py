@@ -1,0 +1,53 @@
+"""Code in the order in which kernels are written, by empty pieces of assembly.
+
+LLVM loads further ahead than a core has registers, and spills. C says where by
+assembly, for which llvmlite has no assembler; an empty string needs none.
+"""
+
+from __future__ import annotations
+
+from pybuild.ir.loop import Assign, Call, For, Intrin, PointerType, Var
+from pybuild.ir.loop_verify import statements
+
+# where sums of Thumb code stay: what else a loop holds has the six below and above
+_SUMS = tuple(f"{{r{number}}}" for number in range(4, 12))
+
+
+def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
+    """Whether it keeps its place on the target."""
+    return intrin.ordered and intrin.feature in features
+
+
+def in_order(kind: str, value: str) -> str:
+    """The value, made before whatever is ordered after it."""
+    return f'call {kind} asm sideeffect "", "=r,0,~{{memory}}"({kind} {value})'
+
+
+def placed(kind: str, value: str, place: str) -> str:
+    """The value, in that register; of a pointer, LLVM forgets what it was."""
+    return f'call {kind} asm "", "={place},0"({kind} {value})'
+
+
+def places(loop: For, features: frozenset[str]) -> dict[str, str]:
+    """Where variables of a loop that is unrolled already stay: the name, a constraint.
+
+    Of a chain of instructions LLVM places each result anew: short lives, which it
+    rates above that of the pointer by which all of them load; then it spills that one.
+    So a sum has one register. A pointer steps as it is written: of steps that LLVM
+    can follow it makes sums of a base and the loop's counter, which take one more.
+    """
+    if any(isinstance(stmt, For) for stmt in statements(loop.body)):
+        return {}
+    sums, pointers = {}, {}
+    for stmt in statements(loop.body):
+        match stmt:
+            case Assign(Var(name, PointerType())) if "steps" in features:
+                pointers[name] = "r"
+            case Assign(Var(name), Call(intrin, (*_, Var(last)))) if last == name:
+                if is_ordered(intrin, features):
+                    sums[name] = ""
+            case _:
+                pass
+    if len(sums) <= len(_SUMS):
+        pointers |= zip(sums, _SUMS, strict=False)
+    return pointers

@@ -1,0 +1,1 @@
+"""A model as one LLVM module, and as an object."""

@@ -1,0 +1,95 @@
+"""A model's tables, kernels and weights as a linkable object, by LLVM alone.
+
+The same IR as the host runs (model_llvm.py), for another processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from pybuild.emit.llvm import passes as llvm_passes
+from pybuild.emit.llvm.model import ABI, module
+from pybuild.emit.tables.tables import Tables
+from pybuild.targets.llvm import Llvm
+
+# of every kernel; without optsize code is up to a fifth larger and no faster
+_ATTRIBUTES = "nounwind optsize"
+_DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
+_CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
+
+
+def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
+    """NAME.o: an ELF file that exports NAME_model and needs crt of this ABI.
+
+    Every kernel and every table is a section, named as gcc -ffunction-sections
+    -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
+    """
+    machine = machine_of(processor)
+    text = object_text(tables, processor, str(machine.target_data), optimise)
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    llvm_passes.optimise(parsed, machine, host=False)
+    return _without_note(machine.emit_object(parsed))
+
+
+def _without_note(content: bytes) -> bytes:
+    """The file without the section by whose absence elsewhere GNU ld concludes that
+    code is on the stack, and warns: no file of a bare-metal gcc has it. Renamed, for
+    then nothing moves; section names stand behind all data."""
+    before, note, after = content.rpartition(b".note.GNU-stack\0")
+    return before + (b".comment.kernel\0" if note else b"") + after
+
+
+def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> str:
+    """The IR of the object; `layout` is LLVM's data layout of the processor."""
+    weights = {constant.symbol for constant in tables.constants}
+
+    def data(found: re.Match[str]) -> str:
+        place = "weights." if found[1] in weights else ""
+        return f'{found[0]}, section ".rodata.{place}{found[1]}"'
+
+    text = _DATA.sub(data, module(tables, processor.triple, layout, processor.has))
+    text = _CODE.sub(r'\1 section ".text.\2" {', text)
+    head = f'source_filename = "{tables.name}"'
+    return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
+
+
+def _lock(name: str) -> list[str]:
+    """Refers to crt's symbol of this ABI: with another crt the link fails. In the
+    model's own section, which no linker drops alone."""
+    return [
+        f"@crt_abi_{ABI} = external constant i32",
+        f"@{name}_abi = internal constant ptr @crt_abi_{ABI}, "
+        f'section ".rodata.{name}_model"',
+        f"@llvm.compiler.used = appending global [1 x ptr] [ptr @{name}_abi], "
+        'section "llvm.metadata"',
+    ]
+
+
+def _attributes(optimise: str) -> list[str]:
+    least = " minsize" if optimise == "size" else ""
+    return [f"attributes #0 = {{ {_ATTRIBUTES}{least} }}", ""]
+
+
+@functools.cache
+def _ready() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def machine_of(processor: Llvm) -> Any:
+    """LLVM's code generator; a pass builder eats it."""
+    _ready()
+    target = llvm.Target.from_triple(processor.triple)
+    return target.create_target_machine(
+        cpu=processor.cpu,
+        features=processor.features,
+        opt=3,
+        reloc="static",
+        codemodel="small",
+        abiname=processor.abi,
+    )

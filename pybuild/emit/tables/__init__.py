@@ -1,0 +1,1 @@
+"""The step tables of a plan as numbers and names; no text."""

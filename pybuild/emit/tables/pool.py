@@ -1,0 +1,118 @@
+"""Kernels and constants that models of one image share: each is there once.
+
+What is equal is one: the code of a kernel, type and bytes of a constant. Tables in,
+tables out; knows neither plans nor files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pybuild.emit.tables.names import Names
+from pybuild.emit.tables.tables import Constant, Kernels, Tables, User, identity
+from pybuild.ir.loop import Func
+from pybuild.ir.loop_verify import verify_parts
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The models of an image after sharing.
+
+    models     their tables: constants are those that they use, kernels are not theirs
+    kernels    all, with the layers that use them
+    constants  all, in the order of their symbols
+    users      symbol -> the names of the models that use it
+    """
+
+    name: str
+    models: tuple[Tables, ...]
+    kernels: Kernels
+    constants: tuple[Constant, ...]
+    users: dict[str, tuple[str, ...]] = field(compare=False)
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(c.array.nbytes for c in self.constants)
+
+    @property
+    def saved_bytes(self) -> int:
+        """What constants would take besides, if each model had its own."""
+        return sum(m.weight_bytes for m in self.models) - self.weight_bytes
+
+
+def pooled(name: str, models: Sequence[Tables], taken: Collection[str]) -> Pool:
+    """Every symbol of what is shared starts with `name`_.
+
+    taken  identifiers that the models' own files define
+    """
+    pool = _Pool(name, taken)
+    made = tuple(pool.add(tables) for tables in models)
+    constants = sorted(pool.constants.values(), key=lambda c: c.symbol)
+    kernels = tuple((f, tuple(users)) for f, users in pool.kernels.values())
+    verify_parts(func for func, _ in kernels)
+    users = {symbol: tuple(names) for symbol, names in pool.users.items()}
+    return Pool(name, made, kernels, tuple(constants), users)
+
+
+class _Pool:
+    def __init__(self, name: str, taken: Collection[str]) -> None:
+        self.name = name
+        start = f"{name}_"
+        self.names = Names(t.removeprefix(start) for t in taken if t.startswith(start))
+        self.kernels: dict[Func, tuple[Func, list[User]]] = {}
+        self.constants: dict[tuple[str, bytes], Constant] = {}
+        self.users: dict[str, list[str]] = {}
+
+    def add(self, tables: Tables) -> Tables:
+        """The tables with the image's symbols instead of their own."""
+        kernels = {f.name: self._kernel(f, u, tables) for f, u in tables.kernels}
+        constants = {c.symbol: self._constant(c, tables) for c in tables.constants}
+        moved = {old: new.symbol for old, new in constants.items()} | {"": ""}
+        steps = (replace(s, kernel=kernels.get(s.kernel, "")) for s in tables.steps)
+        rows = (replace(r, pad_row=moved[r.pad_row]) for r in tables.rows)
+        return replace(
+            tables,
+            kernels=(),
+            constants=tuple(sorted(constants.values(), key=lambda c: c.symbol)),
+            constant_list=tuple(moved[symbol] for symbol in tables.constant_list),
+            rows=tuple(rows),
+            steps=tuple(steps),
+        )
+
+    def _kernel(self, func: Func, users: Sequence[User], tables: Tables) -> str:
+        key = replace(func, name="")
+        if key not in self.kernels:
+            symbol = f"{self.name}_{self.names.fresh(func.name)}"
+            self.kernels[key] = replace(func, name=symbol), []
+        known, others = self.kernels[key]
+        others += [replace(user, model=tables.name) for user in users]
+        self._use(known.name, tables)
+        return known.name
+
+    def _constant(self, constant: Constant, tables: Tables) -> Constant:
+        key = identity(constant.array)
+        text = f"{tables.name}: {constant.comment}"
+        if key in self.constants:
+            known = self.constants[key]
+            made = replace(known, comment=f"{known.comment}\n{text}")
+        else:
+            rest = constant.symbol.removeprefix(f"{tables.name}_")
+            symbol = f"{self.name}_{self.names.fresh(rest)}"
+            made = replace(constant, symbol=symbol, comment=text)
+        self.constants[key] = made
+        self._use(made.symbol, tables)
+        return made
+
+    def _use(self, symbol: str, tables: Tables) -> None:
+        users = self.users.setdefault(symbol, [])
+        if tables.name not in users:
+            users.append(tables.name)
+
+
+def defined(name: str, texts: Iterable[str]) -> set[str]:
+    """Identifiers of C files that start with NAME_, as a model's own do."""
+    code = (re.sub(r"/\*.*?\*/", " ", text, flags=re.S) for text in texts)
+    pattern = rf"\b(?:{name}|{name.upper()})_\w+"
+    return {word for text in code for word in re.findall(pattern, text)}

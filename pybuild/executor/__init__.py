@@ -1,0 +1,1 @@
+"""Graph executor modules, as scripts for TVM use them."""

@@ -1,0 +1,85 @@
+"""Libraries to files: graph JSON, weights, packed weights and code.
+
+A zip file or a folder; the same bytes for the same models.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pybuild.frontends import graphjson
+from pybuild.host.compiled_model import SlotFacts
+from pybuild.install import crt_include
+from pybuild.ir.graph import Graph
+from pybuild.package.folder import write_file
+from pybuild.passes.state import opened
+
+FORMAT = 1
+INDEX = "library.json"
+GRAPH, PARAMS, IMAGE = "graph.json", "graph.params", "weights.crtp"
+CODE = {"llvm": "code.bc", "c": "code.so"}
+
+
+class Exported(Protocol):
+    """What is asked of a library: factory.py's Factory is one."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def slots(self) -> tuple[SlotFacts, ...]: ...
+
+    def image(self) -> bytes: ...
+
+    def facts(self) -> dict[str, Any]: ...
+
+    def portable(self) -> bytes: ...
+
+
+def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
+    """Writes everything, or nothing where something is wrong.
+
+    Errors  BuildError for a name that no folder can have, or without a compiler
+    """
+    files: dict[str, bytes] = {}
+    index: dict[str, Any] = {"format": FORMAT, "abi": abi(), "models": {}}
+    for number, (name, library) in enumerate(libraries.items()):
+        text, params = graphjson.dump(opened(library.graph))
+        folder = f"{number}"
+        files[f"{folder}/{GRAPH}"] = text.encode()
+        files[f"{folder}/{PARAMS}"] = params
+        if library.slots:
+            files[f"{folder}/{IMAGE}"] = library.image()
+        facts = library.facts() | _state(library.graph)
+        files[f"{folder}/{CODE[facts['backend']]}"] = library.portable()
+        index["models"][name] = {"folder": folder, **facts}
+    files[INDEX] = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
+    place = Path(path)
+    if str(path).endswith("/") or place.is_dir():
+        for file, data in files.items():
+            write_file(place / file, data)
+        return
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for file, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
+    write_file(place, out.getvalue())
+
+
+def _state(graph: Graph) -> dict[str, Any]:
+    """What is kept from run to run: first values by name; the graph has them as its
+    last inputs and outputs."""
+    if not graph.state:
+        return {}
+    return {"state": [[n, s.initial.tolist()] for n, s in graph.state.items()]}
+
+
+def abi() -> str:
+    """Of the tables in the code."""
+    text = (crt_include() / "crt" / "abi.h").read_text(encoding="utf-8")
+    return text.partition("#define CRT_ABI ")[2].split()[0]

@@ -1,0 +1,219 @@
+"""Graph executor modules that show each layer: its output and its time.
+
+Rows are taken as they are written, so that memory may be used again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.executor.dump import (
+    GRAPH_FILE,
+    TRACE_FILE,
+    Folder,
+    debug_nodes,
+    graph_dump,
+    key_of,
+    table,
+    trace,
+)
+from pybuild.executor.instance import AnyDevice, recorded, stage_times, step_time
+from pybuild.executor.module import GraphModule, handed
+from pybuild.executor.profile import Report, profile_report
+from pybuild.host.abi import UnknownName
+from pybuild.host.named_tensors import Key
+from pybuild.host.source import Source
+from pybuild.host.timing import BenchmarkResult, Timing
+
+_WARM_UP = 3
+
+
+class GraphModuleDebug(GraphModule):
+    """Nodes are numbered: inputs, parameters, then layers as they run.
+
+    A layer is what was built: activations and the like are part of the layer before.
+    """
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        devices: Sequence[AnyDevice],
+        bound: bool,
+        dump_root: str | Path | None = None,
+    ) -> GraphModuleDebug:
+        made = cls.__new__(cls)
+        made._start(source, devices, bound)
+        made._watch(dump_root)
+        return made
+
+    def _watch(self, dump_root: str | Path | None) -> None:
+        plan = self.net.plan
+        steps = {step.node.output: i for i, step in enumerate(plan.steps)}
+        given = (*self.net.inputs, *self.parameters.tensors.values())
+        self.nodes = debug_nodes(plan.graph, given, steps)
+        stages = self.net.stage_steps
+        self._stage_of = {step: s for s, steps in enumerate(stages) for step in steps}
+        self._values: dict[str, Array] = {}
+        self._executed = -1
+        self.folder = Folder(dump_root, self.devices[0])
+        heads = [[self._maker(name), 0, 0] for name in plan.graph.outputs]
+        given_nodes = list(range(len(given)))
+        facts = {"arg_nodes": given_nodes, "heads": heads}
+        self.folder.write(GRAPH_FILE, graph_dump(self.nodes, facts))
+
+    def _maker(self, tensor: str) -> int:
+        for index, node in enumerate(self.nodes):
+            if any(made.name == tensor for made in node.outputs):
+                return index
+        raise UnknownName(f"tensor '{tensor}' is made by no node")
+
+    # ---- runs -----------------------------------------------------------------
+
+    def run(
+        self,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 1,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        sort_by_time: bool = True,
+        **inputs: Any,
+    ) -> None:
+        """Times every layer, takes every output, writes the files, prints the table."""
+        if inputs:
+            self.set_input(**inputs)
+        how = Timing(
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
+        times = self._times(how)
+        self._take()
+        self.folder.write_tensors(self.tensors())
+        self.folder.write(TRACE_FILE, trace(self.nodes, times))
+        print(table(self.nodes, times, sort_by_time))
+
+    def _times(self, how: Timing) -> list[list[float]]:
+        """Of each node; the steps of one stage share its time."""
+        self._ready()
+        stages = stage_times(self.net, how)
+        sizes = [len(steps) for steps in self.net.stage_steps]
+        rows = []
+        for node in self.nodes:
+            stage = self._stage_of.get(node.step)
+            if stage is None:
+                rows.append([0.0] * how.repeat)
+            else:
+                rows.append([t / sizes[stage] for t in stages[stage]])
+        return rows
+
+    def _take(self) -> None:
+        """Every output of every node, of a run with the inputs that are there."""
+        self._ready()
+        there = {t.name: self.net.borrow_input(t.name).copy() for t in self.net.inputs}
+        self._values = recorded(self.net, {}, there)
+
+    def tensors(self) -> dict[str, Array]:
+        """Of the last run, by keys that are unique: name, node and output number."""
+        found = {}
+        for index, node in enumerate(self.nodes):
+            for output, tensor in enumerate(node.outputs):
+                if node.op != "param" and tensor.name in self._values:
+                    found[key_of(self.nodes, index, output)] = self._values[tensor.name]
+        return found
+
+    def run_individual(
+        self, number: int, repeat: int = 1, min_repeat_ms: float = 0, **options: Any
+    ) -> list[list[float]]:
+        """Seconds of each node in each repeat; 0 for what computes nothing."""
+        return self._times(Timing(number, repeat, min_repeat_ms, **options))
+
+    def run_individual_node(
+        self,
+        index: int,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        **options: Any,
+    ) -> BenchmarkResult:
+        """One layer alone, again and again; memory is then as after a run. On a board:
+        the layer in whole runs.
+
+        Errors  UnknownName for a number that no node has
+        """
+        how = Timing(number, repeat, min_repeat_ms, **options)
+        step = self.nodes[self._number(index)].step
+        if step < 0:
+            return BenchmarkResult([0.0] * repeat)
+        self._ready()
+        return step_time(self.net, step, how)
+
+    def profile(self, collectors: object = None, **inputs: Any) -> Report:
+        """Times of one run, after three to warm up."""
+        if collectors is not None:
+            raise ValueError("collectors: there are none, only times are measured")
+        self.set_input(**inputs)
+        times = self._times(Timing(number=1, repeat=_WARM_UP + 1))
+        seconds = [spent[-1] for spent in times]
+        return profile_report(self.nodes, seconds, str(self.devices[0]))
+
+    # ---- values ---------------------------------------------------------------
+
+    def debug_get_output(self, node: Key, out: Any = None) -> Any:
+        """The first output of a node, of a run with the inputs that are there.
+
+        Errors  UnknownName
+        """
+        return self._output(self._number(node), 0, out)
+
+    def execute_node(self, index: int) -> None:
+        """Makes the outputs of the nodes up to this one; they are then taken by
+        get_node_output.
+        """
+        self._executed = self._number(index)
+        self._take()
+
+    def get_node_output(self, index: int, output: int = 0) -> Any:
+        """Errors  ValueError unless it is the node that was executed last"""
+        if index != self._executed:
+            raise ValueError(f"node {index} is not the last that was executed")
+        return self._copied(self.nodes[index].outputs[output].name, None)
+
+    def _output(self, index: int, output: int, out: Any) -> Any:
+        name = self.nodes[index].outputs[output].name
+        if self.nodes[index].op == "param":
+            return self.get_input(name, out)
+        self._take()
+        return self._copied(name, out)
+
+    def _copied(self, name: str, out: Any) -> Any:
+        return handed(np.array(self._values[name]), out)
+
+    def _number(self, node: Key) -> int:
+        """Errors  UnknownName; TypeError for what is neither number nor name"""
+        if isinstance(node, str):
+            names = [n.name for n in self.nodes]
+            for there in (names, [n.short for n in self.nodes]):
+                if node in there:
+                    return there.index(node)
+            known = ", ".join(f"'{n.name}'" for n in self.nodes)
+            raise UnknownName(f"node '{node}' is not known; there is {known}")
+        if not isinstance(node, int):
+            raise TypeError("a node is asked for by its number or name")
+        if not 0 <= node < len(self.nodes):
+            raise UnknownName(f"node {node}: there are {len(self.nodes)}")
+        return node
+
+    def exit(self) -> None:
+        """Removes the folder and all files."""
+        self.folder.remove()

@@ -1,0 +1,150 @@
+"""What a debug run says: a table, and files in a folder, named as TVM names them.
+
+Knows rows of facts, no instance.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybuild.dtype import Array
+from pybuild.host.ndarray import Device
+from pybuild.ir.graph import Graph, Tensor
+from pybuild.package.folder import write_file
+from pybuild.params.blob import write_blob
+
+GRAPH_FILE = "_tvmdbg_graph_dump.json"
+TENSORS_FILE = "output_tensors.params"
+TRACE_FILE = "_tvmdbg_execution_trace.json"
+_HEADS = (
+    "Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs",
+    "Measurements(us)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DebugNode:
+    """An input, a parameter, or a layer as it was built.
+
+    op      "param" for what is given
+    inputs  names of the nodes that it reads
+    step    of the plan; -1: nothing had to be computed
+    short   another name of a layer, for people
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Tensor, ...]
+    step: int = -1
+    short: str = ""
+
+
+def debug_nodes(
+    graph: Graph, given: Sequence[Tensor], steps: Mapping[str, int]
+) -> tuple[DebugNode, ...]:
+    """What is given, then the layers in the order in which they run.
+
+    steps  of the plan, by the first output
+    """
+    makers = {name: node.name for node in graph.nodes for name in node.outputs}
+    nodes = [DebugNode(t.name, "param", (), (t,)) for t in given]
+    for node in graph.nodes:
+        reads = tuple(makers.get(name, name) for name in node.inputs if name)
+        made = tuple(graph.tensor(name) for name in node.outputs)
+        step = steps.get(node.output, -1)
+        short = graph.called(node)
+        nodes.append(DebugNode(node.name, node.op, reads, made, step, short))
+    return tuple(nodes)
+
+
+def key_of(nodes: Sequence[DebugNode], index: int, output: int) -> str:
+    """Unique, whatever the names of the nodes."""
+    return f"{nodes[index].name}____topo-index:{index}____output-num:{output}"
+
+
+def table(
+    nodes: Sequence[DebugNode], times: Sequence[Sequence[float]], by_time: bool
+) -> str:
+    """A row for each output of each layer; times: seconds of each node's repeats.
+
+    by_time  longest first, and the sum in a last row
+    """
+    means = [sum(t) / len(t) if t else 0.0 for t in times]
+    total = sum(means)
+    layers = [i for i, node in enumerate(nodes) if node.op != "param"]
+    if by_time:
+        layers.sort(key=lambda i: -means[i])
+    rows = [_HEADS, tuple("-" * len(head) for head in _HEADS)]
+    for i in layers:
+        share = 100 * means[i] / total if total else 0.0
+        for output, tensor in enumerate(nodes[i].outputs):
+            name = nodes[i].name + (f":{output}" if output else "")
+            spent = f"{means[i] * 1e6:.3f}", f"{share:.3f}"
+            shape = "(" + ", ".join(map(str, tensor.shape)) + ")"
+            counts = str(len(nodes[i].inputs)), str(len(nodes[i].outputs))
+            all_ = "[" + ", ".join(f"{t * 1e6:.3f}" for t in times[i]) + "]"
+            rows.append((name, nodes[i].op, *spent, shape, *counts, all_))
+    if by_time:
+        rows.append(("Total_time", "-", f"{total * 1e6:.3f}", *"-----"))
+    widths = [max(len(row[c]) for row in rows) + 2 for c in range(len(_HEADS))]
+    lines = ("".join(f"{c:<{w}}" for c, w in zip(r, widths, strict=True)) for r in rows)
+    return "\n".join(lines)
+
+
+def trace(nodes: Sequence[DebugNode], times: Sequence[Sequence[float]]) -> str:
+    """The nodes one after the other, for chrome://tracing."""
+    events: list[dict[str, Any]] = []
+    now = 0.0
+    for node, spent in zip(nodes, times, strict=True):
+        for phase in "BE":
+            name = {"name": node.name, "ph": phase}
+            events.append({"ts": now, "tid": 1, "pid": 1, **name})
+            now += (sum(spent) / len(spent) if spent and phase == "B" else 0.0) * 1e6
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
+
+
+def graph_dump(nodes: Sequence[DebugNode], graph_json: Mapping[str, Any]) -> str:
+    """The nodes with producers' names, operators, types and shapes."""
+    made = [
+        {
+            "name": node.name,
+            "op": node.op,
+            "inputs": list(node.inputs),
+            "attrs": {"T": f"type: {node.outputs[0].dtype.value}"},
+            "shape": list(node.outputs[0].shape),
+        }
+        for node in nodes
+    ]
+    return json.dumps({"nodes": made, **graph_json}, indent=4)
+
+
+class Folder:
+    """Where the files of one module go.
+
+    root  None: a new temporary folder
+    """
+
+    def __init__(self, root: str | Path | None, device: Device) -> None:
+        self.root = Path(root or tempfile.mkdtemp(prefix="tvmdbg_"))
+        name = f"_tvmdbg_device_{device.type.upper()}_{device.device_id}"
+        self.path = self.root / name
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(self.path, 0o700)
+
+    def write(self, file: str, content: str | bytes) -> None:
+        write_file(self.path / file, content)
+
+    def write_tensors(self, tensors: Mapping[str, Array]) -> None:
+        self.write(TENSORS_FILE, write_blob(tensors, TENSORS_FILE))
+
+    def remove(self) -> None:
+        """With everything in it."""
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,352 @@
+"""Graph executor modules: set, run, get, by name or number; weights late or shared.
+
+What users of TVM's graph_executor know, on a Net. Knows no file and no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.executor.instance import (
+    AnyDevice,
+    local,
+    must_be_together,
+    new_instance,
+    read_where,
+)
+from pybuild.executor.parameters import Parameters
+from pybuild.executor.timed import Timed
+from pybuild.host.abi import UnknownName, ffi
+from pybuild.host.devices import aligned
+from pybuild.host.named_tensors import Key
+from pybuild.host.ndarray import Device, NDArray, converted, cpu, ndarray
+from pybuild.host.source import Source
+from pybuild.ir.graph import Tensor, signature
+from pybuild.params.blob import blob_names, is_blob
+from pybuild.params.files import read_arrays
+from pybuild.params.image_read import is_image, read_image
+from pybuild.rpc.net import RemoteNet
+
+_FUNCTIONS = (
+    "set_input", "set_input_zero_copy", "set_output_zero_copy", "set_shared_input",
+    "get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_params",
+    "get_input_index", "get_input_info", "get_output_info", "run", "run_from_inputs",
+    "load_params", "share_params", "setup_operators",
+)  # fmt: skip
+
+
+class GraphModule(Timed):
+    """One instance of a model.
+
+    Inputs have numbers from 0 on; parameters, which users may replace, the next ones.
+
+    Thread  one thread at a time
+    Errors  UnknownName listing the known names; ValueError for another shape or type;
+            CRT_ERR_... as named in crt/error.h
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        self.__dict__ = module.__dict__  # the same instance
+
+    @classmethod
+    def of(
+        cls, source: Source, devices: Sequence[AnyDevice], bound: bool
+    ) -> GraphModule:
+        """A new instance; bound: with the weights that the model came with."""
+        made = cls.__new__(cls)
+        made._start(source, devices, bound)
+        return made
+
+    def _start(self, source: Source, devices: Sequence[AnyDevice], bound: bool) -> None:
+        named = (one for one in devices if isinstance(one, Device))
+        self.devices = tuple(named) or (cpu(),)
+        self.source, self.net = new_instance(source, devices)
+        self._inputs = {tensor.name: tensor for tensor in self.net.inputs}
+        self.parameters = Parameters(self.source, self.net)
+        self._weights: set[str] = set()  # inputs that load_params has set
+        if bound:
+            self.parameters.reset()
+
+    def __repr__(self) -> str:
+        ends = signature(self.net.inputs, self.net.results)
+        return f"{type(self).__name__}({ends}, on {self.devices[0]})"
+
+    @property
+    def module(self) -> GraphModule:
+        return self
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """Errors  UnknownName for no function of a module"""
+        if name not in _FUNCTIONS:
+            known = ", ".join(_FUNCTIONS)
+            raise UnknownName(f"function '{name}' is not known; there is {known}")
+        found: Callable[..., Any] = getattr(self, name)
+        return found
+
+    get_function = __getitem__
+
+    @property
+    def type_key(self) -> str:
+        return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
+
+    # ---- inputs ---------------------------------------------------------------
+
+    def set_input(
+        self, key: Key | None = None, value: Any = None, copy: bool = True, **more: Any
+    ) -> None:
+        """Gives one input or parameter, or several by keyword.
+
+        copy  False: it is read where it lies, see set_input_zero_copy()
+        """
+        values = {} if key is None else {self._name(key): value}
+        values |= {self._name(name): value for name, value in more.items()}
+        if not copy:
+            for name, value in values.items():
+                self.set_input_zero_copy(name, value)
+            return
+        weights = {n: v for n, v in values.items() if n not in self._inputs}
+        given = {
+            n: converted(self._inputs[n], v)
+            for n, v in values.items()
+            if n in self._inputs
+        }
+        if weights:
+            self.parameters.give(weights)
+        for name, array in given.items():
+            self.net.set_input(name, array)
+
+    def set_input_zero_copy(self, key: Key, value: Any = None, **more: Any) -> None:
+        """Lets runs read an input where it lies until it is set again; None: home.
+
+        Owner   the array is kept
+        Errors  ValueError for another type, shape or order; CRT_ERR_ALIGN
+        """
+        for name, array in {self._name(key): value, **more}.items():
+            if name in self._inputs:
+                self.net.bind_input(name, array)
+            else:
+                self.parameters.bind_in_place(self._name(name), array)
+
+    def set_shared_input(
+        self, key: Key, other: Array | GraphModule, other_key: Key | None = None
+    ) -> None:
+        """Reads an input from an array, or from where another module has a tensor.
+
+        other_key  an output of the other module, else an input of it
+        """
+        if isinstance(other, GraphModule):
+            there = 0 if other_key is None else other_key
+            if read_where(self.net, self._name(key), other.net, there):
+                return
+            other = other._memory(there)
+        self.set_input_zero_copy(key, other)
+
+    def _memory(self, key: Key) -> Array:
+        if self.net.takes_turns:
+            raise ValueError("a module in shared storage has no memory to share")
+        outputs = [tensor.name for tensor in self.net.results]
+        if isinstance(key, int) or key in outputs:
+            return local(self.net).output_memory(key)
+        return self.net.borrow_input(key)
+
+    def get_input(self, key: Key, out: Any = None) -> Any:
+        """The memory of an input, to be filled: it counts as given. Of a parameter, a
+        copy that cannot be written. With `out`, that array.
+        """
+        name = self._name(key)
+        if name in self._inputs:
+            return handed(self.net.borrow_input(name), out)
+        value = self.parameters.value(name).view()
+        value.flags.writeable = False
+        return handed(value, out)
+
+    # ---- runs and outputs -----------------------------------------------------
+
+    def set_output_zero_copy(self, key: Key, value: Any) -> None:
+        """Lets runs write an output where the array is; None: home.
+
+        Owner   the array is kept
+        Errors  ValueError for another type, shape or order; CRT_ERR_ALIGN
+        """
+        self.net.bind_output(key, value)
+
+    def setup_operators(self) -> None:
+        """Checks once that everything is bound.
+
+        Errors  CRT_ERR_UNBOUND naming it
+        """
+        self.parameters.bind()
+        self.net.setup()
+
+    def run(self, **inputs: Any) -> None:
+        """Sets the given inputs, then runs once."""
+        if inputs:
+            self.set_input(**inputs)
+        self.parameters.bind()
+        self.net.go()
+
+    def run_from_inputs(self, *given: Any) -> list[NDArray]:
+        """Device type and number, of where outputs are wanted (the CPU), then names and
+        values; copies of all outputs.
+        """
+        if len(given) % 2:
+            raise ValueError("names and values must come in pairs, after the device")
+        if tuple(given[:2]) != (cpu().device_type, 0):
+            raise ValueError(f"outputs are copied to cpu(0), not to device {given[:2]}")
+        pairs = given[2:]
+        self.set_input(**dict(zip(pairs[::2], pairs[1::2], strict=True)))
+        self.run()
+        return [self.get_output(i).copy() for i in range(self.get_num_outputs())]
+
+    def get_output(self, key: Key, out: Any = None) -> Any:
+        """The memory of an output, which the next run writes over. With `out`, that
+        array, filled.
+
+        Errors  CRT_ERR_NO_OUTPUT before a run
+        """
+        return handed(self.net.borrow_output(key), out)
+
+    def debug_get_output(self, node: Key, out: Any = None) -> Any:
+        """Errors  NotImplementedError: the debug executor has it"""
+        hint = "create the module with pybuild.debug_executor.create"
+        raise NotImplementedError(f"intermediate values are not kept: {hint}")
+
+    # ---- what there is --------------------------------------------------------
+
+    def get_num_inputs(self) -> int:
+        """Without parameters."""
+        return len(self._inputs)
+
+    def get_num_params(self) -> int:
+        return len(self.parameters.tensors)
+
+    def get_num_outputs(self) -> int:
+        return len(self.net.results)
+
+    def get_input_index(self, name: str) -> int:
+        """Of an input or a parameter; -1 if there is none."""
+        names = [*self._inputs, *self.parameters.tensors]
+        return names.index(name) if name in names else -1
+
+    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and types of the inputs, without what load_params has set."""
+        names = [n for n in self._inputs if n not in self._weights]
+        return _info([self._inputs[n] for n in names])
+
+    def get_output_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        return _info(self.net.results)
+
+    def _name(self, key: Key) -> str:
+        names = [*self._inputs, *self.parameters.tensors]
+        if isinstance(key, int):
+            if not 0 <= key < len(names):
+                raise UnknownName(f"input {key}: there are {len(names)}")
+            return names[key]
+        if key not in names:
+            known = ", ".join(f"'{name}'" for name in names) or "none"
+            raise UnknownName(f"input '{key}' is not known; there is {known}")
+        return key
+
+    # ---- weights --------------------------------------------------------------
+
+    def load_params(self, data: bytes | bytearray) -> None:
+        """Takes the parameters, and inputs, that a parameter file has; others stay.
+
+        data    TVM's blob, .npz, or our image: bound as it is, if packed for this model
+        Errors  BuildError, CRT_ERR_... for damaged bytes; ValueError for another shape
+        """
+        if self.parameters.load_image(bytes(data)):
+            return
+        values = read_arrays(bytes(data), "parameters")
+        self.parameters.give(_among(values, self.parameters.tensors))
+        for name, value in _among(values, self._inputs).items():
+            self.set_input(name, value)
+            self._weights.add(name)
+
+    def share_params(
+        self, other: GraphModule, what: bytes | Sequence[str] | None = None
+    ) -> None:
+        """Makes weights those of another module, of whatever model; none is copied.
+
+        what    names, or a parameter file, of which only names are read (others than
+                ours are passed over); None: all parameters
+        Owner   the other module may be gone first
+        Errors  UnknownName; CRT_ERR_LAYOUT, CRT_ERR_CONTENT, CRT_ERR_UNBOUND, ...
+        """
+        must_be_together(self.net, other.net)
+        names = self._shared_names(what)
+        weights = [n for n in names if n not in self._inputs]
+        self.parameters.share(other.parameters, weights)
+        for name in names:
+            if name in self._inputs:
+                if not read_where(self.net, name, other.net, name):
+                    self.net.bind_input(name, other.net.borrow_input(name))
+                self._weights.add(name)
+
+    def _shared_names(self, what: bytes | Sequence[str] | None) -> Sequence[str]:
+        if what is None:
+            return list(self.parameters.tensors)
+        if not isinstance(what, (bytes, bytearray)):
+            return [self._name(name) for name in what]
+        known = {*self._inputs, *self.parameters.tensors}
+        return [name for name in _names_in(bytes(what)) if name in known]
+
+    def _ready(self) -> None:
+        self.parameters.bind()
+
+
+def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
+    """Lets modules run in turn in one storage, sized for the largest; its bytes.
+
+    Inputs that were set and arrays that were bound are forgotten.
+
+    Errors  ValueError for memory of devices; later, CRT_ERR_BUSY for a run while
+            another is in the middle of one
+    """
+    nets = [local(module.net) for module in modules]
+    if any(any(net.region_devices) for net in nets):
+        raise ValueError("the memory of devices is not shared")
+    sizes = [net.region_bytes for net in nets]
+    regions = max(map(len, sizes), default=0)
+    memory = [
+        aligned(max(size[i] for size in sizes if i < len(size))) for i in range(regions)
+    ]
+    turn = ffi().new("struct crt_turn *")
+    for net, size in zip(nets, sizes, strict=True):
+        net.use_memory(memory[: len(size)], turn)
+    return sum(piece.nbytes for piece in memory)
+
+
+def handed(array: Array, out: Any) -> Any:
+    """The array itself, or `out` filled with it."""
+    if out is None:
+        return ndarray(array)
+    if out.shape != array.shape or out.dtype != array.dtype:
+        want = f"{array.dtype.name}{list(array.shape)}"
+        raise ValueError(f"'out' is {out.dtype}{list(out.shape)}, not {want}")
+    np.copyto(out, array)
+    return out
+
+
+def _info(
+    tensors: Sequence[Tensor],
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
+    return shapes, {tensor.name: tensor.dtype.value for tensor in tensors}
+
+
+def _among(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in names}
+
+
+def _names_in(data: bytes) -> list[str]:
+    """Of a parameter file; payloads are not looked at."""
+    if is_blob(data):
+        return blob_names(data, "parameters")
+    if is_image(data):
+        return [entry.name for entry in read_image(data, "parameters").entries]
+    return list(read_arrays(data, "parameters"))

@@ -1,0 +1,86 @@
+"""How a graph executor module is measured, by its own clock or a board's."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+from pybuild.executor.instance import Instance
+from pybuild.host.ndarray import Device, cpu
+from pybuild.host.timing import BenchmarkResult, Timing, time_evaluator
+from pybuild.rpc.net import RemoteNet
+
+
+class Timed(abc.ABC):
+    """The part of a module that is about time."""
+
+    net: Instance
+    devices: tuple[Device, ...]
+
+    @abc.abstractmethod
+    def __getitem__(self, name: str) -> Callable[..., Any]: ...
+
+    @abc.abstractmethod
+    def set_input(self, *given: Any, **more: Any) -> None: ...
+
+    @abc.abstractmethod
+    def _ready(self) -> None:
+        """Binds what is packed."""
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        **options: Any,
+    ) -> Callable[..., BenchmarkResult]:
+        """A function that measures one of this module's; options as of Timing.
+
+        Errors  ValueError for a device that the module is not on
+        """
+        self._must_be_on(dev)
+        options = {"number": number, "repeat": repeat, **options}
+        if func_name == "run":
+            self._ready()
+            if isinstance(self.net, RemoteNet):
+                net, how = self.net, Timing(**options)
+                return lambda *_: net.timed(how)
+        return time_evaluator(self[func_name], **options)
+
+    def _must_be_on(self, where: Device | None) -> None:
+        if where is not None and where not in self.devices:
+            here = ", ".join(map(str, self.devices))
+            raise ValueError(f"the module is on {here}, not on {where}")
+
+    def benchmark(
+        self,
+        device: Device | None = None,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        **inputs: Any,
+    ) -> BenchmarkResult:
+        """Measures runs; end_to_end: with copies of inputs in and outputs out."""
+        options: dict[str, Any] = {
+            "repeat": repeat,
+            "number": number,
+            "min_repeat_ms": min_repeat_ms or 0,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }
+        if end_to_end:
+            if func_name != "run":
+                raise ValueError(f"end_to_end measures run, not {func_name}")
+            given = [part for pair in inputs.items() for part in pair]
+            call = self.time_evaluator("run_from_inputs", device, **options)
+            return call(cpu().device_type, 0, *given)
+        self.set_input(**inputs)
+        return self.time_evaluator(func_name, device, **options)()

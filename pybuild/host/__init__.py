@@ -1,0 +1,1 @@
+"""Instances of a model on this machine: set, run, get."""

@@ -1,0 +1,69 @@
+"""What check and bench need of a build; model.py's Library is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pybuild.emit.c.long_text import Content
+from pybuild.emit.tables.tables import Tables
+from pybuild.host.native import Net
+from pybuild.ir.graph import Graph
+from pybuild.options.table import BuildOptions
+from pybuild.package.curve import Point
+from pybuild.package.report import Report
+from pybuild.plan.plan import Plan
+from pybuild.targets.llvm import Llvm
+
+
+class Library(Protocol):
+    """A planned model: figures, C files, and instances on this machine."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def tables(self) -> Tables: ...
+
+    @property
+    def report(self) -> Report: ...
+
+    @property
+    def processor(self) -> Llvm | None:
+        """Of the object; None: there is none, all is C."""
+        ...
+
+    def sources(self) -> Mapping[str, str]:
+        """The model's own header and C files: file name -> text."""
+        ...
+
+    def compiled(self) -> Mapping[str, Content]:
+        """The object, the header and the little C beside it."""
+        ...
+
+    def of_window(self) -> Graph:
+        """The final graph of the same build of a whole window, of a stream."""
+        ...
+
+    @property
+    def options(self) -> BuildOptions: ...
+
+    def again(self, **changed: Any) -> Library:
+        """The same build with some options changed."""
+        ...
+
+    def ram_curve(self) -> tuple[Point, ...]:
+        """Plans from the smallest to the fastest."""
+        ...
+
+    def least_arena(self) -> int | None:
+        """Bytes of the smallest plan by rows; None: there is no choice."""
+        ...
+
+    def files(self) -> Mapping[str, Content]:
+        """The whole tree that a build writes: path -> content."""
+        ...
+
+    def host(self, backend: str = "llvm") -> Net:
+        """An instance; BuildError where the back end cannot work here."""
+        ...

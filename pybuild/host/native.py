@@ -1,0 +1,387 @@
+"""A built model on this machine: the planned arena and step table, run by crt.
+
+numpy in, numpy out, through cffi; the interpreter lock is free while running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.emit.tables.tables import LAZY
+from pybuild.host.abi import CrtError, check, errors, ffi
+from pybuild.host.compiled_model import Compiled
+from pybuild.host.devices import Device, device_table
+from pybuild.host.named_tensors import Key, Named, fitting, in_place, index_of
+from pybuild.host.parameter_image import Weights
+from pybuild.host.row_input import Pushed, Pushing
+from pybuild.host.state import Keeping
+from pybuild.ir.graph import Quant, Tensor
+from pybuild.params.image import DTYPES
+from pybuild.plan.plan import Plan
+
+# CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
+_UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
+_NAMED = (-8, -9, _UNBOUND)
+_CLOSED = "the instance is closed: close() was called"
+
+
+class Net(Named, Pushing, Keeping):
+    """One instance of a model: set, run, get.
+
+    plan    what was built, for recording; or a function of it
+    devices  of a model for several; (): the CPU does the work of all
+    lent    inputs and outputs that have memory by lend()
+    Owner   memory and bound arrays are kept alive by this object
+    Thread  one thread at a time; run() releases the interpreter lock
+    Errors  KeyError listing the known names; ValueError for a wrong shape or type;
+            pybuild.host.abi.CrtError subclasses from crt
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Callable[[], Plan],
+        code: Compiled,
+        devices: Sequence[Device] = (),
+    ) -> None:
+        self._plan = plan
+        self._code: Compiled | None = code
+        self._ffi = ffi()
+        self._lib = code.crt
+        self._model = self._ffi.cast("const struct crt_model *", code.model)
+        counts = self._model.input_count, self._model.output_count
+        self.inputs = self._described(0, counts[0])
+        self.results = self._described(counts[0], counts[1])
+        self.parameters = self._described(sum(counts), self._model.parameter_count)
+        self._sources: list[Weights] = []
+        self._turn: Any = None
+        self._bound: dict[int, Array] = {}
+        self.lent: set[int] = set()
+        self.devices = device_table(int(self._model.device_count), devices)
+        self._new_instance()
+
+    def another(self) -> Net:
+        """A further instance of the same code, with no parameter bound."""
+        if self._code is None:
+            raise ValueError(_CLOSED)
+        return Net(self._plan, self._code)
+
+    @property
+    def _graph(self) -> Any:
+        """`struct crt_graph *`.
+
+        Errors  ValueError after close()
+        """
+        if self._handle is None:
+            raise ValueError(_CLOSED)
+        return self._handle
+
+    @property
+    def plan(self) -> Plan:
+        if not isinstance(self._plan, Plan):
+            self._plan = self._plan()
+        return self._plan
+
+    @property
+    def arena(self) -> Array:
+        """The memory that the plan lays out."""
+        return self.memory[0]
+
+    @property
+    def instance_bytes(self) -> int:
+        """Of everything else that an instance of this machine needs."""
+        sizes = map(self._ffi.sizeof, (self._base, self._fresh, self._pointers))
+        return int(self._ffi.sizeof("struct crt_graph") + sum(sizes))
+
+    def _described(self, first: int, count: int) -> tuple[Tensor, ...]:
+        """Tensors as the tables have them."""
+        found = []
+        for slot in range(first, first + count):
+            there = self._model.tensors[slot]
+            name = self._name(slot)
+            shape = tuple(there.dims[0 : there.rank]) if there.rank else ()
+            quant = Quant((there.scale,), (there.zero_point,)) if there.scale else None
+            found.append(Tensor(name, shape, DTYPES[there.dtype], quant))
+        return tuple(found)
+
+    def _name(self, slot: int) -> str:
+        """Of an input, output or parameter; of the plan where the model has none."""
+        there = self._model.tensors[slot].name
+        if there:
+            return str(self._ffi.string(there).decode())
+        graph = self.plan.graph
+        slots = (s.name for s in self.plan.slots.values())
+        return (*graph.inputs, *graph.outputs, *slots)[slot]
+
+    def _new_instance(self) -> None:
+        new, model = self._ffi.new, self._model
+        count = model.region_count + model.input_count + model.output_count
+        count += 2 * model.parameter_count + (model.device_count > 1)
+        self._base = new("void *[]", count)
+        self._fresh = new("uint32_t[]", model.input_count // 32 + 1)
+        self._pointers = new("void *[]", max(int(model.pointer_count), 1))
+        self._handle = new("struct crt_graph *")
+        self.pushed = Pushed(self._lib, model, self._graph, self._pointers)
+        self._table = new("struct crt_device[]", [d.struct for d in self.devices])
+        sizes = zip(self.region_bytes, self.region_devices, strict=True)
+        self.use_memory([self.devices[d].allocate(size) for size, d in sizes])
+
+    @property
+    def region_bytes(self) -> list[int]:
+        """What each region of memory must hold."""
+        return list(self._model.region_bytes[0 : self._model.region_count])
+
+    @property
+    def region_devices(self) -> list[int]:
+        """Whose each region of memory is."""
+        count = self._model.region_count
+        there = self._model.region_devices
+        return list(there[0:count]) if there else [0] * count
+
+    def use_memory(self, memory: Sequence[Array], turn: Any = None) -> None:
+        """Moves the instance; inputs, results and bindings of them are forgotten.
+
+        memory  bytes of each region, aligned (see aligned()) and large enough
+        turn    `struct crt_turn *` of instances that use this memory in turn
+        """
+        regions = self._ffi.new("struct crt_region[]", len(memory))
+        for region, piece in zip(regions, memory, strict=True):
+            region.ptr = self._ffi.cast("void *", piece.ctypes.data)
+            region.bytes = piece.nbytes
+        weights = len(self.inputs) + len(self.results) + len(memory)
+        kept = list(self._base[weights : weights + 2 * len(self.parameters)])
+        if self._turn is not None:
+            check(self._lib.crt_graph_share_storage(self._graph, self._ffi.NULL))
+        given = (self._graph, self._model, self._base, self._fresh, regions)
+        check(self._lib.crt_graph_init(*given, len(memory)))
+        count = len(self.devices)
+        check(self._lib.crt_graph_set_devices(self._graph, self._table, count))
+        for index, pointer in enumerate(kept, weights):
+            self._base[index] = pointer
+        if turn is not None:
+            check(self._lib.crt_graph_share_storage(self._graph, turn))
+        self.memory, self._turn = tuple(memory), turn
+        self._bound.clear()
+
+    def set_input(self, key: Key, value: Any) -> None:
+        """Copies an array of the tensor's shape and type into the model."""
+        index = index_of(key, self.inputs, "input")
+        array = fitting(self.inputs[index], value)
+        if self.pushed.take(index, array):
+            return
+        if index in self.lent:
+            return np.copyto(self._bound[index], array)
+        data = self._ffi.cast("const void *", array.ctypes.data)
+        check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
+        self._bound.pop(index, None)
+
+    def bind_input(self, key: Key, array: Array | None) -> None:
+        """Lets runs read a contiguous array where it is; None: back home."""
+        index = index_of(key, self.inputs, "input")
+        place = self._place(self.inputs[index], array, False)
+        self._named(self._lib.crt_graph_bind_input(self._graph, index, *place), index)
+        self._keep_bound(index, array)
+
+    def bind_output(self, key: Key, array: Array | None) -> None:
+        """Lets runs write an output into a contiguous, writable array."""
+        index = index_of(key, self.results, "output")
+        place = self._place(self.results[index], array, True)
+        slot = len(self.inputs) + index
+        self._named(self._lib.crt_graph_bind_output(self._graph, index, *place), slot)
+        self._keep_bound(slot, array)
+
+    def bind_parameter(self, key: Key, array: Array | None) -> None:
+        """Lets runs read a parameter where it is, arranged as its layout says."""
+        index = index_of(key, self.parameters, "parameter")
+        place = self._place(self.parameters[index], array, False)
+        slot = len(self.inputs) + len(self.results) + index
+        code = self._lib.crt_graph_bind_parameter(self._graph, index, *place)
+        self._named(code, slot)
+        self._keep_bound(slot, array)
+
+    def _place(self, tensor: Tensor, array: Array | None, written: bool) -> Any:
+        """Address and bytes of an array that fits a tensor."""
+        if array is None:
+            return self._ffi.NULL, 0
+        in_place(tensor, array, written)
+        return self._ffi.cast("void *", array.ctypes.data), array.nbytes
+
+    def _keep_bound(self, slot: int, array: Array | None) -> None:
+        self._bound.pop(slot, None)
+        if array is not None:
+            self._bound[slot] = array
+
+    def _named(self, code: int, slot: int) -> None:
+        """As check; the message names the tensor and the alignment that it needs."""
+        if code < 0:
+            there = self._model.tensors[slot]
+            kind = errors()[code]
+            what = f"{kind.__name__}: {kind.__doc__}: '{self._name(slot)}'"
+            raise kind(f"{what}, a multiple of {there.align} bytes")
+
+    def borrow_input(self, key: Key) -> Array:
+        """The memory of an input, to be filled; counts as given."""
+        index = index_of(key, self.inputs, "input")
+        if not self._lib.crt_graph_input(self._graph, index):
+            kind = errors()[_DEVICE if self._is_remote(index) else _UNBOUND]
+            raise kind(f"{kind.__name__}: {kind.__doc__}: '{self.inputs[index].name}'")
+        return self._view(index, self.inputs[index])
+
+    def borrow_output(self, key: Key) -> Array:
+        """The memory of an output of the last run; the next writes over it."""
+        taken = self._turn is not None and self._turn.owner != self._graph
+        index_of(key, self.results, "output")
+        if taken or not self._graph.valid:
+            check(_NO_OUTPUT)
+        return self.output_memory(key)
+
+    def output_memory(self, key: Key) -> Array:
+        """Where runs write an output, whether or not there was one."""
+        index = index_of(key, self.results, "output")
+        if self._is_remote(len(self.inputs) + index):
+            check(_DEVICE)
+        return self._view(len(self.inputs) + index, self.results[index])
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether other instances use the same memory."""
+        return self._turn is not None
+
+    def _is_remote(self, slot: int) -> bool:
+        """Whether a tensor is in the memory of a device: it can only be copied."""
+        return self.region_devices[int(self._model.tensors[slot].region)] != 0
+
+    def flags(self, slot: int) -> int:
+        """CRT_TENSOR_... of an input or, after those, an output."""
+        return int(self._model.tensors[slot].flags)
+
+    def _view(self, slot: int, tensor: Tensor) -> Array:
+        if slot in self._bound:
+            return self._bound[slot]
+        there = self._model.tensors[slot]
+        piece: Array = self.memory[there.region][there.at : there.at + there.bytes]
+        return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
+
+    def go(self) -> None:
+        self._check(self._go())
+
+    def load_params(self, weights: Weights) -> None:
+        """Binds the parameters of an image where they lie; others stay."""
+        check(self._lib.crt_graph_load_params(self._graph, weights.struct))
+        self._used((weights,))
+
+    def _used(self, weights: Iterable[Weights]) -> None:
+        """Keeps images that something is bound to."""
+        held = {id(w): w for w in (*self._sources, *weights)}
+        self._sources = [w for w in held.values() if w.users]
+
+    def share_params(self, donor: Net, names: Iterable[str] | None = None) -> None:
+        """Makes parameters, or those of these names, the donor's own.
+
+        Owner   the image stays in use when the donor is gone
+        Errors  KeyError for an unknown name, CRT_ERR_LAYOUT, CRT_ERR_CONTENT, ...
+        """
+        everything = [t.name for t in self.parameters]
+        for name in everything if names is None else names:
+            mine = index_of(name, self.parameters, "parameter")
+            theirs = index_of(name, donor.parameters, "parameter")
+            check(
+                self._lib.crt_graph_share_parameter(
+                    self._graph, mine, donor._graph, theirs
+                )
+            )
+        self._used(donor._sources)
+
+    def release_params(self) -> None:
+        """Unbinds all parameters."""
+        check(self._lib.crt_graph_release_params(self._graph))
+        self._sources.clear()
+
+    def parameter_address(self, key: Key) -> int:
+        """Where runs read a parameter; 0: it is not bound."""
+        index = index_of(key, self.parameters, "parameter")
+        there = self._lib.crt_graph_parameter(self._graph, index)
+        return int(self._ffi.cast("uintptr_t", there))
+
+    def setup(self) -> None:
+        """Checks once that everything is bound.
+
+        Errors  CRT_ERR_UNBOUND naming it
+        """
+        self._check(self._lib.crt_graph_setup(self._graph))
+
+    def _check(self, code: int) -> None:
+        """As check; the message names what is missing."""
+        try:
+            check(code)
+        except CrtError as error:
+            missing = self._lib.crt_graph_missing(self._graph)
+            if error.code not in _NAMED or not missing:
+                raise
+            slot = missing - self._model.tensors
+            if error.code == _UNBOUND and slot in self.pushed.rows:
+                # which never has memory: what has none, but could have, is after it
+                ends = range(len(self.inputs) + len(self.results))
+                lazy = (
+                    n
+                    for n in ends
+                    if self.flags(n) & LAZY and n not in self.pushed.rows
+                )
+                slot = next((n for n in lazy if n not in self._bound), slot)
+            name = self._name(slot)
+            raise type(error)(f"{error}: '{name}'") from None
+
+    def get_output(self, key: Key) -> Array:
+        """A copy of an output of the last run."""
+        index = index_of(key, self.results, "output")
+        tensor = self.results[index]
+        array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
+        data = self._ffi.cast("void *", array.ctypes.data)
+        check(self._lib.crt_graph_get_output(self._graph, index, data, array.nbytes))
+        return array
+
+    @contextlib.contextmanager
+    def hooked(self, hook: Callable[[Any, int, int, int, Any], int]) -> Iterator[None]:
+        """Calls hook(context, step, first row, rows, address) for what steps write."""
+        handle = self._ffi.callback("crt_hook", hook, error=1)
+        check(self._lib.crt_graph_set_hook(self._graph, handle, self._ffi.NULL))
+        try:
+            yield
+        finally:
+            self._lib.crt_graph_set_hook(self._graph, self._ffi.NULL, self._ffi.NULL)
+
+    @property
+    def stages(self) -> int:
+        """Of a run; so many calls of run_stage() are one."""
+        return int(self._model.stage_count)
+
+    @property
+    def stage_steps(self) -> list[range]:
+        """The steps of each stage."""
+        if not self._model.stages:  # each step is one
+            return [range(step, step + 1) for step in range(self.stages)]
+        stages = self._model.stages[0 : self._model.stage_count]
+        return [range(stage.first, stage.first + stage.count) for stage in stages]
+
+    def run_stage(self, stage: int) -> None:
+        """Errors  CRT_ERR_STAGE unless 0, 1, ... in turn"""
+        self._check(self._lib.crt_graph_run_stage(self._graph, self._pointers, stage))
+
+    def run_step(self, step: int) -> None:
+        """Computes one step on what is in memory; for timing."""
+        self._lib.crt_step_run(self._model, step, self._base, self._pointers)
+
+    def idle(self) -> None:
+        """Calls C for nothing; for what a call takes."""
+        null = self._ffi.NULL
+        self._lib.crt_graph_set_hook(null, null, null)
+
+    def close(self) -> None:
+        """Gives the memory back; the object is of no use afterwards."""
+        self._bound.clear()
+        self._code = None
+        self._handle = self._base = None

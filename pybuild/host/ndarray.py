@@ -1,0 +1,196 @@
+"""Arrays as scripts for graph executors expect them: numpy's, with a device.
+
+Knows no model; there is one kind of memory, the CPU's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Tensor
+
+# DLPack's numbers
+_TYPES = {"cpu": 1, "llvm": 1, "c": 1, "stackvm": 1, "ext_dev": 12}
+_NAMES = {1: "cpu", 12: "ext_dev"}
+
+
+@dataclass(frozen=True)
+class Device:
+    """The n-th device of a type; `ext_dev` is an accelerator of the user's."""
+
+    device_type: int
+    device_id: int = 0
+
+    @property
+    def type(self) -> str:
+        return _NAMES.get(self.device_type, str(self.device_type))
+
+    def __str__(self) -> str:
+        return f"{self.type}({self.device_id})"
+
+    @property
+    def exist(self) -> bool:
+        """Whether this machine has it without a driver of yours."""
+        return self == cpu()
+
+    def sync(self) -> None:
+        """Returns when all is done; it always is."""
+
+
+# stands for an accelerator that has no other name
+EXT_DEV = Device(_TYPES["ext_dev"])
+
+
+def device(kind: str | int, index: int = 0) -> Device:
+    """The device of a name ("cpu", or the target "llvm" or "c") or DLPack's number.
+
+    Errors  ValueError that lists the known names
+    """
+    if isinstance(kind, int):
+        return Device(kind, index)
+    if kind.split()[0] not in _TYPES:
+        known = ", ".join(sorted(_TYPES))
+        raise ValueError(f"device '{kind}' is not known; there is {known}")
+    return Device(_TYPES[kind.split()[0]], index)
+
+
+def cpu(index: int = 0) -> Device:
+    return Device(_TYPES["cpu"], index)
+
+
+def ext_dev(index: int = 0) -> Device:
+    return Device(_TYPES["ext_dev"], index)
+
+
+class NDArray(np.ndarray[Any, np.dtype[Any]]):
+    """An array that is also what TVM's scripts call NDArray or Tensor."""
+
+    where: Device
+
+    def __array_finalize__(self, source: object) -> None:
+        self.where = getattr(source, "where", cpu())
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        return self.where
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """A copy, as a plain numpy array."""
+        return np.array(self, copy=True, subok=False)
+
+    asnumpy = numpy
+
+    def to_dlpack(self) -> Any:
+        """The memory as a DLPack capsule, to be taken once.
+
+        Errors  BufferError for an array that cannot be written
+        """
+        return np.asarray(self).__dlpack__()
+
+    def copyto(self, target: Array | Device) -> NDArray:
+        """Copies to an array of the same shape and type, or to a new one there."""
+        if isinstance(target, Device):
+            return array(self, target)
+        return ndarray(target).copyfrom(self)
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Errors  ValueError for another shape, or values that the type cannot hold"""
+        self[...] = fitting("the array", self.shape, self.dtype, source)
+        return self
+
+
+def ndarray(values: Array, where: Device | None = None) -> NDArray:
+    """The same memory as an NDArray."""
+    made = values.view(NDArray)
+    made.where = where or made.where
+    return made
+
+
+def array(values: Any, device: Device | None = None) -> NDArray:
+    """A copy as an NDArray; the type stays, float64 and int64 too.
+
+    device  whose it is said to be; the memory is the CPU's
+    """
+    return ndarray(np.array(values, order="C", subok=False), device)
+
+
+def empty(
+    shape: tuple[int, ...], dtype: str = "float32", device: Device | None = None
+) -> NDArray:
+    """Of zeros."""
+    return ndarray(np.zeros(shape, dtype), device)
+
+
+@dataclass(frozen=True)
+class _Capsule:
+    """What numpy asks of a library whose memory it takes."""
+
+    capsule: Any
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _TYPES["cpu"], 0
+
+
+def from_dlpack(there: Any) -> NDArray:
+    """The memory of a capsule, which can then only be read, or of another array.
+
+    Errors  TypeError for what is neither; RuntimeError for memory of another device
+    """
+    if type(there).__name__ == "PyCapsule":
+        there = _Capsule(there)
+    if not hasattr(there, "__dlpack__"):
+        raise TypeError(f"{type(there).__name__} gives no memory by DLPack")
+    return ndarray(np.from_dlpack(there))
+
+
+def converted(tensor: Tensor, value: Any) -> Array:
+    """The value as an array of the tensor's shape and type.
+
+    Errors  ValueError for another shape, or naming a value that the type cannot hold
+    """
+    return fitting(f"'{tensor.name}'", tensor.shape, tensor.dtype.numpy, value)
+
+
+def fitting(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any
+) -> Array:
+    have: Array = np.asarray(value)
+    want = f"{name} is {dtype.name}{list(shape)}"
+    kinds = "fiub" if dtype.kind == "f" else "iub" if dtype.kind in "iu" else ""
+    if have.shape != shape or not (have.dtype == dtype or have.dtype.kind in kinds):
+        raise ValueError(f"{want}, not {have.dtype.name}{list(have.shape)}")
+    lost = have[np.logical_not(_kept(dtype, have))]
+    if lost.size:
+        raise ValueError(f"{want}, which cannot hold {lost.flat[0]}")
+    return np.ascontiguousarray(have, dtype).reshape(shape)
+
+
+def _kept(dtype: np.dtype[Any], have: Array) -> Array:
+    """Which values a type holds: floats rounded, but not to infinity; integers as they
+    are.
+    """
+    if dtype.kind == "f" and have.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            made = have.astype(dtype)
+        return np.asarray(np.isfinite(made) == np.isfinite(have))
+    if have.dtype.kind not in "iu" or have.dtype == dtype:
+        return np.ones(have.shape, bool)
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype.name)
+    high = 2 ** (limits.nmant + 1) if dtype.kind == "f" else int(limits.max)
+    low = -high if dtype.kind == "f" else int(limits.min)
+    values: Any = have
+    bounds: Any = np.iinfo(have.dtype.name)
+    within: Any = np.ones(have.shape, bool)
+    if low > bounds.min:
+        within &= values >= low
+    if high < bounds.max:
+        within &= values <= high
+    return np.asarray(within)

@@ -1,0 +1,65 @@
+"""What makes instances of a model: a build, or a library that was exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from pybuild.dtype import Array
+from pybuild.emit.c.long_text import Content
+from pybuild.host.compiled_model import SlotFacts
+from pybuild.host.devices import Device
+from pybuild.host.native import Net
+from pybuild.host.parameter_image import Weights
+from pybuild.ir.graph import Tensor
+from pybuild.plan.plan import Plan
+
+
+class Source(Protocol):
+    """A model that can be run."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def weights(self) -> Weights:
+        """What the model came with, packed once for all instances."""
+        ...
+
+    @property
+    def slots(self) -> tuple[SlotFacts, ...]: ...
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        """Those that users may replace, as users have them."""
+        ...
+
+    def value(self, name: str) -> Array:
+        """Of a parameter, as the model came."""
+        ...
+
+    def image(self, values: Mapping[str, Array] | None = None) -> bytes:
+        """All parameters packed, some of them with other values."""
+        ...
+
+    def instance(
+        self, backend: str | None = None, devices: Sequence[Device] = ()
+    ) -> Net:
+        """With no parameter bound."""
+        ...
+
+
+class Portable(Source, Protocol):
+    """A model that can be built again for another processor, and shipped to it."""
+
+    def retargeted(self, target: str) -> Portable: ...
+
+    def planned(self) -> Plan:
+        """What was built."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Its options among others."""
+        ...
+
+    def shipped(self) -> Mapping[str, Content]:
+        """What a firmware compiles or links: file name -> content."""
+        ...

@@ -1,0 +1,230 @@
+"""What a run computes in between, and how long each stage takes.
+
+Rows are taken as they are written, so that memory may be used again at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.host.abi import ffi
+from pybuild.host.devices import read
+from pybuild.host.native import Net
+from pybuild.host.timing import BenchmarkResult, Timing, laps, measure
+from pybuild.ops import OPERATORS
+from pybuild.plan.plan import Plan
+
+
+def recorded(
+    net: Net, inputs: Mapping[str, Any], there: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Runs once; every tensor of the plan by its name, `inputs` as they were given.
+
+    there  inputs that the instance has already
+    """
+    graph, buffer = net.plan.graph, ffi().buffer
+    record: dict[int, Array] = {
+        index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
+        for index, step in enumerate(net.plan.steps)
+        if step.is_layer
+    }
+    told: set[int] = set()  # of steps of devices: whose work the CPU does
+
+    def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
+        if step not in record:
+            return 0
+        size = net.plan.steps[step].candidate.outputs[0].row_bytes
+        data = np.frombuffer(buffer(rows, count * size), np.uint8)
+        record[step][row * size : (row + count) * size] = data
+        told.add(step)
+        return 0
+
+    kept = net.kept()
+    with net.hooked(hook):
+        for name, value in inputs.items():
+            net.set_input(name, value)
+        if net.pushed.rows:
+            net.go()
+        for stage in range(0 if net.pushed.rows else net.stages):
+            net.run_stage(stage)
+            first = net.plan.stages[stage].first
+            step = net.plan.steps[first]
+            if step.device and first not in told:
+                place = net.plan.places[step.node.output]
+                size = graph.tensor(step.node.output).bytes
+                piece = net.memory[place.region][place.home : place.home + size]
+                record[first] = read(net.devices[step.device], piece)
+    return tensors_of(net.plan, record, {**kept, **(there or {}), **inputs})
+
+
+def tensors_of(
+    plan: Plan, record: Mapping[int, Array], inputs: Mapping[str, Any]
+) -> dict[str, Array]:
+    """What the steps wrote, and the views that no step had to write."""
+    graph = plan.graph
+    values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
+    for index, raw in record.items():
+        tensor = graph.tensor(plan.steps[index].node.output)
+        values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+    for node in graph.nodes:
+        if node.output not in values:
+            reads = [
+                graph.constants.get(n, values.get(n)) if n else None
+                for n in node.inputs
+            ]
+            made = OPERATORS[node.op].reference(node, graph, reads)
+            values.update(zip(node.outputs, made, strict=True))
+    return values
+
+
+def run_of(net: Net, inputs: Mapping[str, Any]) -> Callable[[], None]:
+    """A run; the rows of an only pushed input in one call, so that Python's part of
+    it is small."""
+    if len(net.pushed.rows) != 1:
+
+        def whole() -> None:
+            for name, value in inputs.items():
+                net.set_input(name, value)
+            net.go()
+
+        return whole
+    name = net.inputs[next(iter(net.pushed.rows))].name
+    rest = {n: value for n, value in inputs.items() if n != name}
+
+    def run() -> None:
+        for other, value in rest.items():
+            net.set_input(other, value)
+        net.push_rows(name, inputs[name])
+
+    return run
+
+
+def layer_seconds(net: Net, runs: int, inputs: Mapping[str, Any]) -> list[list[float]]:
+    """Seconds of each step, for each of `runs` runs: step after step, each whole, on
+    what is in memory then; memory is of no use afterwards."""
+    if net.pushed.rows or not all(step.is_layer for step in net.plan.steps):
+        return _watched_seconds(net, runs, inputs)
+    clock, rows = time.perf_counter, []
+    _give(net, inputs)
+    net.go()
+    for _ in range(runs):
+        _give(net, inputs)
+        row = []
+        for step in range(len(net.plan.steps)):
+            start = clock()
+            net.idle()
+            middle = clock()
+            net.run_step(step)
+            row.append(max(0.0, clock() - middle - (middle - start)))
+        rows.append(row)
+    return rows
+
+
+def _watched_seconds(
+    net: Net, runs: int, inputs: Mapping[str, Any]
+) -> list[list[float]]:
+    """The same of steps that only a run can do (copies, rows that are pushed): by the
+    hook, after each band.
+
+    What it costs to watch (a call of Python for each band) is measured beside them, by
+    as many runs that nobody watches, and taken off.
+    """
+    watch = _Watch(len(net.plan.steps))
+    rows, alone = [], []
+    for _ in range(runs):
+        alone.append(_seconds_alone(net, inputs))
+        with net.hooked(watch.hook):
+            rows.append(_seconds_watched(net, inputs, watch))
+    calls = np.array(watch.calls) / runs
+    watched = np.median(np.sum(rows, axis=1))
+    cost = max(0.0, watched - np.median(alone)) / max(1.0, calls.sum())
+    found: list[list[float]] = np.maximum(0.0, np.array(rows) - cost * calls).tolist()
+    return found
+
+
+class _Watch:
+    """The hook: when a band is done, what its step has taken since the last one."""
+
+    def __init__(self, steps: int) -> None:
+        self.seconds = [0.0] * steps
+        self.calls = [0] * steps
+        self.now = 0.0
+
+    def hook(self, context: Any, step: int, row: int, count: int, data: Any) -> int:
+        now = time.perf_counter()
+        self.seconds[step] += now - self.now
+        self.calls[step] += 1
+        self.now = time.perf_counter()
+        return 0
+
+    def rest(self, step: int) -> None:
+        """What is no band (a copy, a wait) and all that is left is this step's."""
+        self.seconds[step] += time.perf_counter() - self.now
+
+
+def _seconds_watched(net: Net, inputs: Mapping[str, Any], watch: _Watch) -> list[float]:
+    """Of each step in one run."""
+    watch.seconds = [0.0] * len(watch.seconds)
+    if net.pushed.rows:
+        run = run_of(net, inputs)
+        watch.now = time.perf_counter()
+        run()
+        return watch.seconds
+    _give(net, inputs)
+    for stage, steps in enumerate(net.plan.stages):
+        watch.now = time.perf_counter()
+        net.run_stage(stage)
+        watch.rest(steps.first)
+    return watch.seconds
+
+
+def _seconds_alone(net: Net, inputs: Mapping[str, Any]) -> float:
+    """Of one run that nobody watches; inputs that are pushed are part of it."""
+    run = run_of(net, inputs) if net.pushed.rows else net.go
+    if not net.pushed.rows:
+        _give(net, inputs)
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _give(net: Net, inputs: Mapping[str, Any]) -> None:
+    for name, value in inputs.items():
+        net.set_input(name, value)
+
+
+def stage_times(net: Net, how: Timing) -> list[list[float]]:
+    """Seconds of each stage in each repeat, for the inputs that are there."""
+    clock = time.perf_counter_ns
+    sums = [0] * net.stages
+
+    def lap(number: int) -> int:
+        sums[:] = [0] * net.stages
+        for _ in range(number):
+            for stage in range(net.stages):
+                start = clock()
+                net.run_stage(stage)
+                sums[stage] += clock() - start
+        return sum(sums)
+
+    lap(1)
+    found: list[list[float]] = [[] for _ in sums]
+    for done in laps(lap, how):
+        for stage, spent in enumerate(sums):
+            found[stage].append(spent * 1e-9 / done.number)
+    return found
+
+
+def step_time(net: Net, step: int, how: Timing) -> BenchmarkResult:
+    """One step alone, again and again; memory is then as after a run."""
+    net.go()
+    kept = [memory.copy() for memory in net.memory]
+    result = measure(net.run_step, how, (step,))
+    for memory, values in zip(net.memory, kept, strict=True):
+        memory[:] = values
+    return result

@@ -1,0 +1,246 @@
+"""Checks of the Loop IR: names, types and where stores may go; a text dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pybuild.ir.loop import (
+    INT32,
+    Assign,
+    Call,
+    Expr,
+    For,
+    Func,
+    If,
+    Intrin,
+    Let,
+    Load,
+    Offset,
+    Part,
+    Piece,
+    PointerType,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    VectorType,
+    WideLoad,
+    children,
+    const,
+    pointer_type,
+    scalar_type,
+)
+
+
+def verify(func: Func) -> None:
+    """Every name is declared before use and once, every type fits.
+
+    Errors  ValueError naming the kernel and the first fault
+    """
+    scope = {var.name: var for var in func.args}
+    scope.update({var.name: var for var, _ in func.arrays})
+    try:
+        _block(func.body, scope)
+    except ValueError as error:
+        raise ValueError(f"kernel {func.name}: {error}") from None
+
+
+def _block(body: tuple[Stmt, ...], outer: dict[str, Var]) -> None:
+    scope = dict(outer)
+    for stmt in body:
+        _stmt(stmt, scope)
+
+
+def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
+    match stmt:
+        case Let(var, value):
+            _expr(value, scope)
+            _same(var, value)
+            _declare(var, scope)
+        case Assign(var, value):
+            _expr(value, scope)
+            _expr(var, scope)
+            _same(var, value)
+        case Store(pointer, index, value, wide):
+            for expr in (pointer, index, value):
+                _expr(expr, scope)
+            target = pointer_type(pointer)
+            _require(target.writable, "stores through a read-only pointer")
+            fits = target.elem == value.type or isinstance(value.type, VectorType)
+            if wide:
+                fits = value.type == INT32 and target.elem.bytes == 1
+            _require(fits, f"stores {value.type} as {target.elem}")
+            _require(index.type == INT32, "an index is not int32")
+        case For(var, start, stop, step, body):
+            _expr(start, scope)
+            _expr(stop, scope)
+            _require(step > 0, f"loop {var.name} has step {step}")
+            inner = dict(scope)
+            _declare(var, inner)
+            _block(body, inner)
+        case If(condition, body, otherwise):
+            _expr(condition, scope)
+            _block(body, scope)
+            _block(otherwise, scope)
+        case Part(_, params, args, body):
+            for param, arg in zip(params, args, strict=True):
+                _expr(arg, scope)
+                _same(param, arg)
+            _block(body, {param.name: param for param in params})
+
+
+def _declare(var: Var, scope: dict[str, Var]) -> None:
+    _require(var.name not in scope, f"'{var.name}' hides another")
+    scope[var.name] = var
+
+
+def _same(var: Var, value: Expr) -> None:
+    if isinstance(var.type, PointerType) and isinstance(value.type, PointerType):
+        _require(var.type.elem == value.type.elem, f"'{var.name}' changes its element")
+        _require(
+            value.type.writable or not var.type.writable,
+            f"'{var.name}' becomes writable",
+        )
+    else:
+        _require(var.type == value.type, f"'{var.name}': {var.type} = {value.type}")
+
+
+def _expr(expr: Expr, scope: dict[str, Var]) -> None:
+    for child in children(expr):
+        _expr(child, scope)
+    match expr:
+        case Var(name):
+            _require(scope.get(name) == expr, f"'{name}' is not declared")
+        case Load(_, index) | Offset(_, index) | Row(index) | WideLoad(_, index):
+            _require(index.type == INT32, "an index is not int32")
+        case Select(condition, a, b):
+            _require(a.type == b.type, "select of two types")
+            _require(scalar_type(condition).value == "bool", "select on a number")
+        case Call(intrin, args):
+            for param, arg in zip(intrin.params, args, strict=True):
+                _require(param.type == arg.type, f"{intrin.name}: {param.name}")
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise ValueError(what)
+
+
+def intrins(func: Func) -> list[Intrin]:
+    """The functions that a kernel calls, callees before callers, each once."""
+    found: dict[str, Intrin] = {}
+
+    def visit(expr: Expr) -> None:
+        for child in children(expr):
+            visit(child)
+        if isinstance(expr, Call):
+            for _, value in expr.intrin.lets:
+                visit(value)
+            visit(expr.intrin.result)
+            found.setdefault(expr.intrin.name, expr.intrin)
+
+    for stmt in statements(func.body):
+        for expr in operands(stmt):
+            visit(expr)
+    for part in reversed(statements(func.body)):
+        if isinstance(part, Part):
+            piece = Piece(
+                part.name,
+                part.params,
+                const(0),
+                doc=part.doc,
+                body=part.body,
+                in_place=part.in_place,
+            )
+            found.setdefault(part.name, piece)
+    return list(found.values())
+
+
+def verify_parts(funcs: Iterable[Func]) -> None:
+    """Parts of one name are the same in all kernels: printers take the first.
+
+    Errors  ValueError naming a kernel that has another
+    """
+    known: dict[str, Part] = {}
+    for func in funcs:
+        for part in statements(func.body):
+            if isinstance(part, Part):
+                first = known.setdefault(part.name, part)
+                if (first.params, first.body) != (part.params, part.body):
+                    raise ValueError(f"kernel {func.name}: another '{part.name}'")
+
+
+def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """All statements of a block, inner ones included, outermost first."""
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if isinstance(stmt, For):
+            found += statements(stmt.body)
+        elif isinstance(stmt, If):
+            found += statements(stmt.body) + statements(stmt.otherwise)
+        elif isinstance(stmt, Part):
+            found += statements(stmt.body)
+    return found
+
+
+def operands(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement itself."""
+    match stmt:
+        case Let(_, value) | Assign(_, value):
+            return (value,)
+        case Store(pointer, index, value):
+            return (pointer, index, value)
+        case For(_, start, stop):
+            return (start, stop)
+        case If(condition):
+            return (condition,)
+        case Part(_, _, args):
+            return args
+    return ()
+
+
+def _names(stmt: Stmt) -> set[str]:
+    """Those in a statement's own expressions."""
+    found: set[str] = set()
+    left = [*operands(stmt)]
+    while left:
+        expr = left.pop()
+        if isinstance(expr, Var):
+            found.add(expr.name)
+        else:
+            left += children(expr)
+    return found
+
+
+def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
+    """The block, and those inside, without variables that nothing reads afterwards;
+    and the names that it uses or changes."""
+    found: list[Stmt] = []
+    names: set[str] = set()
+    for stmt in reversed(body):
+        match stmt:
+            case Let(var) if var.name not in names:
+                continue
+            case Assign(var):
+                names.add(var.name)
+            case For() | Part():
+                inside, inner = used(stmt.body)
+                stmt = replace(stmt, body=inside)
+                names |= inner
+            case If():
+                inside, inner = used(stmt.body)
+                otherwise, more = used(stmt.otherwise)
+                stmt = replace(stmt, body=inside, otherwise=otherwise)
+                names |= inner | more
+        names |= _names(stmt)
+        found.append(stmt)
+    return tuple(reversed(found)), names
+
+
+def has_vectors(func: Func) -> bool:
+    """Whether a kernel computes with vectors, or moves them."""
+    values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
+    return any(isinstance(value.type, VectorType) for value in values)

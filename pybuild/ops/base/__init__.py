@@ -1,0 +1,1 @@
+"""What every operator is, and which functions of the user's there are."""

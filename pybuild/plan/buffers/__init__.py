@@ -1,0 +1,1 @@
+"""Which tensors share a buffer, and offsets for buffers with live ranges."""

@@ -1,0 +1,107 @@
+"""Constants that lie packed in flash: unpacked before their step, each in its turn, or
+all of them once, as parameters of an image.
+
+By layer, the RAM is that of the largest step's constants, the price is unpacking in
+each run; once, it is that of all, shared by all instances.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pybuild.ir.graph import Node
+from pybuild.kernels.base.candidate import TASK_UNPACK, Candidate, Packed, RowAccess
+from pybuild.params import lz4
+
+# a pointer to it, an operand and a step of its own cost about as much
+LEAST_SAVING = 64
+# of a parameter: its entry in the image, its row in the tables, their names
+SLOT_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """A constant of a step: its place and size in RAM and its bytes in flash.
+
+    plain  it lies in flash as it is, see regions/weight_cache.py; None: it is packed
+    """
+
+    step: int
+    name: str
+    place: str
+    size: int
+    packed: bytes
+    plain: Packed | None = None
+
+
+def find_packed(
+    steps: Sequence[tuple[Node, Candidate]],
+) -> tuple[list[tuple[Node, Candidate]], list[Unpack]]:
+    """The steps, their constants packed where that saves flash."""
+    made, found = [], []
+    for index, (node, candidate) in enumerate(steps):
+        constants = []
+        for packed in candidate.constants:
+            unpack = _tried(index, node, packed)
+            if unpack is not None:
+                found.append(unpack)
+                packed = replace(packed, place=unpack.place)
+            constants.append(packed)
+        made.append((node, replace(candidate, constants=tuple(constants))))
+    return made, found
+
+
+def _tried(index: int, node: Node, packed: Packed) -> Unpack | None:
+    if packed.is_bound or node.device:  # which read flash, not the CPU's memory
+        return None
+    made = _saving(packed)
+    if not made:
+        return None
+    name = f"{node.name} {packed.role}"
+    place = f"{node.output} {packed.role} (unpacked)"
+    return Unpack(index, name, place, packed.array.nbytes, made)
+
+
+def as_parameters(
+    steps: Sequence[tuple[Node, Candidate]],
+) -> list[tuple[Node, Candidate]]:
+    """The steps, their constants bound from an image where packing saves flash."""
+    made = []
+    for index, (node, candidate) in enumerate(steps):
+        constants = tuple(
+            replace(p, parameters=(f"{index}.{p.role}",), layout=_content(p))
+            if not p.is_bound and _saving(p, SLOT_BYTES)
+            else p
+            for p in candidate.constants
+        )
+        made.append((node, replace(candidate, constants=constants)))
+    return made
+
+
+def _content(packed: Packed) -> int:
+    """A layout that only these very bytes have: they are no parameter of the user's."""
+    return zlib.crc32(packed.array.tobytes()) or 1
+
+
+def _saving(packed: Packed, least: int = LEAST_SAVING) -> bytes:
+    """The packed bytes, b"" where they save too little."""
+    data = np.ascontiguousarray(packed.array).tobytes()
+    made = lz4.pack(data)
+    return made if len(data) - len(made) >= least else b""
+
+
+def task(unpack: Unpack) -> tuple[Node, Candidate]:
+    """The step that unpacks one, or copies it."""
+    node = Node("load" if unpack.plain else "unpack", unpack.name, (), (unpack.place,))
+    stored = Packed("lz4", np.frombuffer(unpack.packed, np.uint8))
+    return node, Candidate(
+        func=None,
+        args=(TASK_UNPACK, len(unpack.packed), unpack.size),
+        outputs=(RowAccess(unpack.place, 1, unpack.size, 1, 0),),
+        inputs=(),
+        constants=(unpack.plain or stored,),
+    )

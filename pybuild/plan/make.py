@@ -1,0 +1,285 @@
+"""Makes the plan: kernels chosen, nodes ordered, every byte of the arena assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import TASK_WAIT, Candidate, RowAccess
+from pybuild.options.regions import RegionSpec
+from pybuild.passes.sums import apart
+from pybuild.plan.advice import less_ram
+from pybuild.plan.buffers.compressed import Unpack, as_parameters, find_packed, task
+from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
+from pybuild.plan.buffers.preassigned import given_storage
+from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
+from pybuild.plan.choice import chosen_rows, least_bytes, with_less_scratch
+from pybuild.plan.memory.persistent import kept_memory
+from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
+from pybuild.plan.plan import Plan, Step
+from pybuild.plan.regions.block_offsets import Given, find_spots
+from pybuild.plan.regions.regions import (
+    BLOCK_ALIGN,
+    Limits,
+    Region,
+    Wishes,
+    check_limits,
+    overwritten,
+)
+from pybuild.plan.regions.weight_cache import find_hot, keep_placed
+from pybuild.plan.row_input import arrange_fed
+from pybuild.plan.schedule.device_waits import Span, Touch, waits
+from pybuild.plan.schedule.lock_step import Work
+from pybuild.plan.schedule.order import order_nodes
+from pybuild.plan.schedule.stages import COUNTERS, Arrangement, Search, Stage
+from pybuild.plan.stage_kernels import exchanged
+from pybuild.select.choose import Weighed
+
+# of all bytes, what each stage's working memory may grow by for less code
+_SHARE = 32
+
+Choose = Callable[[Node, Graph], list[Candidate]]
+
+
+def make_plan(
+    graph: Graph,
+    candidates: Choose,
+    keep_inputs: bool = False,
+    ram_limit: Limits = None,
+    lazy: Collection[str] = (),
+    compress: str = "none",
+    rows: bool = False,
+    specs: Sequence[RegionSpec] = (),
+    pushed: Collection[str] = (),
+    weighed: Weighed | None = None,
+    spent: Collection[str] = (),
+    optimise: str = "balanced",
+) -> Plan:
+    """Chooses kernels and places every tensor; storage that the graph gives is kept to.
+
+    lazy    inputs and outputs that get no memory until the user binds them
+    compress  none | lz4 | lz4-layer, see plan/buffers/compressed.py
+    rows    whether steps may advance in lock step, with rings of rows between them
+    pushed  inputs that come in rows; there are then rings, whatever `rows` says
+    specs   regions that users give devices; one without gets what it needs
+    weighed prices of all candidates, where memory is not all that chooses among them
+    spent   inputs whose rows are written over while others are still to be read
+    optimise  "size": tables and code are to be few bytes; "ram": the arena is, at up to
+            twice the instructions; it wants `weighed`
+    Units   ram_limit in bytes of arena, for several devices by their numbers
+    Errors  LimitError naming the tensors alive at the peak
+    """
+    if not graph.storage:
+        graph = replace(graph, nodes=order_nodes(graph))
+    views = find_views(graph)
+    options = [
+        (node, candidates(node, graph))
+        for node in graph.nodes
+        if node.output not in views.dropped
+    ]
+
+    little, thrifty = optimise == "size", optimise == "ram"
+    small = any(candidate.small for _, offers in options for candidate in offers)
+
+    def made(found: Arrangement, limit: Limits) -> Plan:
+        fine = bool(rows or pushed or spent) and not (graph.storage or specs)
+        given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
+                      frozenset(spent), fine and not graph.is_placed,
+                      little)  # fmt: skip
+
+        def laid(one: Arrangement) -> Plan:
+            return _placed(graph, views, *_unpacked(one, compress, specs), given)
+
+        if weighed is None:
+            return laid(found)
+        most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
+        more = least_bytes(found) // _SHARE if little and most is None else 0
+        plan = laid(exchanged(found, options, weighed, 0, more))
+        if not (little and small) or graph.storage or specs:
+            return plan
+        # what other stages need anyway may serve for less code
+        most = plan.arena_bytes if most is None else most
+        less = laid(exchanged(found, options, weighed, most, more))
+        return less if less.arena_bytes <= most else plan
+
+    if pushed:
+        fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
+        return made(fed, ram_limit)
+
+    def whole(chosen: Sequence[Work]) -> Arrangement:
+        held = given_storage if graph.storage else lifetimes
+        storage = held(graph, chosen, views, keep_inputs, lazy)
+        names = tuple(scratch_of(n) if c.scratch else "" for n, c in chosen)
+        return Arrangement(tuple(chosen), (), storage, scratch=names)
+
+    found = whole([(node, _best(offers)) for node, offers in options])
+    if thrifty:
+        found = whole(with_less_scratch(found, options))
+    if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
+        search = Search(graph, options, views, keep_inputs, lazy, spent)
+        return chosen_rows(search, found, ram_limit, made, thrifty)
+    return made(found, ram_limit)
+
+
+def placed(search: Search, found: Arrangement) -> Plan:
+    """The plan of some stages, without wishes."""
+    lazy, spent = tuple(search.lazy), frozenset(search.spent)
+    given = Given(None, lazy, (), frozenset(), spent, True)
+    return _placed(search.graph, search.views, found, (), given)
+
+
+def _unpacked(
+    found: Arrangement, compress: str, specs: Iterable[RegionSpec]
+) -> tuple[Arrangement, list[Unpack]]:
+    """Constants that are parameters, or that have a place in RAM."""
+    steps, unpacks = list(found.steps), list[Unpack]()
+    if compress == "lz4":
+        steps = as_parameters(steps)
+    elif compress == "lz4-layer":
+        steps, unpacks = find_packed(steps)
+    elif any(spec.weights for spec in specs):
+        steps, unpacks = find_hot(steps)
+    return replace(found, steps=tuple(steps)), unpacks
+
+
+def _placed(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    unpacks: Sequence[Unpack],
+    given: Given,
+) -> Plan:
+    """Every block at its bytes."""
+    slots = find_slots(graph, found.steps)
+    homes = slot_blocks(slots.values(), len(found.steps))
+    stages = found.stages or tuple(Stage(i, i + 1) for i in range(len(found.steps)))
+    when = [k for k, stage in enumerate(stages) for _ in range(stage.first, stage.end)]
+    copies = (Block(u.place, u.size, when[u.step], when[u.step]) for u in unpacks)
+    wishes = Wishes(
+        given.specs,
+        hot=frozenset(unpack.place for unpack in unpacks if unpack.plain),
+        source=graph.source,
+        shown=graph.shown,
+        leading=COUNTERS,
+        align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
+    )
+    beside = (*copies, *homes.values())
+    found, regions, spots = find_spots(
+        graph, views, found, beside, slots, wishes, given
+    )
+    advice = partial(
+        less_ram,
+        graph,
+        kernels=[candidate for _, candidate in found.steps],
+        pushed=given.pushed,
+        spent=given.spent,
+    )
+    check_limits(graph, regions, given.ram_limit, advice)
+    chosen, unpacks = keep_placed(found.steps, unpacks, spots)
+    found = replace(found, steps=tuple(chosen))
+    places = place_tensors(graph, views, found, spots, given.pushed)
+    for unpack in unpacks:
+        spot = spots[unpack.place]
+        places[unpack.place] = Place(ARENA, spot.at, spot.at, spot.region)
+    steps, stages = _steps(found, stages, unpacks, spots)
+    if not found.stages:
+        steps = with_waits(graph, steps, places, regions)
+        stages = tuple(Stage(i, i + 1) for i in range(len(steps)))
+    return Plan(
+        graph=apart(graph),
+        steps=tuple(steps),
+        places=places,
+        regions=regions,
+        consumed=overwritten(graph, found.storage, views, spots),
+        slots=slots,
+        slot_spots={name: spots[block.name] for name, block in homes.items()},
+        lazy=frozenset(given.lazy),
+        pushed=given.pushed,
+        unpacks=tuple(unpacks),
+        stages=stages,
+        rings=by_tensor(graph, views, found),
+        counters=spots[COUNTERS].at if COUNTERS in spots else 0,
+        owners=found.storage.block_of,
+        kept=kept_memory(graph, spots),
+    )
+
+
+def _steps(
+    found: Arrangement,
+    stages: Sequence[Stage],
+    unpacks: Sequence[Unpack],
+    spots: Mapping[str, Spot],
+) -> tuple[Sequence[Step], tuple[Stage, ...]]:
+    """What a stage's constants need is done before it, in stages of their own."""
+    steps: list[Step] = []
+    made: list[Stage] = []
+    for stage in stages:
+        for unpack in unpacks:
+            if stage.first <= unpack.step < stage.end:
+                made.append(Stage(len(steps), len(steps) + 1))
+                steps.append(Step(*task(unpack)))
+        first = len(steps)
+        for index in range(stage.first, stage.end):
+            node, candidate = found.steps[index]
+            spot = spots.get(found.scratch[index])
+            where = (spot.at, spot.region) if spot else (-1, 0)
+            steps.append(Step(node, candidate, *where))
+        made.append(Stage(first, len(steps), stage.links))
+    return steps, tuple(made)
+
+
+def with_waits(
+    graph: Graph,
+    steps: Sequence[Step],
+    places: Mapping[str, Place],
+    regions: Sequence[Region],
+) -> tuple[Step, ...]:
+    """The steps, and between them where the CPU waits for a device."""
+    crossings = graph.crossings()
+    touches = [_touch(graph, step, places, regions, crossings) for step in steps]
+    made: list[Step] = []
+    for step, late in zip(steps, waits(touches), strict=True):
+        for device in late:
+            node = Node("wait", f"for device {device}", (), ())
+            made.append(Step(node, Candidate(None, (TASK_WAIT, device), (), ())))
+        made.append(step)
+    return tuple(made)
+
+
+def _touch(
+    graph: Graph,
+    step: Step,
+    places: Mapping[str, Place],
+    regions: Sequence[Region],
+    crossings: Mapping[str, tuple[int, int]],
+) -> Touch:
+    def spans(accesses: Iterable[RowAccess]) -> Iterator[Span]:
+        for access in accesses:
+            at = places[access.tensor]
+            size = access.row_bytes
+            if access.tensor in graph.tensors:  # no unpacked constant
+                size = graph.tensor(access.tensor).bytes
+            if at.region < 0:
+                yield Span(at.buffer, at.at, at.at + size)
+            elif regions[at.region].device == 0:
+                yield Span(_memory(at.region), at.home, at.home + size)
+
+    candidate = step.candidate
+    writes = [*spans(candidate.outputs)]
+    if candidate.scratch and step.node.device == 0:
+        memory, at = _memory(step.scratch_region), step.scratch_at
+        writes.append(Span(memory, at, at + candidate.scratch))
+    device = max(crossings.get(step.node.output, (step.node.device,)))
+    return Touch(device, tuple(spans(candidate.inputs)), tuple(writes))
+
+
+def _memory(region: int) -> str:
+    """What tells the CPU's regions apart; no tensor is named so."""
+    return f"{ARENA} {region}"
+
+
+def _best(offers: Sequence[Candidate]) -> Candidate:
+    return min((c for c in offers if c.finish is None), key=lambda c: c.cost)

@@ -1,0 +1,1 @@
+"""Live ranges of pieces of buffers, and offsets for them."""

@@ -1,0 +1,337 @@
+"""When each piece of a block is alive: rows, and slots of rings, by the bands that
+write and read them.
+
+Knows times, no addresses. A time is a band of a stage; what it writes and what it reads
+are alive in it together, so kernels need not know what lies beside their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph
+from pybuild.kernels.base.candidate import RowAccess
+from pybuild.plan.buffers.sharing import Block, Storage, Views, scratch_of
+from pybuild.plan.schedule.lock_step import Ring, Work, band_times, last_reads
+from pybuild.plan.schedule.stages import Arrangement, Stage
+
+# a lone step of more bands is one time; so many pieces of a tensor are told apart
+_MOST_BANDS, _MOST_PIECES = 1024, 128
+# blocks, and bands of all stages, of which pieces are told apart at all
+_MOST_BLOCKS, _MOST_TIMES = 600, 20_000
+
+# (first byte, end, time) of all bytes of a tensor, one after the other
+Marks = list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes `at` to before `end` of a block; bit t of `when`: alive at time t."""
+
+    at: int
+    end: int
+    when: int
+
+
+def alive_in(pieces: Sequence[Piece]) -> int:
+    """All times at which some piece is alive."""
+    when = 0
+    for piece in pieces:
+        when |= piece.when
+    return when
+
+
+def most_alive(blocks: Sequence[Sequence[Piece]]) -> list[int]:
+    """Bytes of each block that are alive at the time when most are."""
+    count = max((alive_in(block).bit_length() for block in blocks), default=0)
+    sums = np.zeros(count + 1, np.int64)
+    for piece in (p for block in blocks for p in block):
+        raw = np.frombuffer(piece.when.to_bytes(count // 8 + 1, "little"), np.uint8)
+        flags = np.unpackbits(raw, count=count + 1, bitorder="little")
+        sums += flags.astype(np.int64) * (piece.end - piece.at)
+    time = int(sums.argmax())
+    return [sum(p.end - p.at for p in block if p.when >> time & 1) for block in blocks]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """An arrangement whose steps have scratch of their own, and the pieces of each of
+    its blocks and of others beside them, by their names.
+    """
+
+    found: Arrangement
+    of: Mapping[str, Sequence[Piece]]
+
+    @property
+    def most(self) -> int:
+        """Bytes alive at one time."""
+        return sum(most_alive([*self.of.values()]))
+
+
+def in_pieces(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    others: Sequence[Block] = (),
+    spent: Collection[str] = (),
+) -> Pieces | None:
+    """None: there are too many.
+
+    others  blocks that stages need whole
+    spent   inputs whose rows may be written over while others are still to be read
+    """
+    bands = sum(c.bands for _, c in found.steps if c.bands <= _MOST_BANDS)
+    if len(found.steps) > _MOST_BLOCKS or bands > _MOST_TIMES:
+        return None
+    lives = _Lives(graph, views, found, spent)
+    blocks = [b for b in found.storage.blocks if b.name not in found.scratch]
+    made = {b.name: lives.pieces(b) for b in (*blocks, *others)}
+    for block, pieces in lives.scratch():
+        blocks.append(block)
+        made[block.name] = pieces
+    names = tuple(scratch_of(n) if c.scratch else "" for n, c in found.steps)
+    storage = Storage(tuple(blocks), found.storage.block_of)
+    return Pieces(replace(found, storage=storage, scratch=names), made)
+
+
+# ---- times -------------------------------------------------------------------------
+
+
+def _between(first: int, last: int) -> int:
+    """Alive from one time to another, both included."""
+    return ((1 << (last - first + 1)) - 1) << first if last >= first else 0
+
+
+def _at(times: Array) -> int:
+    """Alive at these times, in rising order."""
+    flags = np.zeros(int(times[-1]) + 1, np.uint8)
+    flags[times] = 1
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The times of a stage: from `start` to before `end`; of each step its bands',
+    None: they are one."""
+
+    start: int
+    end: int
+    works: Sequence[Work]
+    times: Sequence[Array] | None
+
+
+def _clock(works: Sequence[Work], stage: Stage, now: int) -> _Clock:
+    bands = [candidate.bands for _, candidate in works]
+    if stage.links:
+        each = band_times(bands, stage.links)
+    elif len(works) == 1 and works[0][1].images == 1 and 1 < bands[0] <= _MOST_BANDS:
+        each = [[*range(bands[0])]]
+    else:
+        return _Clock(now, now + 1, works, None)
+    times = [np.asarray(one) + now for one in each]
+    return _Clock(now, now + sum(bands), works, times)
+
+
+# ---- what is alive -----------------------------------------------------------------
+
+
+@dataclass
+class _Use:
+    """A group of views in a stage: bands by their step, and the layers that name it, of
+    which all that read or write rows are `seen`."""
+
+    made: list[tuple[int, RowAccess]] = field(default_factory=list)
+    read: list[tuple[int, RowAccess]] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+
+
+class _Lives:
+    """When the bytes of an arrangement are alive; 0 is before the run."""
+
+    def __init__(
+        self, graph: Graph, views: Views, found: Arrangement, spent: Collection[str]
+    ) -> None:
+        self.graph, self.views, self.found = graph, views, found
+        self.spent = {views.of(name).root for name in spent}
+        steps = found.steps
+        alone = (Stage(i, i + 1) for i in range(len(steps)))
+        self.clocks: list[_Clock] = []
+        now = 1
+        for stage in found.stages or alone:
+            clock = _clock(steps[stage.first : stage.end], stage, now)
+            self.clocks.append(clock)
+            now = clock.end
+        self.after = now
+        self.uses: dict[str, dict[int, _Use]] = {}
+        for number, clock in enumerate(self.clocks):
+            self._find_uses(number, clock)
+        self.given = {views.of(n).root for n in (*graph.inputs, *graph.state)}
+        self.read_later = {views.of(n).root for n in (*graph.outputs, *graph.state)}
+        self.within: dict[str, list[str]] = {}  # a block's groups
+        for root, name in found.storage.block_of.items():
+            self.within.setdefault(name, []).append(root)
+
+    def pieces(self, block: Block) -> list[Piece]:
+        within = self._hull(block.first, block.last)
+        parts = [
+            part
+            for root in self.within.get(block.name, ())
+            for part in self._whole(root, block)
+        ]
+        block_of = self.found.storage.block_of
+        for root, ring in self.found.rings.items():
+            if block_of.get(ring.home, ring.home) == block.name:
+                parts += self._ring(root, ring)
+        if not block.bytes or not parts or any(part.when & ~within for part in parts):
+            return [Piece(0, block.bytes, within)]
+        return _joined(parts)
+
+    def scratch(self) -> Iterator[tuple[Block, list[Piece]]]:
+        """Of each layer, by itself."""
+        sizes: dict[str, tuple[int, int, int]] = {}
+        for number, clock in enumerate(self.clocks):
+            for step, (node, candidate) in enumerate(clock.works):
+                when = _between(clock.start, clock.end - 1)
+                if clock.times is not None:
+                    when = _at(clock.times[step])
+                if candidate.scratch:
+                    name = scratch_of(node)
+                    size, before, _ = sizes.get(name, (0, 0, 0))
+                    most = max(size, candidate.scratch)
+                    sizes[name] = (most, before | when, number)
+        for name, (size, when, number) in sizes.items():
+            yield Block(name, size, number, number), [Piece(0, size, when)]
+
+    def _hull(self, first: int, last: int) -> int:
+        """All times of some stages, from -1 on: before the run."""
+        begin = self.clocks[first].start if first >= 0 else 0
+        done = last >= len(self.clocks)
+        return _between(begin, self.after if done else self.clocks[last].end - 1)
+
+    def _find_uses(self, number: int, clock: _Clock) -> None:
+        def use(tensor: str) -> _Use:
+            each = self.uses.setdefault(self.views.of(tensor).root, {})
+            return each.setdefault(number, _Use())
+
+        for step, (node, candidate) in enumerate(clock.works):
+            for name in (*node.inputs, *node.outputs):
+                if name and name not in self.graph.constants:
+                    use(name).named.add(node.output)
+            for access in candidate.outputs:
+                use(access.tensor).made.append((step, access))
+                use(access.tensor).seen.add(node.output)
+            for access in candidate.inputs:
+                use(access.tensor).read.append((step, access))
+                use(access.tensor).seen.add(node.output)
+
+    # ---- tensors -------------------------------------------------------------------
+
+    def _whole(self, root: str, block: Block) -> Iterator[Piece]:
+        """Of a group that is not in a ring: from when rows are written until they are
+        last read."""
+        size = self.graph.tensor(root).bytes
+        uses = self.uses.get(root, {})
+        if not uses:
+            yield Piece(0, size, self._hull(block.first, block.last))
+            return
+        births, deaths = [(0, size, 0)], [(0, size, self.after)]
+        if root not in self.given:
+            births = self._births(uses[min(uses)], self.clocks[min(uses)], size)
+        kept = root in self.given and block.last >= len(self.clocks)
+        if root not in self.read_later and not kept:
+            spent = root not in self.given or root in self.spent
+            deaths = self._deaths(uses[max(uses)], self.clocks[max(uses)], size, spent)
+        at = i = j = 0
+        while at < size:
+            end = min(births[i][1], deaths[j][1])
+            yield Piece(at, end, _between(births[i][2], deaths[j][2]))
+            at = end
+            i, j = i + (births[i][1] == at), j + (deaths[j][1] == at)
+
+    def _births(self, use: _Use, clock: _Clock, size: int) -> Marks:
+        rows = self._rows(use, size)
+        if not rows or len(use.made) != 1 or clock.times is None:
+            return [(0, size, clock.start)]
+        ((step, access),) = use.made
+        if access.stride == 0:
+            return [(0, size, clock.start)]
+        made = clock.times[step][np.arange(rows) // access.stride]
+        return _marks(made, size, np.minimum)
+
+    def _deaths(self, use: _Use, clock: _Clock, size: int, spent: bool) -> Marks:
+        rows = self._rows(use, size)
+        if not rows or not spent or clock.times is None:
+            return [(0, size, clock.end - 1)]
+        last = np.full(rows, clock.start)
+        for step, access in use.made:
+            if access.stride == 0:
+                return [(0, size, clock.end - 1)]
+            when = clock.times[step][np.arange(rows) // access.stride]
+            last = np.maximum(last, when)
+        for step, access in use.read:
+            last = last_reads(access, clock.times[step], last)
+        return _marks(last, size, np.maximum)
+
+    def _rows(self, use: _Use, size: int) -> int:
+        """How many, if all steps see the same rows of all of it; else 0."""
+        accesses = [access for _, access in (*use.made, *use.read)]
+        forms = {(a.rows, a.rows * a.row_bytes) for a in accesses}
+        at = {self.views.of(a.tensor).at for a in accesses}
+        alike = len(forms) == 1 and at == {0} and use.named <= use.seen
+        if not alike or any(a.ring for a in accesses):
+            return 0
+        ((rows, total),) = forms
+        return rows if total == size else 0
+
+    def _ring(self, root: str, ring: Ring) -> Iterator[Piece]:
+        """The slots of rows that are not held whole."""
+        ((number, use),) = self.uses[root].items()
+        times = self.clocks[number].times
+        assert times is not None
+        ((step, access),) = use.made
+        if access.ring or any(a.ring for _, a in use.read):
+            last = max(int(times[s][-1]) for s, _ in (*use.made, *use.read))
+            yield Piece(0, ring.rows * ring.pitch, _between(int(times[step][0]), last))
+            return
+        made = times[step][np.arange(access.rows) // access.stride]
+        last_read = made
+        for reader, read in use.read:
+            last_read = last_reads(read, times[reader], last_read)
+        for slot in range(min(ring.rows, access.rows)):
+            when = 0
+            for row in range(slot, access.rows, ring.rows):
+                when |= _between(int(made[row]), int(last_read[row]))
+            yield Piece(slot * ring.pitch, (slot + 1) * ring.pitch, when)
+
+
+def _marks(when: Array, size: int, worst: np.ufunc) -> Marks:
+    """Of rows, a few together where there are many."""
+    rows = len(when)
+    starts = np.arange(0, rows, -(-rows // _MOST_PIECES))
+    ends = (int(row) * (size // rows) for row in (*starts[1:], rows))
+    made: Marks = []
+    for end, time in zip(ends, worst.reduceat(when, starts), strict=True):
+        made.append((made[-1][1] if made else 0, end, int(time)))
+    return made
+
+
+def _joined(parts: Sequence[Piece]) -> list[Piece]:
+    """Cut so that none overlap; neighbours that are alive together are one."""
+    ends = sorted({n for part in parts for n in (part.at, part.end)})
+    index = {end: i for i, end in enumerate(ends)}
+    when = [0] * len(ends)
+    for part in parts:
+        for i in range(index[part.at], index[part.end]):
+            when[i] |= part.when
+    found: list[Piece] = []
+    for a, b, alive in zip(ends, ends[1:], when, strict=False):
+        if found and (found[-1].end, found[-1].when) == (a, alive):
+            found[-1] = Piece(found[-1].at, b, alive)
+        else:
+            found.append(Piece(a, b, alive))
+    return found

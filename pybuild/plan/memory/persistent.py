@@ -1,0 +1,45 @@
+"""Memory that an instance keeps from run to run."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph
+from pybuild.plan.buffers.offsets import Spot
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A piece of memory that keeps what it holds.
+
+    initial  what it holds after a reset; None: zeros
+    """
+
+    name: str
+    region: int
+    at: int
+    bytes: int
+    initial: Array | None = field(default=None, compare=False, repr=False)
+
+
+def kept_memory(graph: Graph, spots: Mapping[str, Spot]) -> tuple[Kept, ...]:
+    """The state of a graph: each tensor has a block of its own."""
+    found = []
+    for name, state in graph.state.items():
+        spot = spots[name]
+        initial = state.initial if state.initial.tobytes().strip(b"\0") else None
+        size = graph.tensor(name).bytes
+        found.append(Kept(name, spot.region, spot.at, size, initial))
+    return tuple(found)
+
+
+def id_of(graph: Graph, kept: Sequence[Kept]) -> int:
+    """What tells apart whose state it is: the model, its weights, and the plan."""
+    code = zlib.crc32(graph.dump().encode())
+    for name in sorted(graph.constants.keys() - graph.parameters.keys()):
+        code = zlib.crc32(graph.constants[name].tobytes(), code)
+    places = [(k.name, k.region, k.at, k.bytes) for k in kept]
+    return zlib.crc32(repr(places).encode(), code)

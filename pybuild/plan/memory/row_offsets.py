@@ -1,0 +1,159 @@
+"""Offsets of blocks whose pieces are alive at different times: rows of one may lie
+where another's were. Knows pieces only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pybuild.plan.buffers.offsets import Layout, round_up
+from pybuild.plan.memory.live_ranges import Piece, alive_in, most_alive
+
+# work limit of the search, in visits of (block, spans that are taken beside it)
+_SEARCH_VISITS = 20_000
+_FAR = 1 << 60
+
+# offsets from another block's that are not free: between both ends of each pair
+Taken = tuple[tuple[int, int], ...]
+Span = tuple[int, int]
+
+
+def interlaced(blocks: Sequence[Sequence[Piece]], align: int) -> Layout:
+    """The best layout found; its bound: the most bytes alive at one time."""
+    return _Search(blocks, align).best() if blocks else Layout((), 0, 0)
+
+
+def taken_by(b: Sequence[Piece], a: Sequence[Piece]) -> Taken:
+    """Where `a` cannot begin, counted from where `b` begins."""
+    pairs = ((q.at - p.end, q.end - p.at) for p in a for q in b if p.when & q.when)
+    merged: list[Span] = []
+    for low, high in sorted(pairs):
+        if merged and low < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def _rounded(blocks: Sequence[Sequence[Piece]], align: int) -> list[list[Piece]]:
+    """What no layout can do without at times when all pieces begin aligned: none begins
+    in what another lacks to the next such place."""
+    odd = alive_in([p for block in blocks for p in block if p.at % align])
+    return [
+        [replace(p, end=round_up(p.end, align), when=p.when & ~odd) for p in block]
+        for block in blocks
+    ]
+
+
+class _Search:
+    def __init__(self, blocks: Sequence[Sequence[Piece]], align: int) -> None:
+        self.align = align
+        self.bound = round_up(sum(most_alive(blocks)), align)
+        self.least = max(self.bound, sum(most_alive(_rounded(blocks, align))))
+        self.sizes = [round_up(max(p.end for p in b), align) for b in blocks]
+        self.alive = [alive_in(block) for block in blocks]
+        self.taken: list[dict[int, Taken]] = [{} for _ in blocks]
+        for i, a in enumerate(blocks):
+            for j in range(i):
+                if self.alive[i] & self.alive[j] and (taken := taken_by(blocks[j], a)):
+                    self.taken[i][j] = taken
+                    self.taken[j][i] = tuple((-b, -a) for a, b in reversed(taken))
+
+    def best(self) -> Layout:
+        """From each order as it is; then what did not fit in less comes earlier."""
+        orders = self._orders()
+        best = Layout((), _FAR, self.bound)
+        for order in orders:
+            for late in (0.0, 1.0):
+                _, found = self._fill(order, _FAR, random.Random(0), late)
+                if found is not None and found.bytes < best.bytes:
+                    best = found
+                if best.bytes <= self.least:
+                    return best
+        chance, visits = random.Random(0), _SEARCH_VISITS
+        order = [*orders[0]]
+        while visits > 0 and best.bytes > self.least:
+            over = (best.bytes - self.bound) * chance.random() ** 4
+            room = best.bytes - max(round_up(int(over), self.align), self.align)
+            placed, found = self._fill(order, room, chance, chance.choice((0, 0.5, 1)))
+            visits -= 4 + sum(len(self.taken[i]) for i in order[: placed + 1])
+            if found is not None:
+                best = found
+            elif chance.random() < 0.05:
+                order = [*chance.choice(orders)]
+            else:
+                order.insert(chance.randrange(placed + 1), order.pop(placed))
+        return best
+
+    def _orders(self) -> list[list[int]]:
+        first = [(when & -when).bit_length() for when in self.alive]
+        area = [s * w.bit_count() for s, w in zip(self.sizes, self.alive, strict=True)]
+        numbers = range(len(self.sizes))
+        return [
+            sorted(numbers, key=lambda i: (first[i], -self.sizes[i], i)),
+            sorted(numbers, key=lambda i: (-self.sizes[i], first[i], i)),
+            sorted(numbers, key=lambda i: (-area[i], first[i], i)),
+        ]
+
+    def _fill(
+        self, order: Sequence[int], room: int, chance: random.Random, late: float
+    ) -> tuple[int, Layout | None]:
+        """Each block in turn where it makes the whole longer by the least; how many
+        have a place before one has none in `room` bytes.
+
+        late  how often the last such place is taken, not the first
+        """
+        at: dict[int, int] = {}
+        low = high = 0
+        for count, i in enumerate(order):
+            size = self.sizes[i]
+            around = (high - room, low + room) if at else (0, size)
+            spots = _free(self._beside(i, at), size, around, self.align)
+            if not spots:
+                return count, None
+            fair = _nearest(spots, low, high - size)
+            at[i] = max(fair) if chance.random() < late else min(fair)
+            low, high = min(low, at[i]), max(high, at[i] + size)
+        offsets = tuple(at[i] - low for i in range(len(order)))
+        return len(order), Layout(offsets, high - low, self.bound)
+
+    def _beside(self, i: int, at: dict[int, int]) -> list[Span]:
+        return sorted(
+            (at[j] + a, at[j] + b)
+            for j, taken in self.taken[i].items()
+            if j in at
+            for a, b in taken
+        )
+
+
+def _nearest(spots: Sequence[Span], low: int, high: int) -> list[int]:
+    """Of the spots, those from which least sticks out below `low` or above `high`."""
+    least, found = _FAR, list[int]()
+    for first, last in spots:
+        for wish in (low, high):
+            s = first if wish < first else last if wish > last else wish
+            out = (low - s if s < low else 0) + (s - high if s > high else 0)
+            if out < least:
+                least, found = out, [s]
+            elif out == least:
+                found.append(s)
+    return found
+
+
+def _free(taken: Sequence[Span], size: int, around: Span, align: int) -> list[Span]:
+    """(first, last) spots for `size` bytes outside all that is taken."""
+    reach, last = around[0], around[1] - size
+    found = []
+    for low, high in (*taken, (_FAR, _FAR)):
+        if low >= reach:
+            first = -(-reach // align) * align
+            end = (low if low < last else last) // align * align
+            if first <= end:
+                found.append((first, end))
+        if high > reach:
+            reach = high
+            if reach > last:
+                break
+    return found

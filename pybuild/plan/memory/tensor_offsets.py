@@ -1,0 +1,78 @@
+"""Where every tensor's first byte is, once all blocks have their spots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from pybuild.ir.graph import Graph
+from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.sharing import Views
+from pybuild.plan.schedule.lock_step import Ring
+from pybuild.plan.schedule.stages import Arrangement
+
+ARENA = ""  # the buffer of what is in no input and no output
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor's first byte is.
+
+    buffer  ARENA, or the name of the input or output whose memory it is in
+    at      bytes from the start of that buffer
+    home    bytes from the start of the arena (of the buffer's own home, too)
+    region  the arena that the home is in; -1: it has no home
+    """
+
+    buffer: str
+    at: int
+    home: int
+    region: int = 0
+
+
+def by_tensor(graph: Graph, views: Views, found: Arrangement) -> dict[str, Ring]:
+    """The rings, by all names that a tensor has."""
+    rings = found.rings
+    roots = {name: views.of(name).root for name in graph.tensors}
+    return {**rings, **{n: rings[r] for n, r in roots.items() if r in rings}}
+
+
+def place_tensors(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    spots: Mapping[str, Spot],
+    pushed: Collection[str],
+) -> dict[str, Place]:
+    """The places by the tensors' names.
+
+    spots   of blocks
+    pushed  inputs without a buffer
+    """
+    storage = found.storage
+    named: dict[str, str] = {}
+    for name in (*graph.outputs, *graph.inputs):
+        if name not in pushed:
+            named[views.of(name).root] = name
+    places = {}
+    for name in graph.tensors:
+        view = views.of(name)
+        if name in graph.constants:
+            continue
+        if view.root not in storage.block_of:
+            if view.root in named:
+                places[name] = Place(named[view.root], view.at, view.at, -1)
+            continue
+        spot = spots[storage.block_of[view.root]]
+        home = spot.at + view.at
+        buffer = named.get(view.root, ARENA)
+        at = home if buffer == ARENA else view.at
+        places[name] = Place(buffer, at, home, spot.region)
+    whole = dict(places)
+    for name, ring in by_tensor(graph, views, found).items():
+        base = whole.get(ring.home)
+        if base is None:
+            spot = spots[ring.home]
+            base = Place(ARENA, spot.at, spot.at, spot.region)
+        places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
+    return places

@@ -1,0 +1,1 @@
+"""Which region of memory each buffer lies in, and what is copied to a fast one."""

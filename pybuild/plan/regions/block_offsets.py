@@ -1,0 +1,69 @@
+"""Where blocks are: each as a whole or row by row, in as few bytes as that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pybuild.ir.graph import Graph
+from pybuild.options.regions import RegionSpec
+from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.parameter_slots import Key, Slot
+from pybuild.plan.buffers.sharing import Block, Views, scratch_of
+from pybuild.plan.memory.live_ranges import in_pieces
+from pybuild.plan.memory.operand_reuse import made_alike
+from pybuild.plan.regions.regions import Limits, Region, Wishes, place_regions
+from pybuild.plan.regions.traffic import moved_in
+from pybuild.plan.schedule.stages import Arrangement
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says of memory, as make_plan has it.
+
+    by_rows  whether rows that are done with make room
+    little   whether tables are to be few bytes
+    """
+
+    ram_limit: Limits
+    lazy: tuple[str, ...]
+    specs: tuple[RegionSpec, ...]
+    pushed: frozenset[str]
+    spent: frozenset[str]
+    by_rows: bool
+    little: bool = False
+
+
+def find_spots(
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    beside: Sequence[Block],
+    slots: Mapping[Key, Slot],
+    wishes: Wishes,
+    given: Given,
+) -> tuple[Arrangement, tuple[Region, ...], dict[str, Spot]]:
+    """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
+    devices = _devices(graph, slots.values())
+    wishes = replace(wishes, moved=moved_in(found, views, slots))
+    regions, spots = place_regions((*found.storage.blocks, *beside), devices, wishes)
+    finer = None
+    if given.by_rows:
+        finer = in_pieces(graph, views, found, beside, given.spent)
+    if finer is not None:
+        blocks = (*finer.found.storage.blocks, *beside)
+        moved = moved_in(finer.found, views, slots)
+        finely = replace(wishes, moved=moved, pieces=finer.of)
+        less = place_regions(blocks, devices, finely)
+        if less[0][0].bytes < regions[0].bytes:
+            found, wishes, (regions, spots) = finer.found, finely, less
+    if given.little and len(regions) == 1 and spots and not graph.storage:
+        spots = made_alike(graph, views, found, spots, wishes.pieces, wishes.align)
+    return found, regions, spots
+
+
+def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:
+    """The device of each block, by its name."""
+    scratch = {scratch_of(node): node.device for node in graph.nodes}
+    homes = {slot.home: slot.device for slot in slots}
+    return {**graph.locations(), **scratch, **homes}

@@ -1,0 +1,72 @@
+"""How many bytes of each block of memory a run reads and writes: what decides who gets
+fast memory.
+
+A row counts each time that a kernel is handed it, scratch and constants each time that
+the kernel is called. Knows no addresses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from pybuild.ir.graph import Node
+from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.plan.buffers.parameter_slots import Key, Slot, key_of
+from pybuild.plan.buffers.sharing import Views
+from pybuild.plan.schedule.stages import COUNTERS, Arrangement
+
+Steps = Sequence[tuple[Node, Candidate]]
+
+
+def moved_in(
+    found: Arrangement, views: Views, slots: Mapping[Key, Slot]
+) -> Counter[str]:
+    """Bytes by the name of the block."""
+
+    def block_of(tensor: str) -> str | None:
+        return found.block_of(views, tensor)
+
+    moved = traffic(found.steps, found.scratch, block_of, slots)
+    moved[COUNTERS] = 4 * sum(candidate.bands for _, candidate in found.steps)
+    return moved
+
+
+def traffic(
+    steps: Steps,
+    scratch: Sequence[str],
+    block_of: Callable[[str], str | None],
+    slots: Mapping[Key, Slot],
+) -> Counter[str]:
+    """Bytes by the name of the block.
+
+    scratch   the block that a step's working memory is in
+    block_of  of a tensor; None: it has none
+    """
+    moved: Counter[str] = Counter()
+    for (node, candidate), working in zip(steps, scratch, strict=True):
+        calls = candidate.images * candidate.bands
+        for access in (*candidate.outputs, *candidate.inputs):
+            block = block_of(access.tensor)
+            if block is not None:
+                rows = rows_met(access, candidate.bands) * candidate.images
+                moved[block] += rows * access.row_bytes
+        if candidate.scratch:
+            moved[working] += 2 * candidate.scratch * calls
+        for packed in candidate.constants:
+            if packed.place:  # written once, before the step
+                moved[packed.place] += packed.array.nbytes * (calls + 1)
+            elif packed.parameters:
+                moved[slots[key_of(packed, node)].home] += packed.array.nbytes * calls
+    return moved
+
+
+def rows_met(access: RowAccess, bands: int) -> int:
+    """Rows that the calls for one image are handed, padding left out."""
+    if access.stride == 0:
+        return access.window * bands
+    total = 0
+    for band in range(bands):
+        first = band * access.stride - access.pad
+        total += max(0, min(first + access.window, access.rows) - max(first, 0))
+    return total

@@ -1,0 +1,109 @@
+"""Inputs that the caller hands over in rows: a step without a kernel makes their rows,
+in lock step with the layers that read them.
+
+Knows rows, no addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pybuild.errors import BuildError, Problem
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import TASK_INPUT, Candidate, RowAccess
+from pybuild.plan.buffers.sharing import Views
+from pybuild.plan.choice import ordered
+from pybuild.plan.schedule.lock_step import PUSH
+from pybuild.plan.schedule.stages import Arrangement, Search
+
+OPTION = "--push"
+# times the instructions of the fastest plan: who pushes rows wants little RAM first
+_MOST_COST = 3.0
+_HINT = "its first layers must be convolutions, pools or the like, over rows"
+
+Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
+
+
+def arrange_fed(
+    graph: Graph,
+    nodes: Nodes,
+    views: Views,
+    keep_inputs: bool,
+    lazy: Collection[str],
+    pushed: Collection[str],
+) -> Arrangement:
+    """Stages whose first steps bring the rows of inputs, which are no inputs then."""
+    both = [f"'{name}'" for name in graph.inputs if name in pushed and name in lazy]
+    if both:
+        what = f"{', '.join(both)} cannot be lazy, too: rows are copied as they come"
+        raise BuildError(OPTION, what, "leave out --lazy")
+    search = fed_search(Search(graph, nodes, views, keep_inputs, lazy), pushed)
+    found = ordered(search, _MOST_COST).least(_MOST_COST)
+    if not found.steps:
+        names = ", ".join(f"'{name}'" for name in graph.inputs if name in pushed)
+        what = f"no order of the layers takes the rows of {names} as they come"
+        raise BuildError(OPTION, what, _HINT)
+    return found
+
+
+def fed_search(search: Search, pushed: Collection[str]) -> Search:
+    """What the stages are chosen from where such inputs come in rows.
+
+    Errors  BuildError for one that is not read row by row
+    """
+    graph = search.graph
+    feeds = _feeds(graph, search.nodes, search.views, pushed)
+    others = tuple(name for name in graph.inputs if name not in pushed)
+    inside = replace(graph, inputs=others)
+    return replace(search, graph=inside, nodes=[*feeds, *search.nodes])
+
+
+def _feeds(
+    graph: Graph, nodes: Nodes, views: Views, pushed: Collection[str]
+) -> list[tuple[Node, list[Candidate]]]:
+    """The steps that make the rows of pushed inputs.
+
+    Errors  BuildError for one that is not read row by row, or that is a batch
+    """
+    found, problems = [], []
+    for index, name in enumerate(graph.inputs):
+        if name not in pushed:
+            continue
+        first = next((graph.called(n) for n, _ in nodes if name in n.inputs), "none")
+        forms = _forms(nodes, views, name)
+        images, rows, size = forms.pop() if len(forms) == 1 else (0, 0, 0)
+        if images * rows * size != graph.tensor(name).bytes:
+            what = f"input '{name}' is not read row by row: its first layer is "
+            problems.append(Problem(OPTION, f"{what}'{first}'", _HINT))
+            continue
+        if images > 1:
+            what = f"input '{name}' is {images} images, which '{first}' reads in turn"
+            problems.append(Problem(OPTION, what, "push a single one: a batch of 1"))
+            continue
+        made = Candidate(
+            func=None,
+            args=(TASK_INPUT, index),
+            outputs=(RowAccess(name, rows, size),),
+            inputs=(),
+            bands=rows,
+        )
+        found.append((Node(PUSH, name, (), (name,)), [made]))
+    if problems:
+        raise BuildError.of(problems)
+    return found
+
+
+def _forms(nodes: Nodes, views: Views, name: str) -> set[tuple[int, int, int]]:
+    """(images, rows, bytes of a row; 0: all rows at once) of an input, as kernels that
+    can advance with others read it."""
+    found = set()
+    root = views.of(name).root
+    for _, candidates in nodes:
+        bands = max(c.bands for c in candidates)
+        for candidate in candidates:
+            for access in candidate.inputs:
+                if views.of(access.tensor).root == root and candidate.bands == bands:
+                    size = access.row_bytes if access.stride else 0
+                    found.add((candidate.images, access.rows, size))
+    return found

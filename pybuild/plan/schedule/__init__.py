@@ -1,0 +1,1 @@
+"""Orders of layers, stages that advance in lock step, and waits for devices."""

@@ -1,0 +1,167 @@
+"""The order in which nodes run: the given one, or one that keeps fewer bytes.
+
+Knows tensors and bytes, not kernels.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from pybuild.ir.graph import Graph, Node
+from pybuild.ops.shape import ASSIGN
+
+# up to so many nodes as many orders are drawn as are wanted, of more nodes fewer;
+# how often the next one reads what was made last
+_FEW, _DEEP = 12, 0.75
+
+
+def order_nodes(graph: Graph) -> tuple[Node, ...]:
+    """The given order, or the greedy one if its peak is lower.
+
+    An assignment comes when all have read what was there before.
+    """
+    last = tuple(node for node in graph.nodes if node.op == ASSIGN)
+    if last:
+        rest = tuple(node for node in graph.nodes if node.op != ASSIGN)
+        ends = (*graph.outputs, *(node.inputs[0] for node in last))
+        inputs = (*graph.inputs, *graph.state)
+        graph = replace(graph, nodes=rest, inputs=inputs, outputs=ends)
+    greedy = _greedy(graph)
+    less = _peak(graph, greedy) < _peak(graph, graph.nodes)
+    return _assigned(greedy if less else graph.nodes, last, graph)
+
+
+def orders(needs: Sequence[frozenset[int]], most: int) -> list[tuple[int, ...]]:
+    """All orders, where there are at most so many; else some, by chance but always
+    the same.
+
+    needs  what must come before each
+    """
+    found = list(islice(_every(needs), most + 1)) if len(needs) <= most else []
+    if 0 < len(found) <= most:
+        return found
+    chance = random.Random(0)
+    some = (_any(needs, chance) for _ in range(most * _FEW // max(len(needs), _FEW)))
+    return list(dict.fromkeys(some))
+
+
+def _every(needs: Sequence[frozenset[int]]) -> Iterator[tuple[int, ...]]:
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        begun = waiting.pop()
+        if len(begun) == len(needs):
+            yield begun
+        free = (i for i, n in enumerate(needs) if i not in begun and n <= {*begun})
+        waiting += sorted(((*begun, i) for i in free), reverse=True)
+
+
+def _any(needs: Sequence[frozenset[int]], chance: random.Random) -> tuple[int, ...]:
+    """Mostly deeper first: what was made last is read next."""
+    left = [len(n) for n in needs]
+    readers: list[list[int]] = [[] for _ in needs]
+    for index, each in enumerate(needs):
+        for maker in each:
+            readers[maker].append(index)
+    ready = [i for i, count in enumerate(left) if not count]
+    chosen: list[int] = []
+    while ready:
+        deep = chance.random() < _DEEP
+        chosen.append(ready.pop(-1 if deep else chance.randrange(len(ready))))
+        freed = []
+        for reader in readers[chosen[-1]]:
+            left[reader] -= 1
+            freed += [reader] * (left[reader] == 0)
+        chance.shuffle(freed)
+        ready += freed
+    return tuple(chosen)
+
+
+def _assigned(
+    nodes: tuple[Node, ...], last: tuple[Node, ...], graph: Graph
+) -> tuple[Node, ...]:
+    """The nodes with assignments, each as early as can be; at the end where views of
+    the old value are read."""
+    made: dict[int, list[Node]] = {}
+    states = {state.next: name for name, state in graph.state.items()}
+    for node in last:
+        old, source, at = states[node.output], node.inputs[0], 0
+        for index, other in enumerate(nodes):
+            if old in other.inputs and other.op in ("reshape", "slice"):
+                at = len(nodes)
+            if old in other.inputs or source in other.outputs:
+                at = max(at, index + 1)
+        made.setdefault(at, []).append(node)
+    found = list(made.get(0, ()))
+    for index, node in enumerate(nodes):
+        found += [node, *made.get(index + 1, ())]
+    return tuple(found)
+
+
+def _bytes(graph: Graph, name: str) -> int:
+    """Bytes a tensor adds; what only renames another adds none."""
+    return 0 if not name or name in graph.constants else graph.tensor(name).bytes
+
+
+def _counts(graph: Graph) -> dict[str, int]:
+    counts = {name: len(nodes) for name, nodes in graph.consumers().items()}
+    for name in graph.outputs:
+        counts[name] += 1
+    return counts
+
+
+def _peak(graph: Graph, nodes: tuple[Node, ...]) -> int:
+    """Most bytes alive at one node; reshapes free and cost nothing."""
+    left = _counts(graph)
+    now = sum(_bytes(graph, name) for name in graph.inputs)
+    peak = now
+    for node in nodes:
+        now += sum(_bytes(graph, name) for name in node.outputs)
+        if node.op != "reshape":
+            peak = max(peak, now)
+        for name in node.inputs:
+            if name:
+                left[name] -= 1
+                if left[name] == 0:
+                    now -= _bytes(graph, name)
+    return peak
+
+
+def _greedy(graph: Graph) -> tuple[Node, ...]:
+    """Always the ready node that leaves the fewest bytes behind; ties by position."""
+    left = _counts(graph)
+    consumers = graph.consumers()
+    known = set(graph.inputs) | set(graph.constants)
+    waiting = [
+        len({n for n in node.inputs if n and n not in known}) for node in graph.nodes
+    ]
+    position = {id(node): i for i, node in enumerate(graph.nodes)}
+
+    def growth(i: int) -> int:
+        node = graph.nodes[i]
+        made = sum(_bytes(graph, n) for n in node.outputs)
+        dying = {n for n in node.inputs if n and left[n] == node.inputs.count(n)}
+        return made - sum(_bytes(graph, n) for n in dying)
+
+    ready = [(growth(i), i) for i, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    chosen: list[Node] = []
+    while ready:
+        key, i = heapq.heappop(ready)
+        fresh = growth(i)
+        if fresh < key:
+            heapq.heappush(ready, (fresh, i))
+            continue
+        node = graph.nodes[i]
+        chosen.append(node)
+        for name in filter(None, node.inputs):
+            left[name] -= 1
+        for name in node.outputs:
+            for user in {position[id(n)] for n in consumers[name]}:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, (growth(user), user))
+    return tuple(chosen)

@@ -1,0 +1,289 @@
+"""Where to cut a graph into stages: all of a stage advances in lock step.
+
+What is alive in a stage does not depend on the other cuts, so that the best cuts are
+a shortest path. Knows bytes alive at once, no addresses.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from pybuild.ir.graph import Node
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.ops.shape import ASSIGN
+from pybuild.plan.buffers.offsets import round_up
+from pybuild.plan.buffers.sharing import Block, Views
+from pybuild.plan.schedule.lock_step import PUSH, Work, can_join, join
+
+# instructions of the runner, about: for a band, for a band in lock step, and there
+# for each link of the stage
+_BAND, _LOOK, _LINK = 60, 40, 9
+# nodes of a stage, at most; what trying stages may take, in steps times bands
+_LONGEST = 60
+_MOST_WORK = 2_000_000
+_NEVER = float("inf")
+_COUNTER = 2
+
+# what rings save: by nodes, in their order, and the groups that must be whole
+Saved = dict[tuple[tuple[str, ...], frozenset[str]], int]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Nodes from `first` on that are one stage, with the kernel of each."""
+
+    first: int
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Names of groups that a stage of the nodes from `first` to before `end` cannot
+    have for itself: asked, not listed, for a graph has many stages.
+    """
+
+    groups: Mapping[str, Block]
+    fixed: Collection[str]
+    first: int
+    end: int
+
+    def __contains__(self, name: object) -> bool:
+        group = self.groups.get(str(name))
+        if group is None:  # those of `fixed` take no memory: they are no groups
+            return name in self.fixed
+        return group.first < self.first or group.last >= self.end
+
+
+def expand(node: Node, candidate: Candidate) -> list[Work]:
+    """The steps of a node."""
+    if candidate.finish is None:
+        return [(node, candidate)]
+    return [(node, replace(candidate, finish=None)), (node, candidate.finish)]
+
+
+class Cuts:
+    """The stages that a graph could have.
+
+    nodes   in their order, with what can compute each
+    groups  memory of each group of views, alive from node to node
+    known   what other orders of these nodes have found
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[tuple[Node, Sequence[Candidate]]],
+        views: Views,
+        groups: Sequence[Block],
+        fixed: frozenset[str],
+        known: Saved,
+    ) -> None:
+        self.nodes, self.views, self._known = nodes, views, known
+        self.fixed = fixed
+        self.alone = [_cheapest_first(options) for _, options in nodes]
+        self._in_place = [
+            set.intersection(*(set(c.in_place) for c in o)) for o in self.alone
+        ]
+        self.joined = [_joinable(node, options) for node, options in nodes]
+        self.groups = {group.name: group for group in groups}
+        self._edges = self._find_edges()
+        self._saved: dict[tuple[int, int], int] = {}
+        self.work = 0
+        self._prepare()
+
+    def _find_edges(self) -> list[int]:
+        """Nodes at which a stage falls into parts that do not depend on each other:
+        all that is made before is read before, or by them."""
+        reach = list(range(len(self.nodes)))
+        for group in self.groups.values():
+            if 0 <= group.first < len(reach):
+                last = min(group.last, len(reach) - 1)
+                reach[group.first] = max(reach[group.first], last)
+        edges, furthest = [], 0
+        for index, (_, options) in enumerate(self.nodes):
+            if furthest <= index and not any(c.in_place for c in options):
+                edges.append(index)
+            furthest = max(furthest, reach[index])
+        return edges
+
+    def _prepare(self) -> None:
+        """Bytes alive in every stage that could be, without scratch."""
+        count = len(self.nodes)
+        begin, end = [0] * (count + 2), [0] * (count + 2)
+        for group in self.groups.values():
+            begin[max(group.first, -1) + 1] += round_up(group.bytes, 4)
+            end[min(group.last, count) + 1] += round_up(group.bytes, 4)
+        begun, ended = list(accumulate(begin)), [0, *accumulate(end)]
+        self.bases = [
+            [begun[i + 1] - ended[i + 1] - self._over(i)] for i in range(count)
+        ]
+        for size in range(2, _LONGEST + 1):
+            if self.work > _MOST_WORK:
+                break  # of a large graph: its stages stay shorter
+            for i in range(count - size + 1):
+                j, row = i + size, self.bases[i]
+                if len(row) == size - 1 and self.joined[i] and self.joined[j - 1]:
+                    alive = begun[j] - ended[i + 1]
+                    row.append(alive - self._saving(i, j) + _COUNTER * size)
+        first = [row[0] if row else None for row in self.joined]
+        self.costs = [0, *accumulate(c.cost if c else 0 for c in first)]
+        self.bands = [0, *accumulate(c.bands if c else 0 for c in first)]
+        self.scratch = [
+            [*accumulate((c.scratch if c else 0 for c in first[i : i + len(row)]), max)]
+            for i, row in enumerate(self.bases)
+        ]
+
+    def _over(self, index: int) -> int:
+        """Bytes that a node alone saves by writing its result over what it reads."""
+        node, made = self.nodes[index][0], self.views.of(self.nodes[index][0].output)
+        result = self.groups.get(made.root)
+        if result is None or result.first != index:
+            return 0
+        inputs = [self.groups.get(self.views.of(name).root) for name in node.inputs]
+        for position in self._in_place[index]:
+            group = inputs[position]
+            if group is not None and group.last == index and inputs.count(group) == 1:
+                at = self.views.of(node.inputs[position]).at
+                if at == 0 and group.bytes == result.bytes:
+                    return round_up(result.bytes, 4)
+        return 0
+
+    def _saving(self, first: int, end: int) -> int:
+        """What rings save in a stage of the nodes from `first` to before `end`."""
+        marks = [first, *(e for e in self._within(first, end)), end - 1]
+        return sum(self._part(a, b) for a, b in pairwise(dict.fromkeys(marks)))
+
+    def _within(self, first: int, end: int) -> Sequence[int]:
+        edges = self._edges
+        return edges[bisect_left(edges, first) : bisect_left(edges, end)]
+
+    def _part(self, first: int, last: int) -> int:
+        if (first, last) not in self._saved:
+            works = [
+                work
+                for i in range(first, last + 1)
+                for work in expand(self.nodes[i][0], self.joined[i][0])
+            ]
+            self.work += len(works) * sum(c.bands for _, c in works)
+            self._saved[first, last] = self._joined(works, self.held(first, last + 1))
+        return self._saved[first, last]
+
+    def _joined(self, works: Sequence[Work], held: Held) -> int:
+        """Bytes that rings save where these steps advance together."""
+        root_of = self.views.of
+        made = {root_of(a.tensor).root for _, c in works for a in c.outputs}
+        if all(root in held for root in made):
+            return 0  # nothing that could be a ring
+        roots = made | {root_of(a.tensor).root for _, c in works for a in c.inputs}
+        names = tuple(node.output for node, _ in works)
+        key = names, frozenset(root for root in roots if root in held)
+        if key not in self._known:
+            found = join(works, self.views, held)
+            whole = {
+                root: round_up(self.groups[root].bytes, 4)
+                for root in found.rings
+                if root in self.groups
+            }
+            kept = sum(round_up(size, 4) for size in found.blocks.values())
+            self._known[key] = sum(whole.values()) - kept
+        return self._known[key]
+
+    def held(self, first: int, end: int) -> Held:
+        """Groups that a stage cannot have for itself."""
+        return Held(self.groups, self.fixed, first, end)
+
+    # ---- the best cuts -------------------------------------------------------------
+
+    def cost(self, first: int, end: int, limit: int) -> float:
+        """Instructions of a stage that has `limit` bytes; infinite: too few."""
+        if self.nodes[end - 1][0].op == PUSH:
+            return _NEVER  # rows are there to be read as they come
+        bases = self.bases[first]
+        if end - first > len(bases):
+            return _NEVER
+        room = limit - bases[end - first - 1]
+        alone = end - first == 1
+        if not alone and self.scratch[first][end - first - 1] <= room:
+            each = _BAND + _LOOK + _LINK * (end - first)
+            bands = self.bands[end] - self.bands[first]
+            return self.costs[end] - self.costs[first] + each * bands
+        total = 0.0
+        bands = 0
+        for options in (self.alone if alone else self.joined)[first:end]:
+            chosen = next((c for c in options if c.scratch <= room), None)
+            if chosen is None:
+                return _NEVER
+            total += chosen.cost
+            bands += chosen.bands * chosen.images
+        each = _BAND if alone else _BAND + _LOOK + _LINK * (end - first)
+        return total + each * bands
+
+    def best(self, limit: int) -> tuple[float, list[Cut]]:
+        """The fastest stages in which at most `limit` bytes are alive."""
+        count = len(self.nodes)
+        costs = [0.0] + [_NEVER] * count
+        came = [0] * (count + 1)
+        for i in range(count):
+            if costs[i] == _NEVER:
+                continue
+            for size in range(1, len(self.bases[i]) + 1):
+                if self.bases[i][size - 1] > limit:
+                    continue
+                total = costs[i] + self.cost(i, i + size, limit)
+                if total < costs[i + size]:
+                    costs[i + size], came[i + size] = total, i
+        if costs[count] == _NEVER:
+            return _NEVER, []
+        ends = [count]
+        while ends[-1]:
+            ends.append(came[ends[-1]])
+        ends.reverse()
+        return costs[count], [self._cut(a, b, limit) for a, b in pairwise(ends)]
+
+    def _cut(self, first: int, end: int, limit: int) -> Cut:
+        room = limit - self.bases[first][end - first - 1]
+        options = (self.alone if end - first == 1 else self.joined)[first:end]
+        return Cut(
+            first, tuple(next(c for c in o if c.scratch <= room) for o in options)
+        )
+
+    def least(self, most_cost: float, most: int) -> tuple[int, list[Cut]]:
+        """The fewest bytes for which the cost stays in bounds, and the stages."""
+        low, high = 0, round_up(most, 4)
+        found = self.best(most)[1]
+        while low + 4 < high:
+            middle = (low + high) // 8 * 4
+            cost, cuts = self.best(middle)
+            if cuts and cost <= most_cost:
+                high, found = middle, cuts
+            else:
+                low = middle
+        return high, found
+
+
+def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:
+    """By cost; only those that need less scratch than all before."""
+    found: list[Candidate] = []
+    for option in sorted(options, key=lambda c: (c.cost, c.scratch)):
+        whole = option.finish is None
+        if whole and (not found or option.scratch < found[-1].scratch):
+            found.append(option)
+    return found
+
+
+def _joinable(node: Node, options: Sequence[Candidate]) -> list[Candidate]:
+    """What can advance with others: by as many bands as there are."""
+    if node.device or node.op == ASSIGN:  # which is after all others, in one piece
+        return []
+    able = [c for c in options if can_join(c)]
+    bands = max((c.bands for c in able), default=0)
+    if any(c.in_place and c.bands == bands for c in able):
+        able = [c for c in able if c.in_place]
+    found: list[Candidate] = []
+    for option in sorted(able, key=lambda c: (c.cost, c.scratch)):
+        less = not found or option.scratch < found[-1].scratch
+        if option.bands == bands and less:
+            found.append(option)
+    return found

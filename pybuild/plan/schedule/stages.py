@@ -1,0 +1,191 @@
+"""The stages of a plan: which steps advance together, and which memory they need.
+
+Knows blocks and rings, no addresses.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.plan.buffers.sharing import Block, Storage, Views, groups, staged
+from pybuild.plan.schedule.lock_step import PUSH, Link, Lockstep, Ring, Work, join
+from pybuild.plan.schedule.order import orders
+from pybuild.plan.schedule.partition import Cut, Cuts, Saved, expand
+
+COUNTERS = "(counters)"
+COUNTER_BYTES = 2
+_MOST_ORDERS = 60  # of nodes that are tried
+
+Nodes = Sequence[tuple[Node, Sequence[Candidate]]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps `first` to before `end`; links: what each waits for, () if it is alone."""
+
+    first: int
+    end: int
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Steps with their kernels, in stages.
+
+    rings    where rows are, of tensors that are not held whole, by their root
+    scratch  of each step: the block that its working memory is in; ""
+    """
+
+    steps: tuple[Work, ...]
+    stages: tuple[Stage, ...]
+    storage: Storage
+    rings: Mapping[str, Ring] = field(default_factory=dict)
+    scratch: tuple[str, ...] = ()
+
+    def block_of(self, views: Views, tensor: str) -> str | None:
+        """The block that a tensor is in; rows of rings have their own."""
+        root = views.of(tensor).root
+        if root not in self.rings:
+            return self.storage.block_of.get(root)
+        home = self.rings[root].home
+        return self.storage.block_of.get(home, home)
+
+
+@dataclass(frozen=True)
+class Search:
+    """All that the stages of a graph are chosen from.
+
+    lazy   inputs and outputs that get no memory
+    spent  inputs whose rows are written over while others are still to be read
+    known  what was found of stages, in this and other orders of the nodes
+    """
+
+    graph: Graph
+    nodes: Nodes
+    views: Views
+    keep_inputs: bool
+    lazy: Collection[str]
+    spent: Collection[str] = ()
+    known: Saved = field(default_factory=dict, repr=False, compare=False)
+
+    @functools.cached_property
+    def cuts(self) -> Cuts:
+        chosen = [(node, options[0]) for node, options in self.nodes]
+        fixed = frozenset(self.views.of(name).root for name in self.lazy)
+        held = groups(self.graph, chosen, self.views, self.keep_inputs)
+        mine = [group for group in held if group.name not in fixed]
+        return Cuts(self.nodes, self.views, mine, fixed, self.known)
+
+    @functools.cached_property
+    def most(self) -> int:
+        """Bytes that are enough for any stages."""
+        scratch = max((c.scratch for _, o in self.nodes for c in o), default=0)
+        whole = sum(g.bytes + 4 for g in self.cuts.groups.values())
+        # of few bytes rows may take more: they are counted, and summed up
+        rows = max((size for sizes in self.cuts.bases for size in sizes), default=0)
+        return max(whole, rows) + scratch
+
+    @property
+    def others(self) -> Iterator[Search]:
+        """The same nodes in other orders."""
+        first = range(len(self.nodes))
+        chained = all(i - 1 in self.needs[i] for i in first[1:])
+        if chained or self.graph.state:
+            return
+        for order in orders(self.needs, _MOST_ORDERS):
+            if order != tuple(first):
+                yield replace(self, nodes=[self.nodes[i] for i in order])
+
+    @functools.cached_property
+    def needs(self) -> list[frozenset[int]]:
+        """Which nodes must come before each."""
+        makers = {name: node for node in self.graph.nodes for name in node.outputs}
+        at = {n: i for i, (node, _) in enumerate(self.nodes) for n in node.outputs}
+
+        def before(names: Iterable[str]) -> Iterator[int]:
+            for name in names:
+                if name in at:
+                    yield at[name]
+                elif name in makers:  # moves no bytes
+                    yield from before(makers[name].inputs)
+
+        feeds = [i for i, (node, _) in enumerate(self.nodes) if node.op == PUSH]
+        return [
+            frozenset(range(i) if i in feeds else (*feeds, *before(node.inputs)))
+            for i, (node, _) in enumerate(self.nodes)
+        ]
+
+    def least(self, most_cost: float) -> Arrangement:
+        """The stages that need the fewest bytes.
+
+        most_cost  instructions, as a multiple of those of the fastest stages
+        """
+        fastest = self.cuts.best(self.most)[0]
+        return arranged(self, self.cuts.least(fastest * most_cost, self.most)[1])
+
+
+def arranged(search: Search, found: Sequence[Cut]) -> Arrangement:
+    """The blocks of chosen stages."""
+    nodes, views, cuts = search.nodes, search.views, search.cuts
+    steps: list[Work] = []
+    stages: list[Stage] = []
+    joined: list[Lockstep | None] = []
+    for cut in found:
+        first = len(steps)
+        end = cut.first + len(cut.candidates)
+        for (node, _), candidate in zip(
+            nodes[cut.first : end], cut.candidates, strict=True
+        ):
+            steps += expand(node, candidate)
+        together = None
+        if len(steps) - first > 1:
+            together = join(steps[first:], views, cuts.held(cut.first, end))
+        joined.append(together)
+        stages.append(Stage(first, len(steps), together.links if together else ()))
+    rings = {r: ring for j in joined if j for r, ring in j.rings.items()}
+    storage = staged(
+        search.graph, steps, [range(s.first, s.end) for s in stages], views,
+        search.keep_inputs, (*search.lazy, *rings),
+    )  # fmt: skip
+    scratch, names = _scratch(steps, stages)
+    blocks = [
+        Block(home, size, k, k)
+        for k, together in enumerate(joined)
+        if together
+        for home, size in together.blocks.items()
+    ]
+    blocks += [*scratch, *_counters(stages)]
+    return Arrangement(
+        tuple(steps),
+        tuple(stages),
+        Storage((*storage.blocks, *blocks), storage.block_of),
+        rings,
+        names,
+    )
+
+
+def _scratch(
+    steps: Sequence[Work], stages: Sequence[Stage]
+) -> tuple[list[Block], tuple[str, ...]]:
+    """One piece for each stage: its steps use it in turn."""
+    blocks = []
+    names: list[str] = []
+    for number, stage in enumerate(stages):
+        each = [c.scratch for _, c in steps[stage.first : stage.end]]
+        name = f"{steps[stage.first][0].output} (scratch)"
+        if max(each):
+            blocks.append(Block(name, max(each), number, number))
+        names += [name if size else "" for size in each]
+    return blocks, tuple(names)
+
+
+def _counters(stages: Sequence[Stage]) -> list[Block]:
+    used = [k for k, s in enumerate(stages) if s.links]
+    if not used:
+        return []
+    most = max(stages[k].end - stages[k].first for k in used)
+    return [Block(COUNTERS, COUNTER_BYTES * most, used[0], used[-1])]

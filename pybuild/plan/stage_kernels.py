@@ -1,0 +1,111 @@
+"""Which kernels compute the layers of stages that are chosen: those that the model gets
+at the best price, of all that need no more memory, or that find memory which only other
+stages need where all that counts is code. Knows no addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from pybuild.ir.graph import Node
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.plan.buffers.offsets import alive
+from pybuild.plan.buffers.sharing import Block, scratch_of
+from pybuild.plan.regions.regions import BLOCK_ALIGN
+from pybuild.plan.schedule.lock_step import Work
+from pybuild.plan.schedule.partition import expand
+from pybuild.plan.schedule.stages import Arrangement
+from pybuild.select.choose import Weighed
+
+
+def exchanged(
+    found: Arrangement,
+    offers: Sequence[tuple[Node, Sequence[Candidate]]],
+    weighed: Weighed,
+    most: int = 0,
+    more: int = 0,
+) -> Arrangement:
+    """The same stages, in as many bytes.
+
+    most  bytes alive at once up to which a stage's working memory may grow
+    more  bytes by which it may grow anyway, if there is any
+    """
+    known = {node.output: candidates for node, candidates in offers}
+    layers = [*_layers(found, most, more)]
+    fits = {
+        works[0][0].output: [
+            _fits(candidate, works, room, alone)
+            for candidate in known[works[0][0].output]
+        ]
+        for works, room, alone in layers
+        if works[0][0].output in known
+    }
+    best = weighed.best(fits)
+    steps: list[Work] = []
+    for works, _, _ in layers:
+        node = works[0][0]
+        number = best.get(node.output)
+        steps += works if number is None else expand(node, known[node.output][number])
+    blocks = _blocks(found, steps)
+    scratch = tuple(
+        blocks[k].name if candidate.scratch else ""
+        for k, stage in enumerate(_stages(found))
+        for _, candidate in steps[stage.start : stage.stop]
+    )
+    made = {block.name: block for block in (*found.storage.blocks, *blocks.values())}
+    storage = replace(found.storage, blocks=tuple(made.values()))
+    return replace(found, steps=tuple(steps), scratch=scratch, storage=storage)
+
+
+def _stages(found: Arrangement) -> list[range]:
+    stages = [range(s.first, s.end) for s in found.stages]
+    return stages or [range(i, i + 1) for i in range(len(found.steps))]
+
+
+def _blocks(found: Arrangement, steps: Sequence[Work]) -> dict[int, Block]:
+    """The working memory of each stage that has any, with room for these steps."""
+    held = {block.name: block for block in found.storage.blocks}
+    blocks: dict[int, Block] = {}
+    for k, stage in enumerate(_stages(found)):
+        size = max(steps[i][1].scratch for i in stage)
+        known = next((found.scratch[i] for i in stage if found.scratch[i]), "")
+        if known:
+            size = max(size, held[known].bytes)
+            blocks[k] = replace(held[known], bytes=size)
+        elif size:
+            blocks[k] = Block(scratch_of(steps[stage.start][0]), size, k, k)
+    return blocks
+
+
+def _layers(
+    found: Arrangement, most: int, more: int
+) -> Iterator[tuple[list[Work], int, bool]]:
+    """The steps of each layer, the scratch that there is, whether it is a stage."""
+    sums = alive(found.storage.blocks, BLOCK_ALIGN)
+    for k, places in enumerate(_stages(found)):
+        stage = found.steps[places.start : places.stop]
+        now = max((s for s in sums if s[0] <= k), default=(0, 0))[1]
+        room = max(candidate.scratch for _, candidate in stage)
+        room += max(0, most - now, more * (room > 0))
+        for _, works in groupby(stage, key=lambda work: work[0].output):
+            yield [*works], room, len(places) == 1
+
+
+def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -> bool:
+    """Whether it could take the place of what computes a layer now."""
+    made = expand(works[0][0], candidate)
+    if len(made) != len(works) or any(c.scratch > room for _, c in made):
+        return False
+    return all(
+        _alike(one, now, alone) for (_, one), (_, now) in zip(made, works, strict=True)
+    )
+
+
+def _alike(one: Candidate, now: Candidate, alone: bool) -> bool:
+    """Whether it meets memory in the same way; whole tensors are whole for all."""
+    if one.in_place != now.in_place:
+        return False
+    rows = (one.images, one.bands, one.outputs, one.inputs)
+    return alone or rows == (now.images, now.bands, now.outputs, now.inputs)

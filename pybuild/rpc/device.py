@@ -1,0 +1,30 @@
+"""What stands for a board where scripts name a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pybuild.host.ndarray import Device
+from pybuild.host.source import Source
+from pybuild.rpc.net import RemoteNet
+
+
+class Host(Protocol):
+    """Where instances are made on the board; remote.py's Remote is one."""
+
+    def instance(self, source: Source) -> tuple[Source, RemoteNet]: ...
+
+
+@dataclass(frozen=True)
+class RemoteDevice(Device):
+    """The CPU of a board."""
+
+    remote: Host = None  # type: ignore[assignment]  # there is no other default
+
+    @property
+    def type(self) -> str:
+        return "cpu"
+
+    def __str__(self) -> str:
+        return f"remote cpu({self.device_id})"

@@ -1,0 +1,238 @@
+"""One instance of a model on a board: set, run, get, as pybuild/host/native.py's Net.
+
+Arrays are copied to the board and from it; what lies there is never seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.host.abi import CrtError, check
+from pybuild.host.named_tensors import Key, Named, fitting, index_of
+from pybuild.host.ndarray import NDArray
+from pybuild.host.parameter_image import Weights
+from pybuild.host.timing import BenchmarkResult, Timing, laps
+from pybuild.ir.graph import Tensor
+from pybuild.package.report import layers
+from pybuild.plan.plan import Plan
+from pybuild.rpc.board import Board, Image
+from pybuild.rpc.calls import NONE, Number, gets, outcome, sets
+
+_NANO = 1e9
+
+
+class RemoteNet(Named):
+    """An instance; its memory is the board's.
+
+    plan    of the library in the board's flash
+    Thread  one thread at a time for a board
+    Errors  as Net; RemoteError where the board does not answer
+    """
+
+    takes_turns = False  # no other instance uses its memory
+
+    def __init__(self, board: Board, plan: Plan) -> None:
+        graph = plan.graph
+        self.board, self.plan = board, plan
+        self.inputs = tuple(graph.tensor(name) for name in graph.inputs)
+        self.results = tuple(graph.tensor(name) for name in graph.outputs)
+        self.parameters = tuple(slot.tensor for slot in plan.slots.values())
+        self.number = board.owned(self, board.value(Number.CREATE))
+        self._images: list[Image] = []
+        self._lenders: dict[int, RemoteNet] = {}
+        macs = sum(row.macs for row in layers(graph))
+        # seconds of a run: a guess until there was one
+        self._takes = 200 * max(macs, 1000) / board.operations_per_second
+
+    # ---- inputs and outputs ---------------------------------------------------
+
+    def set_input(self, key: Key, value: Any) -> None:
+        """Copies an array of the tensor's shape and type to the board."""
+        index = index_of(key, self.inputs, "input")
+        array = fitting(self.inputs[index], value)
+        *parts, last = sets(self.number, index, array, self.board.most)
+        if parts:
+            self.board.transfer(parts)
+        self.board.transfer([last])
+        self._lenders.pop(index, None)
+
+    def borrow_input(self, key: Key) -> Array:
+        """A copy of what is in an input; copyfrom() of it sets it."""
+        index = index_of(key, self.inputs, "input")
+        made = self._got(index, self.inputs[index]).view(_Input)
+        made.sent = lambda array: self.set_input(index, array)
+        return made
+
+    def borrow_output(self, key: Key) -> Array:
+        """A copy of an output of the last run."""
+        index = index_of(key, self.results, "output")
+        return self._got(len(self.inputs) + index, self.results[index])
+
+    get_output = borrow_output
+
+    def _got(self, slot: int, tensor: Tensor) -> Array:
+        size = tensor.bytes
+        data = self.board.transfer(gets(self.number, slot, size, self.board.most))
+        raw = np.frombuffer(data, tensor.dtype.numpy).copy()
+        return raw.reshape(tensor.shape)
+
+    def bind_input(self, key: Key, array: Array | None) -> None:
+        """None: back home. Arrays of this machine cannot be read there."""
+        index = index_of(key, self.inputs, "input")
+        if array is not None:
+            self._not_there(self.inputs[index].name)
+        self.board.value(Number.BIND, self.number, index, NONE, 0)
+        self._lenders.pop(index, None)
+
+    def bind_output(self, key: Key, array: Array | None) -> None:
+        index = index_of(key, self.results, "output")
+        if array is not None:
+            self._not_there(self.results[index].name)
+
+    def bind_parameter(self, key: Key, array: Array | None) -> None:
+        self._not_there(str(key))
+
+    def _not_there(self, name: str) -> NoReturn:
+        what = f"'{name}' cannot be where an array of this machine is"
+        raise ValueError(f"{what}: set_input and get_output copy it")
+
+    def read_where(self, key: Key, other: RemoteNet, other_key: Key) -> None:
+        """Lets runs read an input where another instance on the board, or this one,
+        has an output, else an input.
+        """
+        if other.board is not self.board:
+            raise ValueError("the other module is on another board")
+        index = index_of(key, self.inputs, "input")
+        names = [tensor.name for tensor in other.results]
+        if isinstance(other_key, int) or other_key in names:
+            there = len(other.inputs)
+            there += index_of(other_key, other.results, "output")
+        else:
+            there = index_of(other_key, other.inputs, "input")
+        self.board.value(Number.BIND, self.number, index, other.number, there)
+        self._lenders[index] = other
+
+    # ---- runs -----------------------------------------------------------------
+
+    def setup(self) -> None:
+        """Errors  CRT_ERR_UNBOUND naming what is missing"""
+        self._ended(Number.SETUP, 0)
+
+    def go(self) -> None:
+        self.ticks(1)
+
+    def ticks(self, count: int) -> int:
+        """Runs so many times; what the board's counter went on in them."""
+        link = self.board.link
+        start, resent = link.line.clock(), link.resent
+        spent = self._ended(Number.RUN, count * self._takes, count)
+        if count and link.resent == resent:  # else it was waited for what was lost
+            self._takes = max((link.line.clock() - start) / count, 1e-4)
+        return spent
+
+    def run_stage(self, stage: int) -> int:
+        """Its ticks.
+
+        Errors  CRT_ERR_STAGE unless 0, 1, ... in turn
+        """
+        return self._ended(Number.STAGE, self._takes, stage)
+
+    def _ended(self, number: Number, takes: float, *words: int) -> int:
+        answer = self.board.answer(number, self.number, *words, takes=takes)
+        if len(answer.data) < 16:  # no such graph any more
+            return check(answer.status)
+        came_to = outcome(answer.data)
+        try:
+            check(answer.status)
+        except CrtError as error:
+            tensors = (*self.inputs, *self.results, *self.parameters)
+            if came_to.missing >= len(tensors):
+                raise
+            name = tensors[came_to.missing].name
+            raise type(error)(f"{error}: '{name}'") from None
+        return came_to.ticks
+
+    def reset(self) -> None:
+        """Forgets inputs and results."""
+        self.board.value(Number.RESET, self.number)
+
+    @property
+    def stage_steps(self) -> list[range]:
+        """The steps of each stage."""
+        return [range(stage.first, stage.end) for stage in self.plan.stages]
+
+    # ---- weights --------------------------------------------------------------
+
+    def load_params(self, weights: Weights) -> None:
+        """Binds the parameters of an image, sent unless it is there; others stay."""
+        image = self.board.image(weights)
+        self.board.value(Number.LOAD, self.number, image.number)
+        self._images.append(image)
+
+    def share_params(self, donor: Self, names: Iterable[str] | None = None) -> None:
+        """Makes parameters, or those of these names, the donor's own."""
+        if donor.board is not self.board:
+            raise ValueError("the other module is on another board")
+        everything = [tensor.name for tensor in self.parameters]
+        for name in everything if names is None else names:
+            mine = index_of(name, self.parameters, "parameter")
+            theirs = index_of(name, donor.parameters, "parameter")
+            self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)
+        self._images += donor._images
+
+    def release_params(self) -> None:
+        self.board.value(Number.UNBIND, self.number)
+        self._images.clear()
+
+    # ---- time -----------------------------------------------------------------
+
+    def timed(self, how: Timing) -> BenchmarkResult:
+        """Runs, by the board's own counter."""
+        if how.cache_flush_bytes:
+            raise ValueError("cache_flush_bytes: a board's caches are not flushed")
+        self.ticks(1)
+
+        def lap(number: int) -> int:
+            return round(self.ticks(number) * _NANO / self.board.hz)
+
+        return BenchmarkResult([x.seconds for x in laps(lap, how, how.prepare)])
+
+    def stage_times(self, how: Timing) -> list[list[float]]:
+        """Seconds of each stage in each repeat, by the board's own counter."""
+        count = len(self.stage_steps)
+        sums = [0] * count
+
+        def lap(number: int) -> int:
+            sums[:] = [0] * count
+            for _ in range(number):
+                for stage in range(count):
+                    sums[stage] += self.run_stage(stage)
+            return round(sum(sums) * _NANO / self.board.hz)
+
+        lap(1)
+        found: list[list[float]] = [[] for _ in sums]
+        for done in laps(lap, how):
+            for stage, spent in enumerate(sums):
+                found[stage].append(spent / self.board.hz / done.number)
+        return found
+
+    # ---- what steps write -----------------------------------------------------
+
+
+class _Input(NDArray):
+    """A copy of an input; what is copied to it goes to the board."""
+
+    sent: Callable[[Array], None]
+
+    def __array_finalize__(self, source: object) -> None:
+        super().__array_finalize__(source)
+        self.sent = getattr(source, "sent", lambda array: None)
+
+    def copyfrom(self, source: Any) -> NDArray:
+        super().copyfrom(source)
+        self.sent(self)
+        return self

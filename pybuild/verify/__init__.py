@@ -1,0 +1,1 @@
+"""A build against a reference interpreter: equality, nearness, time."""

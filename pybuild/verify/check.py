@@ -1,0 +1,320 @@
+"""The same inputs through a build's back ends and a reference interpreter.
+
+Compares values by tensor name; knows nothing of plans or generated code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.host.lazy_buffers import lend
+from pybuild.host.trace import recorded
+from pybuild.ir.graph import Graph
+from pybuild.ops.interpret import interpret
+from pybuild.progress import Progress, silent
+from pybuild.verify.classes import REFERENCE, Classes, classes_of
+from pybuild.verify.compare import (
+    HYBRID_TOLERANCE,
+    Judge,
+    Limits,
+    Tally,
+    Values,
+    layer_of,
+    ranges,
+)
+from pybuild.verify.reference import Reference, reference
+from pybuild.verify.samples import Inputs, Sample, sample, samples
+from pybuild.verify.stream import feed, newest
+
+if TYPE_CHECKING:
+    from pybuild.host.build_facts import Library
+    from pybuild.host.native import Net
+    from pybuild.quantisation.samples import Samples
+
+BACKENDS = ("c", "llvm")
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What was compared with what, and what each back end showed.
+
+    notes   what a reader must know to judge the figures
+    classes  of a user's own samples: which were said
+    """
+
+    model: str
+    reference: str
+    samples: int
+    rounding: str
+    per_layer: bool
+    tensors: int
+    tolerance: str
+    backends: Mapping[str, Tally]
+    ok: bool
+    notes: tuple[str, ...] = field(default=())
+    classes: Classes | None = None
+
+    def __repr__(self) -> str:
+        most = max((tally.max_abs for tally in self.backends.values()), default=0)
+        judged = "equal" if self.ok else "NOT equal"
+        what = f"{self.samples} samples, max |diff| {most:g}, {judged}"
+        return f"CheckResult({self.model!r} against {self.reference}, {what})"
+
+    def to_json(self) -> dict[str, Any]:
+        backends = {name: tally.to_json() for name, tally in self.backends.items()}
+        plain = {**self.__dict__, "backends": backends, "notes": list(self.notes)}
+        del plain["ok"], plain["classes"]
+        if self.classes is not None:
+            plain["classes"] = self.classes.to_json()
+        return {**plain, "ok": self.ok}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A sample with the reference's values."""
+
+    sample: Sample
+    values: Values
+
+
+def check(
+    model_path: str | Path,
+    library: Library,
+    backends: Sequence[str] = (),
+    ref: str = "auto",
+    samples: int = 20,
+    per_layer: bool = False,
+    seed: int = 0,
+    progress: Progress = silent,
+    own: Samples | None = None,
+) -> CheckResult:
+    """Runs `samples` seeded inputs, or the user's own, everywhere and compares.
+
+    backends   which, all must work; empty: all that work here
+    per_layer  compares intermediates too, taken from the plan that ships
+    Errors     BuildError where a reference or a named back end is missing
+    """
+    path = Path(model_path)
+    graph = whole = library.plan.graph
+    if graph.windows:
+        if per_layer:
+            what = "layers of a stream have the rows of several runs"
+            raise BuildError("--per-layer", what, "leave it out, or --stream")
+        whole = library.of_window()
+    rounding = library.report.rounding
+    known = reference(ref, path, whole, rounding, per_layer)
+
+    @functools.cache
+    def full() -> Reference:
+        """The reference with all it can give; only a difference asks for it."""
+        return reference(ref, path, graph, rounding)
+
+    per_layer = per_layer and not known.hybrid
+    if own is None:
+        cases, notes = _cases(whole, known, samples, seed, per_layer)
+    else:
+        cases, notes = _cases_of(whole, known, own, per_layer), []
+    cases = [replace(c, values=newest(graph, c.values)) for c in cases]
+    nets, missing = _nets(library, backends)
+    judge = Judge(graph, limits_of(known), ranges(graph, (c.values for c in cases)))
+    tallies = {name: Tally() for name in nets}
+    outputs: dict[str, list[Values]] = {name: [] for name in nets}
+    try:
+        for index, case in enumerate(cases):
+            for name, net in nets.items():
+                known_bad = tallies[name].mismatches or graph.windows
+                trace = None if known_bad else full
+                seen, have = _compare(judge, net, case, per_layer, trace)
+                tallies[name] += seen
+                if own is not None:
+                    outputs[name].append({n: have[n] for n in graph.outputs})
+            progress(index + 1, len(cases))
+    finally:
+        for net in nets.values():
+            net.close()
+    return CheckResult(
+        model=path.name,
+        reference=known.name,
+        samples=len(cases),
+        rounding=rounding,
+        per_layer=per_layer,
+        tensors=len(cases[0].values) if cases else 0,
+        tolerance=str(judge.limits),
+        backends=tallies,
+        ok=all(tally.good for tally in tallies.values()),
+        notes=(*notes, *missing, *_about(known)),
+        classes=None if own is None else _classes(graph, cases, outputs, own.labels),
+    )
+
+
+def _classes(
+    graph: Graph,
+    cases: Sequence[_Case],
+    outputs: Mapping[str, Sequence[Values]],
+    labels: Array | None,
+) -> Classes | None:
+    every = {REFERENCE: [case.values for case in cases], **outputs}
+    return classes_of(graph.outputs[0], every, labels)
+
+
+def inputs_of(own: Samples | None) -> list[Inputs]:
+    """Each of a user's samples by itself; [] if there are none."""
+    return [] if own is None else [one_of(chunk) for chunk in own.chunks(1)]
+
+
+def one_of(chunk: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: np.ascontiguousarray(value[0]) for name, value in chunk.items()}
+
+
+def _cases_of(
+    graph: Graph, known: Reference, own: Samples, per_layer: bool
+) -> list[_Case]:
+    names = _compared(graph, per_layer)
+    return [
+        _Case(Sample("own", given), values_of(graph, known.run(given), names))
+        for given in inputs_of(own)
+    ]
+
+
+def _nets(
+    library: Library, backends: Sequence[str]
+) -> tuple[dict[str, Net], list[str]]:
+    """Back ends by name; a default one that cannot work here becomes a note."""
+    nets: dict[str, Net] = {}
+    missing = []
+    for name in backends or BACKENDS:
+        try:
+            nets[name] = lend(library.host(name))
+        except BuildError as error:
+            if backends or name == "llvm":
+                raise
+            missing.append(f"back end {name} was not run: {error}")
+    return nets, missing
+
+
+def limits_of(known: Reference) -> Limits:
+    """How far a build may be from a reference."""
+    if known.hybrid:
+        return Limits(relative=HYBRID_TOLERANCE)
+    return Limits(steps=0 if known.exact else 1)
+
+
+def _about(known: Reference) -> Iterator[str]:
+    if known.missing:
+        yield known.missing
+    if known.hybrid:
+        yield (
+            "hybrid model: int8 weights with float activations, which "
+            f"{known.name} quantises on the fly: only outputs are compared, "
+            f"tolerance {HYBRID_TOLERANCE:g}"
+        )
+
+
+def _cases(
+    graph: Graph, known: Reference, count: int, seed: int, per_layer: bool
+) -> tuple[list[_Case], list[str]]:
+    """Samples that tell something: one whose values are all constant is replaced."""
+    names = _compared(graph, per_layer)
+    cases, notes = [], []
+    for index, given in enumerate(samples(graph, count, seed)):
+        found = known.run(given.inputs)
+        tries = 0
+        while _says_nothing(graph, found) and tries < 8:
+            kind = ("blobs", "uniform")[tries % 2]
+            given = sample(graph, kind, (seed, index, tries))
+            found = known.run(given.inputs)
+            tries += 1
+        if tries:
+            outcome = "still" if _says_nothing(graph, found) else "replaced it"
+            what = f"sample {index}: every intermediate was constant; {outcome}"
+            notes.append(f"{what}: {given.kind}")
+        cases.append(_Case(given, values_of(graph, found, names)))
+    return cases, notes
+
+
+def _compared(graph: Graph, per_layer: bool) -> list[str]:
+    if not per_layer:
+        return list(graph.outputs)
+    made = [name for node in graph.nodes for name in node.outputs]
+    return [*made, *(name for name in graph.outputs if name not in made)]
+
+
+def _says_nothing(graph: Graph, found: Values) -> bool:
+    told = [
+        value
+        for name, value in found.items()
+        if name not in graph.inputs and name not in graph.constants and value.size > 1
+    ]
+    return bool(told) and all((value == value.flat[0]).all() for value in told)
+
+
+def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
+    """What the reference gave of `names`, where its type and shape are ours.
+
+    Of a tensor that lost channels: of those that it still has.
+    """
+    values = {}
+    kept = {n.output: n.attrs["channels"] for n in graph.nodes if "channels" in n.attrs}
+    for name in names:
+        if name in found:
+            value, tensor = found[name], graph.tensor(name)
+            if name in kept and value.shape[-1] > tensor.shape[-1]:
+                value = value[..., list(kept[name])]
+            shape = list(tensor.shape)
+            if name in graph.bounded and value.ndim == len(shape):
+                axis = graph.bounded[name].axis  # as long there as it holds
+                shape[axis] = value.shape[axis]
+            if (value.shape, value.dtype) == (tuple(shape), tensor.dtype.numpy):
+                values[name] = value
+    return values
+
+
+def _compare(
+    judge: Judge,
+    net: Net,
+    case: _Case,
+    per_layer: bool,
+    trace: Callable[[], Reference] | None,
+) -> tuple[Tally, Values]:
+    """One sample through one back end, and what it gave.
+
+    trace  finds the layer of a difference
+    """
+    inputs = case.sample.inputs
+    if judge.graph.state:
+        net.reset()
+    if per_layer:
+        have = recorded(net, inputs)
+        return judge.compare(have, case.values), have
+    if judge.graph.windows:
+        feed(net, judge.graph, inputs)
+        have = net.outputs()
+    else:
+        have = net.run(**inputs)
+    seen = judge.compare(have, case.values)
+    if trace is not None and seen.mismatches:
+        seen = replace(seen, first_layer=_first_bad(judge, net, inputs, trace()))
+    return seen, have
+
+
+def _first_bad(judge: Judge, net: Net, inputs: Inputs, known: Reference) -> str:
+    """The first layer that differs from the reference, else from numpy."""
+    graph = judge.graph
+    if graph.state:
+        net.reset()
+    found = recorded(net, inputs)
+    for run in (known.run, lambda given: interpret(graph, given)):
+        wanted = values_of(graph, run(inputs), _compared(graph, per_layer=True))
+        exact = replace(judge, ranges=ranges(graph, [wanted]))
+        layer = exact.compare(found, wanted).first_layer
+        if layer is not None and layer != layer_of(graph, graph.outputs[0]):
+            return layer
+    return layer_of(graph, graph.outputs[0])

@@ -1,0 +1,375 @@
+"""The interpreters that a build is compared with, behind one small value.
+
+They are optional packages, imported only when asked for. Knows nothing of plans,
+kernels or generated code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError, UsageError
+from pybuild.frontends.formats import ONNX, TFLITE, format_of
+from pybuild.frontends.tflite.reader.flat import FlatModel, read
+from pybuild.ir.graph import Graph
+from pybuild.ops.interpret import interpret
+
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+KINDS = ("auto", "litert", "tflm", "ort", "numpy")
+_PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
+_FORMATS = {"litert": TFLITE, "ort": ONNX}
+# what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
+_LACKING = "Didn't find op"
+# what LiteRT computes with float activations that it quantises on the fly
+_WEIGHTED = (
+    "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+)  # fmt: skip
+
+
+class _Lacking(BuildError):
+    """Its other kernels are a step off where they compute with integers."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An interpreter with a model loaded.
+
+    name    with its version
+    kind    litert, tflm, ort or numpy
+    run     inputs by name -> every tensor it can give, as the graph names and holds it
+    exact   integers must be equal; else they are computed through floats
+    hybrid  int8 weights with float activations quantised on the fly
+    missing  a stronger one that "auto" would have taken, and how to install it
+    """
+
+    name: str
+    kind: str
+    run: Run
+    exact: bool = True
+    hybrid: bool = False
+    missing: str = ""
+
+
+def reference(
+    kind: str,
+    path: str | Path,
+    graph: Graph,
+    rounding: str = "litert",
+    every: bool = True,
+) -> Reference:
+    """The interpreter `kind` for the model file at `path`.
+
+    graph   the final graph of the build: for names, shapes and the numpy meaning
+    every   intermediates too; without, ONNX Runtime can fuse more integer kernels
+    Errors  BuildError where the package is missing or reads other files
+    """
+    path = Path(path)
+    if kind == "auto":
+        kind = auto_kind(path, rounding)
+        try:
+            known = reference(kind, path, graph, rounding, every)
+            return replace(known, missing=_missing(path, rounding))
+        except _Lacking:
+            kind = "numpy"
+    _must_fit(kind, path)
+    match kind:
+        case "litert" | "ort":
+            with _told(path, kind):
+                either = _litert(path, graph) if kind == "litert" else None
+                made = either or _ort(path, graph, every)
+            return replace(made, run=_telling(path, made))
+        case "tflm":
+            twice = _rounded(graph, "double")
+            name = "numpy model of TensorFlow Lite Micro (rounds twice)"
+            return Reference(name, kind, lambda inputs: interpret(twice, inputs))
+        case _:
+            name = f"numpy {np.__version__}"
+            return Reference(name, kind, lambda inputs: interpret(graph, inputs))
+
+
+def auto_kind(path: Path, rounding: str) -> str:
+    """The strongest reference that is installed and means the same rounding."""
+    if rounding == "tflm":
+        return "tflm"
+    fitting = _fitting(path, rounding)
+    return fitting if fitting and _installed(fitting) else "numpy"
+
+
+def _fitting(path: Path, rounding: str) -> str:
+    """The interpreter that means this rounding and reads the file; "": none."""
+    kind = {"litert": "litert", "onnx": "ort"}.get(rounding, "")
+    return kind if kind and reads(kind, path) else ""
+
+
+def _missing(path: Path, rounding: str) -> str:
+    kind = _fitting(path, rounding)
+    if not kind or _installed(kind):
+        return ""
+    package = _PACKAGES[kind].replace("_", "-")
+    what = f"{package} is not installed: compared with our own numpy model only"
+    return f"{what}. Hint: pip install {package}, it is in the extra 'verify'"
+
+
+def reads(kind: str, path: Path) -> bool:
+    """Whether an interpreter knows the format of a file."""
+    try:
+        return format_of(path.read_bytes(), path.name) == _FORMATS[kind]
+    except (BuildError, OSError):
+        return False
+
+
+def _installed(kind: str) -> bool:
+    return importlib.util.find_spec(_PACKAGES[kind]) is not None
+
+
+def _must_fit(kind: str, path: Path) -> None:
+    if kind not in KINDS:
+        raise BuildError("--ref", f"'{kind}' is unknown", f"one of {', '.join(KINDS)}")
+    if kind not in _PACKAGES:
+        return
+    if not reads(kind, path):
+        other = "ort" if kind == "litert" else "litert"
+        hint = f"--ref {other}, numpy or auto"
+        raise UsageError(path.name, f"--ref {kind} cannot read this file", hint)
+    if not _installed(kind):
+        what = f"--ref {kind} needs the package {_PACKAGES[kind]}"
+        hint = f"pip install {_PACKAGES[kind].replace('_', '-')}, or --ref numpy"
+        raise UsageError(path.name, what, hint)
+
+
+def _rounded(graph: Graph, rounding: str) -> Graph:
+    """The graph with every integer operator rounding in one way."""
+    nodes = tuple(
+        n.with_attrs(rounding=rounding) if "rounding" in n.attrs else n
+        for n in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
+
+
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    """Errors  BuildError for whatever an interpreter raises: they have classes of
+    their own
+    """
+    try:
+        yield
+    except BuildError:
+        raise
+    except Exception as error:
+        what = f"--ref {kind} cannot run it: {' '.join(str(error).split())}"
+        raise BuildError(path.name, what, "--ref numpy") from None
+
+
+def _telling(path: Path, made: Reference) -> Run:
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        with _told(path, made.kind):
+            return made.run(inputs)
+
+    return run
+
+
+def _litert(path: Path, graph: Graph) -> Reference:
+    """LiteRT's reference kernels, every tensor kept."""
+    import ai_edge_litert
+    from ai_edge_litert.interpreter import OpResolverType
+
+    resolver, kernels = OpResolverType.BUILTIN_REF, "reference kernels"
+    try:
+        first = _litert_net(path, graph, resolver)
+    except ValueError as error:
+        if _LACKING not in str(error):
+            raise
+        if any(tensor.quant for tensor in graph.tensors.values()):
+            what = "LiteRT has no reference kernel of one of its operators"
+            raise _Lacking(path.name, what, "--ref numpy") from None
+        resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        first, kernels = _litert_net(path, graph, resolver), "kernels"
+    net = first
+    details = net.get_tensor_details()
+    named = Counter(d["name"] for d in details)
+    known = [
+        d
+        for d in details
+        if named[d["name"]] == 1 and _wanted(graph, d["name"], tuple(d["shape"]))
+    ]
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        # variables of its own keep their values even when it is reset
+        net = _litert_net(path, graph, resolver) if graph.state else first
+        for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+            net.set_tensor(detail["index"], inputs[name])
+        net.invoke()
+        found = {d["name"]: net.get_tensor(d["index"]) for d in known}
+        for detail, name in zip(net.get_output_details(), graph.outputs, strict=True):
+            found[name] = net.get_tensor(detail["index"])
+        return found
+
+    name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
+    hybrid = is_hybrid(read(path.name, path.read_bytes()))
+    return Reference(name, "litert", run, hybrid=hybrid)
+
+
+def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
+
+    with warnings.catch_warnings():  # that all tensors are kept is meant
+        warnings.simplefilter("ignore", UserWarning)
+        net = Interpreter(
+            model_content=path.read_bytes(),
+            experimental_op_resolver_type=resolver,
+            experimental_preserve_all_tensors=True,
+        )
+    _fit_inputs(net, graph)
+    net.allocate_tensors()
+    return net
+
+
+def _fit_inputs(net: Any, graph: Graph) -> None:
+    """Gives dynamic inputs the shapes that the graph was built for."""
+    for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+        shape = graph.tensor(name).shape
+        if tuple(detail["shape"]) != shape:
+            net.resize_tensor_input(detail["index"], shape)
+
+
+def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
+    """A tensor of ours, perhaps with channels that ours has no more."""
+    tensor = graph.tensors.get(name)
+    if tensor is None or name in graph.constants or len(tensor.shape) != len(shape):
+        return False
+    return tensor.shape[:-1] == shape[:-1] and tensor.shape[-1:] <= shape[-1:]
+
+
+def is_hybrid(model: FlatModel) -> bool:
+    """A float layer that reads int8 weights as they are, also in a loop."""
+    kinds = [tensor.kind for tensor in model.tensors]
+    for op in model.operators:
+        if op.code not in _WEIGHTED:
+            continue
+        x, *others = (kinds[i] for i in op.inputs if 0 <= i < len(kinds))
+        if x == "FLOAT32" and "INT8" in others:
+            return True
+    return any(is_hybrid(graph) for graph in model.subgraphs)
+
+
+def _ort(path: Path, graph: Graph, every: bool) -> Reference:
+    """ONNX Runtime on the CPU with its integer kernels, as it runs by default.
+
+    Only its integer softmax is kept out, which is a step off the standard's result for
+    almost every input: it is not fused where its float result is an output too.
+    """
+    import onnx
+    import onnxruntime as ort
+
+    model = onnx.load(path)
+    given = {o.name for o in model.graph.output}
+    for node in model.graph.node:
+        wanted = [n for n in node.output if every and n in graph.tensors]
+        if node.op_type == "Softmax":
+            wanted.append(node.output[0])
+        for name in wanted:
+            if name not in given | set(graph.constants):
+                model.graph.output.append(onnx.ValueInfoProto(name=name))
+                given.add(name)
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    options.intra_op_num_threads = 1
+    net = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [o.name for o in net.get_outputs()]
+    last = channels_last(graph)
+    lost = flattened(graph, last)
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        begun = {name: state.initial for name, state in graph.state.items()}
+        fed = {
+            name: channels_first(value) if name in last else value
+            for name, value in {**begun, **inputs}.items()
+        }
+        found = zip(names, net.run(None, fed), strict=True)
+        return {
+            name: as_ours(value, graph, name, last)
+            for name, value in found
+            if name in graph.tensors and name not in lost
+        }
+
+    return Reference(f"ONNX Runtime {ort.__version__}", "ort", run, exact=False)
+
+
+# these read and make channels last; every other operator keeps its order of axes,
+# but for the two that are there to change it
+_SPATIAL = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
+_REORDER = ("reshape", "transpose")
+
+
+def channels_last(graph: Graph) -> frozenset[str]:
+    """The tensors of an ONNX model that a build holds in another order than the file:
+    those of spatial operators, and what is computed from or into them axis by axis.
+    """
+    found: set[str] = set()
+    grew = True
+    while grew:
+        before = len(found)
+        for node in (*graph.nodes, *reversed(graph.nodes)):
+            if node.op in _REORDER:
+                continue
+            count = 1 if node.op in _SPATIAL else len(node.inputs)
+            near = [n for n in (*node.inputs[:count], *node.outputs) if n]
+            near = [n for n in near if n not in graph.constants]
+            ranks = {len(graph.tensor(n).shape) for n in near}
+            alike = len(ranks) == 1 and min(ranks) >= 3
+            if node.op in _SPATIAL or (alike and found & set(near)):
+                found.update(near)
+        grew = len(found) > before
+    return frozenset(found)
+
+
+def flattened(graph: Graph, last: frozenset[str]) -> frozenset[str]:
+    """What a reshape made of channels-last values, in an order that the file has not;
+    the weights of the dense layer that reads them are in that order too.
+    """
+    found: set[str] = set()
+    for node in graph.nodes:
+        reads = next((n for n in node.inputs if n in last | found), "")
+        if not reads or node.op in ("dense", "transpose"):
+            continue
+        *outer, channels = graph.tensor(reads).shape
+        same = channels == 1 or math.prod(outer[1:]) == 1
+        if reads in found or (node.op == "reshape" and not same):
+            found.update(node.outputs)
+    return frozenset(found)
+
+
+def channels_first(value: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(value, -1, 1))
+
+
+def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
+    """A value of ONNX Runtime as our tensor holds it: int8, not uint8; channels last,
+    where `last` has it, also those that ours lost. Signals [N,C,L] are [N,L,1,C]
+    inside.
+    """
+    tensor = graph.tensor(name)
+    if name in last and value.ndim >= 3 and 0 not in value.shape:
+        outer, channels = tensor.shape[:-1], value.shape[1]
+        if value.size == channels * math.prod(outer):
+            value = np.moveaxis(value, 1, -1).reshape(*outer, channels)
+    if value.dtype == np.uint8 and tensor.dtype.value == "int8":
+        return (value.astype(np.int16) - 128).astype(np.int8)
+    return value

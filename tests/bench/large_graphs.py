@@ -1,0 +1,107 @@
+"""Graphs of many nodes, models of many bytes: what reading and building them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.bench.costs import Table
+
+SIDE = 800
+# bytes of a dense layer's weights
+LAYER = 4 * SIDE * SIDE
+
+
+def many_nodes(count: int) -> onnx.ModelProto:
+    """Convolutions of one pixel, activations and residuals in a chain."""
+    rng = np.random.default_rng(0)
+    nodes, weights, last, skip = [], [], "x", "x"
+    for index in range(count):
+        kind = ("Conv", "Relu", "Add", "Sigmoid", "Mul")[index % 5]
+        reads = [last, skip] if kind in ("Add", "Mul") else [last]
+        if kind == "Conv":
+            reads.append(f"w{index}")
+            values = rng.standard_normal((8, 8, 1, 1)).astype(np.float32)
+            weights.append(numpy_helper.from_array(values, reads[1]))
+        last = f"t{index}"
+        nodes.append(helper.make_node(kind, reads, [last], name=f"n{index}"))
+        skip = last if kind == "Sigmoid" else skip
+    return _model(nodes, weights, [1, 8, 4, 4], last)
+
+
+def many_bytes(layers: int) -> onnx.ModelProto:
+    """Dense layers of LAYER bytes each."""
+    rng = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for index in range(layers):
+        values = rng.standard_normal((SIDE, SIDE), np.float32) / np.float32(40)
+        weights.append(numpy_helper.from_array(values, f"w{index}"))
+        reads, made = [last, f"w{index}"], f"t{index}"
+        nodes.append(helper.make_node("Gemm", reads, [made], name=made, transB=1))
+        last = f"r{index}"
+        nodes.append(helper.make_node("Relu", [made], [last], name=last))
+    return _model(nodes, weights, [1, SIDE], last)
+
+
+def _model(
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto],
+    shape: list[int],
+    last: str,
+) -> onnx.ModelProto:
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name in ("x", last)
+    ]
+    graph = helper.make_graph(nodes, "large", ends[:1], ends[1:], weights)
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=8)
+
+
+def cost(*words: str) -> tuple[float, int]:
+    """CPU seconds of a command of Python, and the most bytes that it held."""
+    code = (
+        "import os, resource, subprocess, sys\n"
+        "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(code, used.ru_utime + used.ru_stime, used.ru_maxrss)\n"
+    )
+    command = [sys.executable, "-c", code, sys.executable, *words]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    failed, seconds, kilobytes = said.stdout.split()
+    assert failed == "0", said.stderr
+    return float(seconds), int(kilobytes) << 10
+
+
+def verb(name: str, model: onnx.ModelProto) -> tuple[int, float, int]:
+    """Bytes of the file; seconds and bytes of `crt inspect` or `crt build` of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "large.onnx"
+        onnx.save(model, path)
+        out = ["-o", f"{folder}/out"] if name == "build" else []
+        words = ("-m", "pybuild.cli", name, str(path), *out)
+        return path.stat().st_size, *cost(*words)
+
+
+def measured() -> Table:
+    """For `./dev bench`."""
+    rows: list[tuple[object, ...]] = []
+    models = {f"{n:,} nodes": many_nodes(n) for n in (5, 1000, 2500, 10000)}
+    models |= {f"{n} dense layers": many_bytes(n) for n in (10, 40)}
+    for title, model in models.items():
+        for name in ("inspect", "build"):
+            size, seconds, held = verb(name, model)
+            ratio = f"{held / size:.1f}" if size > 1 << 24 else ""
+            rows.append((title, f"{size:,}", name, f"{seconds:.1f}", held >> 20, ratio))
+    says = (
+        "CPU seconds and the most memory of the whole process; the last column is that "
+        "memory in sizes of the file. Five nodes show what the command itself takes."
+    )
+    columns = ("model", "bytes", "crt", "seconds", "MiB", "x file")
+    return Table("Large models", says, columns, tuple(rows))

@@ -1,0 +1,35 @@
+"""The README's first screen, and the commands of `./dev` that it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.bench import headline
+from tests.bench.board_costs import THEIR_FILE
+from tests.conftest import model_path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("verb", ["demo", "test"])
+def test_dev_knows(verb: str) -> None:
+    done = subprocess.run(["sh", str(ROOT / "dev")], capture_output=True, text=True)
+    assert done.returncode == 64
+    assert re.search(rf"^  {verb}\b", done.stderr + done.stdout, re.M)
+
+
+def test_the_first_screen_has_the_figures_of_the_benchmarks() -> None:
+    readme = (ROOT / "README.md").read_text()
+    expected = headline.headline(headline.PAGE.read_text())
+    assert headline.table_of(readme) == expected, "python -m tests.bench.headline"
+    before = readme[: readme.index(expected)]
+    assert before.count("\n") < 24, "it is on the first screen"
+
+
+def test_the_flash_of_others_has_the_files_as_they_are() -> None:
+    for network, size in THEIR_FILE.items():
+        assert model_path(f"{network}_int8.tflite").stat().st_size == size

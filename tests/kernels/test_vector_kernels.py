@@ -1,0 +1,227 @@
+"""Kernels on vectors: random layers against the numpy meaning of their operators,
+by C (gcc with sanitizers, clang) and LLVM on this machine; which layers have them;
+and each of their operations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array
+from pybuild.ir.loop import INT8, INT32, Func, Intrin, load, offset
+from pybuild.kernels.base import vectors
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, words_at
+from pybuild.kernels.table import candidates
+from pybuild.targets.target import TARGETS
+from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
+
+CORE = TARGETS["cortex-m55"]
+SEEDS = range(18)
+
+
+def _jobs(seeds: range, optimise: str = "balanced") -> list[Job]:
+    """The kernels on vectors of layers that have one."""
+    jobs = []
+    for op in (*OPERATORS, *OTHERS):
+        found = 0
+        for seed in seeds if op in OPERATORS else seeds[: len(seeds) // 3]:
+            one = layer(op, seed)
+            for offer in candidates(one.node, one.graph, CORE, optimise):
+                if offer.func is not None and "mve" in offer.func.name:
+                    jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+                    found += 1
+        assert found > len(seeds) // (2 if op in OPERATORS else 9), op
+    return jobs
+
+
+def _check(jobs: list[Job], results: list[dict[str, Array]]) -> None:
+    for job, result in zip(jobs, results, strict=True):
+        func = job.candidate.func
+        name = func.name if func else ""
+        np.testing.assert_array_equal(result["y"], job.outputs["y"], name)
+
+
+@pytest.mark.parametrize("optimise", ["balanced", "speed"])
+def test_llvm_equals_numpy(optimise: str) -> None:
+    jobs = _jobs(SEEDS if optimise == "balanced" else range(6), optimise)
+    _check(jobs, run_llvm(jobs))
+
+
+@pytest.mark.parametrize(
+    "compiler", ["gcc", pytest.param("clang", marks=pytest.mark.sweep)]
+)
+def test_c_equals_numpy(compiler: str, tmp_path: Path) -> None:
+    jobs = _jobs(SEEDS[:9])
+    _check(jobs, run_c(jobs, tmp_path, compiler))
+
+
+@pytest.mark.sweep
+def test_many_more_layers() -> None:
+    jobs = _jobs(range(1000, 1500))
+    _check(jobs, run_llvm(jobs))
+
+
+def test_written_over() -> None:
+    """The output may lie where an operand was."""
+    jobs = []
+    for op, seed in itertools.product(("add", "mul"), (1, 5, 7, 11)):
+        one = layer(op, seed)
+        for offer in candidates(one.node, one.graph, CORE):
+            if offer.func is not None and "mve" in offer.func.name:
+                made = {"y": one.expected()}
+                jobs += [Job(offer, one.arrays, made, n) for n in offer.in_place]
+    assert any("rest" in job.candidate.func.name for job in jobs if job.candidate.func)
+    _check(jobs, run_llvm(jobs))
+
+
+def test_the_planner_prefers_them() -> None:
+    for op in (*OPERATORS, *OTHERS):
+        one = layer(op, 1 if op in OTHERS else 3)
+        offers = candidates(one.node, one.graph, CORE)
+        best = min(offers, key=lambda offer: offer.cost)
+        assert best.func is not None and "mve" in best.func.name
+
+
+def test_replaceable_weights_have_kernels_that_know_no_value() -> None:
+    one = layer("conv2d", 3)
+    graph = replace(one.graph, parameters={"x1": "w"})
+    found = [one.func for one in candidates(one.node, graph, CORE)]
+    assert found and all(f and f.name.startswith("conv2d_s8_padded") for f in found)
+
+
+# ---- single operations ----------------------------------------------------------
+
+Made = tuple[Func, dict[str, Array], Array]
+_WORD = np.asarray(
+    [0, -1, 1, 255, -256, 2**31 - 1, -(2**31), 1 << 22, -(1 << 22), 77, -77, 1 << 30],
+    np.int32,
+)
+
+
+def _rows(one: Intrin, *given: Array) -> Made:
+    """y[i] = one(x0[i], x1[i], ...) on vectors of words; of a scalar: 3."""
+    k = Builder(f"test_{one.name}")
+    y = k.row("y", 0, INT32, writable=True)
+    rows = [k.row(f"x{i}", i + 1, INT32) for i in range(len(given))]
+    count = len(given[0]) if given else 4
+    with k.loop("i", k.arg("n", count), 0, 4) as i:
+        values = [k.let(f"v{j}", words_at(row, i)) for j, row in enumerate(rows)]
+        scalars = [k.arg(p.name, 3) for p in one.params[len(given) :]]
+        k.store(y, i, one(*values, *scalars))
+    arrays = {f"x{i}": a for i, a in enumerate(given)}
+    return k.finish(), arrays, np.zeros(count, np.int32)
+
+
+def _vectors() -> list[tuple[Made, Array]]:
+    """Kernels of one operation each, and what they must make."""
+    a, b = _WORD, _WORD[::-1].copy()
+    small = (a >> 9).astype(np.int32)
+    tiny, wide = small >> 8, a.astype(np.int64)
+    found: list[tuple[Made, Array]] = [
+        (_rows(vectors.MULHI4, a, b), (wide * b) >> 32),
+        (_rows(vectors.SCALE4, small, small[::-1].copy()),
+         small * np.int64(256) + small[::-1]),
+        (_rows(vectors.CORRECT4, small, small[::-1].copy(), small),
+         small + small[::-1] + np.where(small < 0, small, 0)),
+        (_rows(vectors.EVEN4, small), small + 3 + (small >> 3 & 1)),
+        (_rows(vectors.ADD4, small), small + 3),
+        (_rows(vectors.MAX4, a, b), np.maximum(a, b)),
+        (_rows(vectors.PLUS4, small, small[::-1].copy()), small + small[::-1]),
+        (_rows(vectors.TIMES4, tiny, tiny[::-1].copy()), tiny * tiny[::-1]),
+        (_rows(vectors.LINE4, tiny, tiny[::-1].copy()), tiny * tiny[::-1] + 3),
+        (_rows(vectors.MORE4, small, small[::-1].copy()), small + small[::-1] * 3),
+        (_rows(vectors.ALL4), np.full(4, 3)),
+    ]  # fmt: skip
+    k = Builder("test_narrow")
+    y, x = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT32)
+    low, high, shift = k.arg("low", -100), k.arg("high", 90), k.arg("shift", 5)
+    with k.loop("i", k.arg("n", len(a)), 0, 4) as i:
+        k.store(y, i, vectors.NARROW4(words_at(x, i), shift, low, high))
+    made = k.finish(), {"x0": a}, np.zeros(len(a), np.int8)
+    found.append((made, np.clip(a >> 5, -100, 90)))
+    return [*found, *_bytes()]
+
+
+def _bytes() -> list[tuple[Made, Array]]:
+    chance = np.random.default_rng(5)
+    x = chance.integers(-128, 128, 64 + 15).astype(np.int8)
+    k = Builder("test_dot")
+    y, row = k.row("y", 0, INT32, writable=True), k.row("x0", 1, INT8)
+    with k.loop("i", k.arg("n", 48)) as i:  # at every address
+        total = k.let("total", i * 1000)
+        k.assign(total, vectors.DOT16(total, bytes_at(row, i), bytes_at(row, 15)))
+        k.store(y, i, total)
+    sums = [i * 1000 + int(x[i : i + 16].astype(int) @ x[15:31]) for i in range(48)]
+    dots = (k.finish(), {"x0": x}, np.zeros(48, np.int32)), np.asarray(sums)
+
+    k = Builder("test_zip")
+    y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+    rows = [k.let(f"r{i}", bytes_at(row, 16 * i + 3)) for i in range(4)]
+    k.store(y, 0, vectors.ZIP4(*rows))
+    zipped = (k.finish(), {"x0": x}, np.zeros(64, np.int8)), x[3:67].reshape(4, 16).T
+
+    k = Builder("test_gather")
+    y, to = k.row("y", 0, INT8, writable=True), k.row("to", 0, INT32, writable=True)
+    words = k.row("x0", 1, INT32)
+    four = vectors.LANES(*(load(words, i) for i in range(4)))
+    k.store(to, 4, k.let("four", four))
+    k.store(to, 8, k.let("widened", words_at(k.row("bytes", 1, INT8), 3)))
+    k.store(to, 12, k.let("again", words_at(words, 1)))
+    offsets = k.let("offsets", vectors.LANES(0, 12, 4, 20))
+    k.store(y, 0, gathered_bytes(offset(to, 8), offsets))
+    given = chance.integers(-(2**31), 2**31, 8).astype(np.int32)
+    widened = given.view(np.int8)[3:7].astype(np.int32)
+    all_words = np.concatenate([given[:4], widened, given[1:5]])
+    picked = all_words[4:][[0, 3, 1, 5]]
+    want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
+    gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
+    return [dots, zipped, gathered, *_ends(x)]
+
+
+def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
+    """The greater and the less of bytes."""
+    for one, meaning in ((vectors.MAX16, np.maximum), (vectors.MIN16, np.minimum)):
+        k = Builder(f"test_{one.name}")
+        y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
+        pair = one(bytes_at(row, 1), vectors.ALL16(k.arg("level", 3)))
+        k.store(y, 0, one(bytes_at(row, 20), pair))
+        want = meaning(meaning(x[1:17], 3), x[20:36])
+        yield (k.finish(), {"x0": x}, np.zeros(16, np.int8)), want
+
+
+def _operation_jobs() -> tuple[list[Job], list[Array]]:
+    jobs, wanted = [], []
+    for (func, arrays, out), want in _vectors():
+        rows = [RowAccess("y", 1, out.nbytes, 1, 0)]
+        rows += [RowAccess(n, 1, a.nbytes, 1, 0) for n, a in arrays.items()]
+        values = {"n": len(out), "low": -100, "high": 90, "shift": 5}
+        args = tuple(values.get(arg.name, 3) for arg in func.args)
+        made = Candidate(func, args, tuple(rows[:1]), tuple(rows[1:]))
+        jobs.append(Job(made, arrays, {"y": out}))
+        wanted.append(want.reshape(-1))
+    return jobs, wanted
+
+
+def test_every_operation_by_llvm_and_c(tmp_path: Path) -> None:
+    jobs, wanted = _operation_jobs()
+    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
+        for job, result, want in zip(jobs, results, wanted, strict=True):
+            name = job.candidate.func.name if job.candidate.func else ""
+            np.testing.assert_array_equal(result["y"], want, name)
+
+
+def test_none_is_left_out() -> None:
+    named = {v.name for v in vars(vectors).values() if isinstance(v, Intrin)}
+    tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
+             "crt_dot16", "crt_zip4", "crt_gather4", "crt_lanes", "crt_all4",
+             "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
+             "crt_even4", "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
+    assert named - {"crt_mulhi", "crt_sum16"} == tried

@@ -1,0 +1,71 @@
+"""Mutations of names and tables for people, for mutate.py: its five fields."""
+
+_NAMES = "tests/test_short_names.py"
+_TABLES = "tests/package/test_tables.py"
+_CURVE = "tests/package/test_ram_curve.py"
+
+NAMES = (
+    (
+        "the layer that a fused name is about",
+        "pybuild/short_names.py",
+        "if not _END_OF_LAYER.search(text)",
+        "if True",
+        _NAMES,
+    ),
+    (
+        "names that would be the same",
+        "pybuild/short_names.py",
+        "if count[form.lower()] == 1 and",
+        "if",
+        _NAMES,
+    ),
+    (
+        "nodes of one layer of the file",
+        "pybuild/ir/graph.py",
+        "alone = not node.outputs or node.outputs == makes",
+        "alone = True",
+        _NAMES,
+    ),
+    (
+        "short names of what options name",
+        "pybuild/ir/graph.py",
+        "return [full.get(text, text) for text in texts]",
+        "return list(texts)",
+        _NAMES,
+    ),
+    (
+        "how many blocks a message names",
+        "pybuild/plan/regions/regions.py",
+        "NAMED = 6",
+        "NAMED = 60",
+        _NAMES,
+    ),
+    (
+        "cut names that would be the same",
+        "pybuild/package/grid.py",
+        "if len(set(made)) == len(set(names)):",
+        "if made:",
+        _TABLES,
+    ),
+    (
+        "labels on top of each other",
+        "pybuild/package/curve_svg.py",
+        "if inside and not any(map(_meets, self.taken, [box] * len(self.taken))):",
+        "if inside:",
+        _CURVE,
+    ),
+    (
+        "the limit that asks for a plan",
+        "pybuild/library.py",
+        "return Point(ram, cost / fastest, arena, rows)",
+        "return Point(ram, cost / fastest, ram, rows)",
+        _CURVE,
+    ),
+    (
+        "the width of a pipe",
+        "pybuild/cli/console.py",
+        "        return None\n",
+        "        return USUAL\n",
+        _TABLES,
+    ),
+)

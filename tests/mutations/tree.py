@@ -1,0 +1,133 @@
+"""Mutations of the generated folder and its names, for mutate.py: its five fields."""
+
+_KEPT = "tests/package/test_tree_kept.py"
+_BUILDS = "tests/package/test_tree_builds.py::test_"
+
+TREE = (
+    (
+        "products and sums apart, by make",
+        "pybuild/package/templates/Makefile.in",
+        "    -std=c99 $(CONTRACT)\n",
+        "    -std=c99\n",
+        f"{_BUILDS}make_keeps_its_flags",
+    ),
+    (
+        "the flags of a tree after the user's",
+        "pybuild/package/templates/Makefile.in",
+        "$(CPPFLAGS) $(CFLAGS) \\\n    -std=c99 $(CONTRACT)\n",
+        "\\\n    -std=c99 $(CONTRACT) $(CPPFLAGS) $(CFLAGS)\n",
+        f"{_BUILDS}make_keeps_its_flags",
+    ),
+    (
+        "a header that has changed",
+        "pybuild/package/templates/Makefile.in",
+        " -MMD -MP -c",
+        " -c",
+        f"{_BUILDS}make_knows_what_has_changed",
+    ),
+    (
+        "flags that have changed",
+        "pybuild/package/templates/Makefile.in",
+        "%.o: %.c $(BUILD)/compiled-with",
+        "%.o: %.c",
+        f"{_BUILDS}make_compiles_for_other_cores",
+    ),
+    (
+        "the archiver of the compiler",
+        "pybuild/package/templates/Makefile.in",
+        "-print-prog-name=ar 2",
+        "-print-prog-name=as 2",
+        f"{_BUILDS}the_archiver_is_the_compilers_or_the_users",
+    ),
+    (
+        "products and sums apart, by CMake",
+        "pybuild/package/templates/CMakeLists.txt.in",
+        "GNU,Clang,AppleClang,ARMClang>",
+        "Intel>",
+        f"{_BUILDS}cmake_and_meson_keep_their_flags",
+    ),
+    (
+        "products and sums apart, by Meson",
+        "pybuild/package/templates/meson.build.in",
+        "get_supported_arguments('-ffp-contract=off')",
+        "get_supported_arguments('-ffp-no-such')",
+        f"{_BUILDS}cmake_and_meson_keep_their_flags",
+    ),
+    (
+        "an example that is empty where nobody wants it",
+        "pybuild/package/templates/main.c.in",
+        "#ifdef CRT_WITH_SELFTEST\n",
+        "#if 1\n",
+        f"{_BUILDS}every_file_beside_a_main_of_the_users",
+    ),
+    (
+        "an example that the user has changed",
+        "pybuild/package/folder.py",
+        "in (ours, before):",
+        "is not None:",
+        _KEPT,
+    ),
+    (
+        "an example of ours that nobody has changed",
+        "pybuild/package/folder.py",
+        "in (ours, before):",
+        "== ours:",
+        _KEPT,
+    ),
+    (
+        "what is said of an example once",
+        "pybuild/package/folder.py",
+        "return chosen if ours == before else {",
+        "return {",
+        _KEPT,
+    ),
+    (
+        "what a board lacks, before anything is built",
+        "pybuild/cli/models.py",
+        "    boards.must_be_here(args)\n",
+        "",
+        "tests/installed/test_board_cli.py",
+    ),
+    (
+        "a simulator of both cores",
+        "pybuild/boards/device.py",
+        "None if both else find_unicorn(board)",
+        "find_unicorn(board)",
+        "tests/installed/test_board_cli.py",
+    ),
+    (
+        "a macro that compilers have by themselves",
+        "pybuild/c_words.py",
+        "i386 linux m68k",
+        "i386 m68k",
+        "tests/emit/test_names.py",
+    ),
+    (
+        "a macro as a tensor's name",
+        "pybuild/emit/tables/names.py",
+        "return text in WORDS",
+        "return text in WORDS and text != 'unix'",
+        "tests/emit/test_names.py",
+    ),
+    (
+        "layers one by one",
+        "pybuild/host/trace.py",
+        "if net.pushed.rows or not all(",
+        "if True or not all(",
+        "tests/installed/test_cli.py::test_bench",
+    ),
+    (
+        "what it costs to watch layers",
+        "pybuild/host/trace.py",
+        "np.array(rows) - cost * calls",
+        "np.array(rows)",
+        "tests/installed/test_host.py::test_layers_take_together_what_a_run_takes",
+    ),
+    (
+        "a cast in what users' C++ compiles",
+        "pybuild/emit/c/regions.py",
+        'there.get(one, f"sizeof({one})")',
+        'there.get(one, f"(uint32_t)sizeof({one})")',
+        "tests/package/test_tree_warnings.py",
+    ),
+)
