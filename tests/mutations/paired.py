@@ -20,7 +20,7 @@ PAIRED = (
     (
         "what a tensor's name is",
         "pybuild/host/named_tensors.py",
-        "if tensor.name == key:",
+        "if key == tensor.name:",
         "if tensor.name.startswith(str(key)):",
         "tests/installed/test_host.py::"
         "test_wrong_names_shapes_and_types_name_what_is_right",
