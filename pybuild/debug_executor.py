@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybuild.executor.debug import GraphModuleDebug
+from pybuild.executor.dump import functions_of
 from pybuild.executor.factory import Factory
+from pybuild.executor.table import cpu_first
 from pybuild.graph_executor import Devices, get_device, library_for
 from pybuild.ops.base.functions import AnyFunctions
 
@@ -24,6 +26,8 @@ def create(
     Errors     BuildError; ValueError for something that is no device
     """
     devices, _, _ = get_device(libmod, device)
-    library = library_for(graph_json_str, libmod)
+    table = cpu_first(devices)
+    library = library_for(graph_json_str, libmod, table)
     bound = isinstance(libmod, Factory)
-    return GraphModuleDebug.of(library, devices, bound, dump_root)
+    functions = functions_of(graph_json_str)
+    return GraphModuleDebug.of(library, table, bound, dump_root, functions)

@@ -195,27 +195,15 @@ static struct crt_params *describe(const struct crt_graph *g, uint32_t index,
     return from;
 }
 
-/* Whether `want` may not take the place of what g has. */
-static int is_other(uint64_t want, uint64_t have)
-{
-    return want != 0 && have != 0 && want != have;
-}
-
 static int check_share(const struct crt_graph *g, uint32_t index,
                        const struct crt_graph *donor, uint32_t donor_index)
 {
-    struct crt_param mine;
     struct crt_param theirs;
-    int error;
 
-    describe(g, index, &mine);
     describe(donor, donor_index, &theirs);
     if (*slot_of(donor, donor_index) == NULL || theirs.data == NULL)
         return CRT_ERR_UNBOUND;
-    error = check_fit(g, index, &theirs);
-    if (error == CRT_OK && is_other(mine.content, theirs.content))
-        error = CRT_ERR_CONTENT;
-    return error;
+    return check_fit(g, index, &theirs);
 }
 
 static int share(struct crt_graph *g, uint32_t index,
@@ -245,6 +233,12 @@ int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
     if (error == CRT_OK)
         error = share(g, index, donor, donor_index);
     return error;
+}
+
+/* Whether bytes are not those that were asked for; 0: it is not known. */
+static int is_other(uint64_t want, uint64_t have)
+{
+    return want != 0 && have != 0 && want != have;
 }
 
 /* The donor's index of a parameter of g's, checked. CRT_ERR_NAME from `what`

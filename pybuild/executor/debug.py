@@ -5,8 +5,9 @@ Rows are taken as they are written, so that memory may be used again at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from pybuild.dtype import Array
 from pybuild.executor.dump import (
     GRAPH_FILE,
     TRACE_FILE,
+    DebugResult,
     Folder,
     debug_nodes,
+    functions_of,
     graph_dump,
     key_of,
-    table,
     trace,
 )
 from pybuild.executor.instance import AnyDevice, recorded, stage_times, step_time
@@ -27,6 +29,7 @@ from pybuild.executor.module import GraphModule, handed
 from pybuild.executor.profile import Report, profile_report
 from pybuild.host.abi import UnknownName
 from pybuild.host.named_tensors import Key
+from pybuild.host.ndarray import Device
 from pybuild.host.source import Source
 from pybuild.host.timing import BenchmarkResult, Timing
 
@@ -39,6 +42,27 @@ class GraphModuleDebug(GraphModule):
     A layer is what was built: activations and the like are part of the layer before.
     """
 
+    def __init__(
+        self,
+        module: GraphModule,
+        device: AnyDevice | Sequence[AnyDevice],
+        graph_json_str: str,
+        dump_root: str | Path | None = None,
+    ) -> None:
+        """The same instance, with its layers, of lib["debug_create"]("default", device)
+        or of any module.
+
+        Errors  ValueError for a device that it is not on, or no graph
+        """
+        super().__init__(module)
+        for one in device if isinstance(device, Sequence) else [device]:
+            if isinstance(one, Device):
+                self._must_be_on(one)
+        functions = functions_of(graph_json_str)
+        if "folder" in self.__dict__:
+            self.folder.remove()
+        self._watch(dump_root, functions)
+
     @classmethod
     def of(
         cls,
@@ -46,31 +70,41 @@ class GraphModuleDebug(GraphModule):
         devices: Sequence[AnyDevice],
         bound: bool,
         dump_root: str | Path | None = None,
+        functions: Mapping[str, str] = MappingProxyType({}),
     ) -> GraphModuleDebug:
+        """functions: that nodes of a graph JSON call, by the node's name"""
         made = cls.__new__(cls)
         made._start(source, devices, bound)
-        made._watch(dump_root)
+        made._watch(dump_root, functions)
         return made
 
-    def _watch(self, dump_root: str | Path | None) -> None:
+    def _watch(
+        self, dump_root: str | Path | None, functions: Mapping[str, str]
+    ) -> None:
         plan = self.net.plan
-        steps = {step.node.output: i for i, step in enumerate(plan.steps)}
+        steps = {o: i for i, s in enumerate(plan.steps) for o in s.node.outputs[:1]}
         given = (*self.net.inputs, *self.parameters.tensors.values())
-        self.nodes = debug_nodes(plan.graph, given, steps)
+        self.nodes = debug_nodes(plan.graph, given, steps, functions)
+        self.debug_datum = DebugResult(self.nodes)
         stages = self.net.stage_steps
         self._stage_of = {step: s for s, steps in enumerate(stages) for step in steps}
         self._values: dict[str, Array] = {}
         self._executed = -1
         self.folder = Folder(dump_root, self.devices[0])
-        heads = [[self._maker(name), 0, 0] for name in plan.graph.outputs]
-        given_nodes = list(range(len(given)))
-        facts = {"arg_nodes": given_nodes, "heads": heads}
-        self.folder.write(GRAPH_FILE, graph_dump(self.nodes, facts))
+        heads = [[*self._maker(name), 0] for name in plan.graph.outputs]
+        dump = graph_dump(self.nodes, len(given), heads)
+        self.folder.write(GRAPH_FILE, dump)
 
-    def _maker(self, tensor: str) -> int:
+    @property
+    def _dump_path(self) -> str:
+        """Where the files are, as scripts for TVM ask for it."""
+        return str(self.folder.path)
+
+    def _maker(self, tensor: str) -> tuple[int, int]:
         for index, node in enumerate(self.nodes):
-            if any(made.name == tensor for made in node.outputs):
-                return index
+            for output, made in enumerate(node.outputs):
+                if made.name == tensor:
+                    return index, output
         raise UnknownName(f"tensor '{tensor}' is made by no node")
 
     # ---- runs -----------------------------------------------------------------
@@ -99,9 +133,10 @@ class GraphModuleDebug(GraphModule):
         )
         times = self._times(how)
         self._take()
-        self.folder.write_tensors(self.tensors())
+        self.debug_datum.times, self.debug_datum.tensors = times, self.tensors()
+        self.folder.write_tensors(self.debug_datum.tensors)
         self.folder.write(TRACE_FILE, trace(self.nodes, times))
-        print(table(self.nodes, times, sort_by_time))
+        self.debug_datum.display_debug_result(sort_by_time)
 
     def _times(self, how: Timing) -> list[list[float]]:
         """Of each node; the steps of one stage share its time."""

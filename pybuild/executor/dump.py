@@ -17,6 +17,7 @@ from typing import Any
 from pybuild.dtype import Array
 from pybuild.host.ndarray import Device
 from pybuild.ir.graph import Graph, Tensor
+from pybuild.ops.base.function import CALL
 from pybuild.package.folder import write_file
 from pybuild.params.blob import write_blob
 
@@ -48,11 +49,15 @@ class DebugNode:
 
 
 def debug_nodes(
-    graph: Graph, given: Sequence[Tensor], steps: Mapping[str, int]
+    graph: Graph,
+    given: Sequence[Tensor],
+    steps: Mapping[str, int],
+    functions: Mapping[str, str],
 ) -> tuple[DebugNode, ...]:
     """What is given, then the layers in the order in which they run.
 
-    steps  of the plan, by the first output
+    steps      of the plan, by the first output
+    functions  that nodes of a graph JSON call, by the node's name
     """
     makers = {name: node.name for node in graph.nodes for name in node.outputs}
     nodes = [DebugNode(t.name, "param", (), (t,)) for t in given]
@@ -61,8 +66,23 @@ def debug_nodes(
         made = tuple(graph.tensor(name) for name in node.outputs)
         step = steps.get(node.output, -1)
         short = graph.called(node)
-        nodes.append(DebugNode(node.name, node.op, reads, made, step, short))
+        own = node.attrs["function"].name if node.op == CALL else node.op
+        op = functions.get(node.name, own)
+        nodes.append(DebugNode(node.name, op, reads, made, step, short))
     return tuple(nodes)
+
+
+def functions_of(graph_json: str) -> dict[str, str]:
+    """What each node of a graph JSON calls, by the node's name.
+
+    Errors  ValueError for another text
+    """
+    try:
+        nodes = json.loads(graph_json)["nodes"]
+        calls = [node for node in nodes if node["op"] != "null"]
+        return {node["name"]: node["attrs"]["func_name"] for node in calls}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"the text is no graph JSON ({error})") from None
 
 
 def key_of(nodes: Sequence[DebugNode], index: int, output: int) -> str:
@@ -111,9 +131,9 @@ def trace(nodes: Sequence[DebugNode], times: Sequence[Sequence[float]]) -> str:
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
 
 
-def graph_dump(nodes: Sequence[DebugNode], graph_json: Mapping[str, Any]) -> str:
+def described(nodes: Sequence[DebugNode]) -> list[dict[str, Any]]:
     """The nodes with producers' names, operators, types and shapes."""
-    made = [
+    return [
         {
             "name": node.name,
             "op": node.op,
@@ -123,7 +143,58 @@ def graph_dump(nodes: Sequence[DebugNode], graph_json: Mapping[str, Any]) -> str
         }
         for node in nodes
     ]
-    return json.dumps({"nodes": made, **graph_json}, indent=4)
+
+
+def graph_dump(nodes: Sequence[DebugNode], given: int, heads: Sequence[Any]) -> str:
+    """given: how many nodes are inputs or parameters; heads: node and output"""
+    rows = [0]
+    for node in nodes:
+        rows.append(rows[-1] + len(node.outputs))
+    tensors = [tensor for node in nodes for tensor in node.outputs]
+    attrs = {
+        "dltype": ["list_str", [tensor.dtype.value for tensor in tensors]],
+        "shape": ["list_shape", [list(tensor.shape) for tensor in tensors]],
+        "storage_id": ["list_int", list(range(len(tensors)))],
+    }
+    top = {
+        "nodes": described(nodes),
+        "arg_nodes": list(range(given)),
+        "node_row_ptr": rows,
+        "heads": heads,
+        "attrs": attrs,
+    }
+    return json.dumps(top, indent=4)
+
+
+class DebugResult:
+    """What scripts ask a debug executor for, as tvm's debug_datum has it.
+
+    times, tensors  of the last run; empty before one
+    """
+
+    def __init__(self, nodes: Sequence[DebugNode]) -> None:
+        self._nodes = nodes
+        self.times: Sequence[Sequence[float]] = [() for _ in nodes]
+        self.tensors: Mapping[str, Array] = {}
+
+    def get_graph_nodes(self) -> list[dict[str, Any]]:
+        return described(self._nodes)
+
+    def get_graph_node_shapes(self) -> list[list[int]]:
+        return [list(tensor.shape) for n in self._nodes for tensor in n.outputs]
+
+    def get_graph_node_dtypes(self) -> list[str]:
+        return [tensor.dtype.value for n in self._nodes for tensor in n.outputs]
+
+    def get_output_tensors(self) -> dict[str, Array]:
+        """Of the last run, by the keys of the file."""
+        return dict(self.tensors)
+
+    def get_debug_result(self, sort_by_time: bool = True) -> str:
+        return table(self._nodes, self.times, sort_by_time)
+
+    def display_debug_result(self, sort_by_time: bool = True) -> None:
+        print(self.get_debug_result(sort_by_time))
 
 
 class Folder:

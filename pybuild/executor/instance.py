@@ -46,27 +46,14 @@ def must_be_together(one: Instance, other: Instance) -> None:
         raise ValueError("one of the modules is on a board, the other is not")
 
 
-def share_params(net: Instance, donor: Instance, names: Sequence[str]) -> None:
-    """Makes parameters of these names the donor's own."""
+def share_parameter(net: Instance, mine: int, donor: Instance, theirs: int) -> None:
+    """Makes one parameter that of the donor."""
     must_be_together(net, donor)
     if isinstance(net, RemoteNet):
         assert isinstance(donor, RemoteNet)
-        net.share_params(donor, names)
+        net.share_parameter(mine, donor, theirs)
     else:
-        net.share_params(local(donor), names)
-
-
-def read_where(
-    net: Instance, key: str | int, other: Instance, other_key: str | int
-) -> bool:
-    """Lets an input on a board be read where another instance there has a tensor;
-    False: they are on this machine.
-    """
-    must_be_together(net, other)
-    if not isinstance(net, RemoteNet) or not isinstance(other, RemoteNet):
-        return False
-    net.read_where(key, other, other_key)
-    return True
+        net.share_parameter(mine, local(donor), theirs)
 
 
 def recorded(
@@ -82,7 +69,9 @@ def recorded(
         net.set_input(name, value)
     kept = {name: s.initial for name, s in net.plan.graph.state.items()}
     given = {**kept, **(there or {}), **inputs}
-    return record.tensors_of(net.plan, watch.recorded(net, given), given)
+    steps = watch.recorded(net, given)
+    found = {net.plan.steps[index].node.output: raw for index, raw in steps.items()}
+    return record.tensors_of(net.plan, found, given)
 
 
 def stage_times(net: Instance, how: Timing) -> list[list[float]]:

@@ -11,19 +11,14 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.executor.instance import (
-    AnyDevice,
-    local,
-    must_be_together,
-    new_instance,
-    read_where,
-)
+from pybuild.executor.inputs import Inputs
+from pybuild.executor.instance import AnyDevice, local, must_be_together, new_instance
 from pybuild.executor.parameters import Parameters
 from pybuild.executor.timed import Timed
-from pybuild.host.abi import UnknownName, ffi
+from pybuild.host.abi import UnknownName, failure, ffi
 from pybuild.host.devices import aligned
 from pybuild.host.named_tensors import Key
-from pybuild.host.ndarray import Device, NDArray, converted, cpu, ndarray
+from pybuild.host.ndarray import Device, NDArray, cpu, ndarray
 from pybuild.host.source import Source
 from pybuild.ir.graph import Tensor, signature
 from pybuild.params.blob import blob_names, is_blob
@@ -31,6 +26,7 @@ from pybuild.params.files import read_arrays
 from pybuild.params.image_read import is_image, read_image
 from pybuild.rpc.net import RemoteNet
 
+_UNBOUND = -14
 _FUNCTIONS = (
     "set_input", "set_input_zero_copy", "set_output_zero_copy", "set_shared_input",
     "get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_params",
@@ -65,9 +61,8 @@ class GraphModule(Timed):
         named = (one for one in devices if isinstance(one, Device))
         self.devices = tuple(named) or (cpu(),)
         self.source, self.net = new_instance(source, devices)
-        self._inputs = {tensor.name: tensor for tensor in self.net.inputs}
+        self.inputs = Inputs(self.net)
         self.parameters = Parameters(self.source, self.net)
-        self._weights: set[str] = set()  # inputs that load_params has set
         if bound:
             self.parameters.reset()
 
@@ -105,61 +100,59 @@ class GraphModule(Timed):
         values = {} if key is None else {self._name(key): value}
         values |= {self._name(name): value for name, value in more.items()}
         if not copy:
-            for name, value in values.items():
-                self.set_input_zero_copy(name, value)
+            self._bind(values)
             return
-        weights = {n: v for n, v in values.items() if n not in self._inputs}
-        given = {
-            n: converted(self._inputs[n], v)
-            for n, v in values.items()
-            if n in self._inputs
-        }
+        weights = {n: v for n, v in values.items() if n not in self.inputs.tensors}
+        given = {n: v for n, v in values.items() if n in self.inputs.tensors}
+        self.inputs.must_fit(given)
         if weights:
             self.parameters.give(weights)
-        for name, array in given.items():
-            self.net.set_input(name, array)
+        self.inputs.give(given)
 
     def set_input_zero_copy(self, key: Key, value: Any = None, **more: Any) -> None:
         """Lets runs read an input where it lies until it is set again; None: home.
 
         Owner   the array is kept
-        Errors  ValueError for another type, shape or order; CRT_ERR_ALIGN
+        Errors  ValueError for another type, shape or order, or an input on a device;
+                CRT_ERR_ALIGN
         """
-        for name, array in {self._name(key): value, **more}.items():
-            if name in self._inputs:
-                self.net.bind_input(name, array)
+        more = {self._name(name): array for name, array in more.items()}
+        self._bind({self._name(key): value, **more})
+
+    def _bind(self, values: Mapping[str, Any]) -> None:
+        for name, array in values.items():
+            if name in self.inputs.tensors:
+                self.inputs.bind(name, array)
             else:
-                self.parameters.bind_in_place(self._name(name), array)
+                self.parameters.bind_in_place(name, array)
 
     def set_shared_input(
         self, key: Key, other: Array | GraphModule, other_key: Key | None = None
     ) -> None:
-        """Reads an input from an array, or from where another module has a tensor.
+        """Reads an input from an array, or from where another module has a tensor, also
+        when that is bound elsewhere.
 
         other_key  an output of the other module, else an input of it
+        Owner      the other module is kept
         """
-        if isinstance(other, GraphModule):
-            there = 0 if other_key is None else other_key
-            if read_where(self.net, self._name(key), other.net, there):
-                return
-            other = other._memory(there)
-        self.set_input_zero_copy(key, other)
-
-    def _memory(self, key: Key) -> Array:
-        if self.net.takes_turns:
-            raise ValueError("a module in shared storage has no memory to share")
-        outputs = [tensor.name for tensor in self.net.results]
-        if isinstance(key, int) or key in outputs:
-            return local(self.net).output_memory(key)
-        return self.net.borrow_input(key)
+        if not isinstance(other, GraphModule):
+            if other_key is not None:
+                raise ValueError("'other_key' is of a module, 'other' is none")
+            self.set_input_zero_copy(key, other)
+            return
+        there = 0 if other_key is None else other_key
+        name = self._name(key)
+        if name not in self.inputs.tensors:
+            raise ValueError(f"'{name}' is a parameter: share_params shares it")
+        self.inputs.follow(name, other.inputs, there)
 
     def get_input(self, key: Key, out: Any = None) -> Any:
         """The memory of an input, to be filled: it counts as given. Of a parameter, a
         copy that cannot be written. With `out`, that array.
         """
         name = self._name(key)
-        if name in self._inputs:
-            return handed(self.net.borrow_input(name), out)
+        if name in self.inputs.tensors:
+            return handed(self.inputs.memory(name), out)
         value = self.parameters.value(name).view()
         value.flags.writeable = False
         return handed(value, out)
@@ -179,14 +172,14 @@ class GraphModule(Timed):
 
         Errors  CRT_ERR_UNBOUND naming it
         """
-        self.parameters.bind()
+        self._ready()
         self.net.setup()
 
     def run(self, **inputs: Any) -> None:
         """Sets the given inputs, then runs once."""
         if inputs:
             self.set_input(**inputs)
-        self.parameters.bind()
+        self._ready()
         self.net.go()
 
     def run_from_inputs(self, *given: Any) -> list[NDArray]:
@@ -219,7 +212,7 @@ class GraphModule(Timed):
 
     def get_num_inputs(self) -> int:
         """Without parameters."""
-        return len(self._inputs)
+        return len(self.inputs.tensors)
 
     def get_num_params(self) -> int:
         return len(self.parameters.tensors)
@@ -229,19 +222,23 @@ class GraphModule(Timed):
 
     def get_input_index(self, name: str) -> int:
         """Of an input or a parameter; -1 if there is none."""
-        names = [*self._inputs, *self.parameters.tensors]
+        names = self._names()
         return names.index(name) if name in names else -1
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and types of the inputs, without what load_params has set."""
-        names = [n for n in self._inputs if n not in self._weights]
-        return _info([self._inputs[n] for n in names])
+        there = self.inputs.tensors.values()
+        return _info([t for t in there if t.name not in self.inputs.loaded])
 
     def get_output_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         return _info(self.net.results)
 
+    def _names(self) -> list[str]:
+        """Of all that can be set, in the order of their numbers."""
+        return [*self.inputs.tensors, *self.parameters.tensors]
+
     def _name(self, key: Key) -> str:
-        names = [*self._inputs, *self.parameters.tensors]
+        names = self._names()
         if isinstance(key, int):
             if not 0 <= key < len(names):
                 raise UnknownName(f"input {key}: there are {len(names)}")
@@ -263,9 +260,9 @@ class GraphModule(Timed):
             return
         values = read_arrays(bytes(data), "parameters")
         self.parameters.give(_among(values, self.parameters.tensors))
-        for name, value in _among(values, self._inputs).items():
-            self.set_input(name, value)
-            self._weights.add(name)
+        given = _among(values, self.inputs.tensors)
+        self.inputs.give(given)
+        self.inputs.loaded |= given.keys()
 
     def share_params(
         self, other: GraphModule, what: bytes | Sequence[str] | None = None
@@ -273,30 +270,38 @@ class GraphModule(Timed):
         """Makes weights those of another module, of whatever model; none is copied.
 
         what    names, or a parameter file, of which only names are read (others than
-                ours are passed over); None: all parameters
+                ours are passed over); None: all parameters, and what load_params or
+                share_params has given the other
         Owner   the other module may be gone first
-        Errors  UnknownName; CRT_ERR_LAYOUT, CRT_ERR_CONTENT, CRT_ERR_UNBOUND, ...
+        Errors  UnknownName; CRT_ERR_LAYOUT, CRT_ERR_SHAPE, CRT_ERR_UNBOUND, ...; then
+                nothing has changed
         """
         must_be_together(self.net, other.net)
-        names = self._shared_names(what)
-        weights = [n for n in names if n not in self._inputs]
-        self.parameters.share(other.parameters, weights)
-        for name in names:
-            if name in self._inputs:
-                if not read_where(self.net, name, other.net, name):
-                    self.net.bind_input(name, other.net.borrow_input(name))
-                self._weights.add(name)
+        names = self._shared_names(other, what)
+        mine = [n for n in names if n in self.inputs.tensors]
+        shared = self.parameters.matched(
+            other.parameters, [n for n in names if n not in self.inputs.tensors]
+        )
+        self.inputs.share(other.inputs, mine)
+        self.parameters.share(other.parameters, shared)
 
-    def _shared_names(self, what: bytes | Sequence[str] | None) -> Sequence[str]:
+    def _shared_names(
+        self, other: GraphModule, what: bytes | Sequence[str] | None
+    ) -> Sequence[str]:
         if what is None:
-            return list(self.parameters.tensors)
+            loaded = other.inputs.loaded & self.inputs.tensors.keys()
+            names = [*sorted(loaded), *self.parameters.tensors]
+            if not names:
+                raise failure(_UNBOUND, "the other module has no parameters to share")
+            return names
         if not isinstance(what, (bytes, bytearray)):
             return [self._name(name) for name in what]
-        known = {*self._inputs, *self.parameters.tensors}
+        known = {*self._names()}
         return [name for name in _names_in(bytes(what)) if name in known]
 
     def _ready(self) -> None:
         self.parameters.bind()
+        self.inputs.refresh()
 
 
 def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
@@ -318,6 +323,8 @@ def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
     turn = ffi().new("struct crt_turn *")
     for net, size in zip(nets, sizes, strict=True):
         net.use_memory(memory[: len(size)], turn)
+    for module in modules:
+        module.inputs.forget()
     return sum(piece.nbytes for piece in memory)
 
 

@@ -6,12 +6,15 @@ Giving is cheap; they are packed on the host before the next run. Knows no layer
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.executor.instance import Instance, local, share_params
-from pybuild.host.abi import UnknownName
+from pybuild.executor.inputs import must_be_same
+from pybuild.executor.instance import Instance, local, share_parameter
+from pybuild.host.abi import UnknownName, failure
+from pybuild.host.compiled_model import SlotFacts
 from pybuild.host.named_tensors import in_place
 from pybuild.host.ndarray import converted
 from pybuild.host.parameter_image import Weights
@@ -20,8 +23,17 @@ from pybuild.ir.graph import Tensor
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import write_image
 
+_UNBOUND, _LAYOUT = -14, -26
 # stands for values that only the kernels know
 _PACKED = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Parameters to be shared, and the numbers of their slots here and there."""
+
+    names: frozenset[str]
+    slots: tuple[tuple[int, int], ...]
 
 
 class Parameters:
@@ -164,26 +176,58 @@ class Parameters:
         self.waiting -= names
         return tuple(sorted(names))
 
-    def share(self, donor: Parameters, names: Iterable[str]) -> None:
-        """Makes parameters the donor's own; nothing is copied.
+    def matched(self, donor: Parameters, names: Iterable[str]) -> Shared:
+        """What share() of parameters of these names is to do; nothing has changed yet
+        but what waited to be packed.
 
         Errors  UnknownName; ValueError for one that is packed together with others;
-                CRT_ERR_LAYOUT, CRT_ERR_UNBOUND, ...
+                CRT_ERR_UNBOUND, CRT_ERR_DTYPE, CRT_ERR_SHAPE, CRT_ERR_LAYOUT
         """
         wanted = {self._tensor(name).name for name in names}
         donor.bind()
-        slots = [s for s in self._source.slots if wanted & set(s.sources)]
-        for slot in slots:
+        for name in sorted(wanted):
+            must_be_same(self.tensors[name], donor._tensor(name))
+            if name not in donor._given:
+                raise failure(_UNBOUND, f"'{name}' of the other module")
+        pairs = []
+        for mine, slot in enumerate(self._source.slots):
+            if not wanted & {*slot.sources}:
+                continue
             beside = set(slot.sources) - wanted
             if beside:
                 what = f"'{slot.name}' is made of {', '.join(sorted(beside))} too"
                 raise ValueError(f"{what}: share all of them")
-        share_params(self._net, donor._net, [slot.name for slot in slots])
-        for name in wanted:
+            pairs.append((mine, donor._number(slot)))
+        return Shared(frozenset(wanted), tuple(pairs))
+
+    def _number(self, want: SlotFacts) -> int:
+        """Of a slot that is made of the same parameters and arranged alike.
+
+        Errors  CRT_ERR_LAYOUT
+        """
+        alike = [
+            number
+            for number, slot in enumerate(self._source.slots)
+            if (slot.sources, slot.layout) == (want.sources, want.layout)
+        ]
+        if not alike:
+            what = f"'{want.name}', of {', '.join(want.sources)}"
+            raise failure(_LAYOUT, what)
+        slots = self._source.slots
+        return next((n for n in alike if slots[n].name == want.name), alike[0])
+
+    def share(self, donor: Parameters, shared: Shared) -> None:
+        """Makes parameters the donor's own; nothing is copied.
+
+        shared  of matched(), with nothing done since
+        """
+        for mine, theirs in shared.slots:
+            share_parameter(self._net, mine, donor._net, theirs)
+        for name in shared.names:
             self._watched.pop(name, None)
             value = donor._given[name]
             self._given[name] = donor._source.value(name) if value is None else value
-        self.waiting -= wanted
+        self.waiting -= shared.names
 
     def _tensor(self, name: str) -> Tensor:
         if name not in self.tensors:

@@ -57,6 +57,12 @@ def check(code: int) -> int:
     raise kind(f"{kind.__name__}: {kind.__doc__}")
 
 
+def failure(code: int, what: str) -> CrtError:
+    """The error of a code, to be raised; the message says of what."""
+    kind = errors()[code]
+    return kind(f"{kind.__name__}: {kind.__doc__}: {what}")
+
+
 @functools.cache
 def ffi() -> Any:
     """cffi with the declarations of crt's headers."""

@@ -14,9 +14,11 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.emit.tables.tables import LAZY
 from pybuild.host.abi import CrtError, check, errors, ffi
+from pybuild.host.binding import Binding
 from pybuild.host.compiled_model import Compiled
 from pybuild.host.devices import Device, device_table
-from pybuild.host.named_tensors import Key, Named, fitting, in_place, index_of
+from pybuild.host.named_tensors import Key, Named, fitting, index_of
+from pybuild.host.ndarray import sent
 from pybuild.host.parameter_image import Weights
 from pybuild.host.row_input import Pushed, Pushing
 from pybuild.host.state import Keeping
@@ -25,12 +27,12 @@ from pybuild.params.image import DTYPES
 from pybuild.plan.plan import Plan
 
 # CRT_ERR_INPUT_MISSING, CRT_ERR_INPUT_CONSUMED, CRT_ERR_UNBOUND
-_UNBOUND, _NO_OUTPUT, _DEVICE = -14, -12, -19
+_UNBOUND, _NO_OUTPUT = -14, -12
 _NAMED = (-8, -9, _UNBOUND)
 _CLOSED = "the instance is closed: close() was called"
 
 
-class Net(Named, Pushing, Keeping):
+class Net(Named, Binding, Pushing, Keeping):
     """One instance of a model: set, run, get.
 
     plan    what was built, for recording; or a function of it
@@ -179,71 +181,29 @@ class Net(Named, Pushing, Keeping):
         check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
         self._bound.pop(index, None)
 
-    def bind_input(self, key: Key, array: Array | None) -> None:
-        """Lets runs read a contiguous array where it is; None: back home."""
-        index = index_of(key, self.inputs, "input")
-        place = self._place(self.inputs[index], array, False)
-        self._named(self._lib.crt_graph_bind_input(self._graph, index, *place), index)
-        self._keep_bound(index, array)
-
-    def bind_output(self, key: Key, array: Array | None) -> None:
-        """Lets runs write an output into a contiguous, writable array."""
-        index = index_of(key, self.results, "output")
-        place = self._place(self.results[index], array, True)
-        slot = len(self.inputs) + index
-        self._named(self._lib.crt_graph_bind_output(self._graph, index, *place), slot)
-        self._keep_bound(slot, array)
-
-    def bind_parameter(self, key: Key, array: Array | None) -> None:
-        """Lets runs read a parameter where it is, arranged as its layout says."""
-        index = index_of(key, self.parameters, "parameter")
-        place = self._place(self.parameters[index], array, False)
-        slot = len(self.inputs) + len(self.results) + index
-        code = self._lib.crt_graph_bind_parameter(self._graph, index, *place)
-        self._named(code, slot)
-        self._keep_bound(slot, array)
-
-    def _place(self, tensor: Tensor, array: Array | None, written: bool) -> Any:
-        """Address and bytes of an array that fits a tensor."""
-        if array is None:
-            return self._ffi.NULL, 0
-        in_place(tensor, array, written)
-        return self._ffi.cast("void *", array.ctypes.data), array.nbytes
-
-    def _keep_bound(self, slot: int, array: Array | None) -> None:
-        self._bound.pop(slot, None)
-        if array is not None:
-            self._bound[slot] = array
-
-    def _named(self, code: int, slot: int) -> None:
-        """As check; the message names the tensor and the alignment that it needs."""
-        if code < 0:
-            there = self._model.tensors[slot]
-            kind = errors()[code]
-            what = f"{kind.__name__}: {kind.__doc__}: '{self._name(slot)}'"
-            raise kind(f"{what}, a multiple of {there.align} bytes")
-
     def borrow_input(self, key: Key) -> Array:
-        """The memory of an input, to be filled; counts as given."""
+        """The memory of an input, to be filled; counts as given. Of one on a device a
+        copy; copyfrom() of it sets it.
+        """
         index = index_of(key, self.inputs, "input")
+        if self._number(index):
+            there = self._copied_out(index, self.inputs[index])
+            return sent(there, lambda array: self.set_input(index, array))
         if not self._lib.crt_graph_input(self._graph, index):
-            kind = errors()[_DEVICE if self._is_remote(index) else _UNBOUND]
+            kind = errors()[_UNBOUND]
             raise kind(f"{kind.__name__}: {kind.__doc__}: '{self.inputs[index].name}'")
         return self._view(index, self.inputs[index])
 
     def borrow_output(self, key: Key) -> Array:
-        """The memory of an output of the last run; the next writes over it."""
+        """The memory of an output of the last run; the next writes over it. Of one on
+        a device a copy.
+        """
         taken = self._turn is not None and self._turn.owner != self._graph
-        index_of(key, self.results, "output")
+        index = index_of(key, self.results, "output")
         if taken or not self._graph.valid:
             check(_NO_OUTPUT)
-        return self.output_memory(key)
-
-    def output_memory(self, key: Key) -> Array:
-        """Where runs write an output, whether or not there was one."""
-        index = index_of(key, self.results, "output")
-        if self._is_remote(len(self.inputs) + index):
-            check(_DEVICE)
+        if self._number(len(self.inputs) + index):
+            return self.get_output(index)
         return self._view(len(self.inputs) + index, self.results[index])
 
     @property
@@ -251,20 +211,16 @@ class Net(Named, Pushing, Keeping):
         """Whether other instances use the same memory."""
         return self._turn is not None
 
-    def _is_remote(self, slot: int) -> bool:
-        """Whether a tensor is in the memory of a device: it can only be copied."""
-        return self.region_devices[int(self._model.tensors[slot].region)] != 0
-
     def flags(self, slot: int) -> int:
         """CRT_TENSOR_... of an input or, after those, an output."""
         return int(self._model.tensors[slot].flags)
 
-    def _view(self, slot: int, tensor: Tensor) -> Array:
-        if slot in self._bound:
-            return self._bound[slot]
-        there = self._model.tensors[slot]
-        piece: Array = self.memory[there.region][there.at : there.at + there.bytes]
-        return piece.view(tensor.dtype.numpy).reshape(tensor.shape)
+    def written(self, step: int, output: int, tensor: str) -> Array:
+        """Bytes of an output of a step that is held whole, where its kernel writes."""
+        where = self._model.steps[step].operands[output]
+        start = self._ffi.cast("char *", self._graph.base[where.buffer]) + where.at
+        size = self.plan.graph.tensor(tensor).bytes
+        return np.frombuffer(self._ffi.buffer(start, size), np.uint8)
 
     def go(self) -> None:
         self._check(self._go())
@@ -283,17 +239,25 @@ class Net(Named, Pushing, Keeping):
         """Makes parameters, or those of these names, the donor's own.
 
         Owner   the image stays in use when the donor is gone
-        Errors  KeyError for an unknown name, CRT_ERR_LAYOUT, CRT_ERR_CONTENT, ...
+        Errors  KeyError for an unknown name, CRT_ERR_LAYOUT, ...
         """
         everything = [t.name for t in self.parameters]
         for name in everything if names is None else names:
             mine = index_of(name, self.parameters, "parameter")
             theirs = index_of(name, donor.parameters, "parameter")
-            check(
-                self._lib.crt_graph_share_parameter(
-                    self._graph, mine, donor._graph, theirs
-                )
-            )
+            self.share_parameter(mine, donor, theirs)
+
+    def share_parameter(self, mine: int, donor: Net, theirs: int) -> None:
+        """Makes one parameter, by its number, that of the donor.
+
+        Owner   as share_params
+        Errors  CRT_ERR_LAYOUT, ...
+        """
+        given = self._graph, mine, donor._graph, theirs
+        check(self._lib.crt_graph_share_parameter(*given))
+        ends = len(self.inputs) + len(self.results)
+        there = len(donor.inputs) + len(donor.results) + theirs
+        self._keep_bound(ends + mine, donor._bound.get(there))
         self._used(donor._sources)
 
     def release_params(self) -> None:

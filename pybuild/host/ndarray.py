@@ -5,6 +5,7 @@ Knows no model; there is one kind of memory, the CPU's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +105,32 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return self
 
 
+class Sent(NDArray):
+    """A copy of an input that lies elsewhere; what is copied to it is sent there."""
+
+    sent: Callable[[Array], None]
+
+    def __array_finalize__(self, source: object) -> None:
+        super().__array_finalize__(source)
+        self.sent = getattr(source, "sent", lambda array: None)
+
+    def copyfrom(self, source: Any) -> NDArray:
+        super().copyfrom(source)
+        self.sent(self)
+        return self
+
+
+def sent(values: Array, to: Callable[[Array], None]) -> Array:
+    """The same memory; what is copied to it goes to `to`, too."""
+    made = values.view(Sent)
+    made.sent = to
+    return made
+
+
 def ndarray(values: Array, where: Device | None = None) -> NDArray:
     """The same memory as an NDArray."""
+    if isinstance(values, NDArray) and where is None:
+        return values
     made = values.view(NDArray)
     made.where = where or made.where
     return made

@@ -17,6 +17,7 @@ from pybuild.host.devices import read
 from pybuild.host.native import Net
 from pybuild.host.timing import BenchmarkResult, Timing, laps, measure
 from pybuild.ops import OPERATORS
+from pybuild.ops.base.function import has_reference
 from pybuild.plan.plan import Plan
 
 
@@ -28,19 +29,24 @@ def recorded(
     there  inputs that the instance has already
     """
     graph, buffer = net.plan.graph, ffi().buffer
-    record: dict[int, Array] = {
-        index: np.zeros(graph.tensor(step.node.output).bytes, np.uint8)
-        for index, step in enumerate(net.plan.steps)
+    steps = net.plan.steps
+    record: dict[str, Array] = {
+        wrote.tensor: np.zeros(graph.tensor(wrote.tensor).bytes, np.uint8)
+        for step in steps
         if step.is_layer
+        for wrote in step.candidate.outputs
     }
     told: set[int] = set()  # of steps of devices: whose work the CPU does
 
     def hook(context: Any, step: int, row: int, count: int, rows: Any) -> int:
-        if step not in record:
+        if not steps[step].is_layer:
             return 0
-        size = net.plan.steps[step].candidate.outputs[0].row_bytes
-        data = np.frombuffer(buffer(rows, count * size), np.uint8)
-        record[step][row * size : (row + count) * size] = data
+        first, *others = steps[step].candidate.outputs
+        data = np.frombuffer(buffer(rows, count * first.row_bytes), np.uint8)
+        at = row * first.row_bytes
+        record[first.tensor][at : at + data.size] = data
+        for number, other in enumerate(others, 1):
+            record[other.tensor][:] = net.written(step, number, other.tensor)
         told.add(step)
         return 0
 
@@ -53,32 +59,37 @@ def recorded(
         for stage in range(0 if net.pushed.rows else net.stages):
             net.run_stage(stage)
             first = net.plan.stages[stage].first
-            step = net.plan.steps[first]
+            step = steps[first]
             if step.device and first not in told:
-                place = net.plan.places[step.node.output]
-                size = graph.tensor(step.node.output).bytes
-                piece = net.memory[place.region][place.home : place.home + size]
-                record[first] = read(net.devices[step.device], piece)
+                for wrote in step.candidate.outputs:
+                    place = net.plan.places[wrote.tensor]
+                    size = graph.tensor(wrote.tensor).bytes
+                    piece = net.memory[place.region][place.home : place.home + size]
+                    record[wrote.tensor] = read(net.devices[step.device], piece)
     return tensors_of(net.plan, record, {**kept, **(there or {}), **inputs})
 
 
 def tensors_of(
-    plan: Plan, record: Mapping[int, Array], inputs: Mapping[str, Any]
+    plan: Plan, record: Mapping[str, Array], inputs: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """What the steps wrote, and the views that no step had to write."""
+    """What the steps wrote, and what no step had to write or could be asked for: views,
+    further outputs on a board.
+    """
     graph = plan.graph
     values: dict[str, Array] = {n: np.asarray(v) for n, v in inputs.items()}
-    for index, raw in record.items():
-        tensor = graph.tensor(plan.steps[index].node.output)
-        values[tensor.name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
+    for name, raw in record.items():
+        tensor = graph.tensor(name)
+        values[name] = raw.view(tensor.dtype.numpy).reshape(tensor.shape)
     for node in graph.nodes:
-        if node.output not in values:
+        missing = {name for name in node.outputs if name and name not in values}
+        if missing and (node.output in missing or has_reference(node)):
             reads = [
                 graph.constants.get(n, values.get(n)) if n else None
                 for n in node.inputs
             ]
             made = OPERATORS[node.op].reference(node, graph, reads)
-            values.update(zip(node.outputs, made, strict=True))
+            named = zip(node.outputs, made, strict=True)
+            values.update((name, value) for name, value in named if name in missing)
     return values
 
 

@@ -5,7 +5,7 @@ Arrays are copied to the board and from it; what lies there is never seen here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from pybuild.dtype import Array
 from pybuild.host.abi import CrtError, check
 from pybuild.host.named_tensors import Key, Named, fitting, index_of
-from pybuild.host.ndarray import NDArray
+from pybuild.host.ndarray import sent
 from pybuild.host.parameter_image import Weights
 from pybuild.host.timing import BenchmarkResult, Timing, laps
 from pybuild.ir.graph import Tensor
@@ -44,6 +44,7 @@ class RemoteNet(Named):
         self.number = board.owned(self, board.value(Number.CREATE))
         self._images: list[Image] = []
         self._lenders: dict[int, RemoteNet] = {}
+        self._given: set[int] = set()  # inputs
         macs = sum(row.macs for row in layers(graph))
         # seconds of a run: a guess until there was one
         self._takes = 200 * max(macs, 1000) / board.operations_per_second
@@ -59,13 +60,17 @@ class RemoteNet(Named):
             self.board.transfer(parts)
         self.board.transfer([last])
         self._lenders.pop(index, None)
+        self._given.add(index)
+
+    def is_given(self, key: Key) -> bool:
+        """Whether an input has a value, whatever becomes of it in a run."""
+        return index_of(key, self.inputs, "input") in self._given
 
     def borrow_input(self, key: Key) -> Array:
         """A copy of what is in an input; copyfrom() of it sets it."""
         index = index_of(key, self.inputs, "input")
-        made = self._got(index, self.inputs[index]).view(_Input)
-        made.sent = lambda array: self.set_input(index, array)
-        return made
+        there = self._got(index, self.inputs[index])
+        return sent(there, lambda array: self.set_input(index, array))
 
     def borrow_output(self, key: Key) -> Array:
         """A copy of an output of the last run."""
@@ -87,6 +92,7 @@ class RemoteNet(Named):
             self._not_there(self.inputs[index].name)
         self.board.value(Number.BIND, self.number, index, NONE, 0)
         self._lenders.pop(index, None)
+        self._given.discard(index)
 
     def bind_output(self, key: Key, array: Array | None) -> None:
         index = index_of(key, self.results, "output")
@@ -115,6 +121,7 @@ class RemoteNet(Named):
             there = index_of(other_key, other.inputs, "input")
         self.board.value(Number.BIND, self.number, index, other.number, there)
         self._lenders[index] = other
+        self._given.add(index)
 
     # ---- runs -----------------------------------------------------------------
 
@@ -159,6 +166,7 @@ class RemoteNet(Named):
     def reset(self) -> None:
         """Forgets inputs and results."""
         self.board.value(Number.RESET, self.number)
+        self._given = set(self._lenders)
 
     @property
     def stage_steps(self) -> list[range]:
@@ -175,13 +183,17 @@ class RemoteNet(Named):
 
     def share_params(self, donor: Self, names: Iterable[str] | None = None) -> None:
         """Makes parameters, or those of these names, the donor's own."""
-        if donor.board is not self.board:
-            raise ValueError("the other module is on another board")
         everything = [tensor.name for tensor in self.parameters]
         for name in everything if names is None else names:
             mine = index_of(name, self.parameters, "parameter")
             theirs = index_of(name, donor.parameters, "parameter")
-            self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)
+            self.share_parameter(mine, donor, theirs)
+
+    def share_parameter(self, mine: int, donor: RemoteNet, theirs: int) -> None:
+        """Makes one parameter, by its number, that of the donor."""
+        if donor.board is not self.board:
+            raise ValueError("the other module is on another board")
+        self.board.value(Number.SHARE, self.number, mine, donor.number, theirs)
         self._images += donor._images
 
     def release_params(self) -> None:
@@ -219,20 +231,3 @@ class RemoteNet(Named):
             for stage, spent in enumerate(sums):
                 found[stage].append(spent / self.board.hz / done.number)
         return found
-
-    # ---- what steps write -----------------------------------------------------
-
-
-class _Input(NDArray):
-    """A copy of an input; what is copied to it goes to the board."""
-
-    sent: Callable[[Array], None]
-
-    def __array_finalize__(self, source: object) -> None:
-        super().__array_finalize__(source)
-        self.sent = getattr(source, "sent", lambda array: None)
-
-    def copyfrom(self, source: Any) -> NDArray:
-        super().copyfrom(source)
-        self.sent(self)
-        return self

@@ -222,13 +222,18 @@ static void test_content(void)
     start();
     EXPECT(crt_graph_load_params(&one.g, p) == CRT_OK);
     EXPECT(crt_graph_load_params(&two.g, q) == CRT_OK);
-    EXPECT(crt_graph_share_params(&two.g, &one.g, NULL) == CRT_ERR_CONTENT);
-    EXPECT(p->users == 2 && q->users == 2); /* b, equal, neither */
-    EXPECT(crt_graph_share_parameter(&two.g, 1, &one.g, 1) == CRT_ERR_CONTENT);
-    EXPECT(crt_graph_release_params(&two.g) == CRT_OK);
     /* what another image names must be what the donor has */
     EXPECT(crt_graph_share_params(&two.g, &one.g, q) == CRT_ERR_CONTENT);
-    EXPECT(p->users == 2);
+    EXPECT(p->users == 2 && q->users == 2);
+    /* what two had of its own is let go */
+    EXPECT(crt_graph_share_parameter(&two.g, 1, &one.g, 1) == CRT_OK);
+    EXPECT(p->users == 3 && q->users == 1);
+    expect_right(&two);
+    EXPECT(crt_graph_load_params(&two.g, q) == CRT_OK);
+    EXPECT(crt_graph_share_params(&two.g, &one.g, NULL) == CRT_OK);
+    EXPECT(p->users == 4 && q->users == 0);
+    expect_right(&two);
+    EXPECT(crt_graph_release_params(&two.g) == CRT_OK);
     other.content = 0; /* not known */
     q = make(1, b_entry, other, 2);
     EXPECT(crt_graph_share_params(&two.g, &one.g, q) == CRT_OK);

@@ -14,15 +14,20 @@ from tests.toolchains import ROOT, STRICT, require, run
 TABLE = {0: "generic", 1: "cortex-m4"}
 
 
-@pytest.mark.parametrize("home", [0, 1])
+@pytest.mark.parametrize("ends", [(0, 0), (0, 1), (1, 1)])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_a_tree_runs_on_a_device(compiler: str, home: int, tmp_path: Path) -> None:
-    """home: of the output; on the device it is copied out for the self-test."""
+def test_a_tree_runs_on_a_device(
+    compiler: str, ends: tuple[int, int], tmp_path: Path
+) -> None:
+    """ends: devices of input and output; those on the device are copied by the
+    self-test and without an instance, and NAME.h says so."""
     require(compiler)
-    place = {"depth": 1, "dense": 1, "output:scores": home}
+    place = {"depth": 1, "dense": 1, "input:image": ends[0], "output:scores": ends[1]}
     library = classifier("net").model().build(tmp_path, target=TABLE, place=place)
-    assert library.tables.inputs[0].device == 0
-    assert library.tables.outputs[0].device == home
+    assert library.tables.inputs[0].device == ends[0]
+    assert library.tables.outputs[0].device == ends[1]
+    header = (tmp_path / "net.h").read_text()
+    assert len(re.findall(r"in the memory of\s+(?:\* )?device 1", header)) == sum(ends)
     sources = [p for p in tmp_path.rglob("*.c") if p.parent.name != "example"]
     include = ["-I", tmp_path, "-I", tmp_path / "crt/include"]
     for source in sources:

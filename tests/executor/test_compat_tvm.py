@@ -15,35 +15,17 @@ from tests.boards.programs import compiler as cross
 from tests.boards.programs import emulated, link_flags
 from tests.emit.test_generated_c import SANITIZE
 from tests.graphs.networks import classifier
-from tests.toolchains import INCLUDE, STRICT, links, require, run
+from tests.toolchains import INCLUDE, ROOT, STRICT, links, require, run
 
 HERE = Path(__file__).resolve().parent
 PICTURES = np.random.default_rng(7).integers(-128, 128, (2, 192)).astype(np.int8)
 
-SHIM = """
-#ifndef TVMGEN_DEFAULT_H
-#define TVMGEN_DEFAULT_H
-#include "tiny.h"
-#define tvmgen_default_inputs         tiny_inputs
-#define tvmgen_default_outputs        tiny_outputs
-#define TVMGEN_DEFAULT_WORKSPACE_SIZE TINY_ARENA_BYTES
-#define TVMGEN_DEFAULT_SCORES_SIZE    (TINY_SCORES_LEN * sizeof(int8_t))
-int32_t tvmgen_default_run(struct tvmgen_default_inputs *inputs,
-                           struct tvmgen_default_outputs *outputs);
-#endif
-"""
-# the one C file of each firmware that is new
-AOT = """
-#include "tvmgen_default.h"
-#include "crt/compat_tvm_models.h"
-CRT_TVM_AOT(tvmgen_default, tiny, TINY);
-"""
-GRAPH = """
-#include "tiny.h"
-#include "crt/compat_tvm_models.h"
-@MODEL(tiny, TINY);
-CRT_TVM_SYSTEM_LIB(tiny)
-"""
+# the files that docs/from-tvm.md shows, for the model of these tests
+_PAGE = (ROOT / "docs" / "from-tvm.md").read_text().split("```c\n")[1:]
+SHIM, AOT, GRAPH = (
+    part.partition("```")[0].replace("digits", "tiny").replace("DIGITS", "TINY")
+    for part in _PAGE
+)
 KINDS = ["aot", "graph", "params"]
 
 
@@ -71,7 +53,7 @@ def firmware(kind: str, folder: Path, target: str) -> Library:
         (folder / "ours.c").write_text(AOT)
     else:
         macro = f"CRT_TVM_MODEL{'_WITH_PARAMS' if kind == 'params' else ''}"
-        (folder / "ours.c").write_text(GRAPH.replace("@MODEL", macro))
+        (folder / "ours.c").write_text(GRAPH.replace("CRT_TVM_MODEL", macro))
     main = HERE / f"firmware_{'aot' if kind == 'aot' else 'graph'}.c"
     (folder / "firmware.c").write_text(main.read_text())
     return made
@@ -166,7 +148,7 @@ def test_tvm_s_sizes_are_ours(tmp_path: Path) -> None:
 def test_models_that_have_no_single_arena_do_not_compile(tmp_path: Path) -> None:
     regions = ["fast=512:fast", "slow=64K"]
     classifier("tiny").model().build(tmp_path, name="tiny", regions=regions)
-    (tmp_path / "ours.c").write_text(GRAPH.replace("@MODEL", "CRT_TVM_MODEL"))
+    (tmp_path / "ours.c").write_text(GRAPH)
     command = f"gcc -I{tmp_path} -I{INCLUDE} -fsyntax-only {tmp_path}/ours.c 2>&1"
     require("gcc")
     assert "TINY_ARENA_BYTES" in run(["sh", "-c", f"{command} || true"])

@@ -54,11 +54,11 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params);
 int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
                              const void *data, uint32_t bytes);
 
-/* Makes one parameter of g that of another instance, of whatever model. The
- * donor may be released first: the image stays in use.
+/* Makes one parameter of g that of another instance, of whatever model, in the
+ * place of what g had. The donor may be released first: the image stays in use.
  *
  * Errors  as above; CRT_ERR_INDEX; CRT_ERR_UNBOUND: the donor has none, or only
- *         on a device; CRT_ERR_CONTENT: g has it bound to other bytes */
+ *         on a device */
 int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
                               const struct crt_graph *donor,
                               uint32_t donor_index);

@@ -166,6 +166,10 @@ def _input(row: TensorRow, name: str) -> list[str]:
     if row.flags & LAZY:
         what = f"Input '{row.tensor.name}': lazy, it has no memory of its own. Bind it;"
         what += f" till then this is NULL and {name}_set_{symbol} fails: CRT_ERR_LAZY."
+    elif row.device:
+        what = f"Input '{row.tensor.name}': in the memory of device {row.device}, where"
+        what += f" {name}_set_{symbol} copies it; this is NULL, and"
+        what += f" {name}_bind_{symbol} takes an address of the device."
     return [
         *block_comment(what),
         f"{kind} *{name}_{symbol}(struct {name} *m);",
@@ -182,6 +186,10 @@ def _output(row: TensorRow, name: str) -> list[str]:
     what = f"Output '{row.tensor.name}': valid until the next {name}_run."
     if row.flags & LAZY:
         what += " It has no memory of its own: bind it."
+    elif row.device:
+        what += f" It is in the memory of device {row.device}: this is NULL,"
+        what += " crt_graph_get_output copies it from there, and"
+        what += f" {name}_bind_{symbol} takes an address of the device."
     return [
         *block_comment(what),
         f"const {kind} *{name}_{symbol}(const struct {name} *m);",

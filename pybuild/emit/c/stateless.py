@@ -16,6 +16,8 @@ def declarations(tables: Tables) -> list[str]:
         " * Inputs are read and outputs written where they are, aligned as above; an",
         " * output that is NULL is not wanted.",
     ]
+    if any(row.device for row in (*tables.inputs, *tables.outputs)):
+        told.append(" * Those on devices are copied there, and from there.")
     lines = ["/* Where one run finds its inputs and puts its outputs. */"]
     members = [f"const {_pointer(row)}" for row in tables.inputs]
     if tables.parameters:
@@ -72,7 +74,9 @@ def definition(tables: Tables) -> list[str]:
         ]
     for role, rows in (("inputs", tables.inputs), ("outputs", tables.outputs)):
         for row in rows:
-            if row.rows:
+            if row.device:
+                lines += _sent(row, name) if role == "inputs" else []
+            if row.rows or row.device:
                 continue
             lines += [
                 "    if (error == CRT_OK)",
@@ -84,11 +88,33 @@ def definition(tables: Tables) -> list[str]:
     if tables.pushes:
         values = [f"inputs->{row.symbol}" for row in tables.inputs]
         lines += push_whole(tables, values, "m.", "if (error == CRT_OK) {")
+    away = [row for row in tables.outputs if row.device]
+    if not away:
+        last = [f"    return error == CRT_OK ? {name}_run(&m) : error;"]
+    else:
+        last = ["    if (error == CRT_OK)", f"        error = {name}_run(&m);"]
+        last += [line for row in away for line in _fetched(row, tables)]
+        last.append("    return error;")
+    return [*lines, *last, "}", ""]
+
+
+def _sent(row: TensorRow, name: str) -> list[str]:
+    """An input to the memory of its device."""
     return [
-        *lines,
-        f"    return error == CRT_OK ? {name}_run(&m) : error;",
-        "}",
-        "",
+        f"    if (error == CRT_OK && inputs->{row.symbol} == NULL)",
+        "        error = CRT_ERR_INPUT_MISSING;",
+        "    if (error == CRT_OK)",
+        f"        error = {name}_set_{row.symbol}(&m, inputs->{row.symbol});",
+    ]
+
+
+def _fetched(row: TensorRow, tables: Tables) -> list[str]:
+    """An output from the memory of its device."""
+    index = tables.outputs.index(row)
+    return [
+        f"    if (error == CRT_OK && outputs->{row.symbol} != NULL)",
+        f"        error = crt_graph_get_output(&m.graph, {index}u,",
+        f"            outputs->{row.symbol}, {row.tensor.bytes}u);",
     ]
 
 
