@@ -229,6 +229,14 @@ def _wrapped(line: str, depth: int) -> list[str]:
     return [line[:at], *_wrapped(pad + line[at + 1 :], depth)]
 
 
+def _head(head: str) -> list[str]:
+    """Of a function; behind the bracket where the first parameter has no room."""
+    name, rest = head.split("(", 1)
+    if len(head) <= WIDTH or len(f"{name}({rest.split(',')[0]},") <= WIDTH:
+        return _wrapped(head, 1)
+    return [f"{name}(", *_wrapped(f"        {rest}", 1)]
+
+
 def _breaks(line: str, at: int) -> tuple[bool, int]:
     """How much a break at that space takes apart: words, then brackets."""
     before = line[:at]
@@ -241,7 +249,7 @@ def _breaks(line: str, at: int) -> tuple[bool, int]:
 def function(func: Func, comment: Sequence[str] = (), linkage: str = "static ") -> str:
     """A kernel as a C function; `comment` says what it is for, in lines."""
     lines = [*comment]
-    lines += _wrapped(f"{linkage}void {func.name}(void *const *p, const int32_t *a)", 1)
+    lines += _head(f"{linkage}void {func.name}(void *const *p, const int32_t *a)")
     lines.append("{")
     if not func.args:
         lines.append("    (void)a;")
@@ -278,11 +286,11 @@ def inline_function(intrin: Intrin) -> str:
         lines = block_comment(intrin.doc) if intrin.doc else []
         head = f"CRT_PART void {intrin.name}({', '.join(given)})"
         body = _lines(intrin.body, 1)
-        return "\n".join([*lines, *_wrapped(head, 1), "{", *body, "}", ""])
+        return "\n".join([*lines, *_head(head), "{", *body, "}", ""])
     lines = block_comment(intrin.doc) if intrin.doc else []
     params = ", ".join(f"{c_type(p.type)}{p.name}" for p in intrin.params)
     head = f"CRT_INLINE {c_type(intrin.result.type)}{intrin.name}({params})"
-    lines += [*_wrapped(head, 1), "{"]
+    lines += [*_head(head), "{"]
     for var, value in intrin.lets:
         lines += statement(Let(var, value), 1)
     lines += _wrapped(f"    return {expression(intrin.result)};", 1)

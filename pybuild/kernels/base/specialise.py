@@ -115,7 +115,15 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
             left = {p: v for p, v in left.items() if p.name in names}
             full = _part_name(name, params, fixed)
             given, kind = tuple(left.values()), stmt.in_place
-            return Part(full, tuple(left), given, inner, kind, stmt.doc)
+            doc = stmt.doc + _told(params, fixed)
+            return Part(full, tuple(left), given, inner, kind, doc)
+
+
+def _told(params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
+    """The numbers behind a part's name, for readers of the C."""
+    numbers = (f"{p.name} = {fixed[p].value}" for p in params if p in fixed)
+    text = ", ".join(numbers)
+    return f" Here {text}." if text else ""
 
 
 def _part_name(name: str, params: tuple[Var, ...], fixed: Mapping[Var, Const]) -> str:
