@@ -20,7 +20,7 @@ THEIRS = """
 RETIRED = """
 # Words that were retired
 
-Pages, messages, files and names in the code no longer have these;
+Pages, comments and names of files no longer have these;
 `tests/house/test_words.py` looks for them.
 
 | was | is |
