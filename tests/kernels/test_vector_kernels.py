@@ -21,6 +21,7 @@ from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, words_at
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_cases import ROUNDINGS
 from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 CORE = TARGETS["cortex-m55"]
@@ -88,6 +89,20 @@ def test_the_planner_prefers_them() -> None:
         offers = candidates(one.node, one.graph, CORE)
         best = min(offers, key=lambda offer: offer.cost)
         assert best.func is not None and "mve" in best.func.name
+
+
+def test_no_layer_is_without_one() -> None:
+    """Whatever the rule of rounding, and however far sums reach."""
+    for op, rule in itertools.product(OPERATORS, (*ROUNDINGS, "great")):
+        one = layer(op, 3)
+        if rule == "great":
+            bias = np.full_like(one.arrays["x2"], 1 << 27)
+            graph = replace(one.graph, constants={**one.graph.constants, "x2": bias})
+        else:
+            node = one.node.with_attrs(rounding=rule)
+            graph = replace(one.graph, nodes=(node,))
+        found = [c.func.name for c in candidates(graph.nodes[0], graph, CORE) if c.func]
+        assert any("mve" in name for name in found), (op, rule, found)
 
 
 def test_replaceable_weights_have_kernels_that_know_no_value() -> None:

@@ -2,6 +2,7 @@
 
 _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/kernels/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
+_ROUNDS = "tests/house/test_vector_rounds.py::test_an_end_is_its_rule"
 _OVER = "tests/kernels/test_vector_kernels.py::test_written_over"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
@@ -168,6 +169,34 @@ PAIRED = (
         "((_V >> _all(i32(31))) & _T)",
         "((_V >> _all(i32(20))) & _T)",
         _OPERATIONS,
+    ),
+    (
+        "the tie below zero, rounded away",
+        "pybuild/kernels/base/vector_rounds.py",
+        "below = _bit(high < 0) * _bit(n < 0)",
+        "below = _bit(high < 0) * 0",
+        f"{_ROUNDS}[double]",
+    ),
+    (
+        "products that may be halfway",
+        "pybuild/kernels/mve/exact.py",
+        "twos + own >= right + _HIGH - 1",
+        "twos + own > right + _HIGH + 9",
+        f"{_ROUNDS}[away]",
+    ),
+    (
+        "sums that a shift to the left would lose",
+        "crt/include/crt/rounds.h",
+        "value > INT32_MAX ? INT32_MAX : value",
+        "value",
+        f"{_ROUNDS}[single]",
+    ),
+    (
+        "the rounding of a Cortex-M55 below zero",
+        "crt/include/crt/rounds.h",
+        "vshrq_n_s32(vandq_s32(v, n), 31)",
+        "vshrq_n_s32(n, 31)",
+        "tests/perf/test_any_layer.py",
     ),
     (
         "a gather without instructions for it",

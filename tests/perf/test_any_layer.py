@@ -21,10 +21,7 @@ M4 = {
     1: FEW, 3: APART, 5: PLAIN, 12: PLAIN, 14: PLAIN, 16: SMALL, 17: PLAIN, 19: PLAIN,
     24: PLAIN, 31: PLAIN, 33: SMALL, 44: ZEROS,
 }  # fmt: skip
-M55 = {
-    1: FEW, 3: APART, 5: PLAIN, 12: PLAIN, 16: SMALL, 19: PLAIN, 24: PLAIN, 33: SMALL,
-    44: ZEROS,
-}  # fmt: skip
+M55 = {1: FEW, 3: APART, 16: SMALL, 33: SMALL, 44: ZEROS}
 ABOVE = dict(zip(CORES, (M4, M55), strict=True))
 
 

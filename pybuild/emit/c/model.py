@@ -38,6 +38,7 @@ from pybuild.emit.tables.tables import (
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_vectors, intrins
 from pybuild.kernels.base.external import External
+from pybuild.kernels.base.vector_rounds import HEADER, NAMES
 
 
 def model_file(tables: Tables, banner: str) -> str:
@@ -84,8 +85,10 @@ def kernels_file(funcs: Kernels, banner: str) -> str:
 
 def _vectors(funcs: Kernels) -> list[str]:
     """The header of kernels with vectors, if some are."""
-    some = any(has_vectors(func) for func, _ in funcs)
-    return ['#include "crt/lanes.h"'] if some else []
+    if not any(has_vectors(func) for func, _ in funcs):
+        return []
+    called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
+    return [f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']
 
 
 def kernels(funcs: Kernels, linkage: str) -> list[str]:

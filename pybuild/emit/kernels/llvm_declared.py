@@ -51,6 +51,50 @@ define internal i32 @crt_max_bytes(i32 %x, i32 %w) alwaysinline nounwind {
   ret i32 %most
 }"""
 
+# kernels/base/vector_rounds.py
+_ROUNDED = "call <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32(<4 x i32> {}, i32 {})"
+_ROUNDS = f"""
+define internal <4 x i32> @crt_lift4(<4 x i32> %v, <4 x i32> %n)
+    alwaysinline nounwind {{
+  %r = {_ROUNDED.format("%v, <4 x i32> %n", "1, i32 0, i32 0")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_twice4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
+    alwaysinline nounwind {{
+  %h = call <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32> %v, <4 x i32> %m)
+  %s = and <4 x i32> %h, %n
+  %b = ashr <4 x i32> %s, <i32 31, i32 31, i32 31, i32 31>
+  %t = add <4 x i32> %h, %b
+  %r = {_ROUNDED.format("%t, <4 x i32> %n", "0, i32 1, i32 0")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_once4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
+    alwaysinline nounwind {{
+  %h = call <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32> %v, <4 x i32> %m, i32 0)
+  %r = {_ROUNDED.format("%h, <4 x i32> %n", "0, i32 1, i32 0")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_away4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
+    alwaysinline nounwind {{
+  %h = call <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32> %v, <4 x i32> %m, i32 0)
+  %l = mul <4 x i32> %v, %m
+  %z = icmp eq <4 x i32> %l, zeroinitializer
+  %b = icmp slt <4 x i32> %h, zeroinitializer
+  %c = and <4 x i1> %z, %b
+  %d = sext <4 x i1> %c to <4 x i32>
+  %t = add <4 x i32> %h, %d
+  %r = {_ROUNDED.format("%t, <4 x i32> %n", "0, i32 1, i32 0")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_scaled4(<4 x i32> %v, <4 x i32> %m)
+    alwaysinline nounwind {{
+  %x = sitofp <4 x i32> %v to <4 x float>
+  %f = bitcast <4 x i32> %m to <4 x float>
+  %p = fmul <4 x float> %x, %f
+  %r = call <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32 0, <4 x float> %p)
+  ret <4 x i32> %r
+}}"""
+
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "declare <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32>, <4 x i32>, i32)",
@@ -58,6 +102,11 @@ _VECTOR_INSTRUCTIONS = (
     "(ptr, <4 x i32>, i32, i32, i32)",
     "declare void @llvm.arm.mve.vst4q.p0.v16i8"
     "(ptr, <16 x i8>, <16 x i8>, <16 x i8>, <16 x i8>, i32)",
+    "declare <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32>, <4 x i32>)",
+    "declare <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32"
+    "(<4 x i32>, <4 x i32>, i32, i32, i32)",
+    "declare <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32, <4 x float>)",
+    _ROUNDS,
 )
 
 

@@ -29,9 +29,8 @@ class KnownSums:
     high: Ints
 
 
-def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums | None:
-    """None where some sum is beyond what epilogues take.
-
+def every_sum(node: Node, graph: Graph, kernels: Array) -> KnownSums:
+    """
     Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
     """
@@ -39,9 +38,15 @@ def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums | None:
     bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     low, high = reach(node, graph, kernels, bias)
-    if max(-int(low.min()), int(high.max())) > REACH:
-        return None
     return KnownSums(made, bias, low, high)
+
+
+def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums | None:
+    """None where some sum is beyond what endings take."""
+    sums = every_sum(node, graph, kernels)
+    if max(-int(sums.low.min()), int(sums.high.max())) > REACH:
+        return None
+    return sums
 
 
 def affine_sums(

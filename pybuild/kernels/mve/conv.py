@@ -13,9 +13,7 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
-from pybuild.kernels.epilogues import by_channel as scalar_finish
-from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.epilogues import by_channel
 from pybuild.kernels.layers.weights import (
     in_blocks,
     kernels_of,
@@ -23,6 +21,8 @@ from pybuild.kernels.layers.weights import (
 )
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
+from pybuild.kernels.mve.epilogue import ended_sums, table
+from pybuild.kernels.mve.exact import Exact
 from pybuild.targets.target import Target
 
 
@@ -44,12 +44,13 @@ def _blocks(layer: Layer) -> Array:
     return np.concatenate([blocks + each * group for group in groups])
 
 
-def table(made: Affine, bias: Array, order: Array) -> Packed:
-    """What each four output channels end with, in reading order."""
-    rows = made.columns(bias)[order]
-    fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
-    lie = f"of each four output channels, four words of each: {made.row}"
-    return Packed("epilogue", fours.astype(np.int32), order=lie)
+def _ends(layer: Layer, bias: Array) -> Packed:
+    order, ending = _blocks(layer), layer.ending
+    if layer.together == 4:
+        return table(ending, bias, order)
+    if isinstance(ending, Exact):
+        return ending.table(bias, order, layer.together)
+    return by_channel.table(ending, bias.astype(np.int64), order)
 
 
 def candidates(
@@ -64,16 +65,10 @@ def candidates(
     if not takes_vectors(node, graph, target):
         return []
     kernels = kernels_of(node, graph)
-    known = affine_sums(node, graph, kernels)
-    if known is None:
-        return []
-    sums, ending = known
+    sums, ending = ended_sums(node, graph, kernels)
     row = is_row_by_row(window, rows, calls)
     layer = Layer(window, ending, sums.made.x_zero, row)
     k = kernel(layer)
-    order = _blocks(layer)
-    made = scalar_finish.table if layer.together < 4 else table
-    ends = made(ending, sums.bias.astype(np.int64), order)
     images, bands = calls
     pixels = images * bands * window.out_width
     blocks = window.groups * -(-layer.group_outputs // layer.together)
@@ -86,7 +81,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, kernels), ends),
+            constants=(pack(layer, kernels), _ends(layer, sums.bias)),
             images=images,
             bands=bands,
             scratch=layer.scratch,

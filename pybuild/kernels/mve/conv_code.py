@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from pybuild.ir.loop import INT8, INT32, Expr, Var, cast, const, load, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
+from pybuild.kernels.base.vector_rounds import LANE
 from pybuild.kernels.base.vectors import DOT16, LANES, bytes_at, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.mve.conv_layer import STEP, Layer
-from pybuild.kernels.mve.epilogue import VectorFinish
+from pybuild.kernels.mve.epilogue import VectorFinish, finish_of
+from pybuild.kernels.mve.exact import Exact, ExactFinish
 
 HELD = 4  # vectors of pixels that stay in registers
 
@@ -42,9 +44,11 @@ class _Writer:
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.steps = k.arg("steps", layer.steps)
-        few = layer.together < 4
-        bound = ScalarFinish if few else VectorFinish
-        self.finish: ScalarFinish | VectorFinish = bound(k, layer.ending)
+        self.finish: ScalarFinish | VectorFinish | ExactFinish
+        if layer.together < 4 and not isinstance(layer.ending, Exact):
+            self.finish = ScalarFinish(k, layer.ending)
+        else:
+            self.finish = finish_of(k, layer.ending)
         self.pitch: Expr = g.channels * g.stride
         if layer.scratch:
             self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
@@ -252,18 +256,25 @@ class _Writer:
     def _starts(self, ends: Expr) -> list[Expr]:
         """What the sums of a block begin with."""
         layer, finish = self.layer, self.finish
-        if isinstance(finish, VectorFinish):
+        if not isinstance(finish, ScalarFinish):
             return [const(0)] * layer.together
-        size = columns(layer.ending)
+        size = columns(finish.ending)
         return [finish.start(ends, size * c) for c in range(layer.together)]
 
     def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
         """Stores the values of a block."""
         k, finish = self.k, self.finish
-        if isinstance(finish, VectorFinish):
-            k.store(y, 0, finish.narrow(LANES(*sums), ends))
+        if not isinstance(finish, ScalarFinish):
+            four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
+            value = finish.narrow(four, ends)
+            if len(sums) == 4:
+                k.store(y, 0, value)
+                return
+            made = k.let("made", value)
+            for c, lane in enumerate(LANE[: len(sums)]):
+                k.store(y, c, cast(lane(made), INT8))
             return
-        size = columns(self.layer.ending)
+        size = columns(finish.ending)
         for c, total in enumerate(sums):
             row = finish.row(k, ends, size * c)
             k.store(y, c, finish.narrow(k, total, row))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.by_channel import columns
+from pybuild.kernels.mve.epilogue import Ending, size_of
+from pybuild.kernels.mve.exact import Exact
 
 STEP = 16  # bytes of a vector
 WRITTEN_OUT = 4  # steps, at most
@@ -23,7 +24,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine
+    ending: Ending
     x_zero: int
     row: bool = False
 
@@ -50,9 +51,9 @@ class Layer:
     @property
     def end_words(self) -> int:
         """Of the table of ends for these."""
-        if self.together < 4:
+        if self.together < 4 and not isinstance(self.ending, Exact):
             return self.together * columns(self.ending)
-        return 8 if self.ending.below is None else 16
+        return size_of(self.ending)
 
     @property
     def pixels(self) -> int:

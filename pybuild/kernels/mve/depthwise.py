@@ -12,10 +12,9 @@ from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
-from pybuild.kernels.mve.conv import table
 from pybuild.kernels.mve.depthwise_code import SIDE, Layer, kernel
+from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.targets.target import Target
 
 MOST = 8  # vectors of a window
@@ -57,10 +56,7 @@ def candidates(
     if w.width * w.channels < 16:
         return []
     weights = constant(node, graph, 1)
-    known = affine_sums(node, graph, weights.reshape(-1, w.channels).T)
-    if known is None:
-        return []
-    sums, ending = known
+    sums, ending = ended_sums(node, graph, weights.reshape(-1, w.channels).T)
     layer = Layer(window, ending, sums.made.x_zero)
     if layer.steps > MOST:
         return []

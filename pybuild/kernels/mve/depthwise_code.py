@@ -14,8 +14,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.mve.epilogue import VectorFinish
+from pybuild.kernels.mve.epilogue import Ending, finish_of, size_of
 
 SIDE = 4  # rows in a word, columns in a vector
 
@@ -25,7 +24,7 @@ class Layer:
     """A depthwise convolution as its kernel sees it."""
 
     window: Window
-    ending: Affine
+    ending: Ending
     x_zero: int
 
     @property
@@ -186,7 +185,7 @@ class _Writer:
         self.gap: Expr = self.channels
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
-        self.finish = VectorFinish(k, layer.ending)
+        self.finish = finish_of(k, layer.ending)
 
     def write(self) -> Builder:
         k, w = self.k, self.layer.window
@@ -288,7 +287,7 @@ class _Writer:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))
             yield c, k.let("w", offset(given["weights"], c * size)), ends
-            k.assign(ends, offset(ends, self.finish.words))
+            k.assign(ends, offset(ends, size_of(self.layer.ending)))
 
     def _columns(
         self, given: dict[str, Var], first: Expr

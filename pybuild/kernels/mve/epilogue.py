@@ -1,20 +1,66 @@
-"""The epilogue of a layer for four channels at once, inside a kernel being written."""
+"""The epilogue of a layer for four channels at once, inside a kernel being written: the
+cheap form that is proven, or the rule itself (exact.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import Const, Expr, Var, const
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.vectors import (
     ADD4,
-    CORRECT4,
     MULHI4,
     NARROW4,
     SCALE4,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine import REACH, Affine, affine
+from pybuild.kernels.layers.known_sums import KnownSums, every_sum
+from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
+
+Ending = Affine | Exact
+
+
+def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Ending]:
+    """What a layer sums, and how it ends.
+
+    Shapes  kernels [O, taps]
+    Errors  BuildError if some order of summing could overflow int32
+    """
+    sums = every_sum(node, graph, kernels)
+    if max(-int(sums.low.min()), int(sums.high.max())) <= REACH:
+        found = affine(sums.made, sums.low, sums.high)
+        # with an offset of its own below 0 it is no cheaper than the rule
+        if found is not None and found.below is None:
+            return sums, found
+    return sums, exact(sums.made, sums.low, sums.high)
+
+
+def table(ending: Ending, bias: Array, order: Array) -> Packed:
+    """What each four output channels end with, in reading order."""
+    if isinstance(ending, Exact):
+        return ending.table(bias, order)
+    rows = ending.columns(bias)[order]
+    fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
+    lie = f"of each four output channels, four words of each: {ending.row}"
+    return Packed("epilogue", fours.astype(np.int32), order=lie)
+
+
+def size_of(ending: Ending) -> int:
+    """Of the table for each four channels."""
+    return ending.size if isinstance(ending, Exact) else 8
+
+
+def finish_of(k: Builder, ending: Ending) -> VectorFinish | ExactFinish:
+    if isinstance(ending, Exact):
+        return ExactFinish(k, ending)
+    return VectorFinish(k, ending)
 
 
 class VectorFinish:
@@ -46,18 +92,10 @@ class VectorFinish:
         inner.high = params.get("high", self.high)
         return inner
 
-    @property
-    def words(self) -> int:
-        """Of the table for each four channels."""
-        return 8 if self.ending.below is None else 16
-
     def narrow(self, sums: Expr, ends: Expr) -> Expr:
         """The values of four sums; `ends`: the table of these channels."""
-        signed = self.ending.below is not None
         value = SCALE4(sums, words_at(ends))
-        if signed:
-            value = CORRECT4(value, words_at(ends, 4), words_at(ends, 8))
-        value = MULHI4(value, words_at(ends, self.words - 4))
+        value = MULHI4(value, words_at(ends, 4))
         if self.ending.base:
             value = ADD4(value, self.base)
         return NARROW4(value, self.ending.shift, self.low, self.high)

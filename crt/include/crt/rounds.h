@@ -1,0 +1,150 @@
+/* crt/rounds.h: the rules of rounding by which kernels for Cortex-M55 end a
+ * layer, lane by lane; with Helium (MVE) few instructions, elsewhere a loop.
+ * Knows no model.
+ */
+#ifndef CRT_ROUNDS_H
+#define CRT_ROUNDS_H
+
+#include "crt/lanes.h"
+
+CRT_C_BODIES
+
+/* In each lane: v * 2^n, held within int32. */
+CRT_INLINE crt_int32x4 crt_lift4(crt_int32x4 v, crt_int32x4 n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqshlq_s32(v, n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int64_t value = v.lane[i] * ((int64_t)1 << n.lane[i]);
+        value = value < INT32_MIN ? INT32_MIN : value;
+        v.lane[i] = (int32_t)(value > INT32_MAX ? INT32_MAX : value);
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v * m / 2^31, then / 2^-n; ties first up, then away from zero.
+ */
+CRT_INLINE crt_int32x4 crt_twice4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    v = vqrdmulhq_s32(v, m);
+    return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, n), 31)), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int64_t high = (v.lane[i] * (int64_t)m.lane[i] + (1 << 30)) >> 31;
+        int64_t half = ((int64_t)1 << -n.lane[i]) >> 1;
+        half -= high < 0 && n.lane[i] < 0;
+        v.lane[i] = (int32_t)((high + half) >> -n.lane[i]);
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v * m / 2^(32 - n), n < 0; ties up. */
+CRT_INLINE crt_int32x4 crt_once4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vrshlq_s32(vmulhq_s32(v, m), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t high = crt_mulhi(v.lane[i], m.lane[i]);
+        int32_t half = (int32_t)1 << (-n.lane[i] - 1);
+        v.lane[i] = (high + half) >> -n.lane[i];
+    }
+    return v;
+#endif
+}
+
+/* The same; ties away from zero. */
+CRT_INLINE crt_int32x4 crt_away4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    crt_int32x4 high = vmulhq_s32(v, m);
+    mve_pred16_t tie = vcmpeqq_n_s32(vmulq_s32(v, m), 0);
+    tie = vcmpltq_m_n_s32(high, 0, tie);
+    return vrshlq_s32(vsubq_m_n_s32(high, high, 1, tie), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int64_t product = v.lane[i] * (int64_t)m.lane[i];
+        int64_t half = (int64_t)1 << (31 - n.lane[i]);
+        half -= product < 0;
+        v.lane[i] = (int32_t)((product + half) >> (32 - n.lane[i]));
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v times a float, of which `scale` has the bits; ties to even.
+ * Only from -512 to 511 it is exact. */
+CRT_INLINE crt_int32x4 crt_scaled4(crt_int32x4 v, crt_int32x4 scale)
+{
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+    float32x4_t factor = vreinterpretq_f32_s32(scale);
+    return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(v), factor));
+#else
+    int32_t from[4], bits[4];
+    CRT_COPY(from, &v, sizeof from);
+    CRT_COPY(bits, &scale, sizeof bits);
+    for (int i = 0; i < 4; i++) {
+        float factor;
+        CRT_COPY(&factor, &bits[i], sizeof factor);
+        float value = (float)from[i] * factor;
+        value = value < -512.0f ? -512.0f : value;
+        value = (value > 511.0f ? 511.0f : value) + 12582912.0f;
+        CRT_COPY(&from[i], &value, sizeof value);
+        from[i] -= 0x4B400000;
+    }
+    CRT_COPY(&v, from, sizeof from);
+    return v;
+#endif
+}
+
+/* In each lane: v, held within low and high, + n. */
+CRT_INLINE crt_int32x4 crt_hold4(crt_int32x4 v, int32_t low, int32_t high,
+                                 int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    v = vmaxq_s32(v, vdupq_n_s32(low));
+    return vaddq_n_s32(vminq_s32(v, vdupq_n_s32(high)), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t value = crt_max_int32(v.lane[i], low);
+        v.lane[i] = crt_min_int32(value, high) + n;
+    }
+    return v;
+#endif
+}
+
+/* One lane of four. */
+CRT_INLINE int32_t crt_first4(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vgetq_lane_s32(v, 0);
+#else
+    return v.lane[0];
+#endif
+}
+
+CRT_INLINE int32_t crt_second4(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vgetq_lane_s32(v, 1);
+#else
+    return v.lane[1];
+#endif
+}
+
+CRT_INLINE int32_t crt_third4(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vgetq_lane_s32(v, 2);
+#else
+    return v.lane[2];
+#endif
+}
+
+CRT_C_BODIES_END
+
+#endif

@@ -1,0 +1,121 @@
+"""Rules of rounding on vectors of four words, as kernels spell them: their meaning and
+their names. Their C is in crt/rounds.h: Cortex-M55's instructions, or loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT32,
+    INT64,
+    Bitcast,
+    Expr,
+    Intrin,
+    Lane,
+    Lanes,
+    Var,
+    binary,
+    cast,
+    const,
+    i32,
+    i64,
+    maximum,
+    minimum,
+    select,
+)
+from pybuild.kernels.base.vectors import WORDS
+
+_V, _M, _N = (Var(name, WORDS) for name in "vmn")
+_LOW, _HIGH, _MORE = (Var(name, INT32) for name in ("low", "high", "more"))
+_INT32 = 1 << 31
+# 1.5 * 2^23: adding it leaves the integer, rounded to even, in the lowest bits
+_MAGIC, _MAGIC_BITS = 12582912.0, 0x4B400000
+HEADER = "crt/rounds.h"
+
+
+def _lanes(meaning: Callable[..., Expr], *vectors: Var) -> Expr:
+    """Of each lane what `meaning` makes of the vectors' lanes."""
+    return Lanes(tuple(meaning(*(Lane(v, i) for v in vectors)) for i in range(4)))
+
+
+def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
+    """On a target with "mve" a function of the module: emit/kernels/llvm_declared.py."""
+    given = ", ".join(f"{{{i}}}" for i in range(len(params)))
+    return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
+
+
+def _bit(condition: Expr) -> Expr:
+    return select(condition, const(1, INT64), const(0, INT64))
+
+
+def _product(v: Expr, m: Expr) -> Expr:
+    return i64(v) * i64(m)
+
+
+def _lift(v: Expr, n: Expr) -> Expr:
+    value = i64(v) * (const(1, INT64) << i64(n))
+    return i32(minimum(maximum(value, -_INT32), _INT32 - 1))
+
+
+def _twice(v: Expr, m: Expr, n: Expr) -> Expr:
+    high = (_product(v, m) + (1 << 30)) >> const(31, INT64)
+    half = (const(1, INT64) << i64(0 - n)) >> const(1, INT64)
+    below = _bit(high < 0) * _bit(n < 0)
+    return i32((high + half - below) >> i64(0 - n))
+
+
+def _once(v: Expr, m: Expr, n: Expr) -> Expr:
+    high = i32(_product(v, m) >> const(32, INT64))
+    return (high + (const(1) << (-1 - n))) >> (0 - n)
+
+
+def _away(v: Expr, m: Expr, n: Expr) -> Expr:
+    product = _product(v, m)
+    half = const(1, INT64) << i64(31 - n)
+    return i32((product + half - _bit(product < 0)) >> i64(32 - n))
+
+
+def _scaled(v: Expr, scale: Expr) -> Expr:
+    value = cast(v, FLOAT32) * Bitcast(scale, FLOAT32)
+    held = minimum(maximum(value, -512.0), 511.0)
+    return Bitcast(held + _MAGIC, INT32) - _MAGIC_BITS
+
+
+# in each lane: v * 2^n, held within int32
+LIFT4 = _intrin("crt_lift4", (_V, _N), _lanes(_lift, _V, _N))
+# in each lane: v * m / 2^31, ties up; then / 2^-n, ties away from zero
+TWICE4 = _intrin("crt_twice4", (_V, _M, _N), _lanes(_twice, _V, _M, _N))
+# in each lane: v * m / 2^(32 - n), n < 0, ties up; or away from zero
+ONCE4 = _intrin("crt_once4", (_V, _M, _N), _lanes(_once, _V, _M, _N))
+AWAY4 = _intrin("crt_away4", (_V, _M, _N), _lanes(_away, _V, _M, _N))
+# in each lane: v times the float with these bits, ties to even; from -512 to 511
+SCALED4 = _intrin("crt_scaled4", (_V, _M), _lanes(_scaled, _V, _M))
+
+
+def _all(value: Expr) -> Expr:
+    return Lanes((value,) * 4)
+
+
+def _hold() -> Expr:
+    held = binary("min", binary("max", _V, _all(_LOW)), _all(_HIGH))
+    return held + _all(_MORE)
+
+
+# in each lane: v, held within low and high, and then more
+HOLD4 = Intrin(
+    "crt_hold4", (_V, _LOW, _HIGH, _MORE), _hold(), c="crt_hold4({0}, {1}, {2}, {3})"
+)
+
+
+def _lane(name: str, index: int) -> Intrin:
+    return Intrin(name, (_V,), Lane(_V, index), c=f"{name}({{0}})")
+
+
+# one lane, of those before the last
+LANE = (_lane("crt_first4", 0), _lane("crt_second4", 1), _lane("crt_third4", 2))
+# by which a kernel is seen to need HEADER
+NAMES = frozenset(
+    one.name for one in (LIFT4, TWICE4, ONCE4, AWAY4, SCALED4, HOLD4, *LANE)
+)

@@ -1,0 +1,166 @@
+"""The end of a layer by its own rule of rounding, on four channels at once: every
+channel has it, however far its sums reach. Cheaper where it is proven: affine.py.
+
+A right shift of a product by more than 32 bits is its high half, shifted and rounded
+once: bits below it decide only ties. Where fewer bits are shifted, the sum is shifted
+left before; what then leaves int32 is far beyond the clamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array, Ints
+from pybuild.ir.loop import Expr, Var
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.vector_rounds import (
+    AWAY4,
+    HOLD4,
+    LIFT4,
+    ONCE4,
+    SCALED4,
+    TWICE4,
+)
+from pybuild.kernels.base.vectors import PLUS4, words_at
+from pybuild.ops.conv import ConvParameters
+
+_RULES = {"double": TWICE4, "single": ONCE4, "away": AWAY4}
+_WORDS = {
+    "double": "a product rounded to 31 bits less, then a shift rounded away from zero",
+    "single": "a product shifted once, rounded, ties up",
+    "away": "a product shifted once, rounded, ties away from zero",
+    "even": "a product of float32, rounded, ties to even",
+}
+_HIGH = 32  # bits of a product below its high half
+
+
+@dataclass(frozen=True)
+class Exact:
+    """y = clamp(rule(acc + bias), low - y_zero, high - y_zero) + y_zero
+
+    rule     a name of _RULES, or "even": a float32 is multiplied
+    factors  [channel, word] what the rule is given, in its order: the multiplier and
+             minus the shift; what the sum is shifted left before, if some is; or the
+             bits of the float
+    given    so many words
+    """
+
+    rule: str
+    factors: Ints
+    given: int
+    low: int
+    high: int
+    y_zero: int
+
+    @property
+    def lifted(self) -> bool:
+        return self.given == 3
+
+    @property
+    def size(self) -> int:
+        """Words of the table for each four channels."""
+        return 4 * (1 + self.given)
+
+    @property
+    def words(self) -> str:
+        """This end, for readers of the C."""
+        return f"requantises by its own rule: {_WORDS[self.rule]}, held within int8"
+
+    @property
+    def row(self) -> str:
+        """A row of the table, for readers of the C."""
+        if self.rule == "even":
+            return "bias, the bits of a float32"
+        lift = ", the shift to the left before" if self.lifted else ""
+        return f"bias, factor, minus the shift to the right{lift}"
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        return f"exact_{self.rule}" + ("_lifted" if self.lifted else "")
+
+    def table(self, bias: Array, order: Array, together: int = 4) -> Packed:
+        """What each block of channels ends with, in reading order; of a block of fewer
+        than four the last is in all other lanes."""
+        rows = np.concatenate([bias.astype(np.int64)[:, None], self.factors], axis=1)
+        lanes = [min(lane, together - 1) for lane in range(4)]
+        fours = rows[order].reshape(-1, together, rows.shape[1])[:, lanes]
+        fours = fours.transpose(0, 2, 1)
+        lie = f"of each {together} output channels, four words of each: {self.row}"
+        return Packed("epilogue", fours.astype(np.int32), order=lie)
+
+
+def exact(made: ConvParameters, low: Ints, high: Ints) -> Exact:
+    """The end that every layer of int8 has.
+
+    Shapes  low, high: the accumulators, bias included, of each output channel
+    """
+    rest = made.low, made.high, made.y_zero
+    if made.rounding == "even":
+        scales = np.asarray(made.scales, np.float32).view(np.int32).astype(np.int64)
+        return Exact("even", np.broadcast_to(scales, low.shape)[:, None], 1, *rest)
+    mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
+    bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
+    if made.rounding == "double":
+        rule, least, most = "double", 0, 31
+        right = -bits
+    else:
+        rule, least, most = "single", 1, 30
+        right = 31 - _HIGH - bits
+    # beyond that nothing is left of a sum
+    mult, right = np.where(right > most, 0, mult), np.minimum(right, most)
+    left = np.maximum(least - right, 0)
+    right = np.maximum(right, least)
+    if made.rounding == "away" and _may_tie(mult, right, left, low, high):
+        rule = "away"
+    columns = [mult, -right, *([left] if left.any() else [])]
+    return Exact(rule, np.stack(columns, axis=1), len(columns), *rest)
+
+
+def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:
+    """Whether a product may be an odd number of halves: of twos it has as many as the
+    multiplier and a sum have at most."""
+    reach = np.maximum(np.maximum(-low, high), 1)
+    twos = np.floor(np.log2(reach)).astype(np.int64) + left
+    own = np.log2(np.where(mult > 0, mult & -mult, 1)).astype(np.int64)
+    return bool(((twos + own >= right + _HIGH - 1) & (mult > 0)).any())
+
+
+class ExactFinish:
+    """The bound values of an Exact inside a kernel being written."""
+
+    def __init__(self, k: Builder, ending: Exact) -> None:
+        self.ending = ending
+        self.bound: dict[str, Expr] = {
+            "lowest": k.arg("lowest", ending.low - ending.y_zero),
+            "most": k.arg("most", ending.high - ending.y_zero),
+            "y_zero": k.arg("y_zero", ending.y_zero),
+        }
+
+    @property
+    def values(self) -> dict[str, Expr]:
+        """What a part of the kernel must be given."""
+        return self.bound
+
+    def inside(self, params: Mapping[str, Var]) -> ExactFinish:
+        """The same in a part that was given `values`."""
+        inner = ExactFinish.__new__(ExactFinish)
+        inner.ending = self.ending
+        inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
+        return inner
+
+    def narrow(self, sums: Expr, ends: Expr) -> Expr:
+        """The values of four sums; `ends`: the table of these channels."""
+        total = PLUS4(sums, words_at(ends))
+        given = [words_at(ends, 4 * i) for i in range(1, self.ending.size // 4)]
+        if self.ending.rule == "even":
+            value: Expr = SCALED4(total, *given)
+        else:
+            if self.ending.lifted:
+                total = LIFT4(total, given.pop())
+            value = _RULES[self.ending.rule](total, *given)
+        return HOLD4(value, *(self.bound[n] for n in ("lowest", "most", "y_zero")))

@@ -1,0 +1,113 @@
+"""Rules of rounding on vectors: each operation by LLVM and sanitised C against the
+meaning of its rule, at sums and shifts to the ends of their ranges; and the ends of
+layers that they make, whatever the layer reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array, Ints
+from pybuild.ir.loop import INT8, INT32, Intrin, offset
+from pybuild.kernels.base import vector_rounds
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.base.vectors import words_at
+from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
+from pybuild.ops.conv import ConvParameters
+from pybuild.ops.fixed_point.quant import requantize
+from tests.kernels.kernel_bench import Job, run_c, run_llvm
+
+RULES = ("double", "single", "away")
+SUMS = 400
+MULTIPLIERS = (1 << 30, (1 << 31) - 1, 3 << 29, 1_518_500_250, 0)
+
+
+def _made(rule: str) -> tuple[ConvParameters, Ints]:
+    """A channel for each multiplier and shift, and its sums: ends of int32, some small
+    ones, some that meet ties."""
+    pairs = [(m, s) for m in MULTIPLIERS for s in range(-33, 6)]
+    mults, shifts = zip(*pairs, strict=True)
+    chance = np.random.default_rng(3)
+    bits = chance.integers(1, 31, (len(pairs), SUMS))
+    sums = chance.integers(-(1 << 31), 1 << 31, (len(pairs), SUMS)) >> bits
+    sums[:, :40] = np.arange(-20, 20)
+    sums[:, 40:80] = (1 << bits[:, 40:80]) - (bits[:, 40:80] % 3 == 0)
+    sums[:, 80:120] *= 1 << 4
+    most = (2**31 - 1) >> np.maximum(np.asarray(shifts), 0)[:, None]
+    sums = np.clip(sums, -most, most)
+    return ConvParameters(rule, mults, shifts, (), 0, -5, -120, 127), sums
+
+
+def _job(ending: Exact, sums: Ints, wanted: Array) -> Job:
+    """y[channel] = end(sum), four channels at a time."""
+    count = len(sums)
+    k = Builder("test_exact")
+    y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
+    ends = k.let("at", k.row("ends", 2, INT32))
+    finish = ExactFinish(k, ending)
+    with k.loop("i", k.arg("n", count), 0, 4) as i:
+        k.store(y, i, finish.narrow(words_at(x, i), ends))
+        k.assign(ends, offset(ends, ending.size))
+    func = k.finish()
+    table = ending.table(np.zeros(count, np.int64), np.arange(count))
+    rows = [RowAccess(n, 1, b, 1, 0) for n, b in (("y", count), ("x", 4 * count))]
+    made = Candidate(func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (table,))
+    arrays = {"x": sums.astype(np.int32)}
+    return Job(made, arrays, {"y": wanted.astype(np.int8)})
+
+
+def _jobs(rule: str) -> list[Job]:
+    made, sums = _made(rule)
+    count = len(sums) // 4 * 4
+    mult, bits = (np.asarray(v, np.int64) for v in (made.multipliers, made.shifts))
+    jobs = []
+    for column in range(0, SUMS, 8):
+        some = sums[:count, column]
+        y = requantize(some, mult[:count], bits[:count], rule) + made.y_zero
+        wanted = np.clip(y, made.low, made.high)
+        every = sums.min(1), sums.max(1)
+        ending = exact(made, *every)
+        first = replace(ending, factors=ending.factors[:count])
+        jobs.append(_job(first, some, wanted))
+    return jobs
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_end_is_its_rule(rule: str, tmp_path: Path) -> None:
+    jobs = _jobs(rule)
+    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
+        for job, result in zip(jobs, results, strict=True):
+            np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_a_float_is_rounded_to_even(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    sums = chance.integers(-(1 << 20), 1 << 20, 200)
+    scales = np.float32(2.0) ** chance.integers(-21, -1, 200).astype(np.float32)
+    made = ConvParameters("even", (), (), tuple(map(float, scales)), 0, 9, -128, 127)
+    y = np.rint(sums.astype(np.float32) * scales).astype(np.int64) + 9
+    job = _job(exact(made, sums, sums), sums, np.clip(y, -128, 127))
+    for (result,) in (run_llvm([job]), run_c([job], tmp_path)):
+        np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_ties_alone_need_the_longer_form() -> None:
+    """Of an odd multiplier no product is halfway; of a power of two some are."""
+    low, high = np.asarray([-1000]), np.asarray([1000])
+
+    def rule(multiplier: int) -> str:
+        made = ConvParameters("away", (multiplier,), (-9,), (), 0, 0, -128, 127)
+        return exact(made, low, high).rule
+
+    assert rule((1 << 30) + 1) == "single"
+    assert rule(1 << 30) == "away"
+
+
+def test_every_name_needs_the_header() -> None:
+    named = {v.name for v in vars(vector_rounds).values() if isinstance(v, Intrin)}
+    named |= {one.name for one in vector_rounds.LANE}
+    assert named == vector_rounds.NAMES
