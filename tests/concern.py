@@ -1,6 +1,6 @@
 """Which tests concern a source file or a room, the nearest first: read anew each time
-from what mutations name, what files import and where they lie. Of plan/schedule/order.py: tests
-that a mutation of it names, test_order*.py, then by the number of imports to it.
+from what mutations name, what files import and where they lie. Of order.py: tests that
+a mutation of it names, test_order*.py, then by the number of imports to it.
 """
 
 from __future__ import annotations

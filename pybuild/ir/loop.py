@@ -256,11 +256,15 @@ class For:
 
 @dataclass(frozen=True)
 class If:
-    """if (condition) body else otherwise"""
+    """if (condition) body else otherwise
+
+    rare  of how many turns the body is, each layer knows (Candidate.rare)
+    """
 
     condition: Expr
     body: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
+    rare: bool = False
 
 
 @dataclass(frozen=True)

@@ -195,11 +195,19 @@ class _Reader:
                 return Store(pointer_, index_, value_, True)
             case ast.For(ast.Name(name), ast.Call(ast.Name(word), turns), body):
                 return self._loop(name, word, turns, body, scope)
+            case ast.If(ast.Call(ast.Name("rare"), [test]), body, otherwise):
+                return self._choice(test, body, otherwise, scope, True)
             case ast.If(test, body, otherwise):
-                condition = self.expr(test, scope)
-                inner = self._block(body, scope)
-                return If(condition, inner, self._block(otherwise, scope))
+                return self._choice(test, body, otherwise, scope, False)
         raise _fault(node, f"'{ast.unparse(node)}' is no statement of a kernel")
+
+    def _choice(
+        self, test: ast.expr, body: list[ast.stmt], otherwise: list[ast.stmt],
+        scope: _Scope, rare: bool,
+    ) -> If:  # fmt: skip
+        condition = self.expr(test, scope)
+        inner = self._block(body, scope)
+        return If(condition, inner, self._block(otherwise, scope), rare)
 
     def _loop(
         self, name: str, word: str, turns: list[ast.expr], body: list[ast.stmt],

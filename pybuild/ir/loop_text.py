@@ -123,8 +123,9 @@ def _stmt(stmt: Stmt, depth: int) -> list[str]:
             word = "rolled" if rolled else "range"
             head = f"{before}for {name_text(var)} in {word}({turns}):"
             return [head, *_block(body, depth + 1)]
-        case If(condition, body, otherwise):
-            lines = [f"{before}if {bare(condition)}:", *_block(body, depth + 1)]
+        case If(condition, body, otherwise, rare):
+            test = f"rare({bare(condition)})" if rare else bare(condition)
+            lines = [f"{before}if {test}:", *_block(body, depth + 1)]
             if otherwise:
                 lines += [f"{before}else:", *_block(otherwise, depth + 1)]
             return lines

@@ -34,6 +34,7 @@ from pybuild.ir.loop import (
     Select,
     Stmt,
     Store,
+    Type,
     Var,
     WideLoad,
     children,
@@ -50,6 +51,7 @@ class Prices:
     mac     multiply and add; of floats they are two
     far     a product of 64 bits; a function, with what shifts its result, on M0
     divide  where it is a function: with that
+    real    an operation on floats, where they are functions
     turn    of a loop, beyond its body
     taken   a test, and its branch
     call    of a function, with what it saves and restores
@@ -60,6 +62,7 @@ class Prices:
     mac: float = 1
     far: float = 2
     divide: float = 1
+    real: float = 30
     turn: float = 2
     taken: float = 2
     call: float = 14
@@ -70,13 +73,15 @@ _M3 = Prices()
 _MOST_PRICES = 4096  # that are remembered
 # of the cores that are known; others are taken for an M3
 PRICES = {
-    "cortex-m0": Prices(load=1.2, mac=2, far=40, divide=60, turn=2.5, bytes=2.8),
+    "cortex-m0": Prices(
+        load=1.2, mac=2, far=40, divide=60, real=46, turn=2.5, bytes=2.8
+    ),
     "cortex-m3": _M3,
     "cortex-m4": _M3,
     "cortex-m7": _M3,
     "cortex-m33": _M3,
     "cortex-m55": Prices(turn=1, bytes=3.6),
-    "rv32imc": Prices(mac=2, far=5, turn=2, bytes=3.1),
+    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1),
 }
 
 
@@ -101,7 +106,7 @@ def price(candidate: Candidate, target: Target) -> Price:
     at: Candidate | None = candidate
     while at is not None:
         if at.func is not None and not isinstance(at.func, External):
-            once, code, inside = _price(at.func, at.args, target)
+            once, code, inside = _price(at.func, at.args, target, at.rare)
             total += at.images * at.bands * once
             kernel += code
             parts |= inside
@@ -111,11 +116,11 @@ def price(candidate: Candidate, target: Target) -> Price:
 
 @functools.lru_cache(_MOST_PRICES)
 def _price(
-    func: Func, args: tuple[int, ...], target: Target
+    func: Func, args: tuple[int, ...], target: Target, rare: float
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
     table = PRICES.get(target.name, _M3)
-    walk = _Walk(table, target)
+    walk = _Walk(table, target, rare)
     once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
     code = table.bytes * (walk.static + table.call)
     parts = {name: round(n * table.bytes) for name, n in walk.parts.items()}
@@ -135,8 +140,8 @@ _Values = Mapping[str, int | None]
 class _Walk:
     """One kernel: `static` instructions are those in its code, once each."""
 
-    def __init__(self, table: Prices, target: Target) -> None:
-        self.table, self.target = table, target
+    def __init__(self, table: Prices, target: Target, rare: float = 0.0) -> None:
+        self.table, self.target, self.rare = table, target, rare
         self.values: dict[str, int | None] = {}
         self.depth_of: dict[str, int] = {}
         self.depth = 0
@@ -163,8 +168,8 @@ class _Walk:
                 return spent + sum(self.expr(e) for e in (pointer, index, value))
             case For():
                 return self.loop(stmt)
-            case If(condition, body, otherwise):
-                return self.choice(condition, body, otherwise)
+            case If():
+                return self.choice(stmt)
             case Part():
                 return self.part(stmt)
 
@@ -202,12 +207,12 @@ class _Walk:
         changed = any(self.seen(e)[1] == self.depth for e in ends)
         return changed or any(isinstance(s, If) for s in body)
 
-    def choice(
-        self, condition: Expr, body: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]
-    ) -> float:
-        spent = self.expr(condition) + self.add(self.table.taken)
-        known = self.value(condition)
-        yes, no = self.block(body), self.block(otherwise)
+    def choice(self, stmt: If) -> float:
+        spent = self.expr(stmt.condition) + self.add(self.table.taken)
+        known = self.value(stmt.condition)
+        yes, no = self.block(stmt.body), self.block(stmt.otherwise)
+        if stmt.rare:
+            return spent + no + self.rare * (yes - no)
         if known is None:
             return spent + max(yes, no)
         return spent + (yes if known else no)
@@ -265,6 +270,8 @@ class _Walk:
                 return 0 if isinstance(index, Const) else 1
             case Row():
                 return self.table.load
+            case Cast(value) if self.calls(expr.type):
+                return self.table.real
             case Cast(value):
                 wider = expr.type is INT64 and not isinstance(value, Const)
                 return 1 if wider else 0
@@ -285,7 +292,13 @@ class _Walk:
             self.intrins[intrin.name] = spent
         return self.intrins[intrin.name]
 
+    def calls(self, of: Type) -> bool:
+        """Whether operations on such values are functions."""
+        return of is FLOAT32 and self.target.float_calls
+
     def operation(self, op: str, a: Expr, b: Expr) -> float:
+        if self.calls(a.type):
+            return self.table.real
         if a.type is INT64:
             return self.table.far if op in "*/%" else 2
         if op in "/%" and not _power(b):

@@ -9,7 +9,13 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.kernels.epilogues import affine as form
-from pybuild.kernels.epilogues.affine import REACH, Affine, affine
+from pybuild.kernels.epilogues.affine import (
+    REACH,
+    Affine,
+    affine,
+    affine_or_exact,
+)
+from pybuild.kernels.epilogues.exact import Exact
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize
 
@@ -80,8 +86,33 @@ def test_a_multiplier_one_too_large_is_seen() -> None:
 
 def test_what_has_no_such_form() -> None:
     ends = np.asarray([1000])
-    assert affine(made("even", [0.01], 0, -128, 127), -ends, ends) is None
     assert affine(made("double", [200.0], 0, -128, 127), -ends, ends) is None
+
+
+@pytest.mark.parametrize("rule", (*RULES, "even"))
+def test_channels_without_a_form_end_by_the_rule(rule: str) -> None:
+    chance = np.random.default_rng(len(rule))
+    scales = np.float32(2.0 ** chance.uniform(-11, -6, 40)).tolist()
+    params = replace(made(rule, scales, -128, -128, 127), scales=tuple(scales))
+    low, high = -chance.integers(90_000, 200_000, (2, 40)) * [[1], [-1]]
+    low[3], high[7] = -REACH - 1, REACH + 1
+    form = affine_or_exact(params, low, high)
+    assert isinstance(form, Affine) and form.exact is not None
+    hard = form.multipliers < 0
+    assert hard[[3, 7]].all() and (rule == "even" or hard.sum() == 2)
+    assert hard.sum() < 20
+    for channel in np.flatnonzero(~hard):
+        acc = np.arange(low[channel], high[channel] + 1)
+        if rule == "even":
+            factor = np.float32(scales[channel])
+            want = np.rint(acc.astype(np.float32) * factor).astype(np.int64)
+        else:
+            m, s = params.multipliers[channel], params.shifts[channel]
+            want = requantize(acc, m, s, rule)
+        want = np.clip(want + params.y_zero, params.low, params.high)
+        np.testing.assert_array_equal(value(form, channel, acc), want)
+    whole = affine_or_exact(params, low - REACH, high)
+    assert isinstance(whole, Exact)
 
 
 def test_accumulators_beyond_the_reach_are_the_callers_to_refuse() -> None:

@@ -78,5 +78,4 @@ def test_a_multiplier_one_too_large_is_seen() -> None:
 
 def test_what_has_no_such_form() -> None:
     ends = np.asarray([1000])
-    assert split(made("even", [0.01], 0, -128, 127), -ends, ends) is None
     assert split(made("double", [2e7], 0, -128, 127), -ends, ends) is None

@@ -33,7 +33,7 @@ GROUPED = (
     ),
     (
         "the end of an output channel that is alone",
-        "pybuild/kernels/dsp/conv_code.py",
+        "pybuild/kernels/dsp/conv_sums.py",
         'scaled = corrected(k.let("scaled", total * 256), plus, minus[0])',
         'scaled = corrected(k.let("scaled", total * 256), plus, plus)',
         _GROUPS.replace("all", "some"),

@@ -43,8 +43,8 @@ PAIRED = (
     (
         "the bias of a layer on vectors",
         "pybuild/kernels/epilogues/affine.py",
-        "start = bias.astype(np.int64) << FRACTION",
-        "start = (bias.astype(np.int64) << FRACTION) + 255",
+        "start = self.added(bias) << FRACTION",
+        "start = (self.added(bias) << FRACTION) + 255",
         _LAYERS,
     ),
     (
@@ -299,8 +299,8 @@ PAIRED = (
     (
         "two channels in a lane",
         "pybuild/kernels/dsp/conv.py",
-        "both = 256 * lanes[first] + lanes[first + 1]",
-        "both = 256 * lanes[first] + np.abs(lanes[first + 1])",
+        "both = [256 * lanes[first] + lanes[first + 1]]",
+        "both = [256 * lanes[first] + np.abs(lanes[first + 1])]",
         _PAIRS.format("conv-pointwise"),
     ),
     (
@@ -319,7 +319,7 @@ PAIRED = (
     ),
     (
         "bytes that are widened as they are read",
-        "pybuild/kernels/dsp/conv_code.py",
+        "pybuild/kernels/dsp/conv_sums.py",
         "(ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word)",
         "EVEN_BYTES(self.word)",
         _DIRECT,
@@ -368,7 +368,7 @@ PAIRED = (
     ),
     (
         "the second of two blocks of weights",
-        "pybuild/kernels/dsp/conv_code.py",
+        "pybuild/kernels/dsp/conv_sums.py",
         "k.assign(w, words[-1])",
         "k.assign(w, words[0])",
         _PAIRS.format("conv-odd_row_of_24_outputs"),

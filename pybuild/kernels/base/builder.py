@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
@@ -151,12 +152,12 @@ class Builder:
         self._blocks[-1].append(For(var, first, last, step, body, rolled))
 
     @contextmanager
-    def when(self, condition: Expr) -> Iterator[None]:
-        """if (condition)"""
+    def when(self, condition: Expr, rare: bool = False) -> Iterator[None]:
+        """if (condition); rare: as in loop.If"""
         self._open()
         yield
         body = self._close()
-        self._blocks[-1].append(If(condition, body))
+        self._blocks[-1].append(If(condition, body, (), rare))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
@@ -166,7 +167,7 @@ class Builder:
         self._open()
         yield
         body = self._close()
-        self._blocks[-1].append(If(last.condition, last.body, body))
+        self._blocks[-1].append(replace(last, otherwise=body))
 
     @contextmanager
     def part(self, name: str, doc: str = "", /, **given: Expr) -> Iterator[list[Var]]:

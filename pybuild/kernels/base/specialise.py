@@ -98,10 +98,10 @@ def _stmt(stmt: Stmt, known: _Known, kept: _Kept) -> Stmt:
         case For(var, start, stop, step, body, rolled):
             ends = (_expr(start, known), _expr(stop, known))
             return For(var, *ends, step, _block(body, known, kept), rolled)
-        case If(condition, body, otherwise):
+        case If(condition, body, otherwise, rare):
             test = _expr(condition, known)
-            branches = (_block(b, known, kept) for b in (body, otherwise))
-            return If(test, *branches)
+            inner, other = (_block(b, known, kept) for b in (body, otherwise))
+            return If(test, inner, other, rare)
         case Part(name, params, args, body):
             values = dict(zip(params, (_expr(a, known) for a in args), strict=True))
             stay = kept(stmt)

@@ -12,18 +12,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
+from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
+from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
-from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
     kernels_of,
     takes_pairs,
 )
+from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 
 # instructions of products, times those of two pixels at once: weights are unpacked for
@@ -31,6 +34,8 @@ from pybuild.targets.target import Target
 _SINGLE = 17 / 13
 _MUCH = 1024
 _COPIED = 6  # a byte of a window that is gathered
+_MOST = 2**31 - 1
+_SPARE = 1 << 24  # of a sum of two channels: the second one
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
@@ -42,15 +47,17 @@ def pack(layer: Layer, kernels: Array) -> Packed:
         lie = "words of two taps, as the patch has them"
         return Packed("weights", words.reshape(-1).astype(np.int32), order=lie)
     first = np.asarray(_first_of_pairs(layer))
-    both = 256 * lanes[first] + lanes[first + 1]
-    words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
-    parts = []
-    for group in words.reshape(layer.window.groups, layer.pairs, -1):
+    both = [256 * lanes[first] + lanes[first + 1]]
+    if layer.apart:
+        both = [lanes[first], lanes[first + 1]]
+    words = np.stack([(b[:, 1::2] << 16) + (b[:, 0::2] & 0xFFFF) for b in both], 2)
+    parts, shape = [], words.shape[1:]
+    for group in words.reshape(layer.window.groups, layer.pairs, *shape):
         whole = layer.whole // 2
-        blocks = group[:whole].reshape(-1, layer.blocks, words.shape[1])
-        parts += [blocks.transpose(0, 2, 1).reshape(-1), group[whole:].reshape(-1)]
+        blocks = group[:whole].reshape(-1, layer.blocks, *shape)
+        parts += [blocks.transpose(0, 2, 1, 3).reshape(-1), group[whole:].reshape(-1)]
     lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
-    lie += "256 * a + b in each half"
+    lie += "of a, then of b" if layer.apart else "256 * a + b in each half"
     return Packed("weights", np.concatenate(parts).astype(np.int32), order=lie)
 
 
@@ -63,7 +70,11 @@ def _first_of_pairs(layer: Layer) -> list[int]:
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each pair of output channels starts and ends with, in reading order."""
-    made, wide_bias = layer.ending, bias.astype(np.int64)
+    made = layer.ending
+    if isinstance(made, Exact):
+        pairs = np.asarray(_first_of_pairs(layer))[:, None] + (0, 1)
+        return made.table(bias, None if layer.lone else pairs.reshape(-1))
+    wide_bias = made.added(bias)
     if layer.lone:
         below = [] if made.below is None else [made.below]
         columns = [wide_bias, made.offsets, *below, made.multipliers]
@@ -80,7 +91,8 @@ def table(layer: Layer, bias: Array) -> Packed:
                 [made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]],
             ]
         else:
-            start = [256 * wide_bias[a] + wide_bias[b], wide_bias[b]]
+            both = wide_bias[a] if layer.apart else 256 * wide_bias[a] + wide_bias[b]
+            start = [both, wide_bias[b]]
             ends = [[made.offsets[c], made.below[c], made.multipliers[c]]
                     for c in (a, b)]  # fmt: skip
         rows.append([*start, *ends[0], *ends[1]])
@@ -113,6 +125,7 @@ def offer(
         scratch=layer.scratch,
         in_place=(0,) if over and is_row_by_row(w, rows, calls) else (),
         cost=60 * images * bands + cost(layer, outputs),
+        rare=exact_share(layer.ending),
     )
 
 
@@ -140,12 +153,7 @@ def candidates(
     if not takes_pairs(node, graph, target):
         return []
     kernels = kernels_of(node, graph)
-    if int(kernels.min(initial=0)) < -127:
-        return []
-    known = affine_sums(node, graph, kernels)
-    if known is None:
-        return []
-    sums, ending = known
+    sums, ending = ended_sums(node, graph, kernels)
     pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
     layers = [
         Layer(replace(window, groups=groups), ending, sums.made.x_zero, pixels)
@@ -157,10 +165,40 @@ def candidates(
         return []
     fives = [replace(best, fives=True)] if best.may_be_fives else []
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
-    return [
-        offer(one, rows, (pack(one, wider), table(one, sums.bias)), calls)
-        for one in (*fives, best, *_smaller(best))
-    ]
+    found = []
+    for one in (*fives, best, *_smaller(best)):
+        layer = within_words(one, wider, sums.made)
+        rules = exact_tables(layer.ending, sums.bias)
+        tables = (pack(layer, wider), table(layer, sums.bias), *rules)
+        found.append(offer(layer, rows, tables, calls))
+    return found
+
+
+def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
+    """The layer with sums that stay within 32 bits, and weights within their lanes.
+
+    Shapes  kernels [O, taps]
+    """
+    if layer.lone:
+        return layer
+    if int(kernels.min(initial=0)) < -127:
+        return replace(layer, apart=True)
+    order = np.asarray(layer.order)
+    taps = np.where(order < 0, 0, np.abs(kernels.astype(np.int64))[:, order])
+    turns = taps.reshape(len(kernels), layer.turns, -1).sum(2) * 128
+    reach = int(turns.sum(1).max(initial=0))
+    if 256 * reach + _SPARE <= _MOST:
+        return layer
+    layer = replace(layer, ending=exact(made, len(kernels)), runs=2)
+    while 256 * _of_run(layer, turns) + reach > _MOST:
+        layer = replace(layer, runs=layer.runs + 1)
+    return layer
+
+
+def _of_run(layer: Layer, turns: Ints) -> int:
+    """How far the sums of a run may reach; turns: [O, turn] those of each."""
+    starts = range(0, layer.turns, layer.run_turns)
+    return int(np.add.reduceat(turns, [*starts], axis=1).max())
 
 
 def _fewer_groups(window: Window) -> int:

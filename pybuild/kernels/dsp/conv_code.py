@@ -5,8 +5,6 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pybuild.ir.loop import (
     INT8,
     INT32,
@@ -21,10 +19,12 @@ from pybuild.ir.loop import (
     wide,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.intrin import EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
-from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_usual, kind
+from pybuild.kernels.dsp.conv_sums import Sums
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
+from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.layers.conv import WRITTEN_OUT, Layer
 
 
@@ -48,8 +48,12 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT32)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
+        self.after, rules = g.rows + 3, None
+        if exact_of(layer.ending) is not None:
+            rules = k.row("exact", self.after, INT32)
+            self.after = self.after + 1
         if not layer.direct:
-            self.scratch = k.row("patch", g.rows + 3, INT32, writable=True)
+            self.scratch = k.row("patch", self.after, INT32, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         # of a group, and the first of its bytes of a pixel
         self.outputs, self.inputs = self.out_channels, g.channels
@@ -57,14 +61,18 @@ class _Writer:
         if layer.window.groups > 1:
             self.outputs = k.arg("group_outputs", layer.outputs)
             self.inputs = k.arg("group_inputs", layer.window.group_channels)
-        self.turns = k.arg("turns", len(layer.order) // 2 // layer.unrolled)
+        self.given = {"turns": k.arg("turns", layer.turns)}
+        if layer.runs > 1:
+            self.given["runs"] = k.arg("runs", layer.runs)
+            self.given["run_turns"] = k.arg("run_turns", layer.run_turns)
         self.run = self._run()
-        self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
+        usual = is_usual(layer.ending)
+        self.finish = AffineFinish(k, layer.ending, usual, rows=rules)
         if layer.window.padded:
             zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
             self.x_zeros = k.arg("x_zeros", zeros)
         if layer.copies:
-            spare = k.row("spare", g.rows + 3, INT8, writable=True)
+            spare = k.row("spare", self.after, INT8, writable=True)
             at = k.arg("patch_bytes", 4 * layer.patch)
             self.outside = k.let("outside", offset(spare, at))
 
@@ -88,7 +96,7 @@ class _Writer:
         self.weights = weights = k.let("group_weights", self.weights)
         self.ends = ends = k.let("group_ends", self.ends)
         self.y = y = k.let("group_y", self.y)
-        words = k.arg("words", self.layer.pairs * len(self.layer.order) // 2)
+        words = k.arg("words", self.layer.group_words)
         end_words = k.arg("end_words", self.layer.pairs * self.layer.end_size)
         with k.loop("group", k.arg("groups", w.groups)):
             self._row()
@@ -234,7 +242,6 @@ class _Writer:
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""
         k = self.k
-        outer = (self.out_channels, self.outputs, self.turns, self.finish)
         given = {"out_channels": self.out_channels}
         if self.layer.window.groups > 1:
             given = {"outputs": self.outputs, **given}
@@ -246,16 +253,11 @@ class _Writer:
             epilogue=self.ends,
             y=offset(self.y, ox * self.out_channels),
             **given,
-            turns=self.turns,
+            **self.given,
             **self.finish.values,
         ) as params:
             inner = {p.name: p for p in params}
-            self.out_channels, self.turns = inner["out_channels"], inner["turns"]
-            self.outputs = inner.get("outputs", self.out_channels)
-            self.finish = self.finish.inside(inner)
-            where = (inner["weights"], inner["epilogue"], inner["y"])
-            self._blocks(pixels, where, inner["taps"])
-        self.out_channels, self.outputs, self.turns, self.finish = outer
+            Sums(k, self.layer, inner, self.finish.inside(inner)).write(pixels)
 
     def _part_name(self, pixels: int) -> str:
         """What distinguishes the code of two layers here."""
@@ -266,135 +268,9 @@ class _Writer:
             f"blocks{layer.blocks}" if layer.whole else "",
             "rest" if 0 < layer.whole < layer.outputs else "",
             layer.odd,
+            layer.sums,
             "grouped" if layer.window.groups > 1 else "",
             "twice" if pixels < layer.pixels and layer.twice else "",
             kind(layer.ending, is_usual(layer.ending)),
         )
         return "_".join(p for p in parts if p)
-
-    def _blocks(self, pixels: int, where: tuple[Expr, Expr, Expr], patch: Expr) -> None:
-        """Blocks of pairs of output channels, then single pairs."""
-        k, layer, (weights, table_of_ends, y) = self.k, self.layer, where
-        memory = (k.let("w", weights), k.let("end", table_of_ends), patch)
-        if layer.lone:
-            self._lone(pixels, memory, y)
-            return
-        start: Expr = const(0)
-        if layer.whole:
-            across = 2 if pixels < layer.pixels and layer.twice else 1
-            stop, size = self.outputs, 2 * layer.blocks * across
-            if layer.whole < layer.outputs:
-                stop = k.let("whole", stop - stop % size)
-            with k.loop("channel", stop, start, size) as channel:
-                self._block(pixels, layer.blocks, memory, y, channel, across)
-            start = stop
-        if layer.whole < layer.outputs:
-            with k.loop("channel", self.outputs, start, 2) as channel:
-                if layer.outputs % 2:
-                    channel = k.let("first", minimum(channel, self.outputs - 2))
-                self._block(pixels, 1, memory, y, channel)
-
-    def _lone(self, pixels: int, where: tuple[Var, Var, Expr], y: Expr) -> None:
-        """The only output channel."""
-        k, layer, (w, ends, patch) = self.k, self.layer, where
-        sums = [k.let(f"sum{p}", load(ends, 0)) for p in range(pixels)]
-        x = k.let("x", patch)
-        with k.loop("turn", self.turns, rolled=True):
-            for tap in range(layer.unrolled):
-                pair = k.let("pair", load(w, tap))
-                values = self._values(x, tap, pixels)
-                for value, total in zip(values, sums, strict=True):
-                    k.assign(total, DOT2(value, pair, total))
-            k.assign(w, offset(w, layer.unrolled))
-            k.assign(x, offset(x, layer.unrolled * layer.step))
-        plus, *minus, factor = (
-            k.let(f"end{i}", load(ends, i)) for i in range(1, layer.end_size)
-        )
-        for p, total in enumerate(sums):
-            scaled = total * 256 + plus
-            if minus:
-                scaled = corrected(k.let("scaled", total * 256), plus, minus[0])
-            k.store(y, self.out_channels * p, self.finish.narrow(scaled, factor))
-
-    def _block(
-        self, pixels: int, blocks: int, where: tuple[Var, Var, Expr], y: Expr,
-        channel: Expr, across: int = 1,
-    ) -> None:  # fmt: skip
-        """`blocks` pairs of output channels; `across`: of so many blocks, one after the
-        other in flash."""
-        k, (w, ends, patch) = self.k, where
-        size = self.layer.end_size
-        signed = self.layer.ending.below is not None
-        sums = [
-            [
-                (
-                    k.let(f"both{b}_{p}", load(ends, b * size)),
-                    k.let(f"low{b}_{p}", load(ends, b * size + 1) if signed else 0),
-                )
-                for p in range(pixels)
-            ]
-            for b in range(blocks * across)
-        ]
-        words = [w]
-        if across > 1:
-            after = self.turns * (self.layer.unrolled * blocks)
-            words.append(k.let("next", offset(w, after)))
-        x = k.let("x", patch)
-        with k.loop("turn", self.turns, rolled=True):
-            for tap in range(self.layer.unrolled):
-                self._multiply(sums, words, x, tap)
-            for pairs in words:
-                k.assign(pairs, offset(pairs, self.layer.unrolled * blocks))
-            k.assign(x, offset(x, self.layer.unrolled * self.layer.step))
-        if across > 1:
-            k.assign(w, words[-1])
-        for b in range(blocks * across):
-            self._finish(sums[b], offset(ends, b * size), offset(y, channel + 2 * b))
-        k.assign(ends, offset(ends, size * blocks * across))
-
-    def _multiply(
-        self, sums: list[list[tuple[Var, Var]]], words: list[Var], x: Var, tap: int
-    ) -> None:
-        k, blocks = self.k, len(sums) // len(words)
-        values: list[Var] = []
-        for b, block in enumerate(sums):
-            at = tap * blocks + b % blocks
-            pair = k.let("pair", load(words[b // blocks], at))
-            if b == 0:
-                values = self._values(x, tap, len(block))
-            for value, (both, _) in zip(values, block, strict=True):
-                k.assign(both, DOT2(value, pair, both))
-            low = k.let("single", EVEN_BYTES(pair))
-            for value, (_, alone) in zip(values, block, strict=True):
-                k.assign(alone, DOT2(value, low, alone))
-
-    def _values(self, x: Var, tap: int, pixels: int) -> list[Var]:
-        """A pair of taps of each pixel: neighbours, so one load may read two; or half
-        of the bytes of a word."""
-        k, step = self.k, self.layer.pixels
-        if not self.layer.direct:
-            at = range(tap * step, tap * step + pixels)
-            return [k.let("value", load(x, i)) for i in at]
-        if tap % 2 == 0:
-            self.word = k.let("word", wide(x, 2 * tap))
-        return [k.let("value", (ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word))]
-
-    def _finish(self, sums: Sequence[tuple[Var, Var]], ends: Expr, y: Expr) -> None:
-        k = self.k
-        signed = self.layer.ending.below is not None
-        for which in (0, 1):
-            at = (2 + 3 * which) if signed else (1 + 2 * which)
-            if signed:
-                plus = k.let("plus", load(ends, at))
-                minus, at = k.let("minus", load(ends, at + 1)), at + 2
-            elif which:
-                plus = k.let("plus", load(ends, at - 1))
-            factor = k.let("factor", load(ends, at))
-            for p, (both, alone) in enumerate(sums):
-                scaled = both - alone if which == 0 else alone * 256
-                if signed:
-                    scaled = corrected(k.let("scaled", scaled), plus, minus)
-                elif which:
-                    scaled = scaled + plus
-                value = self.finish.narrow(scaled, factor)
-                k.store(y, self.out_channels * p + which, value)

@@ -16,14 +16,18 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
+from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
-from pybuild.kernels.layers.known_sums import affine_sums
+from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
     kernels_of,
     takes_pairs,
 )
 from pybuild.targets.target import Target
+
+_MOST = 2**31 - 1
 
 
 def pack(kernels: Array, multiplier: int) -> Packed:
@@ -54,7 +58,7 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     return Packed("weights", made, order=order)
 
 
-def table(ending: Affine, bias: Array, multiplier: int) -> Packed:
+def table(ending: Affine | Exact, bias: Array, multiplier: int) -> Packed:
     """What each output channel starts and ends with, in reading order."""
     made, group = ending.columns(bias), GROUP * multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
@@ -77,18 +81,18 @@ def candidates(
     if window.channels < GROUP:
         return []
     kernels = kernels_of(node, graph)
-    known = affine_sums(node, graph, kernels)
-    if known is None:
+    if 256 * 128 * int(np.abs(kernels.astype(np.int64)).sum(1).max()) > _MOST:
         return []
-    sums, ending = known
+    sums, ending = ended_sums(node, graph, kernels)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     copies = window.out_channels // window.channels
     ends = table(ending, sums.bias, copies)
+    rules = exact_tables(ending, sums.bias)
     row = Layer(window, ending, sums.made.x_zero)
-    by_row = _offer(row, rows, (pack_pairs(row, kernels), ends), calls)
-    tables = (pack(kernels, copies), ends)
+    by_row = _offer(row, rows, (pack_pairs(row, kernels), ends, *rules), calls)
+    tables = (pack(kernels, copies), ends, *rules)
     layer = Layer(window, ending, sums.made.x_zero, image)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
@@ -119,4 +123,5 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         cost=images * heights * (widened + summed),
+        rare=exact_share(layer.ending),
     )

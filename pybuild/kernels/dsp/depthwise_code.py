@@ -29,6 +29,7 @@ from pybuild.kernels.base.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD
 from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.depthwise_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
+from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
 
 
@@ -57,7 +58,10 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.packed = k.row("weights", after, INT32)
         self.ends = k.row("epilogue", after + 1, INT32)
-        self.lines = k.row("lines", after + 2, INT32, writable=True)
+        after, rules = after + 2, None
+        if exact_of(layer.ending) is not None:
+            rules, after = k.row("exact", after, INT32), after + 1
+        self.lines = k.row("lines", after, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.multiplier: Expr = const(1)
         self.out_channels = self.channels
@@ -76,7 +80,8 @@ class _Writer:
         self.rest: Expr = const(layer.rest)
         if layer.may_rest:
             self.rest = k.arg("rest", layer.rest)
-        self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
+        usual = is_usual(layer.ending)
+        self.finish = AffineFinish(k, layer.ending, usual, rows=rules)
         self.plane = k.arg("plane_size", layer.plane)
 
     def write(self) -> Builder:

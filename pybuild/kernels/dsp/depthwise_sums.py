@@ -17,7 +17,9 @@ from pybuild.kernels.base.intrin import (
     MLA_LOW,
     MLA_LOW_HIGH,
 )
-from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
+from pybuild.kernels.epilogues.affine import FRACTION
+from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
+from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
 
 # (half of the word of input, half of the word of weights) -> product
@@ -82,7 +84,8 @@ class Sums:
     def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
         """`n` pixels, the first at an even column."""
         k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
-        first = k.let("first", load(ends))
+        only_rule = isinstance(self.layer.ending, Exact)
+        first = k.let("first", const(0) if only_rule else load(ends))
         sums = [k.let(f"sum{i}", first) for i in range(n)]
         if self.layer.taps <= UNROLLED:
             for row in range(rows):
@@ -123,16 +126,21 @@ class Sums:
         return i32(word & const(0xFF00FF00, DType.UINT32))
 
     def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
-        k = self.k
-        signed = self.layer.ending.below is not None
+        k, ending = self.k, self.layer.ending
+        to = [(acc >> FRACTION, y, self.channels * i) for i, acc in enumerate(sums)]
+        if isinstance(ending, Exact):
+            self.finish.by_rule(to, ends)
+            return
+        signed = is_signed(ending)
         if signed:
             plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
         factor = k.let("factor", load(ends, self.layer.end_size - 1))
-        for i, acc in enumerate(sums):
-            scaled: Expr = acc
-            if signed:
-                scaled = corrected(acc, plus, minus)
-            k.store(y, self.channels * i, self.finish.narrow(scaled, factor))
+        with self.finish.cheap(k, factor, to):
+            for acc, (_, _, at) in zip(sums, to, strict=True):
+                scaled: Expr = acc
+                if signed:
+                    scaled = corrected(acc, plus, minus)
+                k.store(y, at, self.finish.narrow(scaled, factor))
 
 
 _Use = tuple[int, int, tuple[int, int] | None]

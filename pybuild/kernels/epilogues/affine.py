@@ -2,19 +2,22 @@
 
 A rounding rule is a staircase: each value begins at some accumulator. Here a
 multiplier and an offset are sought whose staircase has the same steps; every step
-is checked on both sides. Knows no kernel.
+is checked on both sides. A channel without them ends by the rule itself (exact.py).
+Knows no kernel.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, Ints
+from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.eltwise import MulParameters
 from pybuild.ops.fixed_point.quant import requantize
@@ -26,7 +29,10 @@ REACH = 1 << 22  # accumulators, bias included, are smaller than this
 SHIFTS = (9, 10, 12)
 _LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
 DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
+# of scales in float32, whose steps next to ties fit no multiplier or all
+_NEAR = DISTANCES[:3]
 _BATCH = 1 << 21  # steps looked at together
+_MOST_BITS = 6  # of a shift to the left
 _FEW = 9  # multipliers at which it is seen which steps decide
 _FAR = 1 << 62
 _MOST = 256  # layers that are remembered
@@ -51,6 +57,8 @@ class Affine:
 
     Shapes  offsets, multipliers, below: one per output channel; below None: all 0
     Units   the zero point and half a step are in base or, where that is 0, in offset
+    exact   the end of channels that have no such form: there the multiplier is
+            less than 0, ~ the first word of the channel's row; None: all have one
     """
 
     shift: int
@@ -60,18 +68,29 @@ class Affine:
     low: int
     high: int
     below: Ints | None = None
+    exact: Exact | None = None
 
     @property
     def clamped(self) -> bool:
         """The clamp is tighter than int8's own ends."""
         return (self.low, self.high) != (-128, 127)
 
+    def added(self, bias: Array) -> Ints:
+        """What is added to sums before they end: nothing where the rule itself adds
+        the bias."""
+        return np.where(self.multipliers < 0, 0, bias.astype(np.int64))
+
+    def rows(self, bias: Array) -> Ints:
+        """The table of `exact`, one row after the other."""
+        assert self.exact is not None
+        return self.exact.columns(bias)[self.multipliers < 0]
+
     def columns(self, bias: Array) -> Ints:
         """What a channel's sum starts with, and what it ends with.
 
         Shapes  bias [O]; returns [O, 2], or [O, 4] with `below`
         """
-        start = bias.astype(np.int64) << FRACTION
+        start = self.added(bias) << FRACTION
         columns = [start + self.offsets, self.multipliers]
         if self.below is not None:
             columns = [start, self.offsets, self.below, self.multipliers]
@@ -92,13 +111,17 @@ class Affine:
             "based" if self.base else "",
             "clamped" if self.clamped else "",
             f"shift{self.shift}",
+            self.exact.key if self.exact is not None else "",
         )
         return "_".join(p for p in parts if p)
 
     @property
     def words(self) -> str:
         """The form, for readers of the C: what a kernel has of it."""
-        return told_form(self.below is not None, self.clamped)
+        form = told_form(self.below is not None, self.clamped)
+        if self.exact is None:
+            return form
+        return f"{form}; where the factor is below 0, {self.exact.words}"
 
 
 @dataclass(frozen=True)
@@ -123,48 +146,70 @@ def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
-    # which of layers with weights is a scaling in float32
-    return None if made.rounding == "even" else _of_rule(made, low, high)
+    return _of_rule(made, low, high)
+
+
+def affine_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Affine | Exact:
+    """The cheap form of each channel that has one, and the rule itself of others."""
+    found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
+    whole = exact(made, len(low))
+    if found is None:
+        return whole
+    form, missing = found
+    if not missing.any():
+        return form
+    rows = np.cumsum(missing) - 1
+    factors = np.where(missing, ~(rows * whole.size), form.multipliers)
+    return replace(form, multipliers=factors, exact=whole)
 
 
 def _of_rule(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:
-    low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
-    return _proven(made, tuple(low.tolist()), tuple(high.tolist()))
+    found = _proven(made, tuple(low.tolist()), tuple(high.tolist()))
+    return None if found is None or found[1].any() else found[0]
 
 
 @functools.lru_cache(_MOST)
 def _proven(
     made: ConvParameters, lows: tuple[int, ...], highs: tuple[int, ...]
-) -> Affine | None:
-    """Several families of kernels ask for the same layer."""
+) -> tuple[Affine, Flags] | None:
+    """The form that fits most channels, and those that it does not fit; None: it fits
+    none. Several families of kernels ask for the same layer."""
     low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
-    some = mult > 0
     # beyond it a multiplier would not fit its 31 bits
+    able = (low >= -REACH) & (high <= REACH) & ((bits <= _MOST_BITS) | (mult == 0))
+    some = able & (mult > 0)
     most = min(7 - int(bits[some].max(initial=-15)), 22)
-    if most < 1:
+    stairs = staircase(made, some, low, high)
+    if stairs is None or not able.any():
         return None
-    stairs = staircase(made, mult[some], bits[some], low[some], high[some])
-    if stairs is None:
-        return None
+    fewest: tuple[int, int, int, Ints, Flags] | None = None
     shifts = [s for s in SHIFTS if s < most] + [most]
+    far = _NEAR if made.rounding == "even" else DISTANCES
     for based, shift in itertools.product((False, True), shifts):
         base = (made.y_zero << shift) + (1 << shift - 1) if based else 0
-        if not based and not some.all():
+        if not based and not some[able].all():
             continue
         nearest = mult[some] >> (7 - bits[some] - shift)
-        chosen = _search(replace(stairs, shift=shift, base=base), nearest)
-        if chosen is not None:
+        one = replace(stairs, shift=shift, base=base)
+        chosen, missing = _search(one, nearest, far)
+        count = int(missing.sum())
+        if fewest is None or count < fewest[0]:
+            fewest = count, shift, base, chosen, missing
+        if count == 0:
             break
-    else:
-        return None
+    assert fewest is not None  # with a base nothing is left out
+    _, shift, base, chosen, missing = fewest
     # a scale of 0 gives the zero point, whatever the offset is
-    found = np.zeros((3, len(low)), np.int64)
-    found[:, some] = chosen
+    found, left = np.zeros((3, len(low)), np.int64), ~able
+    found[:, some], left[some] = chosen, missing
+    if left.all():
+        return None
     multiplier, above, under = found
     below = under - above if bool((above != under).any()) else None
-    return Affine(shift, base, above, multiplier, made.low, made.high, below)
+    form = Affine(shift, base, above, multiplier, made.low, made.high, below)
+    return form, left
 
 
 def of_products(made: MulParameters) -> Affine | None:
@@ -199,14 +244,30 @@ def products(made: MulParameters) -> tuple[ConvParameters, Ints, Ints]:
 
 
 def staircase(
-    made: ConvParameters, mult: Ints, bits: Ints, low: Ints, high: Ints
+    made: ConvParameters, some: Flags, low: Ints, high: Ints
 ) -> Staircase | None:
+    """Of some channels.
+
+    Shapes  some, low, high: of all output channels
+    """
+    mult, bits, scales = (
+        np.broadcast_to(np.asarray(each), some.shape)[some] if len(each) else None
+        for each in (made.multipliers, made.shifts, made.scales)
+    )
+    assert mult is not None and bits is not None
+    low, high = low[some], high[some]
     steps = np.arange(made.low + 1, made.high + 1, dtype=np.int64)
     real = mult * 2.0 ** (bits - 31.0)
     guess = np.floor((steps - made.y_zero - 0.5) / real[:, None])
     near = np.clip(guess, -REACH, REACH).astype(np.int64)[..., None] + np.arange(-2, 4)
-    scaled = requantize(near, mult[:, None, None], bits[:, None, None], made.rounding)
-    reached = scaled + made.y_zero >= steps[:, None]
+    if made.rounding == "even" and scales is not None:
+        factors = scales.astype(np.float32)[:, None, None]
+        reals = np.rint(near.astype(np.float32) * factors)
+        whole = reals.clip(-_FAR, _FAR).astype(np.int64)
+    else:
+        shape = mult[:, None, None], bits[:, None, None]
+        whole = requantize(near, *shape, made.rounding)
+    reached = whole + made.y_zero >= steps[:, None]
     inside = np.abs(guess) < REACH - 4
     if bool(((reached[..., 0] | ~reached[..., -1]) & inside).any()):
         return None
@@ -215,8 +276,11 @@ def staircase(
     return Staircase(0, 0, low, high, steps, first)
 
 
-def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
-    """Multipliers, offsets from 0 on, offsets below 0: [3, channel]."""
+def _search(
+    stairs: Staircase, nearest: Ints, distances: Sequence[int]
+) -> tuple[Ints, Flags]:
+    """Multipliers, offsets from 0 on, offsets below 0: [3, channel]; and which channels
+    have none."""
     count = len(nearest)
     steps = np.broadcast_to(stairs.steps, stairs.first.shape)
     stairs = replace(stairs, steps=steps)
@@ -224,7 +288,7 @@ def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
     missing = np.ones(count, bool)
     for apart in (False, True):
         last = -1
-        for far in DISTANCES:
+        for far in distances:
             near = [d for d in range(-far, far + 1) if abs(d) > last]
             near.sort(key=abs)
             last = far
@@ -235,7 +299,7 @@ def _search(stairs: Staircase, nearest: Ints) -> Ints | None:
                 good, chosen = _first(stairs, part, multipliers, apart)
                 found[:, part[good]] = chosen[:, good]
                 missing[part[good]] = False
-    return None if missing.any() else found
+    return found, missing
 
 
 def _first(

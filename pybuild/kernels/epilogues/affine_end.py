@@ -2,71 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from pybuild.ir.loop import INT8, Const, Expr, Var, cast, const, maximum, minimum
+from pybuild.ir.loop import (
+    INT8,
+    Const,
+    Expr,
+    Var,
+    cast,
+    const,
+    maximum,
+    minimum,
+    offset,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import MULHI, MULHI_ADD, SATURATE8
 from pybuild.kernels.epilogues.affine import SHIFTS, Affine
 from pybuild.kernels.epilogues.affine_add import AffineAdd
+from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
 from pybuild.kernels.epilogues.requantise import SHIFT_EVEN
 
 
 class AffineFinish:
-    """The bound values of an Affine.
+    """The bound values of an Affine, or of the rule itself.
 
     usual  base and shift are what they are in most layers, and constants; else they
            are arguments: all other layers share a kernel
     together  both in one: the base is a number of half steps
+    rows   the table of channels that end by the rule itself, beside others
     """
 
     def __init__(
-        self, k: Builder, ending: Affine, usual: bool, together: bool = False
-    ) -> None:
+        self, k: Builder, ending: Affine | Exact, usual: bool, together: bool = False,
+        rows: Expr | None = None,
+    ) -> None:  # fmt: skip
         self.ending = ending
-        self.base: Expr = const(ending.base)
-        self.shift: Expr = const(ending.shift)
+        self.bound: dict[str, Expr] = {}
+        found = ending if isinstance(ending, Exact) else ending.exact
+        if not isinstance(ending, Exact):
+            self._bind(k, ending, usual, together)
+        self.rule = ExactEnd(k, found) if found is not None else None
+        if rows is not None:
+            self.bound["rows"] = rows
+
+    def _bind(self, k: Builder, ending: Affine, usual: bool, together: bool) -> None:
+        base: Expr = const(ending.base)
+        shift: Expr = const(ending.shift)
         if together:
             steps = ending.base >> ending.shift - 1
             both = k.arg("steps_shift", steps << 16 | ending.shift)
-            self.shift = both & 0xFFFF
-            self.base = (both >> 16) << (self.shift - 1)
+            shift = both & 0xFFFF
+            base = (both >> 16) << (shift - 1)
         elif not usual:
-            self.base = k.arg("base", ending.base)
-            self.shift = k.arg("shift", ending.shift)
-        self.low: Expr = const(ending.low)
-        self.high: Expr = const(ending.high)
+            base = k.arg("base", ending.base)
+            shift = k.arg("shift", ending.shift)
+        self.bound = {"base": base, "shift": shift}
+        self.bound |= {"low": const(ending.low), "high": const(ending.high)}
         if ending.clamped:
-            self.low = k.arg("low", ending.low)
-            self.high = k.arg("high", ending.high)
+            self.bound["low"] = k.arg("low", ending.low)
+            self.bound["high"] = k.arg("high", ending.high)
 
     @property
     def values(self) -> dict[str, Expr]:
         """What a part of the kernel must be given."""
-        known = {"base": self.base, "shift": self.shift}
-        known |= {"low": self.low, "high": self.high}
+        known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> AffineFinish:
         """The same in a part that was given `values`."""
         inner = AffineFinish.__new__(AffineFinish)
         inner.ending = self.ending
-        inner.base = params.get("base", self.base)
-        inner.shift = params.get("shift", self.shift)
-        inner.low = params.get("low", self.low)
-        inner.high = params.get("high", self.high)
+        inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
+        inner.rule = self.rule.inside(params) if self.rule is not None else None
         return inner
+
+    @contextmanager
+    def cheap(self, k: Builder, factor: Expr, sums: Sequence[Sum]) -> Iterator[None]:
+        """The code of a channel's cheap end, and beside it, where a layer has other
+        channels, the rule itself."""
+        if isinstance(self.ending, Affine) and self.ending.exact is None:
+            yield
+            return
+        with k.when(factor < 0, rare=True):
+            self.by_rule(sums, offset(self.bound["rows"], const(-1) - factor))
+        with k.otherwise():
+            yield
+
+    def by_rule(self, sums: Sequence[Sum], row: Expr) -> None:
+        """Sums that are exact, without bias; `row`: of their channel."""
+        assert self.rule is not None
+        for acc, y, at in sums:
+            self.rule.store(y, at, acc, row)
 
     def narrow(self, scaled: Expr, factor: Expr) -> Expr:
         """The int8 value of 256 * acc + offset."""
-        if isinstance(self.base, Const):
-            value = MULHI(scaled, factor) + self.base
+        base, low, high = (self.bound[n] for n in ("base", "low", "high"))
+        assert isinstance(self.ending, Affine)
+        if isinstance(base, Const):
+            value = MULHI(scaled, factor) + base
         else:
-            value = MULHI_ADD(scaled, factor, self.base)
-        value = value >> self.shift
+            value = MULHI_ADD(scaled, factor, base)
+        value = value >> self.bound["shift"]
         if not self.ending.clamped:
             return cast(SATURATE8(value), INT8)
-        return cast(minimum(maximum(value, self.low), self.high), INT8)
+        return cast(minimum(maximum(value, low), high), INT8)
 
 
 def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr], Expr]:
@@ -78,17 +119,27 @@ def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr],
     return lambda total: SHIFT_EVEN(total, cheap.shift) + base
 
 
-def is_usual(ending: Affine) -> bool:
-    """Whether base and shift are those of most layers."""
+def is_usual(ending: Affine | Exact) -> bool:
+    """Whether base and shift, if any, are those of most layers."""
+    if isinstance(ending, Exact):
+        return True
     return (ending.base, ending.shift) == (0, SHIFTS[0])
 
 
-def kind(ending: Affine, usual: bool) -> str:
+def is_signed(ending: Affine | Exact) -> bool:
+    """Whether a sum's sign adds to it."""
+    return isinstance(ending, Affine) and ending.below is not None
+
+
+def kind(ending: Affine | Exact, usual: bool) -> str:
     """What distinguishes the code of two layers."""
+    if isinstance(ending, Exact):
+        return ending.key
     parts = (
         "signed" if ending.below is not None else "",
         "clamped" if ending.clamped else "",
         "" if usual else "scaled",
+        ending.exact.key if ending.exact is not None else "",
     )
     return "_".join(p for p in parts if p)
 

@@ -8,12 +8,12 @@ staircase is checked on both sides. Knows no kernel.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Ints
+from pybuild.dtype import Array, Ints
 from pybuild.kernels.epilogues.affine import (
     DISTANCES,
     REACH,
@@ -21,6 +21,7 @@ from pybuild.kernels.epilogues.affine import (
     Staircase,
     staircase,
 )
+from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.ops.conv import ConvParameters
 
 # bits of the multiplier's lower part, tried in this order: layers with the same
@@ -40,6 +41,8 @@ class Split:
 
     limit   accumulators are first held within -limit..limit, outside of which there
             is no step; None: none needs it
+    exact   the end of channels that have no such form: there `uppers` is less than
+            0, ~ the first word of the channel's row; None: all have one
     Shapes  uppers, lowers, offsets, shifts, below: one per output channel
     """
 
@@ -52,6 +55,17 @@ class Split:
     high: int
     below: Ints | None = None
     limit: int | None = None
+    exact: Exact | None = None
+
+    def added(self, bias: Array) -> Ints:
+        """What is added to sums before they end: nothing where the rule itself adds
+        the bias."""
+        return np.where(self.uppers < 0, 0, bias.astype(np.int64))
+
+    def rows(self, bias: Array) -> Ints:
+        """The table of `exact`, one row after the other."""
+        assert self.exact is not None
+        return self.exact.columns(bias)[self.uppers < 0]
 
     @property
     def clamped(self) -> bool:
@@ -64,7 +78,9 @@ class Split:
         signed = "signed" if self.below is not None else ""
         clamped = "clamped" if self.clamped else ""
         held = "held" if self.limit is not None else ""
-        return "_".join(p for p in (f"split{self.part}", signed, held, clamped) if p)
+        rule = self.exact.key if self.exact is not None else ""
+        parts = (f"split{self.part}", signed, held, clamped, rule)
+        return "_".join(p for p in parts if p)
 
     @property
     def words(self) -> str:
@@ -73,6 +89,7 @@ class Split:
         return (
             f"{first}requantises by two products of 32 bits, with the upper and the "
             f"lower {self.part} bits of the channel's factor"
+            + ("" if self.exact is None else f"; below 0, {self.exact.words}")
         )
 
 
@@ -81,38 +98,67 @@ def split(made: ConvParameters, low: Ints, high: Ints) -> Split | None:
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
-    low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
+    found = _proven(made, low, high)
+    return None if found is None or found[1].any() else found[0]
+
+
+def split_or_exact(made: ConvParameters, low: Ints, high: Ints) -> Split | Exact:
+    """The form of each channel that has one, and the rule itself of others."""
+    found = _proven(made, low, high)
+    whole = exact(made, len(low))
+    if found is None:
+        return whole
+    form, missing = found
+    if not missing.any():
+        return form
+    rows = np.cumsum(missing) - 1
+    uppers = np.where(missing, ~(rows * whole.size), form.uppers)
+    return replace(form, uppers=uppers, exact=whole)
+
+
+def _proven(made: ConvParameters, low: Ints, high: Ints) -> tuple[Split, Flags] | None:
+    """The form that fits most channels, and those that it does not fit; None: it fits
+    none."""
     mult = np.broadcast_to(np.asarray(made.multipliers, np.int64), low.shape)
     bits = np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
-    some = mult > 0
-    if made.rounding == "even":
-        return None
-    stairs = staircase(made, mult[some], bits[some], low[some], high[some])
-    if stairs is None:
+    able = (low >= -REACH) & (high <= REACH)
+    some = able & (mult > 0)
+    stairs = staircase(made, some, low, high)
+    if stairs is None or not able.any():
         return None
     real = mult[some] * 2.0 ** (bits[some] - 31)
     steps = np.where(stairs.first > high[some, None], stairs.first - 1, stairs.first)
     limit = int(np.abs(steps).max(initial=0)) + 1
-    reach = int(np.maximum(-low, high).max(initial=1)) + 1
+    reach = int(np.maximum(-low, high)[able].max(initial=1)) + 1
+    fewest: tuple[int, int | None, int, Ints, Flags] | None = None
     for held, part in itertools.product((None, limit), PARTS):
         most = reach if held is None else min(reach, limit)
-        found = _channels(stairs, real, part, most)
-        if found is not None:
-            return _made(made, found, some, part, held)
-    return None
+        found, missing = _channels(stairs, real, part, most)
+        count = int(missing.sum())
+        if fewest is None or count < fewest[0]:
+            fewest = count, held, part, found, missing
+        if count == 0:
+            break
+    assert fewest is not None
+    _, held, part, found, missing = fewest
+    left = ~able
+    left[some] = missing
+    return None if left.all() else (_made(made, found, some, part, held), left)
 
 
-def _channels(stairs: Staircase, real: Reals, part: int, reach: int) -> Ints | None:
-    """What `_search` finds, if it does for every channel: [4, channel]."""
-    rows: list[tuple[int, int, int, int]] = []
+def _channels(
+    stairs: Staircase, real: Reals, part: int, reach: int
+) -> tuple[Ints, Flags]:
+    """What `_search` finds: [4, channel]; and for which channels it finds nothing."""
+    rows = np.zeros((len(real), 4), np.int64)
+    missing = np.ones(len(real), bool)
     if reach << part > _INT32:
-        return None
+        return rows.T, missing
     for channel, scale in enumerate(real.tolist()):
         row = _search(stairs, channel, scale, part, reach)
-        if row is None:
-            return None
-        rows.append(row)
-    return np.asarray(rows, np.int64).reshape(-1, 4).T
+        if row is not None:
+            rows[channel], missing[channel] = row, False
+    return rows.T, missing
 
 
 def _made(

@@ -20,23 +20,32 @@ from pybuild.ir.loop import (
     load,
     maximum,
     minimum,
+    offset,
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.base.intrin import MULHI, SATURATE8
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, affine
+from pybuild.kernels.epilogues.affine import (
+    FRACTION,
+    Affine,
+    affine,
+    affine_or_exact,
+)
 from pybuild.kernels.epilogues.affine_end import corrected
-from pybuild.kernels.epilogues.affine_split import Split, split
+from pybuild.kernels.epilogues.affine_split import Split, split, split_or_exact
+from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 
-Ending = Affine | Split
+Ending = Affine | Split | Exact
+_MOST_EXACT = 0.25  # of channels, beside parts of a multiplier
 
 
 def scalar_ending(
     made: ConvParameters, low: Ints, high: Ints, target: Target
-) -> Ending | None:
-    """The cheapest proven form on that core.
+) -> Affine | Split | None:
+    """The cheapest form that is proven for every channel, on that core.
 
     Shapes  low, high: the accumulators, bias included, of each output channel
     """
@@ -47,21 +56,68 @@ def scalar_ending(
     return affine(made, low, high)
 
 
+def layer_ending(made: ConvParameters, low: Ints, high: Ints, target: Target) -> Ending:
+    """Likewise, and the rule itself of channels that have no such form."""
+    found: Ending | None = scalar_ending(made, low, high, target)
+    if found is not None:
+        return found
+    if "mulhi" not in target.features:
+        found = split_or_exact(made, low, high)
+        if isinstance(found, Split) and np.mean(found.uppers < 0) <= _MOST_EXACT:
+            return found
+    return affine_or_exact(made, low, high)
+
+
 def starts_at_zero(ending: Ending) -> bool:
-    """Whether the bias is added at the end, within the offset."""
-    return isinstance(ending, Affine) and ending.below is None
+    """Whether the bias is added at the end: within the offset, or by the rule."""
+    if isinstance(ending, Affine):
+        return ending.below is None
+    return isinstance(ending, Exact)
 
 
 def columns(ending: Ending) -> int:
     """Words of the table for one output channel."""
+    if isinstance(ending, Exact):
+        return ending.size
     if isinstance(ending, Split):
         return 5 + (ending.below is not None)
     return 2 if ending.below is None else 4
 
 
-def table(ending: Ending, bias: Ints, order: Array | None = None) -> Packed:
+def exact_of(ending: Ending) -> Exact | None:
+    """The rule of channels that have no cheaper form, beside others."""
+    return None if isinstance(ending, Exact) else ending.exact
+
+
+def exact_share(ending: Ending) -> float:
+    """Of channels that end by the rule itself, beside others."""
+    if isinstance(ending, Exact):
+        return 0.0
+    marks = ending.uppers if isinstance(ending, Split) else ending.multipliers
+    return float(np.mean(marks < 0))
+
+
+def exact_tables(ending: Ending, bias: Array) -> tuple[Packed, ...]:
+    """The rows of channels that end by the rule itself, beside others."""
+    if isinstance(ending, Exact) or ending.exact is None:
+        return ()
+    lie = f"of each channel that ends by the rule itself: {ending.exact.row}"
+    return (Packed("exact", ending.rows(bias).astype(np.int32), order=lie),)
+
+
+def tables(
+    ending: Ending, bias: Ints, order: Array | None = None
+) -> tuple[Packed, ...]:
+    """A row for each output channel: its start, if any, and what its end reads; then
+    those of channels that end by the rule itself, beside others."""
+    if isinstance(ending, Exact):
+        return (ending.table(bias, order),)
+    return (table(ending, bias, order), *exact_tables(ending, bias))
+
+
+def table(ending: Affine | Split, bias: Ints, order: Array | None = None) -> Packed:
     """A row for each output channel: its start, if any, and what `narrow` reads."""
-    wide = bias.astype(np.int64)
+    wide = ending.added(bias)
     below = [] if ending.below is None else [ending.below]
     if isinstance(ending, Split):
         parts = [wide, ending.uppers, ending.lowers, ending.offsets, ending.shifts]
@@ -76,7 +132,7 @@ def table(ending: Ending, bias: Ints, order: Array | None = None) -> Packed:
     return Packed("epilogue", rows.astype(np.int32), order=lie)
 
 
-def _row(ending: Ending) -> str:
+def _row(ending: Affine | Split) -> str:
     """`table` for readers of the C."""
     if isinstance(ending, Split):
         words = "bias, upper and lower part of the factor, offset, shift"
@@ -87,11 +143,25 @@ def _row(ending: Ending) -> str:
 
 
 class ScalarFinish:
-    """The bound values of an Ending; what is the same in most layers is constant."""
+    """The bound values of an Ending; what is the same in most layers is constant.
 
-    def __init__(self, k: Builder, ending: Ending) -> None:
+    rows  the table of channels that end by the rule itself, beside others
+    """
+
+    def __init__(self, k: Builder, ending: Ending, rows: Expr | None = None) -> None:
         self.ending = ending
-        self.bound: dict[str, Expr] = {
+        self.bound: dict[str, Expr] = {}
+        self.rule: ExactEnd | None = None
+        found = ending if isinstance(ending, Exact) else ending.exact
+        if not isinstance(ending, Exact):
+            self._bind(k, ending)
+        if found is not None:
+            self.rule = ExactEnd(k, found)
+        if rows is not None:
+            self.bound["rows"] = rows
+
+    def _bind(self, k: Builder, ending: Affine | Split) -> None:
+        self.bound = {
             "base": const(0),
             "low": const(ending.low),
             "high": const(ending.high),
@@ -108,13 +178,15 @@ class ScalarFinish:
     @property
     def values(self) -> dict[str, Expr]:
         """What a part of the kernel must be given."""
-        return {n: v for n, v in self.bound.items() if not isinstance(v, Const)}
+        known = self.bound | (self.rule.values if self.rule is not None else {})
+        return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> ScalarFinish:
         """The same in a part that was given `values`."""
         inner = ScalarFinish.__new__(ScalarFinish)
         inner.ending = self.ending
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
+        inner.rule = self.rule.inside(params) if self.rule is not None else None
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
@@ -122,13 +194,48 @@ class ScalarFinish:
         return const(0) if starts_at_zero(self.ending) else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
-        """The rest of the channel's row."""
+        """The rest of the channel's row; where all end by the rule itself, nothing."""
+        if isinstance(self.ending, Exact):
+            return []
         first = 0 if starts_at_zero(self.ending) else 1
         count = columns(self.ending)
         return [k.let(f"end{i}", load(ends, at + i)) for i in range(first, count)]
 
+    def store(
+        self,
+        k: Builder,
+        sums: Sequence[Sum],
+        row: Sequence[Expr],
+        ends: Expr,
+    ) -> None:
+        """Ends the sums of one channel.
+
+        ends  its row of the table
+        """
+        if isinstance(self.ending, Exact):
+            self._by_rule(sums, ends)
+            return
+        if self.ending.exact is None:
+            self._cheap(k, sums, row)
+            return
+        mark = row[0] if isinstance(self.ending, Split) else row[-1]
+        with k.when(mark < 0, rare=True):
+            self._by_rule(sums, offset(self.bound["rows"], const(-1) - mark))
+        with k.otherwise():
+            self._cheap(k, sums, row)
+
+    def _by_rule(self, sums: Sequence[Sum], row: Expr) -> None:
+        assert self.rule is not None
+        for acc, y, at in sums:
+            self.rule.store(y, at, acc, row)
+
+    def _cheap(self, k: Builder, sums: Sequence[Sum], row: Sequence[Expr]) -> None:
+        for acc, y, at in sums:
+            k.store(y, at, self.narrow(k, acc, row))
+
     def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
-        """The int8 value of an accumulator."""
+        """The int8 value of an accumulator that has a cheap end."""
+        assert not isinstance(self.ending, Exact)
         if isinstance(self.ending, Split):
             value = self._by_parts(k, acc, row)
         else:

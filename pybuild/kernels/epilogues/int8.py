@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.ir.loop import (
     FLOAT32,
     INT8,
@@ -25,7 +26,8 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.kernels.epilogues.requantise import Requant, packed, scaler
+from pybuild.kernels.epilogues.requantise import Requant, packed, requant, scaler
+from pybuild.ops.conv import ConvParameters
 
 
 class BoundFinish(Protocol):
@@ -130,9 +132,12 @@ class _Scaled:
         scale = self.scales
         if isinstance(scale.type, PointerType):
             scale = load(scale, channel)
-        return cast(
-            SCALE_ROUND(acc, scale, self.low, self.high) + self.zero_point, INT8
-        )
+        return scaled(acc, scale, self.low, self.high, self.zero_point)
+
+
+def scaled(acc: Expr, scale: Expr, low: Expr, high: Expr, zero_point: Expr) -> Expr:
+    """The value of an accumulator; low, high: before the zero point, in float32."""
+    return cast(SCALE_ROUND(acc, scale, low, high) + zero_point, INT8)
 
 
 @dataclass(frozen=True)
@@ -180,3 +185,14 @@ class _Clamped:
         if self.low is not None:
             acc = maximum(acc, self.low)
         return acc if self.high is None else minimum(acc, self.high)
+
+
+def int8_finish(
+    made: ConvParameters, dtype: DType = DType.INT8
+) -> Int8Finish | ScaledFinish:
+    """The end of a layer whose sums are int32."""
+    if made.rounding == "even":
+        return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
+    limits = (made.low, made.high)
+    mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
+    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero, dtype))

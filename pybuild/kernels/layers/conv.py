@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import is_usual, kind
+from pybuild.kernels.epilogues.affine_end import is_signed, is_usual, kind
+from pybuild.kernels.epilogues.exact import Exact
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
 _FIVE = 5
@@ -28,14 +29,19 @@ class Layer:
 
     direct  of a pointwise one: bytes are widened as they are read, each time again
     fives   pairs of taps are done in turns of five
+    runs    of turns, after each of which sums of two channels in one are told apart:
+            all in one could leave 32 bits
+    apart   words hold taps of one channel, as where it is alone: weights are -128
     """
 
     window: Window
-    ending: Affine
+    ending: Affine | Exact
     x_zero: int
     pixels: int = PIXELS
     direct: bool = False
     fives: bool = False
+    runs: int = 1
+    apart: bool = False
 
     @property
     def may_be_fives(self) -> bool:
@@ -72,6 +78,11 @@ class Layer:
         return (self.outputs + 1) // 2
 
     @property
+    def group_words(self) -> int:
+        """Words of weights of a group."""
+        return self.pairs * len(self.order) // 2 * (2 if self.apart else 1)
+
+    @property
     def odd(self) -> str:
         """How the code depends on the number of outputs."""
         return "lone" if self.lone else "odd" if self.outputs % 2 else ""
@@ -79,8 +90,19 @@ class Layer:
     @property
     def end_size(self) -> int:
         """Words of the table of ends for each pair, or one that is alone."""
-        signed = self.ending.below is not None
+        if isinstance(self.ending, Exact):
+            return self.ending.size * (1 if self.lone else 2)
+        signed = is_signed(self.ending)
         return 3 + signed if self.lone else 8 if signed else 4
+
+    @property
+    def turns(self) -> int:
+        return len(self.order) // 2 // self.unrolled
+
+    @property
+    def run_turns(self) -> int:
+        """Turns of a run; the last may have fewer."""
+        return -(-self.turns // self.runs)
 
     @property
     def whole(self) -> int:
@@ -169,6 +191,11 @@ class Layer:
         return form(self.window.group_channels, 0) if self.window.padded else ""
 
     @property
+    def sums(self) -> str:
+        """How the code depends on what the sums of two channels are kept in."""
+        return "apart" if self.apart else "runs" if self.runs > 1 else ""
+
+    @property
     def name(self) -> str:
         dense = self.pixels == 1 and self.window.pointwise
         parts = (
@@ -180,6 +207,7 @@ class Layer:
             f"rows{self.written_rows}" if self.written_rows else "",
             self._edges,
             self.odd,
+            self.sums,
             kind(self.ending, is_usual(self.ending)),
             f"by{self.unrolled}",
             "twice" if self.twice else "",

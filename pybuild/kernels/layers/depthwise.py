@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import is_usual, kind
+from pybuild.kernels.epilogues.affine_end import is_signed, is_usual, kind
+from pybuild.kernels.epilogues.exact import Exact
 
 GROUP = 4  # channels in one word of input
 UNROLLED = 9  # taps whose rows are written out
@@ -36,7 +37,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine
+    ending: Affine | Exact
     x_zero: int
     image: Image | None = None
 
@@ -96,7 +97,9 @@ class Layer:
     @property
     def end_size(self) -> int:
         """Words of the table of ends for each channel."""
-        return 2 if self.ending.below is None else 4
+        if isinstance(self.ending, Exact):
+            return self.ending.size
+        return 4 if is_signed(self.ending) else 2
 
     @property
     def pitch(self) -> int:

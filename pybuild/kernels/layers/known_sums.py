@@ -10,7 +10,8 @@ import numpy as np
 
 from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
-from pybuild.kernels.epilogues.affine import REACH, Affine, affine
+from pybuild.kernels.epilogues.affine import Affine, affine, affine_or_exact
+from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.weights import constant, folded_bias, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters
 
@@ -29,24 +30,14 @@ class KnownSums:
     high: Ints
 
 
-def every_sum(node: Node, graph: Graph, kernels: Array) -> KnownSums:
-    """
-    Shapes  kernels [O, taps]
+def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums:
+    """Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
     """
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    low, high = reach(node, graph, kernels, bias)
-    return KnownSums(made, bias, low, high)
-
-
-def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums | None:
-    """None where some sum is beyond what endings take."""
-    sums = every_sum(node, graph, kernels)
-    if max(-int(sums.low.min()), int(sums.high.max())) > REACH:
-        return None
-    return sums
+    return KnownSums(made, bias, *reach(node, graph, kernels, bias))
 
 
 def affine_sums(
@@ -57,5 +48,16 @@ def affine_sums(
     Shapes  kernels [O, taps]
     """
     sums = known_sums(node, graph, kernels)
-    ending = affine(sums.made, sums.low, sums.high) if sums is not None else None
-    return (sums, ending) if sums is not None and ending is not None else None
+    ending = affine(sums.made, sums.low, sums.high)
+    return None if ending is None else (sums, ending)
+
+
+def ended_sums(
+    node: Node, graph: Graph, kernels: Array
+) -> tuple[KnownSums, Affine | Exact]:
+    """With the end of each channel: the cheap one, or the rule itself.
+
+    Shapes  kernels [O, taps]
+    """
+    sums = known_sums(node, graph, kernels)
+    return sums, affine_or_exact(sums.made, sums.low, sums.high)

@@ -8,9 +8,8 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
-from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, Int8Finish, ScaledFinish
+from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
 from pybuild.kernels.epilogues.int16 import finish16
-from pybuild.kernels.epilogues.requantise import requant
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.conv import ConvParameters, conv_parameters
 from pybuild.ops.fixed_point.quant import accumulator_bound
@@ -165,17 +164,6 @@ def _ending16(
     if made.rounding == "double":
         return int8_finish(made, DType.INT16), bias
     return finish16(made, reach, graph.where(node)), bias
-
-
-def int8_finish(
-    made: ConvParameters, dtype: DType = DType.INT8
-) -> Int8Finish | ScaledFinish:
-    """The epilogue of a layer whose sums are int32."""
-    if made.rounding == "even":
-        return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
-    limits = (made.low, made.high)
-    mult, bits = np.asarray(made.multipliers), np.asarray(made.shifts)
-    return Int8Finish(requant(made.rounding, mult, bits, limits, made.y_zero, dtype))
 
 
 def window_rows(node: Node, graph: Graph, window: int, fill: int | float) -> RowAccess:

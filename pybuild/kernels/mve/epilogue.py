@@ -21,7 +21,7 @@ from pybuild.kernels.base.vectors import (
     words_at,
 )
 from pybuild.kernels.epilogues.affine import REACH, Affine, affine
-from pybuild.kernels.layers.known_sums import KnownSums, every_sum
+from pybuild.kernels.layers.known_sums import KnownSums, known_sums
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
 
 Ending = Affine | Exact
@@ -33,7 +33,7 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, End
     Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32
     """
-    sums = every_sum(node, graph, kernels)
+    sums = known_sums(node, graph, kernels)
     if max(-int(sums.low.min()), int(sums.high.max())) <= REACH:
         found = affine(sums.made, sums.low, sums.high)
         # with an offset of its own below 0 it is no cheaper than the rule

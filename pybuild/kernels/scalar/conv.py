@@ -16,7 +16,12 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
-from pybuild.kernels.epilogues.by_channel import Ending, scalar_ending, table
+from pybuild.kernels.epilogues.by_channel import (
+    Ending,
+    exact_share,
+    layer_ending,
+    tables,
+)
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
@@ -90,6 +95,7 @@ def offer(
         scratch=layer.scratch,
         in_place=(0,) if layer.row else (),
         cost=images * bands * cost(layer),
+        rare=exact_share(layer.ending),
     )
 
 
@@ -138,15 +144,11 @@ def candidates(
         return []  # dsp/conv.py's are faster
     if paired and not fits_pairs(kernels):
         return []
-    sums = known_sums(node, graph, kernels)
-    if sums is None:
-        return []
-    row = is_row_by_row(window, rows, calls)
-    ending = scalar_ending(sums.made, sums.low, sums.high, target)
-    if ending is None:
-        return []
     if kernels.shape[1] >= _MOST_TAPS:
         return []
+    sums = known_sums(node, graph, kernels)
+    row = is_row_by_row(window, rows, calls)
+    ending = layer_ending(sums.made, sums.low, sums.high, target)
     usual, odd = (
         _best(window, ending, sums.made.x_zero, target, paired, blocks, row)
         for blocks in (target.sums, _odd_blocks(window, target))
@@ -161,7 +163,7 @@ def candidates(
             rows,
             (
                 pack(layer, kernels),
-                table(ending, start(layer, kernels, sums.bias), _order(layer)),
+                *tables(ending, start(layer, kernels, sums.bias), _order(layer)),
             ),
             calls,
         )

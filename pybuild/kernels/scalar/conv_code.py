@@ -24,7 +24,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
-from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
+from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns, exact_of
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 
 
@@ -50,15 +50,18 @@ class _Writer:
         weight = INT32 if layer.paired else self.elem
         self.weights = k.row("weights", g.rows + 1, weight)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
-        self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
+        after, rules = g.rows + 3, None
+        if exact_of(layer.ending) is not None:
+            rules, after = k.row("exact", after, INT32), after + 1
+        self.patch = k.row("patch", after, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", layer.lanes // layer.unrolled)
-        self.finish = ScalarFinish(k, layer.ending)
+        self.finish = ScalarFinish(k, layer.ending, rules)
         self.x_zero: Expr = const(0)
         if layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
             self.x_zero = k.arg("x_zero", zero)
-        words = k.row("words", g.rows + 3, INT32, writable=True)
+        words = k.row("words", after, INT32, writable=True)
         self.sums = words
         if layer.halved:
             at = k.arg("sums_at", layer.patch // 4 - layer.pixels)
@@ -251,11 +254,11 @@ class _Sums:
         k, layer = self.k, self.layer
         at = j * columns(layer.ending)
         words = self.finish.row(k, ends, at)
-        for p, acc in enumerate(accs):
-            if layer.paired:
-                acc = k.let("acc", acc + self.finish.start(ends, at))
-            value = self.finish.narrow(k, acc, words)
-            k.store(y, self.known["out_channels"] * p + j, value)
+        if layer.paired:
+            accs = [k.let("acc", acc + self.finish.start(ends, at)) for acc in accs]
+        step = self.known["out_channels"]
+        sums = [(acc, y, step * p + j) for p, acc in enumerate(accs)]
+        self.finish.store(k, sums, words, offset(ends, at))
 
     def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
         k, layer = self.k, self.layer

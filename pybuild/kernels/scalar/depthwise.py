@@ -12,7 +12,7 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import scalar_ending, table
+from pybuild.kernels.epilogues.by_channel import exact_share, layer_ending, tables
 from pybuild.kernels.layers.depthwise import GROUP, Image
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.weights import constant, fixed
@@ -50,18 +50,16 @@ def candidates(
     if window.out_channels != window.channels or window.kernel_w > _WIDEST:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
+    if kernels.shape[1] > _MOST_TAPS:
+        return []
     sums = known_sums(node, graph, kernels)
-    if sums is None or kernels.shape[1] > _MOST_TAPS:
-        return []
-    ending = scalar_ending(sums.made, sums.low, sums.high, target)
-    if ending is None:
-        return []
+    ending = layer_ending(sums.made, sums.low, sums.high, target)
     unsigned = "signed_bytes" not in target.features
     start = sums.bias.astype(np.int64)
     if unsigned:
         start = start - HALF * kernels.astype(np.int64).sum(1)
-    order, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
-    tables = (Packed("weights", taps, order=order), table(ending, start))
+    lie, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
+    packed = Packed("weights", taps, order=lie), *tables(ending, start)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
@@ -79,7 +77,7 @@ def candidates(
             key=cost,
         )
         if layer.scratch <= _MOST_SCRATCH:
-            found.append(_offer(layer, access, tables, count))
+            found.append(_offer(layer, access, packed, count))
     return found
 
 
@@ -102,4 +100,5 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         cost=images * bands * cost(layer),
+        rare=exact_share(layer.ending),
     )

@@ -24,7 +24,13 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import Ending, ScalarFinish, columns
+from pybuild.kernels.epilogues.by_channel import (
+    Ending,
+    ScalarFinish,
+    columns,
+    exact_of,
+)
+from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.depthwise import UNROLLED, Image
 
 UINT8 = DType.UINT8
@@ -151,7 +157,10 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", after, INT8)
         self.ends = k.row("epilogue", after + 1, INT32)
-        self.lines = k.row("lines", after + 2, self.elem, writable=True)
+        after, rules = after + 2, None
+        if exact_of(layer.ending) is not None:
+            rules, after = k.row("exact", after, INT32), after + 1
+        self.lines = k.row("lines", after, self.elem, writable=True)
         self.channels = k.arg("channels", w.channels)
         self.out_width = k.arg("out_width", w.out_width)
         self.pitch = k.arg("pitch", layer.pitch)
@@ -160,7 +169,7 @@ class _Writer:
         if w.padded:
             self.left = k.arg("left", w.left)
             self.inside = k.arg("inside", layer.inside)
-        self.finish = ScalarFinish(k, layer.ending)
+        self.finish = ScalarFinish(k, layer.ending, rules)
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
@@ -269,11 +278,19 @@ class _Sums:
                     first = k.let("first", minimum(ox, width - layer.pixels))
                 at = k.let("at", offset(line, first * self.w.stride_w))
                 to = k.let("to", offset(y, first * known["channels"]))
-                for acc in self._block(at):
-                    k.store(to, 0, self.finish.narrow(k, acc, row))
-                    k.assign(to, offset(to, known["channels"]))
+                self._store(self._block(at), row, to)
             k.assign(line, offset(line, known["line_step"]))
             k.assign(y, offset(y, width * known["channels"]))
+
+    def _store(self, sums: list[Var], row: list[Var], to: Var) -> None:
+        k, ends, step = self.k, self.known["epilogue"], self.known["channels"]
+        if isinstance(self.layer.ending, Exact) or self.layer.ending.exact is not None:
+            each = [(acc, to, step * p) for p, acc in enumerate(sums)]
+            self.finish.store(k, each, row, ends)
+            return
+        for acc in sums:
+            k.store(to, 0, self.finish.narrow(k, acc, row))
+            k.assign(to, offset(to, step))
 
     def _weight(self, tap: int) -> Expr:
         return cast(load(self.known["weights"], tap), INT32)

@@ -1,0 +1,226 @@
+"""The sums of conv_code.py's kernels: all output channels of a patch of a few pixels.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybuild.ir.loop import Expr, Var, const, load, minimum, offset, wide
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
+from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.layers.conv import Layer
+
+# 256 * a + b, and b: of two channels a and b; or both, where words hold one alone
+_Pair = tuple[Var, Var]
+_Memory = tuple[Var, Var, Expr]
+
+
+class Sums:
+    """The part of a kernel that multiplies a patch with all weights."""
+
+    def __init__(
+        self, k: Builder, layer: Layer, known: Mapping[str, Var], finish: AffineFinish
+    ) -> None:
+        self.k, self.layer, self.finish = k, layer, finish
+        self.known = known
+        self.out_channels, self.turns = known["out_channels"], known["turns"]
+        self.outputs = known.get("outputs", self.out_channels)
+        self.only_rule = isinstance(layer.ending, Exact)
+
+    def write(self, pixels: int) -> None:
+        """Blocks of pairs of output channels, then single pairs."""
+        k, layer, y = self.k, self.layer, self.known["y"]
+        weights, ends = self.known["weights"], self.known["epilogue"]
+        memory = (k.let("w", weights), k.let("end", ends), self.known["taps"])
+        if layer.lone:
+            self._lone(pixels, memory, y)
+            return
+        start: Expr = const(0)
+        if layer.whole:
+            across = 2 if pixels < layer.pixels and layer.twice else 1
+            stop, size = self.outputs, 2 * layer.blocks * across
+            if layer.whole < layer.outputs:
+                stop = k.let("whole", stop - stop % size)
+            with k.loop("channel", stop, start, size) as channel:
+                self._block(pixels, layer.blocks, memory, y, channel, across)
+            start = stop
+        if layer.whole < layer.outputs:
+            with k.loop("channel", self.outputs, start, 2) as channel:
+                if layer.outputs % 2:
+                    channel = k.let("first", minimum(channel, self.outputs - 2))
+                self._block(pixels, 1, memory, y, channel)
+
+    def _lone(self, pixels: int, where: _Memory, y: Expr) -> None:
+        """The only output channel."""
+        k, layer, (w, ends, patch) = self.k, self.layer, where
+        start: Expr = const(0) if self.only_rule else load(ends, 0)
+        sums = [k.let(f"sum{p}", start) for p in range(pixels)]
+        x = k.let("x", patch)
+        with k.loop("turn", self.turns, rolled=True):
+            for tap in range(layer.unrolled):
+                pair = k.let("pair", load(w, tap))
+                values = self._values(x, tap, pixels)
+                for value, total in zip(values, sums, strict=True):
+                    k.assign(total, DOT2(value, pair, total))
+            k.assign(w, offset(w, layer.unrolled))
+            k.assign(x, offset(x, layer.unrolled * layer.step))
+        to = [(total, y, self.out_channels * p) for p, total in enumerate(sums)]
+        if self.only_rule:
+            self.finish.by_rule(to, ends)
+            return
+        plus, *minus, factor = (
+            k.let(f"end{i}", load(ends, i)) for i in range(1, layer.end_size)
+        )
+        with self.finish.cheap(k, factor, to):
+            for total, _, at in to:
+                scaled = total * 256 + plus
+                if minus:
+                    scaled = corrected(k.let("scaled", total * 256), plus, minus[0])
+                k.store(y, at, self.finish.narrow(scaled, factor))
+
+    def _block(
+        self, pixels: int, blocks: int, where: _Memory, y: Expr, channel: Expr,
+        across: int = 1,
+    ) -> None:  # fmt: skip
+        """`blocks` pairs of output channels; `across`: of so many blocks, one after the
+        other in flash."""
+        k, (w, ends, patch) = self.k, where
+        size = self.layer.end_size
+        sums = [
+            [self._starts(ends, b, p) for p in range(pixels)]
+            for b in range(blocks * across)
+        ]
+        words = [w]
+        if across > 1:
+            after = self.turns * (self.layer.unrolled * self._of_tap(blocks))
+            words.append(k.let("next", offset(w, after)))
+        x = k.let("x", patch)
+        if self.layer.runs > 1:
+            sums = self._runs(sums, words, x)
+        else:
+            self._turns(sums, words, x, self.turns)
+        if across > 1:
+            k.assign(w, words[-1])
+        for b in range(blocks * across):
+            self._finish(sums[b], offset(ends, b * size), offset(y, channel + 2 * b))
+        k.assign(ends, offset(ends, size * blocks * across))
+
+    def _of_tap(self, blocks: int) -> int:
+        """Words of weights of a pair of taps."""
+        return blocks * (2 if self.layer.apart else 1)
+
+    def _starts(self, ends: Var, b: int, p: int) -> _Pair:
+        """What both sums of a pair begin with."""
+        k, layer = self.k, self.layer
+        first: Expr = const(0)
+        second: Expr = const(0)
+        signed = is_signed(layer.ending)
+        if signed or not (self.only_rule or layer.apart):
+            first = load(ends, b * layer.end_size)
+        if signed:
+            second = load(ends, b * layer.end_size + 1)
+        return k.let(f"both{b}_{p}", first), k.let(f"low{b}_{p}", second)
+
+    def _turns(
+        self, sums: list[list[_Pair]], words: list[Var], x: Var, turns: Expr
+    ) -> None:
+        k, layer = self.k, self.layer
+        with k.loop("turn", turns, rolled=True):
+            for tap in range(layer.unrolled):
+                self._multiply(sums, words, x, tap)
+            blocks = self._of_tap(len(sums) // len(words))
+            for pairs in words:
+                k.assign(pairs, offset(pairs, layer.unrolled * blocks))
+            k.assign(x, offset(x, layer.unrolled * layer.step))
+
+    def _runs(
+        self, sums: list[list[_Pair]], words: list[Var], x: Var
+    ) -> list[list[_Pair]]:
+        """Run by run; of each pair both sums, told apart."""
+        k = self.k
+        told = [
+            [(k.let(f"sum{b}_{p}", 0), low) for p, (_, low) in enumerate(block)]
+            for b, block in enumerate(sums)
+        ]
+        most = self.known["run_turns"]
+        with k.loop("run", self.known["runs"]) as run:
+            count = k.let("count", minimum(self.turns - run * most, most))
+            self._turns(sums, words, x, count)
+            for block, apart in zip(sums, told, strict=True):
+                for (both, low), (total, _) in zip(block, apart, strict=True):
+                    k.assign(total, total + ((both - low) >> 8))
+                    k.assign(both, low)
+        return told
+
+    def _multiply(
+        self, sums: list[list[_Pair]], words: list[Var], x: Var, tap: int
+    ) -> None:
+        k, blocks = self.k, len(sums) // len(words)
+        values: list[Var] = []
+        for b, block in enumerate(sums):
+            at = tap * blocks + b % blocks
+            if self.layer.apart:
+                at = 2 * at
+            pair = k.let("pair", load(words[b // blocks], at))
+            if b == 0:
+                values = self._values(x, tap, len(block))
+            for value, (both, _) in zip(values, block, strict=True):
+                k.assign(both, DOT2(value, pair, both))
+            if self.layer.apart:
+                low = k.let("single", load(words[b // blocks], at + 1))
+            else:
+                low = k.let("single", EVEN_BYTES(pair))
+            for value, (_, alone) in zip(values, block, strict=True):
+                k.assign(alone, DOT2(value, low, alone))
+
+    def _values(self, x: Var, tap: int, pixels: int) -> list[Var]:
+        """A pair of taps of each pixel: neighbours, so one load may read two; or half
+        of the bytes of a word."""
+        k, step = self.k, self.layer.pixels
+        if not self.layer.direct:
+            at = range(tap * step, tap * step + pixels)
+            return [k.let("value", load(x, i)) for i in at]
+        if tap % 2 == 0:
+            self.word = k.let("word", wide(x, 2 * tap))
+        return [k.let("value", (ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word))]
+
+    def _finish(self, sums: list[_Pair], ends: Expr, y: Expr) -> None:
+        k, ending, apart = self.k, self.layer.ending, self.layer.apart
+        for which in (0, 1):
+            to = [
+                (self._told(pair, which), y, self.out_channels * p + which)
+                for p, pair in enumerate(sums)
+            ]
+            if isinstance(ending, Exact):
+                self.finish.by_rule(to, offset(ends, ending.size * which))
+                continue
+            signed = is_signed(ending)
+            at = (2 + 3 * which) if signed else (1 + 2 * which)
+            if signed:
+                plus = k.let("plus", load(ends, at))
+                minus, at = k.let("minus", load(ends, at + 1)), at + 2
+            elif which or apart:
+                plus = k.let("plus", load(ends, at - 1))
+            factor = k.let("factor", load(ends, at))
+            with self.finish.cheap(k, factor, to):
+                for (both, alone), (_, _, place) in zip(sums, to, strict=True):
+                    scaled = alone * 256 if which else both - alone
+                    if apart and not which:
+                        scaled = both * 256
+                    if signed:
+                        scaled = corrected(k.let("scaled", scaled), plus, minus)
+                    elif which or apart:
+                        scaled = scaled + plus
+                    k.store(y, place, self.finish.narrow(scaled, factor))
+
+    def _told(self, pair: _Pair, which: int) -> Expr:
+        """The sum of one of two channels."""
+        first, second = pair
+        if which:
+            return second
+        alone = self.layer.runs > 1 or self.layer.apart
+        return first if alone else (first - second) >> 8

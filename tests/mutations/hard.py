@@ -1,0 +1,63 @@
+"""Mutations of ends by the rule itself and of sums told apart, for mutate.py: its
+five fields."""
+
+_HARD = "tests/house/test_hard_channels.py::test_by_llvm"
+
+HARD = (
+    (
+        "the row of a channel that ends by the rule itself",
+        "pybuild/kernels/epilogues/affine.py",
+        "factors = np.where(missing, ~(rows * whole.size), form.multipliers)",
+        "factors = np.where(missing, ~(rows * 1), form.multipliers)",
+        _HARD,
+    ),
+    (
+        "the bias of such a channel",
+        "pybuild/kernels/epilogues/exact_end.py",
+        'total = k.let("total", known["acc"] + load(known["row"], 0))',
+        'total = k.let("total", known["acc"] + load(known["row"], 1))',
+        _HARD,
+    ),
+    (
+        "a sum that begins with the bias of the rule",
+        "pybuild/kernels/epilogues/affine.py",
+        "return np.where(self.multipliers < 0, 0, bias.astype(np.int64))",
+        "return np.where(self.multipliers < 0, 1, bias.astype(np.int64))",
+        _HARD,
+    ),
+    (
+        "runs whose sums stay within 32 bits",
+        "pybuild/kernels/dsp/conv.py",
+        "if 256 * reach + _SPARE <= _MOST:",
+        "if 200 * reach + _SPARE <= _MOST:",
+        _HARD,
+    ),
+    (
+        "the second channel's sum in that of a run",
+        "pybuild/kernels/dsp/conv_sums.py",
+        "k.assign(both, low)",
+        "k.assign(both, 0)",
+        _HARD,
+    ),
+    (
+        "weights of -128 beside another channel's",
+        "pybuild/kernels/dsp/conv.py",
+        "if int(kernels.min(initial=0)) < -127:",
+        "if int(kernels.min(initial=0)) < -128:",
+        _HARD,
+    ),
+    (
+        "steps of scales in float32",
+        "pybuild/kernels/epilogues/affine.py",
+        "reals = np.rint(near.astype(np.float32) * factors)",
+        "reals = np.floor(near.astype(np.float32) * factors)",
+        _HARD,
+    ),
+    (
+        "rows of channels of a core without high products",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "uppers = np.where(missing, ~(rows * whole.size), form.uppers)",
+        "uppers = np.where(missing, ~rows, form.uppers)",
+        _HARD,
+    ),
+)
