@@ -55,7 +55,7 @@ test_check
     a_missing_interpreter_is_a_note
 test_cli
     rows_are_pushed_by_run_debug_and_bench
-test_compress
+test_compressed
     equal_results the_tree_stands_alone
 test_crt
     cpp every_line_and_branch_is_tested hook_leaves_by_its_switch
@@ -88,7 +88,7 @@ test_generated_c
     build_files_make_an_example_that_runs clean_and_sanitized
     nothing_allocates_or_prints same_bytes_from_another_path_locale_and_hash_seed
     two_models_in_one_image_and_a_cpp_user
-test_given_storage
+test_preassigned
     any_valid_storage_is_kept_to
 test_graph_builder
     any_graph_comes_back
@@ -165,7 +165,7 @@ test_plan
     ten_thousand_nodes_in_seconds
 test_project
     one_of_it_and_the_command_line_counts_most
-test_push
+test_row_input
     random_graphs_give_the_bits_of_whole_inputs real_networks_in_pieces_of_any_size
 test_pushed_rows
     several_inputs_on_a_board vww_runs_in_32_kilobytes
@@ -202,14 +202,14 @@ test_several_models
     an_output_is_the_next_input build_files clean_and_sanitized
     equal_constants_and_kernels_are_one every_model_answers_as_it_does_alone
     same_bytes_from_another_path_and_hash_seed turns_are_checked
-test_several_models_c
+test_image_c
     connected the_page_of_documentation
-test_small_kernels
+test_compact
     blocks_lie_where_steps_are_handed_the_same
 test_speed
     a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
     inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
-test_stage_search
+test_stages
     no_cuts_and_no_order_need_less
 test_state
     single_steps_are_one_run_of_all

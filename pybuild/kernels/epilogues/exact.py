@@ -1,5 +1,5 @@
-"""The end of a layer by its own rule of rounding: for channels that have no cheaper
-form that is proven equal. A row of a table is all that such a channel needs.
+"""The epilogue of a layer by its own rule of rounding: for channels that have no
+cheaper form that is proven equal. A row of a table is all that such a channel needs.
 
 Knows no layer.
 """

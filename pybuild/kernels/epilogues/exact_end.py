@@ -1,4 +1,4 @@
-"""The end of a layer by its own rule of rounding, inside a kernel being written.
+"""The epilogue of a layer by its own rule of rounding, inside a kernel being written.
 
 It is a function of its own, so that what is cheap keeps all registers.
 """

@@ -1,4 +1,4 @@
-"""The end of a layer by its own rule of rounding, on four channels at once: every
+"""The epilogue of a layer by its own rule of rounding, on four channels at once: every
 channel has it, however far its sums reach. Cheaper where it is proven: affine.py.
 
 A right shift of a product by more than 32 bits is its high half, shifted and rounded

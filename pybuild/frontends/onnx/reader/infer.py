@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import Problem
-from pybuild.frontends.onnx.reader.given import dtype_name
+from pybuild.frontends.onnx.reader.fixed import dtype_name
 from pybuild.frontends.onnx.reader.op import Boundary
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.reader.beside import Beside
 from pybuild.frontends.onnx.reader.bodies import has_foreign, written_out
-from pybuild.frontends.onnx.reader.given import (
+from pybuild.frontends.onnx.reader.fixed import (
     dtype_name,
     fix_dims,
     fix_values,
