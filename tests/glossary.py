@@ -20,8 +20,8 @@ THEIRS = """
 RETIRED = """
 # Words that were retired
 
-Pages, messages, files and names in the code no longer have these;
-`tests/unit/test_words.py` looks for them.
+Pages, comments and names of files no longer have these;
+`tests/house/test_words.py` looks for them.
 
 | was | is |
 | --- | --- |

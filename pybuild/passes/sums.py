@@ -1,4 +1,4 @@
-"""Sums of two tensors as the end of the layer that makes one of them."""
+"""Sums of two tensors as the epilogue of the layer that makes one of them."""
 
 from __future__ import annotations
 

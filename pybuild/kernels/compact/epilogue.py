@@ -1,6 +1,6 @@
 """How kernels of little code end a sum of products: what it begins with is added last.
 
-A kernel of signed endings serves the layers without, too. Knows no operator.
+A kernel of signed epilogues serves the layers without, too. Knows no operator.
 """
 
 from __future__ import annotations

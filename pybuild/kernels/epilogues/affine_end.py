@@ -1,4 +1,4 @@
-"""The end of a layer by one high multiplication, inside a kernel being written."""
+"""The epilogue of a layer by one high multiplication, inside a kernel being written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The end of a layer in kernels that multiply one by one: which form, its table and
-its code. Knows no layer.
+"""The epilogue of a layer in kernels that multiply one by one: which form, its table
+and its code. Knows no layer.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class _Bound:
 
 
 def finish16(made: ConvParameters, reach: Ints, where: str) -> Finish16:
-    """The end of a layer by the rules "wide" and "away".
+    """The epilogue of a layer by the rules "wide" and "away".
 
     reach   greatest absolute sum of each output channel
     Errors  BuildError, naming `where`, where a scaled sum could leave int32

@@ -30,7 +30,7 @@ class KnownSums:
 
 
 def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums | None:
-    """None where some sum is beyond what endings take.
+    """None where some sum is beyond what epilogues take.
 
     Shapes  kernels [O, taps]
     Errors  BuildError if some order of summing could overflow int32

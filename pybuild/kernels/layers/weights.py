@@ -170,7 +170,7 @@ def _ending16(
 def int8_finish(
     made: ConvParameters, dtype: DType = DType.INT8
 ) -> Int8Finish | ScaledFinish:
-    """The end of a layer whose sums are int32."""
+    """The epilogue of a layer whose sums are int32."""
     if made.rounding == "even":
         return ScaledFinish(made.scales, made.low, made.high, made.y_zero)
     limits = (made.low, made.high)

@@ -1,4 +1,4 @@
-"""The end of a layer for four channels at once, inside a kernel being written."""
+"""The epilogue of a layer for four channels at once, inside a kernel being written."""
 
 from __future__ import annotations
 

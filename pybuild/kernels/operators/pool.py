@@ -170,7 +170,7 @@ def _tables(layer: Layer) -> tuple[Packed, ...]:
 
 
 def _reduction(layer: Layer, k: Builder, pointer: Expr) -> Reduction:
-    """Binds the end of a layer; its tables begin at `pointer`."""
+    """Binds the epilogue of a layer; its tables begin at `pointer`."""
     kind = FLOAT32 if layer.is_float else INT32
     if not layer.average:
         lowest = const(LOWEST if layer.is_float else layer.elem.low, kind)

@@ -1,4 +1,4 @@
-"""A sum of two tensors as the end of the layer that makes one of them.
+"""A sum of two tensors as the epilogue of the layer that makes one of them.
 
 The layer writes a band into scratch, where the sum reads it: its tensor needs no
 memory, and the plan a step less. Made of the kernels of both, so it serves all of them;
