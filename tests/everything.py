@@ -1,8 +1,9 @@
 """All tests, as `./dev test` runs them: python -m tests.everything [ARGS of pytest].
 
 First those of the tree. Then those of tests/installed, in a folder outside it: with
-the wheel of a release in each setting, and with the wheel of the sdist. With paths
-among the arguments, only these. --all: those that take minutes, too.
+the wheel of a release in each setting, and with the wheel of the sdist. With paths of
+tests among the arguments, only these; with source files or rooms, what concerns them
+(tests/concern.py), for as long as NEAR says. --all: those that take minutes, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests import wheels
+from tests.concern import concern, source
 from tests.conftest import models_folder
 from tests.wheels import ROOT, Setting
 
@@ -22,6 +24,10 @@ BESIDE = ("tests", "examples", "docs", "README.md", "pyproject.toml")
 NONE_COLLECTED = 5
 # one more than cores: some tests wait for a network or for what they started
 PYTEST = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal")
+# in order, and no test begins later than these seconds
+NEAR = ("--dist", "load", "--maxschedchunk", "1", "-p", "tests.nearest", "--within")
+SECONDS = 30
+VALUED = {"-c", "-k", "-m", "-n", "-o", "-p", "-W", "--dist", "--durations"}
 
 
 def say(text: str) -> None:
@@ -33,6 +39,19 @@ def in_tree(arguments: list[str]) -> int:
     return subprocess.run(
         [sys.executable, *PYTEST, ignore, *arguments], cwd=ROOT
     ).returncode
+
+
+def near(places: list[Path], arguments: list[str]) -> int:
+    """The tests that concern these files and rooms, the nearest first."""
+    found = concern(places)
+    files = [path.relative_to(ROOT).as_posix() for path in found.files]
+    if not files:
+        say("no test is near: ./dev test --quick")
+        return NONE_COLLECTED
+    say(f"tests for {SECONDS} seconds, the nearest first: {' '.join(files)}")
+    order = "\n".join((*found.named, *files))
+    command = [*PYTEST, *NEAR, str(SECONDS), f"--nearest={order}", *arguments]
+    return subprocess.run([sys.executable, *command, *files], cwd=ROOT).returncode
 
 
 def with_wheel(setting: Setting, arguments: list[str]) -> int:
@@ -49,28 +68,37 @@ def with_wheel(setting: Setting, arguments: list[str]) -> int:
         return subprocess.run(command, cwd=folder, env=env).returncode
 
 
-def _split(arguments: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
-    """Paths of the tree, paths of tests/installed, and all else."""
-    tree, installed, rest = [], [], []
+def _split(
+    arguments: Iterable[str],
+) -> tuple[list[str], list[str], list[Path], list[str]]:
+    """Tests of the tree, tests of tests/installed, source files, and all else."""
+    tree, installed, places, rest = [], [], [], []
+    before = ""
     for word in arguments:
         path = Path(word.split("::")[0]).absolute()
-        if word.startswith("-") or not path.exists():
+        is_option = word.startswith("-") or before in VALUED
+        before = word
+        if not is_option and (place := source(word)):
+            places.append(place)
+        elif is_option or not path.exists():
             rest.append(word)
         elif path.is_relative_to(INSTALLED):
             installed.append(str(Path(word).absolute().relative_to(ROOT)))
         else:
             tree.append(word)
-    return tree, installed, rest
+    return tree, installed, places, rest
 
 
 def main(arguments: list[str]) -> int:
     marks = ["-m", "not sweep"]
     if arguments[:1] == ["--all"]:
         marks, arguments = [], arguments[1:]
-    tree, installed, rest = _split(arguments)
+    tree, installed, places, rest = _split(arguments)
     rest = [*marks, *rest]
-    both = not tree and not installed
+    both = not tree and not installed and not places
     codes = []
+    if places:
+        codes.append(near(places, rest))
     if tree or both:
         codes.append(in_tree([*rest, *tree]))
     for setting in wheels.SETTINGS if installed or both else ():
