@@ -3,7 +3,8 @@
 First those of the tree. Then those of tests/installed, in a folder outside it: with
 the wheel of a release in each setting, and with the wheel of the sdist. With paths of
 tests among the arguments, only these; with source files or rooms, what concerns them
-(tests/concern.py), for as long as NEAR says. --all: those that take minutes, too.
+(tests/concern.py), for SECONDS. --quick: those that tests/quick.py leaves, with the
+checkout. --all: those that take minutes, too.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ def in_tree(arguments: list[str]) -> int:
     return subprocess.run(
         [sys.executable, *PYTEST, ignore, *arguments], cwd=ROOT
     ).returncode
+
+
+def quick(arguments: list[str]) -> int:
+    command = [sys.executable, *PYTEST, "-p", "tests.quick", *arguments]
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 def near(places: list[Path], arguments: list[str]) -> int:
@@ -93,6 +99,8 @@ def main(arguments: list[str]) -> int:
     marks = ["-m", "not sweep"]
     if arguments[:1] == ["--all"]:
         marks, arguments = [], arguments[1:]
+    if arguments[:1] == ["--quick"]:
+        return quick([*marks, *arguments[1:]])
     tree, installed, places, rest = _split(arguments)
     rest = [*marks, *rest]
     both = not tree and not installed and not places
