@@ -1,8 +1,6 @@
-"""Which tests concern a source file or a room, the nearest first. Nothing here is a
-list: what mutations say, what files import and where they lie is read anew each time.
-
-`pybuild/plan/order.py`: tests that a mutation of it names; tests/.../test_order*.py;
-then test files by the number of imports from there to here.
+"""Which tests concern a source file or a room, the nearest first: read anew each time
+from what mutations name, what files import and where they lie. Of plan/order.py: tests
+that a mutation of it names, test_order*.py, then by the number of imports to it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """All tests, as `./dev test` runs them: python -m tests.everything [ARGS of pytest].
-
-First those of the tree. Then those of tests/installed, in a folder outside it: with
-the wheel of a release in each setting, and with the wheel of the sdist. With paths of
-tests among the arguments, only these; with source files or rooms, what concerns them
-(tests/concern.py), for SECONDS. --quick: those that tests/quick.py leaves, with the
-checkout. --all: those that take minutes, too.
+First those of the tree, then those of tests/installed with wheels, outside of it. With
+paths of tests: these; of source files or rooms: what concerns them (tests/concern.py).
+--quick: without those that tests/quick.py names. --all: those of minutes, too.
 """
 
 from __future__ import annotations

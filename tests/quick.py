@@ -1,8 +1,6 @@
 """Which tests `./dev test --quick` leaves out: those that take more of a second than
-others, and find what others find, too. A plugin of pytest, and its one list.
-
-A new test is quick. One that takes more than MOST seconds of the processor fails in
-`--quick` until it is named here. What the others catch: `./dev mutate --quick-sample`.
+others. A plugin of pytest, and its one list. A new test is quick; one that takes more
+than MOST seconds of the processor fails in `--quick` until it is named here.
 """
 
 from __future__ import annotations
@@ -18,218 +16,211 @@ MOST = 8.0
 LEFT_OUT = """
 test_affine
     the_steps_that_decide_find_what_all_steps_find
+test_affine_split
+    every_reachable_accumulator
 test_backends
-    c_with_sanitizers
-    cortex_m4
+    c_with_sanitizers cortex_m4
 test_behaviour
     copies_and_launches_overlap_the_work_of_the_cpu
 test_binding
-    other_weights_are_loaded
-    real_models_by_parameters
+    bound_where_views_are other_weights_are_loaded real_models_by_parameters
     ten_instances_read_one_copy
 test_blob
-    hostile_blobs_are_read_or_refused
-    round_trip
+    hostile_blobs_are_read_or_refused round_trip
 test_block_kernels
-    c_equals_numpy
-    llvm_equals_numpy
+    c_equals_numpy llvm_equals_numpy
 test_board_cli
-    another_core_s_code
-    bench_for_scripts_and_people
-    machine_code_is_read_as_objdump_reads_it
+    another_core_s_code bench_for_scripts_and_people check
+    machine_code_is_read_as_objdump_reads_it run
 test_board_models
-    bit_equal
-    kws_leaves_half_of_a_microbit_free
-    sums_as_ends_of_layers_are_equal_on_a_core
+    bit_equal kws_leaves_half_of_a_microbit_free optimise_size_keeps_to_its_limits
+    sums_as_ends_of_layers_are_equal_on_a_core too_large_for_the_ram_of_a_microbit
     what_is_missing_is_exact
 test_board_options
-    every_tensor_is_the_same
-    packed_weights_are_unpacked
-    the_same_bits_as_here
+    every_tensor_is_the_same packed_weights_are_unpacked the_same_bits_as_here
     verbs_take_the_options_here_too
 test_board_regions
     each_region_lies_in_the_memory_of_its_name
-    the_memories_of_boards_hold_what_is_put_there
+    the_memories_of_boards_hold_what_is_put_there unicorn_has_the_memories_too
 test_boards
-    a_tree_runs_on_its_board
-    a_tree_with_other_tables
-    keyword_spotting_runs_on_its_board
-    meson
+    a_tree_runs_on_its_board a_tree_with_functions_of_the_user
+    a_tree_with_other_tables cmake keyword_spotting_runs_on_its_board meson
+test_boxes_on_boards
+    boxes_are_the_same
 test_c_functions
     weights_stand_where_the_node_has_them
+test_canaries
+    nothing_is_written_beside_rings
 test_check
     a_missing_interpreter_is_a_note
 test_cli
     rows_are_pushed_by_run_debug_and_bench
 test_compress
-    the_tree_stands_alone
+    equal_results the_tree_stands_alone
 test_crt
-    cpp
-    every_line_and_branch_is_tested
-    hook_leaves_by_its_switch
-    no_forbidden_calls
+    cpp every_line_and_branch_is_tested hook_leaves_by_its_switch
+    instances_run_at_the_same_time no_forbidden_calls runtime_is_small
 test_damaged_builds
     mutations
+test_debug_layers
+    the_verb
 test_devices
-    a_missing_copy_is_a_fault
-    every_split_of_a_real_network
-    layers_anywhere
+    a_missing_copy_is_a_fault every_split_of_a_real_network layers_anywhere
 test_digits
-    accuracy
-    the_demo_runs
-    the_generator_runs
+    accuracy the_demo_runs the_generator_runs
 test_docs
     page
 test_executor_weights
-    a_library_is_exported_and_loaded
-    ten_instances_have_one_copy_of_the_weights
+    a_library_is_exported_and_loaded exported_bytes_are_the_same_each_time
+    several_models_by_name ten_instances_have_one_copy_of_the_weights
     weights_are_shared
 test_fit
-    its_bits_are_the_same
-    kws_fits_a_small_board_without_an_option
-    the_fastest_plan_that_fits_is_taken
+    a_roomy_board_takes_the_plan_as_it_is its_bits_are_the_same
+    kws_fits_a_small_board_without_an_option the_fastest_plan_that_fits_is_taken
+    what_the_user_asked_for_is_kept
+test_functions
+    weights_are_given_by_name
 test_fuzz
     damaged_files_are_refused
 test_general
-    numpy_llvm_and_c_agree
+    numpy_llvm_and_c_agree what_is_no_usual_number
 test_generated_c
-    build_files_make_an_example_that_runs
-    clean_and_sanitized
-    nothing_allocates_or_prints
-    same_bytes_from_another_path_locale_and_hash_seed
+    build_files_make_an_example_that_runs clean_and_sanitized
+    nothing_allocates_or_prints same_bytes_from_another_path_locale_and_hash_seed
     two_models_in_one_image_and_a_cpp_user
 test_given_storage
     any_valid_storage_is_kept_to
+test_graph_builder
+    any_graph_comes_back
+test_graph_executor
+    sharing_with_ten_modules_and_the_donor_gone
 test_graphjson_errors
     no_graph_crashes_the_reader
+test_host
+    layers_take_together_what_a_run_takes
 test_image_in_crt
     python_and_crt_refuse_the_same
 test_ir_text
     kernels_are_read_back
+test_kernel_table
+    the_page_is_what_the_code_says
 test_kernels
-    c_equals_numpy
+    averages_of_fewer_cells_at_the_edges c_equals_numpy
+    pieces_of_one_name_are_one_function sums_and_products_four_at_a_time
 test_language_model
-    c_and_python_say_the_same
-    clang_compiles_it
+    c_and_python_say_the_same clang_compiles_it
 test_large_graphs
-    memory_is_four_times_the_file
-    time_is_near_linear_in_nodes
+    memory_is_four_times_the_file time_is_near_linear_in_nodes
 test_linked
-    another_crt_does_not_link
-    networks
-    operators
-    real_networks
+    another_crt_does_not_link networks operators real_networks
     what_nobody_uses_is_left_out
 test_lz4
     damaged_blocks_are_refused_as_in_c
 test_manners
-    a_reader_that_leaves_early
-    bash_completes
-    boards_are_as_wide_as_there_is_room
-    ctrl_c_is_quiet_whenever_it_comes
+    a_reader_that_leaves_early bash_completes boards_are_as_wide_as_there_is_room
+    boards_in_a_pipe_are_one_line_each ctrl_c_is_quiet_whenever_it_comes
 test_misuse
-    stdout_is_closed
+    stderr_is_closed stdout_is_closed
+test_names
+    tensors
+test_names_ids
+    the_same_answers
 test_new_board
     meson_builds_for
 test_object_file
-    a_bare_process_makes_the_same_bytes_anywhere
-    one_name_out_and_few_in
-    the_file_says_what_it_is_for
+    a_bare_process_makes_the_same_bytes_anywhere one_name_out_and_few_in
+    pairs_of_products_are_one_instruction the_file_says_what_it_is_for
 test_odd_models
-    both_back_ends_equal_onnx_runtime
-    the_c_has_no_warning
+    both_back_ends_equal_onnx_runtime the_c_has_no_warning
 test_on_boards
-    every_tensor_by_every_tool_chain
-    the_example_prints_its_self_test
-    the_same_bits_as_here
-    ticks_console_and_exit_code
-    unicorn_has_the_console_too
+    a_difference_names_its_layer an_instruction_more_is_counted
+    every_tensor_by_every_tool_chain floats_are_near the_example_prints_its_self_test
+    the_same_bits_as_here ticks_console_and_exit_code unicorn_has_the_console_too
+test_onnx_bounded
+    built_and_checked_from_the_command_line
 test_onnx_models
-    damaged_models
-    qdq
+    damaged_digits damaged_models float qdq
+test_onnx_parameters
+    weights_have_the_names_and_the_order_of_the_file
 test_onnx_suite
     a_slice_of_the_cases_is_never_wrong
 test_optimise_ram
-    bits_are_the_same_in_no_more_ram
-    networks_take_no_more_ram
-    on_a_core_it_is_at_most_twice_the_instructions
-    with_other_options
+    bits_are_the_same_in_no_more_ram networks_take_no_more_ram
+    on_a_core_it_is_at_most_twice_the_instructions printed_c_is_equal
+    whole_tensors_have_kernels_of_less_scratch with_other_options
 test_other_objects
     llvm_makes_code_for_the_system
 test_own_samples
-    at_the_end_of_a_line
+    at_the_end_of_a_line many_runs on_a_simulated_board
 test_packaging
-    dev_demo_on_a_bare_machine
-    pip_comes_from_the_index
-    wheel_holds_everything_once
+    dev_demo_on_a_bare_machine pip_comes_from_the_index wheel_holds_everything_once
     wheel_works_in_an_empty_environment
 test_parameters
-    onnx_weights_have_the_name_and_the_order_of_the_file
-    real_networks
+    onnx_weights_have_the_name_and_the_order_of_the_file real_networks
     replaced_values_equal_a_new_build
 test_places
-    a_simulated_board
+    a_board_that_ends_is_an_error a_simulated_board
     another_library_in_flash_is_an_error_with_the_command
+test_plan
+    ten_thousand_nodes_in_seconds
 test_project
     one_of_it_and_the_command_line_counts_most
 test_push
-    random_graphs_give_the_bits_of_whole_inputs
+    random_graphs_give_the_bits_of_whole_inputs real_networks_in_pieces_of_any_size
 test_pushed_rows
-    vww_runs_in_32_kilobytes
+    several_inputs_on_a_board vww_runs_in_32_kilobytes
 test_python
-    scripts_of_users_have_types
+    long_work_says_how_far_it_is scripts_of_users_have_types the_page_runs
 test_quantise
-    command
-    digits
+    command digits every_operator named_layers_in_int16 named_layers_stay_float
+    weights_that_can_be_replaced_stay_float
 test_quantised
     digits_beside_onnxruntime
+test_ram_curve
+    of_real_models
 test_real_models
-    a_second_run_is_never_a_wrong_answer
-    clang_finds_generated_c_clean
-    every_int8_tensor_equals_litert
-    float_outputs_are_near
-    qdq_outputs_pass_the_check
-    same_bytes_from_another_place
-    self_test_is_clean_under_sanitizers
+    a_second_run_is_never_a_wrong_answer clang_finds_generated_c_clean
+    every_int8_tensor_equals_litert float_outputs_are_near
+    qdq_outputs_equal_integer_kernels qdq_outputs_pass_the_check
+    same_bytes_from_another_place self_test_is_clean_under_sanitizers
+    the_hybrid_file_is_near_both_ways
 test_rebuild
-    another_model_or_none
-    the_same_bytes
-    where_the_project_file_says
+    another_model_or_none every_option_is_in_the_report the_header_says_how
+    the_same_bytes where_the_project_file_says
 test_regions
+    buffers_of_connections_need_room_too devices_have_regions_of_their_own
     models_share_the_regions_of_an_image
 test_remote_modules
     instances_share_weights_on_the_board
+test_reprs
+    quantised_says_its_error
 test_row_kernels
-    rows_are_written_over_by_llvm
-    rows_are_written_over_in_c
+    rows_are_written_over_by_llvm rows_are_written_over_in_c
 test_rows
-    every_row_passes_the_hook
-    integers_are_equal
+    every_row_passes_the_hook floats_are_equal integers_are_equal
 test_several_models
-    an_output_is_the_next_input
-    build_files
-    clean_and_sanitized
-    every_model_answers_as_it_does_alone
-    same_bytes_from_another_path_and_hash_seed
+    an_output_is_the_next_input build_files clean_and_sanitized
+    equal_constants_and_kernels_are_one every_model_answers_as_it_does_alone
+    same_bytes_from_another_path_and_hash_seed turns_are_checked
 test_several_models_c
-    connected
-    the_page_of_documentation
+    connected the_page_of_documentation
+test_small_kernels
+    blocks_lie_where_steps_are_handed_the_same
 test_speed
-    a_build_takes_three_seconds_as_a_process
-    a_build_takes_two_seconds_after_import
-    inspect_takes_a_second_and_a_half
-    large_networks_are_planned_in_seconds
+    a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
+    inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
+test_stage_search
+    no_cuts_and_no_order_need_less
 test_state
     single_steps_are_one_run_of_all
 test_stateless
-    a_run_without_an_instance
-    threads_each_with_its_own_arena
+    a_run_without_an_instance threads_each_with_its_own_arena
     with_parameters_by_address
+test_stream
+    random_networks_over_time
 test_systems
-    a_console_that_knows_few_characters
-    an_unknown_system_compiles_its_own_library
-    no_module_of_posix_is_imported
-    text_is_utf8_with_short_line_ends_on_every_machine
+    a_console_that_knows_few_characters an_unknown_system_compiles_its_own_library
+    no_module_of_posix_is_imported text_is_utf8_with_short_line_ends_on_every_machine
 test_table_limits
     as_many_inputs_as_fit
 test_tables
@@ -238,31 +229,33 @@ test_tflite_damage
     damaged_real_models
 test_tflite_detection
     what_litert_finds
+test_tflite_models
+    int8_model_is_exact
+test_tflite_recurrent
+    single_steps_are_one_run_of_all
 test_tree
-    a_tree_runs_on_a_device
+    a_tree_runs_on_a_device the_example_does_all_with_the_cpu
 test_tree_builds
-    cmake_and_meson_keep_their_flags
-    cmake_has_a_self_test_by_choice
-    make_beside_an_object
+    bits_change_without_the_flag cmake_and_meson_keep_their_flags
+    cmake_for_another_core_links_no_example cmake_has_a_self_test_by_choice
+    make_beside_an_object make_clean_leaves_what_the_build_wrote
+    make_knows_what_has_changed meson_for_another_core_links_no_example
     meson_has_a_self_test_by_choice
 test_tree_kept
     an_edited_example_is_kept
 test_tree_warnings
-    a_user_in_cpp
-    c
-    every_c
+    a_user_in_cpp c every_c
 test_two_cores
-    keyword_spotting_on_two_cores
+    a_fault_of_the_second_core_ends_the_run cores_work_at_the_same_time
+    keyword_spotting_on_two_cores more_jobs_than_the_queue_holds
 test_vector_boards
     random_layers
 test_vector_kernels
     c_equals_numpy
 test_verbs
-    check_says_which_back_ends_it_compared
-    verb
+    check_says_which_back_ends_it_compared verb
 test_wheel
-    the_same_sources_give_the_same_wheel
-    there_is_one_for_each_system
+    the_same_sources_give_the_same_wheel there_is_one_for_each_system
 """
 
 # of tests with many cases, those without these words
@@ -280,14 +273,15 @@ def left_out() -> set[str]:
     found, file = set(), ""
     for line in LEFT_OUT.split("\n"):
         if line.startswith(" "):
-            found.add(f"{file}.py::test_{line.strip()}")
+            found |= {f"{file}.py::test_{name}" for name in line.split()}
         else:
             file = line
     return found
 
 
 def _is_quick(item: pytest.Item, names: set[str]) -> bool:
-    test, _, case = item.nodeid.rpartition("/")[2].partition("[")
+    place, _, case = item.nodeid.partition("[")
+    test = place.rpartition("/")[2]
     words = CASES.get(test.partition("::")[2], ())
     return test not in names and not any(word in case for word in words)
 
