@@ -178,7 +178,7 @@ def test_make_beside_an_object(target: str, tmp_path: Path) -> None:
     words = shlex.split(head)
     compiler = require(words[1].removeprefix("CC="))
     command = f"{Path(compiler).name} {' '.join(CORES[target].gcc)}"
-    assert f"| `{target}` | `{command}` |" in (ROOT / "README.md").read_text()
+    assert f"| `{target}` | `{command}` |" in (ROOT / "docs" / "objects.md").read_text()
     before = sorted(tmp_path.rglob("*"))
     plain = subprocess.run(
         ["make", "CC=gcc"], cwd=tmp_path, capture_output=True, text=True
