@@ -16,7 +16,7 @@ from hypothesis import given
 
 from pybuild.graph_builder import GraphBuilder
 from pybuild.ir.graph import Graph, Quant, Tensor
-from pybuild.plan import plan as planner
+from pybuild.plan import make as planner
 from pybuild.plan.choice import least_bytes, ordered
 from pybuild.plan.schedule import partition as cuts
 from pybuild.plan.schedule.lower_bound import least_ram
