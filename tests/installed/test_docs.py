@@ -59,8 +59,10 @@ def test_each_block_is_run_or_says_why_not() -> None:
         ):
             wrong.append(f"{block}: {other} does not read this page")
     assert not wrong, "\n" + "\n".join(wrong)
-    left = [block for block in BLOCKS if block.language in RUN and not is_run(block)]
-    assert len(left) < len(BLOCKS) // 5, "most of what pages show is run"
+    shown = [block for block in BLOCKS if block.language in RUN]
+    elsewhere = [block for block in shown if block.said("run by") is not None]
+    left = [one for one in shown if not is_run(one) and one not in elsewhere]
+    assert len(left) < len(shown) // 10, "nearly all that pages show is run"
 
 
 def lines_of(block: Snippet) -> list[str]:
