@@ -55,6 +55,10 @@ test_check
     a_missing_interpreter_is_a_note
 test_cli
     rows_are_pushed_by_run_debug_and_bench
+test_comments
+    every_kernel_part_function_and_constant_says_what_it_is
+test_compact
+    blocks_lie_where_steps_are_handed_the_same
 test_compressed
     equal_results the_tree_stands_alone
 test_crt
@@ -88,16 +92,18 @@ test_generated_c
     build_files_make_an_example_that_runs clean_and_sanitized
     nothing_allocates_or_prints same_bytes_from_another_path_locale_and_hash_seed
     two_models_in_one_image_and_a_cpp_user
-test_preassigned
-    any_valid_storage_is_kept_to
 test_graph_builder
     any_graph_comes_back
 test_graph_executor
     sharing_with_ten_modules_and_the_donor_gone
 test_graphjson_errors
     no_graph_crashes_the_reader
+test_hard_channels
+    by_c_with_sanitizers by_llvm
 test_host
     layers_take_together_what_a_run_takes
+test_image_c
+    connected the_page_of_documentation
 test_image_in_crt
     python_and_crt_refuse_the_same
 test_ir_text
@@ -134,8 +140,9 @@ test_odd_models
     both_back_ends_equal_onnx_runtime the_c_has_no_warning
 test_on_boards
     a_difference_names_its_layer an_instruction_more_is_counted
-    every_tensor_by_every_tool_chain floats_are_near the_example_prints_its_self_test
-    the_same_bits_as_here ticks_console_and_exit_code unicorn_has_the_console_too
+    every_tensor_by_every_tool_chain floats_are_near
+    the_example_prints_its_self_test the_same_bits_as_here
+    ticks_console_and_exit_code unicorn_has_the_console_too
 test_onnx_bounded
     built_and_checked_from_the_command_line
 test_onnx_models
@@ -163,10 +170,10 @@ test_places
     another_library_in_flash_is_an_error_with_the_command
 test_plan
     ten_thousand_nodes_in_seconds
+test_preassigned
+    any_valid_storage_is_kept_to
 test_project
     one_of_it_and_the_command_line_counts_most
-test_row_input
-    random_graphs_give_the_bits_of_whole_inputs real_networks_in_pieces_of_any_size
 test_pushed_rows
     several_inputs_on_a_board vww_runs_in_32_kilobytes
 test_python
@@ -194,6 +201,8 @@ test_remote_modules
     instances_share_weights_on_the_board
 test_reprs
     quantised_says_its_error
+test_row_input
+    random_graphs_give_the_bits_of_whole_inputs real_networks_in_pieces_of_any_size
 test_row_kernels
     rows_are_written_over_by_llvm rows_are_written_over_in_c
 test_rows
@@ -202,10 +211,6 @@ test_several_models
     an_output_is_the_next_input build_files clean_and_sanitized
     equal_constants_and_kernels_are_one every_model_answers_as_it_does_alone
     same_bytes_from_another_path_and_hash_seed turns_are_checked
-test_image_c
-    connected the_page_of_documentation
-test_compact
-    blocks_lie_where_steps_are_handed_the_same
 test_speed
     a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
     inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
@@ -220,7 +225,8 @@ test_stream
     random_networks_over_time
 test_systems
     a_console_that_knows_few_characters an_unknown_system_compiles_its_own_library
-    no_module_of_posix_is_imported text_is_utf8_with_short_line_ends_on_every_machine
+    no_module_of_posix_is_imported
+    text_is_utf8_with_short_line_ends_on_every_machine
 test_table_limits
     as_many_inputs_as_fit
 test_tables
@@ -231,6 +237,8 @@ test_tflite_detection
     what_litert_finds
 test_tflite_models
     int8_model_is_exact
+test_tflite_operators
+    one_file_of_each_type
 test_tflite_recurrent
     single_steps_are_one_run_of_all
 test_tree
