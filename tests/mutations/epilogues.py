@@ -35,7 +35,7 @@ ENDS = (
     ),
 )
 
-_HARD = "tests/house/test_hard_channels.py::test_by_llvm"
+_HARD = "tests/kernels/test_hard_channels.py::test_by_llvm"
 
 HARD = (
     (

@@ -2,7 +2,7 @@
 
 _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _OPERATIONS = "tests/kernels/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
-_ROUNDS = "tests/house/test_vector_rounds.py::test_an_end_is_its_rule"
+_ROUNDS = "tests/kernels/test_vector_rounds.py::test_an_end_is_its_rule"
 _OVER = "tests/kernels/test_vector_kernels.py::test_written_over"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
