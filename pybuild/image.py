@@ -45,8 +45,8 @@ from pybuild.options.table import BuildOptions, ImageOptions
 from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.image_report import ImageReport, image_report
-from pybuild.package.made import banner, made_of
 from pybuild.package.page import image_page
+from pybuild.package.provenance import banner, provenance_of
 from pybuild.package.tree import image_tree, with_report
 from pybuild.plan.connections import Connection, read_connections
 from pybuild.plan.image_memory import Room, lay_pieces
@@ -126,8 +126,8 @@ class Image:
     def report(self) -> ImageReport:
         """What the image costs, and each model alone."""
         reports = tuple(member.report for member in self.members.values())
-        made = {**made_of(None, self.options), **plain(keywords(self.how))}
-        return replace(image_report(self.tables, self.pool, reports), made=made)
+        made = {**provenance_of(None, self.options), **plain(keywords(self.how))}
+        return replace(image_report(self.tables, self.pool, reports), provenance=made)
 
     def _banner(self, file: str) -> str:
         models = [member.model for member in self.members.values()]

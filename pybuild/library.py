@@ -23,10 +23,10 @@ from pybuild.options.table import BuildOptions
 from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.grid import as_html
-from pybuild.package.made import Origin, banner, made_of
 from pybuild.package.memory import held, stages
 from pybuild.package.names import names_file
 from pybuild.package.page import report_page
+from pybuild.package.provenance import Origin, banner, provenance_of
 from pybuild.package.report import (
     Flash,
     Ram,
@@ -162,11 +162,11 @@ class Library(Factory):
             state=tables.state_bytes,
             warm_runs=tables.warm_runs,
             parameters=parameters,
-            packed=packed,
+            packed_constants=packed,
             quantisation=self.model.quantisation,
             optimise=self.options.optimise,
             kernels=kernel_choices(self.plan, self.kernels),
-            made=made_of(self.model.recipe, self.options),
+            provenance=provenance_of(self.model.recipe, self.options),
             **made_for(self.options.emit, self.targets, self.processor),
         )
 

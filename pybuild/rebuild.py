@@ -76,7 +76,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
         n for n in changed
         if n in listed and n not in missing and _digest(folder / n) != listed[n]
     ]  # fmt: skip
-    before = str(facts["made"]["pybuild"])
+    before = str(facts["provenance"]["pybuild"])
     return Comparison(
         made, fresh, before, tuple(changed), tuple(by_hand), tuple(missing)
     )
@@ -162,7 +162,10 @@ def _facts(folder: Path) -> dict[str, Any]:
     where = folder / REPORT
     try:
         facts: dict[str, Any] = json.loads(where.read_text(encoding="utf-8"))
-        _ = facts["name"], facts["made"]["pybuild"], facts["made"]["build"]
+        for each in (facts, *facts.get("models", ())):
+            each.setdefault("provenance", each.get("made"))  # by pybuild before 0.3
+        made = facts["provenance"]
+        _ = facts["name"], made["pybuild"], made["build"]
     except OSError:
         hint = "a folder that crt build has written"
         raise UsageError(str(folder), f"has no {REPORT}", hint) from None
@@ -173,7 +176,7 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 
 def _library(facts: Mapping[str, Any], search: _Search) -> Library | None:
-    made = facts["made"]
+    made = facts["provenance"]
     model = _model(made, made["build"], search)
     if model is None or search.problems:
         return None
@@ -181,9 +184,9 @@ def _library(facts: Mapping[str, Any], search: _Search) -> Library | None:
 
 
 def _image(facts: Mapping[str, Any], search: _Search) -> Image | None:
-    made, models = facts["made"], {}
+    made, models = facts["provenance"], {}
     for each in facts["models"]:
-        model = _model(each["made"], made["build"], search)
+        model = _model(each["provenance"], made["build"], search)
         if model is not None:
             models[each["name"]] = model
     if search.problems:

@@ -75,7 +75,7 @@ def test_the_same_bytes(words: list[str], here: Path, capsys: Capture) -> None:
 def test_every_option_is_in_the_report(here: Path) -> None:
     model = pybuild.load("digits_f32.onnx")
     made = pybuild.quantise(model, "digits_calibration.npz", max_loss="50%")
-    facts = made.model.build().report.to_json()["made"]
+    facts = made.model.build().report.to_json()["provenance"]
     for kind, key in (
         (LoadOptions, "load"), (BuildOptions, "build"), (QuantiseOptions, "quantise"),
     ):  # fmt: skip
@@ -125,13 +125,13 @@ def test_another_version_and_another_option(here: Path, capsys: Capture) -> None
     assert main(["build", "digits_int8.tflite", "-o", "out", "--name", "d"]) == 0
     report = here / "out" / "report.json"
     facts = json.loads(report.read_text())
-    facts["made"]["pybuild"] = "0.0.1"
+    facts["provenance"]["pybuild"] = "0.0.1"
     report.write_text(json.dumps(facts))
     capsys.readouterr()
     assert main(["rebuild", "out", "--check"]) == 1
     now = pybuild.__version__
     assert f"made by pybuild 0.0.1, this is {now}" in capsys.readouterr().out
-    facts["made"]["build"]["names"] = "ids"
+    facts["provenance"]["build"]["names"] = "ids"
     report.write_text(json.dumps(facts))
     code, said = again(capsys, "out")
     assert code == 1 and {"d.c", "d.h", "d.names.json"} <= set(said["changed"])

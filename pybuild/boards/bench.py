@@ -18,7 +18,7 @@ from pybuild.boards.firmware.model_header import arrays_of
 from pybuild.boards.simulators.count import Counts, count_plan
 from pybuild.boards.simulators.simulator import must_succeed
 from pybuild.errors import BuildError
-from pybuild.package.curve import Fit
+from pybuild.package.curve import Fit, fit_facts
 from pybuild.package.report import layer
 from pybuild.plan.schedule.lock_step import PUSH
 from pybuild.verify.samples import sample
@@ -130,7 +130,7 @@ class BoardBench:
             "sections": asdict(self.sections),
             "cores": list(self.cores),
             "wall": self.wall,
-            **({"fit": asdict(self.fit)} if self.fit else {}),
+            **fit_facts(self.fit),
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from pybuild.boards.device import Device, program_of, run_program, run_recorded
 from pybuild.dtype import Array
 from pybuild.host.lazy_buffers import lend
 from pybuild.host.trace import recorded
-from pybuild.package.curve import Fit
+from pybuild.package.curve import Fit, fit_facts
 from pybuild.verify.check import CheckResult, inputs_of
 from pybuild.verify.classes import REFERENCE, classes_of
 from pybuild.verify.compare import Judge, Limits, Tally, ranges
@@ -33,7 +33,7 @@ class BoardCheck:
     fit: Fit | None = None
 
     def to_json(self) -> dict[str, Any]:
-        fit = {"fit": asdict(self.fit)} if self.fit else {}
+        fit = fit_facts(self.fit)
         return {**self.device.to_json(), **self.result.to_json(), **fit}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -276,6 +275,7 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
         net.close()
     else:
         from pybuild.boards.device import program_of, run_program
+        from pybuild.package.curve import fit_facts
 
         device = _device(args)
         with working(f"running {Path(args.model).name} on {device.board.name}"):
@@ -283,7 +283,7 @@ def run(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
             found = run_program(device, program, given)
         where = device.to_json()
         if program.fit:
-            where["fit"] = asdict(program.fit)
+            where.update(fit_facts(program.fit))
             if not args.json:
                 show_fit(program.fit)
     outputs = found[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybuild.plan.plan import Plan
+from pybuild.renamed_keys import renamed
 from pybuild.select.choose import Option, Options
 
 
@@ -20,6 +21,7 @@ class Alternative:
     bytes: int
 
 
+@renamed(why="reason")
 @dataclass(frozen=True)
 class KernelChoice:
     """A layer's kernel: instructions of an inference and bytes of code, both as
@@ -30,7 +32,7 @@ class KernelChoice:
     kernel: str
     instructions: int
     bytes: int
-    why: str
+    reason: str
     alternatives: tuple[Alternative, ...]
 
 

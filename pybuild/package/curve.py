@@ -5,7 +5,8 @@ another. Values only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Fit:
             text += f"; the next smaller is {self.next_arena:,}"
             text += f", {100 * self.next_per_kb:.2f} % a KB"
         return text
+
+
+def fit_facts(fit: Fit | None) -> dict[str, Any]:
+    """For JSON, where a plan had to fit a board; `fit`: the key of one version ago."""
+    return {"ram_fit": asdict(fit), "fit": asdict(fit)} if fit else {}
 
 
 def fit(board: str, room: int, limit: int, arenas: tuple[int, int], instance: int,

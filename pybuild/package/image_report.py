@@ -6,13 +6,14 @@ Values only; knows nothing of how they were found or where they are printed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pybuild.options.regions import RegionSpec
 from pybuild.package.report import Report
 from pybuild.plan.image_memory import Piece, lay_pieces
 from pybuild.plan.regions.regions import ARENA_NAME
+from pybuild.renamed_keys import renamed, with_old_keys
 
 if TYPE_CHECKING:
     from pybuild.emit.c.image import ImageTables
@@ -68,6 +69,7 @@ class Connection:
     bytes: int
 
 
+@renamed(made="provenance")
 @dataclass(frozen=True)
 class ImageReport:
     """Several builds in figures; of each model what it has when it is alone."""
@@ -80,18 +82,11 @@ class ImageReport:
     connections: tuple[Connection, ...]
     models: tuple[Report, ...]
     regions: tuple[ImageRegion, ...] = ()
-    made: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
-        plain = asdict(self)
-        plain["shared"] = [
-            {**row, "models": list(row["models"])} for row in plain["shared"]
-        ]
-        plain["exclusive"] = [list(group) for group in self.exclusive]
-        plain["connections"] = list(plain["connections"])
-        plain["regions"] = list(plain["regions"])
-        plain["models"] = [model.to_json() for model in self.models]
+        plain: dict[str, Any] = with_old_keys(self)
         return plain
 
 

@@ -9,23 +9,26 @@ from dataclasses import dataclass
 
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
+from pybuild.renamed_keys import renamed
 
 
+@renamed(how="placement", of="shares_with")
 @dataclass(frozen=True)
 class Held:
     """How the plan holds a tensor, by the file's name and by one that people read.
 
-    how    "whole"; "ring" of `rows` rows; "in place": over `of`, row by row if it has
-           rows; "view": bytes of `of`; "none": where the user binds it
-    bytes  of memory that is its own
+    placement    "whole"; "ring" of `rows` rows; "in place": over `shares_with`, row by
+                 row if it has rows; "view": bytes of `shares_with`; "none": where the
+                 user binds it
+    bytes        of memory that is its own
     """
 
     tensor: str
     short: str
-    how: str
+    placement: str
     bytes: int
     rows: int = 0
-    of: str = ""
+    shares_with: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def held(plan: Plan) -> tuple[Held, ...]:
         root, ring = views.of(name).root, plan.rings.get(name)
         owner, short = plan.owners.get(root, root), graph.shown(name)
         if root != name:
-            row = Held(name, short, "view", 0, of=root)
+            row = Held(name, short, "view", 0, shares_with=root)
         elif ring is not None and ring.home != name:
             row = Held(name, short, "in place", 0, ring.rows, ring.home)
         elif ring is not None:
@@ -54,7 +57,7 @@ def held(plan: Plan) -> tuple[Held, ...]:
         elif plan.places[name].region < 0:
             row = Held(name, short, "none", 0)
         elif owner != name:
-            row = Held(name, short, "in place", 0, of=owner)
+            row = Held(name, short, "in place", 0, shares_with=owner)
         else:
             row = Held(name, short, "whole", tensor.bytes)
         found.append(row)

@@ -113,8 +113,8 @@ def _rows(report: Report, names: _Names) -> Iterator[str]:
             yield f"stage  {number}: {stage.steps} steps in lock step: {mine}"
     for row in report.tensors:
         if row.rows:
-            over = f" of {names(row.of)}" if row.of else ""
-            yield f"{row.how:6} {names(row.tensor)}: {row.rows} rows{over}"
+            over = f" of {names(row.shares_with)}" if row.shares_with else ""
+            yield f"{row.placement:6} {names(row.tensor)}: {row.rows} rows{over}"
     if report.state:
         warm = f"; warm after {report.warm_runs} runs" if report.warm_runs else ""
         yield f"state  {report.state:,} bytes when saved, in the arena{warm}"
@@ -124,7 +124,10 @@ def _weights(report: Report, names: _Names) -> Iterator[Grid | str]:
     if report.ram.unpacked:
         held = f"{report.ram.unpacked:,} bytes"
         yield f"RAM    unpacked weights {held}, for all instances"
-    stored = (("parameter", report.parameters), ("packed constant", report.packed))
+    stored = (
+        ("parameter", report.parameters),
+        ("packed constant", report.packed_constants),
+    )
     for kind, rows in stored:
         if rows:
             yield _stored(kind, rows, names)
@@ -151,7 +154,7 @@ def _places(report: Report, names: _Names) -> Iterator[str]:
         )
     yield from region_lines(report.regions)
     for copy in report.copies:
-        yield f"copy   {names(copy.tensor)}: {copy.bytes:,} bytes, {copy.why}"
+        yield f"copy   {names(copy.tensor)}: {copy.bytes:,} bytes, {copy.reason}"
 
 
 def region_lines(regions: Sequence[RegionUse]) -> Iterator[str]:
@@ -186,7 +189,7 @@ def _losses(report: Quantisation, long: bool) -> Iterator[str]:
     if left > 0:
         yield f"and {left} less noisy layers"
     for row in report.floats:
-        yield f"float  {row.name if long else row.short} ({row.op}): {row.why}"
+        yield f"float  {row.name if long else row.short} ({row.op}): {row.reason}"
     done = ["weights fitted"] * report.fitted
     done += [f"{report.equalised} groups of tensors equalised"] * (report.equalised > 0)
     done += ["biases corrected"] * report.bias_corrected

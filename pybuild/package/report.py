@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pybuild.ir.graph import Graph, Node, Tensor
@@ -16,6 +16,7 @@ from pybuild.package.choices import KernelChoice
 from pybuild.package.memory import Held, StageFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
+from pybuild.renamed_keys import renamed, with_old_keys
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
@@ -78,13 +79,14 @@ class Layer:
     out_bytes: int
 
 
+@renamed(why="reason")
 @dataclass(frozen=True)
 class Copy:
     """Bytes moved for layout only, or between devices."""
 
     tensor: str
     bytes: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class RegionUse:
     holds: tuple[str, ...]
 
 
+@renamed(packed="packed_constants", made="provenance")
 @dataclass(frozen=True)
 class Report:
     """A build in figures.
@@ -153,7 +156,7 @@ class Report:
                the results of a stream are those of its whole window
     quantisation  what it cost, of a model that was quantised here
     kernels    which computes each layer, and why; chosen by `optimise`
-    made       how: pybuild's version, files with their SHA-256, every option
+    provenance  pybuild's version, files with their SHA-256, every option
     """
 
     name: str
@@ -167,7 +170,7 @@ class Report:
     reference: str
     copies: tuple[Copy, ...] = ()
     parameters: tuple[Stored, ...] = ()
-    packed: tuple[Stored, ...] = ()
+    packed_constants: tuple[Stored, ...] = ()
     emit: str = "c"
     target: str = "generic"
     cpu: str = ""
@@ -181,7 +184,7 @@ class Report:
     kernels: tuple[KernelChoice, ...] = ()
     state: int = 0
     warm_runs: int = 0
-    made: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         ram, flash = self.ram.arena + self.ram.instance, self.flash
@@ -195,23 +198,15 @@ class Report:
     @functools.cached_property
     def _short(self) -> Mapping[str, str]:
         found = {row.tensor: row.short for row in self.tensors}
-        found |= {row.name: row.short for row in (*self.parameters, *self.packed)}
+        found |= {
+            row.name: row.short for row in (*self.parameters, *self.packed_constants)
+        }
         return {row.name: row.short for row in self.layers} | found
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
-        plain: dict[str, Any] = _listed(asdict(self))
+        plain: dict[str, Any] = with_old_keys(self)
         return plain
-
-
-def _listed(value: Any) -> Any:
-    """With lists for tuples, as JSON has them."""
-    match value:
-        case dict():
-            return {key: _listed(each) for key, each in value.items()}
-        case tuple() | list():
-            return [_listed(each) for each in value]
-    return value
 
 
 def devices(plan: Plan, targets: Sequence[Target]) -> tuple[Device, ...]:

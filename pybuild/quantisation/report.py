@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from pybuild.renamed_keys import renamed
+
 
 @dataclass(frozen=True)
 class LayerNoise:
@@ -22,6 +24,7 @@ class LayerNoise:
     snr: float | None
 
 
+@renamed(why="reason")
 @dataclass(frozen=True)
 class StayedFloat:
     """A layer that was not quantised, and why."""
@@ -29,7 +32,7 @@ class StayedFloat:
     name: str
     short: str
     op: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)

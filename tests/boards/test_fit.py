@@ -46,7 +46,7 @@ def test_a_roomy_board_takes_the_plan_as_it_is() -> None:
     made = program_of(board, library(DIGITS, board))
     assert made.library is library(DIGITS, board)
     assert made.fit is None and roomy().fit is None
-    assert "fit" not in roomy().to_json()
+    assert "ram_fit" not in roomy().to_json()
 
 
 @pytest.mark.parametrize("less", [300, 600])
@@ -67,7 +67,7 @@ def test_the_fastest_plan_that_fits_is_taken(less: int) -> None:
     saved = (told.before - told.arena) / 1024
     assert told.more == pytest.approx(told.per_kb * saved)
     assert told.next_arena < ram.arena
-    assert result.to_json()["fit"]["limit"] == told.limit
+    assert result.to_json()["ram_fit"]["limit"] == told.limit
 
 
 def test_its_bits_are_the_same() -> None:
@@ -139,7 +139,7 @@ def test_kws_fits_a_small_board_without_an_option(
     model = str(model_path("kws_int8.tflite"))
     assert main(["check", model, "--on", board, "--samples", "1", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert ("fit" in facts) == (board == "stm32vldiscovery")
-    if "fit" in facts:
-        assert facts["fit"]["arena"] <= facts["fit"]["limit"] < 8192
-        assert facts["fit"]["before"] > 8192
+    assert ("ram_fit" in facts) == (board == "stm32vldiscovery")
+    if "ram_fit" in facts:
+        assert facts["ram_fit"]["arena"] <= facts["ram_fit"]["limit"] < 8192
+        assert facts["ram_fit"]["before"] > 8192

@@ -83,7 +83,9 @@ def test_a_shared_input_is_copied_to_both_devices() -> None:
     x, w = np.arange(4, dtype="f4"), np.full(4, 0.1, "f4")
     library = pybuild.build(_shared(), functions=FUNCTIONS, target=TWO)
     same_at_every_pace(library, {"x": x, "w": w}, {"sub": (x + w) - w})
-    assert [c.why for c in library.report.copies] == ["from device 1 to device 0"] * 2
+    assert [c.reason for c in library.report.copies] == [
+        "from device 1 to device 0"
+    ] * 2
 
 
 def test_a_tensor_is_copied_once_to_a_device() -> None:
@@ -93,7 +95,7 @@ def test_a_tensor_is_copied_once_to_a_device() -> None:
     net.conv("second", 2)
     net.add("add", "sum", (1, 4, 4, 2), first)
     library = net.model("sum", "first").build(target=TWO, place={"second": 1, "sum": 1})
-    assert [(c.tensor, c.bytes, c.why) for c in library.report.copies] == [
+    assert [(c.tensor, c.bytes, c.reason) for c in library.report.copies] == [
         ("first (device 1)", 32, "from device 0 to device 1"),
         ("sum", 32, "from device 1 to device 0"),
     ]

@@ -121,7 +121,7 @@ def test_all_is_read_before_anything_is_assigned(options: dict[str, str]) -> Non
 def test_state_has_memory_of_its_own() -> None:
     lib = shuffled().build()
     assert lib.tables.state_bytes == 4 + 4 * 16
-    held = {t.tensor: t.how for t in lib.report.tensors}
+    held = {t.tensor: t.placement for t in lib.report.tensors}
     assert [held[n] for n in "abcd"] == ["whole"] * 4
     taken = sorted((k.at, k.at + k.bytes) for k in lib.plan.kept)
     others = [lib.plan.places[n].home for n in ("x", "y", "ab")]

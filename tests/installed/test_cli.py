@@ -237,7 +237,7 @@ def test_a_limit_gets_the_fastest_plan_that_fits(capsys: Capture) -> None:
     _, whole, _ = crt(capsys, *rows, "--plan", "whole")
     _, least, _ = crt(capsys, *rows)
     assert least["ram"]["arena"] < whole["ram"]["arena"]
-    assert {row["how"] for row in least["tensors"]} >= {"ring", "whole"}
+    assert {row["placement"] for row in least["tensors"]} >= {"ring", "whole"}
     assert max(stage["steps"] for stage in least["stages"]) > 1
     limit = str(whole["ram"]["arena"])
     _, fits, _ = crt(capsys, *rows, "--ram-limit", limit)

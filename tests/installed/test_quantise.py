@@ -75,7 +75,7 @@ def test_named_layers_stay_float() -> None:
     assert kinds == dict(
         conv="int8", depthwise="int8", pointwise="float32", dense="float32"
     )
-    assert {(f.name, f.why) for f in made.report.floats} >= {
+    assert {(f.name, f.reason) for f in made.report.floats} >= {
         ("pointwise", "named to stay float"), ("dense", "named to stay float")
     }  # fmt: skip
     graph = made.model.lower()
@@ -97,7 +97,7 @@ def test_every_operator(rounding: str) -> None:
         ("map", "float32"),
     }  # fmt: skip
     (stayed,) = made.report.floats
-    assert (stayed.op, stayed.why) == ("map", "'map' has no int8 form here")
+    assert (stayed.op, stayed.reason) == ("map", "'map' has no int8 form here")
     assert 25 < min(row.snr or 99 for row in made.report.layers) < 45
     library = made.model.build(rounding=rounding)
     net = library.host()
@@ -183,7 +183,7 @@ def test_what_an_operator_refuses_stays_float() -> None:
     make.output(make.op("softmax", x, name="wide", axis=1, beta=1.0), "y")
     (stayed,) = report_of(make.build(), 3).floats
     what = "5000 values in a row, at most 4095 in int8"
-    assert (stayed.name, stayed.why) == ("wide", what)
+    assert (stayed.name, stayed.reason) == ("wide", what)
 
 
 def test_small_weights_under_a_large_bias() -> None:
@@ -204,7 +204,7 @@ def test_weights_that_can_be_replaced_stay_float() -> None:
     model = pybuild.load(FLOAT).with_parameters(["pointwise_w"])
     report = pybuild.quantise(model, CALIBRATION).report
     (stayed,) = [f for f in report.floats if f.name == "pointwise"]
-    assert stayed.why == "its weights 'pointwise_w.moved' are not constant"
+    assert stayed.reason == "its weights 'pointwise_w.moved' are not constant"
 
 
 # ---- the cheapest mix ----------------------------------------------------------
@@ -236,7 +236,7 @@ def test_the_cheapest_mix_is_the_layer_that_errs() -> None:
     assert whole.loss == whole.error > 0.5
     least = report_of(graph, max_loss=0.02)
     assert least.loss <= 0.02
-    assert [(f.name, f.why) for f in least.floats] == [
+    assert [(f.name, f.reason) for f in least.floats] == [
         ("huge", "in int8 it costs more accuracy than --max-loss")
     ]
     assert report_of(graph, max_loss=0.0).loss == 0.0
@@ -302,7 +302,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert made["score"]["right_float"] == 199 and not made["bias_corrected"]
     assert not made["fitted"]
-    assert made["floats"][0]["why"] == "named to stay float"
+    assert made["floats"][0]["reason"] == "named to stay float"
     assert main(["inspect", *words, "--boundary", "int8"]) == 0
     shown = capsys.readouterr().out
     assert "signal to noise" in shown and "right  199 of 200 in float, 199" in shown

@@ -53,8 +53,13 @@ def test_saves_flash_and_says_where(mode: str) -> None:
     model = packable().model()
     plain, packed = model.build().report, model.build(compress=mode).report
     assert packed.flash.weights < plain.flash.weights - 5000
-    assert [row.name.split()[0] for row in packed.packed] == ["first", "second"]
-    assert all(row.bytes == 4096 and row.stored < 200 for row in packed.packed)
+    assert [row.name.split()[0] for row in packed.packed_constants] == [
+        "first",
+        "second",
+    ]
+    assert all(
+        row.bytes == 4096 and row.stored < 200 for row in packed.packed_constants
+    )
     assert packed.parameters == ()
 
 
@@ -72,7 +77,7 @@ def test_random_weights_stay_as_they_are() -> None:
     net = Network("noise", (1, 16), "int8", 3)
     net.dense("only", 16)
     library = net.model().build(compress="lz4-layer")
-    assert library.report.packed == () and not library.tables.unpack
+    assert library.report.packed_constants == () and not library.tables.unpack
     assert not net.model().build(compress="lz4").plan.slots
 
 
@@ -137,12 +142,12 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     words = ["build", str(tmp_path / "packable.json"), "--json", "-o"]
     assert main([*words, str(tmp_path / "one"), "--params", "replaceable"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["parameters"] and not report["packed"]
+    assert report["parameters"] and not report["packed_constants"]
     assert (tmp_path / "one" / "packable_params.c").is_file()
     more = ["--params", "constant", "--compress", "lz4-layer"]
     assert main([*words, str(tmp_path / "two"), *more]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert len(report["packed"]) == 2 and not report["parameters"]
+    assert len(report["packed_constants"]) == 2 and not report["parameters"]
     assert not (tmp_path / "two" / "packable_params.c").is_file()
 
 

@@ -139,16 +139,16 @@ def test_the_report_says_what_and_why() -> None:
     assert set(rows) <= {layer["name"] for layer in facts["layers"]}
     for row in rows.values():
         assert list(row) == [
-            "layer", "kernel", "instructions", "bytes", "why", "alternatives"
+            "layer", "kernel", "instructions", "bytes", "reason", "alternatives", "why"
         ]  # fmt: skip
         fastest = min(
             [row["instructions"], *(a["instructions"] for a in row["alternatives"])]
         )
-        if row["why"] in ("the fastest", "the only one"):
+        if row["reason"] in ("the fastest", "the only one"):
             assert row["instructions"] == fastest
         else:
-            assert row["why"].startswith("saves ") and row["instructions"] > fastest
-    assert any(row["why"].startswith("saves ") for row in rows.values())
+            assert row["reason"].startswith("saves ") and row["instructions"] > fastest
+    assert any(row["reason"].startswith("saves ") for row in rows.values())
 
 
 def test_in_rows_prices_choose_among_kernels_that_need_no_more_memory() -> None:

@@ -35,7 +35,7 @@ class Origin(Protocol):
     def with_graph(self, graph: Graph) -> Self: ...
 
 
-def made_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
+def provenance_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
     """For report.json: reading it again makes the same tree; None: of an image."""
     own = recipe.to_json() if recipe is not None else {}
     return {"pybuild": __version__, **own, "build": plain(keywords(build))}
