@@ -129,6 +129,7 @@ def test_a_reader_that_leaves_early(words: str) -> None:
 
 SENDER = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
 sent = sys.argv.pop(1)
 class Sender:
     def find_spec(self, name, path=None, target=None):
