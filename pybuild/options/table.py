@@ -16,7 +16,7 @@ from pybuild.options.regions import RegionSpec
 from pybuild.targets.target import Target
 
 ROUNDINGS = ("litert", "tflm", "single", "onnx")
-REFERENCES = ("auto", "litert", "tflm", "ort", "numpy")
+REFERENCES = ("auto", "litert", "tflm", "ort", "standard", "numpy")
 TOOLCHAINS = ("auto", "gcc", "zig", "clang")
 SIMULATORS = ("auto", "qemu", "unicorn")
 METHODS = ("minmax", "percentile", "entropy")

@@ -21,6 +21,11 @@ from pybuild.passes.edit import Edit
 
 # commute with quantisation: the integers move, or the largest is chosen
 MOVEMENT = ("reshape", "transpose", "slice", "max_pool2d", "pad", "concat", "copy")
+# general operators that do: whose values they move, for `map` by its function
+MOVED = {"gather": (0,), "reduce": (0,), "map": (0, 1)}
+_MAPPED = {"copy": (0,), "where": (1, 2), "maximum": (0, 1), "minimum": (0, 1)}
+# find places among values: the same ones among their integers
+PLACES = ("arg_reduce", "top_k")
 WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
 COMPUTED = (
     "add", "sub", "mul", "avg_pool2d", "mean", "softmax", "logistic", "tanh",
@@ -76,13 +81,26 @@ def _taken(sweep: _Sweep, node: Node) -> bool:
             return _note(sweep, node)
         case "quantize" if simulated:
             return _quantize(sweep, node)
-        case op if op in MOVEMENT:
+        case op if op in PLACES:
+            return _find(sweep, node)
+        case _ if moved_inputs(node):
             return _move(sweep, node)
         case op if op in WEIGHTED:
             return _layer(sweep, node)
         case op if op in COMPUTED:
             return _compute(sweep, node)
     return False
+
+
+def moved_inputs(node: Node) -> tuple[int, ...]:
+    """The inputs of which every value of the output is one; () if it computes."""
+    if node.op in MOVEMENT:
+        return tuple(range(len(node.inputs)))
+    if node.op == "map":
+        return _MAPPED.get(str(node.attrs["fn"]), ())
+    if node.op == "reduce" and node.attrs["fn"] not in ("max", "min"):
+        return ()
+    return MOVED.get(node.op, ())
 
 
 def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Quant]:
@@ -92,7 +110,7 @@ def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Quan
     found: dict[str, Quant] = {}
     for node in reversed(graph.nodes):
         for name in node.outputs:
-            asked = {_asked(graph, user, found) for user in users[name]}
+            asked = {_asked(graph, user, name, found) for user in users[name]}
             if len(asked) == 1 and name not in graph.outputs:
                 quant = asked.pop()
                 if quant is not None:
@@ -100,10 +118,12 @@ def _wanted(graph: Graph, users: Mapping[str, Sequence[Node]]) -> dict[str, Quan
     return found
 
 
-def _asked(graph: Graph, user: Node, found: Mapping[str, Quant]) -> Quant | None:
+def _asked(
+    graph: Graph, user: Node, name: str, found: Mapping[str, Quant]
+) -> Quant | None:
     if user.op == "quantize" and user.attrs.get("simulated"):
         return graph.tensor(user.output).quant
-    if user.op in MOVEMENT:
+    if name in [user.inputs[i] for i in moved_inputs(user)]:
         return found.get(user.output)
     return None
 
@@ -183,23 +203,35 @@ def _emit(sweep: _Sweep, node: Node, inputs: Sequence[str], quant: Quant) -> boo
 
 
 def _move(sweep: _Sweep, node: Node) -> bool:
-    tensors = [_int8(sweep, name) for name in node.inputs]
+    places = moved_inputs(node)
+    tensors = [_int8(sweep, node.inputs[i]) for i in places]
     found = [t for t in tensors if t is not None]
     if not found or len(found) < len(tensors):
         return False
     quant = found[0].quant
     assert quant is not None
-    if node.op == "concat":
-        quant = _concat_quant(sweep, node, found)
+    if len(places) > 1:
+        quant = _joint_quant(sweep, node, found)
         if quant is None:
             return False
     if node.op == "pad" and not _exact_pad(node, found[0]):
         return False
-    inputs = [_requantised(sweep, t, quant) for t in found]
+    inputs = [sweep.edit.name(name) if name else "" for name in node.inputs]
+    for i, tensor in zip(places, found, strict=True):
+        inputs[i] = _requantised(sweep, tensor, quant)
     return _emit(sweep, node, inputs, quant)
 
 
-def _concat_quant(sweep: _Sweep, node: Node, found: Sequence[Tensor]) -> Quant | None:
+def _find(sweep: _Sweep, node: Node) -> bool:
+    x = _int8(sweep, node.inputs[0])
+    if x is None:
+        return False
+    inputs = (x.name, *(sweep.edit.name(name) for name in node.inputs[1:]))
+    sweep.edit.nodes.append(replace(node, inputs=inputs))
+    return True
+
+
+def _joint_quant(sweep: _Sweep, node: Node, found: Sequence[Tensor]) -> Quant | None:
     """The scale of all inputs, or the one that the output is quantised with."""
     quants = {t.quant for t in found}
     return quants.pop() if len(quants) == 1 else sweep.wanted.get(node.output)

@@ -19,8 +19,8 @@ from pybuild.host.lazy_buffers import lend
 from pybuild.host.ndarray import converted
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph, Tensor
-from pybuild.verify.check import limits_of, values_of
 from pybuild.verify.compare import Judge, Tally, ranges
+from pybuild.verify.judgement import limits_of, values_of
 from pybuild.verify.reference import reference
 from pybuild.verify.samples import example_inputs
 

@@ -7,7 +7,6 @@ kernels or generated code.
 from __future__ import annotations
 
 import importlib.util
-import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,12 +23,13 @@ from pybuild.frontends.formats import ONNX, TFLITE, format_of
 from pybuild.frontends.tflite.reader.flat import FlatModel, read
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
+from pybuild.verify.onnx_reference import ort_run, standard_run
 
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
-KINDS = ("auto", "litert", "tflm", "ort", "numpy")
-_PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime"}
-_FORMATS = {"litert": TFLITE, "ort": ONNX}
+KINDS = ("auto", "litert", "tflm", "ort", "standard", "numpy")
+_PACKAGES = {"litert": "ai_edge_litert", "ort": "onnxruntime", "standard": "onnx"}
+_FORMATS = {"litert": TFLITE, "ort": ONNX, "standard": ONNX}
 # what LiteRT says of a file with ELU, CEIL or ROUND: they have no reference kernel
 _LACKING = "Didn't find op"
 # what LiteRT computes with float activations that it quantises on the fly
@@ -48,7 +48,7 @@ class Reference:
     """An interpreter with a model loaded.
 
     name    with its version
-    kind    litert, tflm, ort or numpy
+    kind    litert, tflm, ort, standard or numpy
     run     inputs by name -> every tensor it can give, as the graph names and holds it
     exact   integers must be equal; else they are computed through floats
     hybrid  int8 weights with float activations quantised on the fly
@@ -86,10 +86,9 @@ def reference(
             kind = "numpy"
     _must_fit(kind, path)
     match kind:
-        case "litert" | "ort":
+        case "litert" | "ort" | "standard":
             with _told(path, kind):
-                either = _litert(path, graph) if kind == "litert" else None
-                made = either or _ort(path, graph, every)
+                made = _interpreter(kind, path, graph, every)
             return replace(made, run=_telling(path, made))
         case "tflm":
             twice = _rounded(graph, "double")
@@ -98,6 +97,19 @@ def reference(
         case _:
             name = f"numpy {np.__version__}"
             return Reference(name, kind, lambda inputs: interpret(graph, inputs))
+
+
+def _interpreter(kind: str, path: Path, graph: Graph, every: bool) -> Reference:
+    if kind == "litert":
+        return _litert(path, graph)
+    if kind == "standard":
+        name = "the standard (every node of the file in float64)"
+        return Reference(name, kind, standard_run(path, graph, every))
+    import onnxruntime
+
+    run, how = ort_run(path, graph, every)
+    name = f"ONNX Runtime {onnxruntime.__version__}{how and f', {how}'}"
+    return Reference(name, kind, run, exact=False)
 
 
 def auto_kind(path: Path, rounding: str) -> str:
@@ -263,113 +275,3 @@ def is_hybrid(model: FlatModel) -> bool:
         if x == "FLOAT32" and "INT8" in others:
             return True
     return any(is_hybrid(graph) for graph in model.subgraphs)
-
-
-def _ort(path: Path, graph: Graph, every: bool) -> Reference:
-    """ONNX Runtime on the CPU with its integer kernels, as it runs by default.
-
-    Only its integer softmax is kept out, which is a step off the standard's result for
-    almost every input: it is not fused where its float result is an output too.
-    """
-    import onnx
-    import onnxruntime as ort
-
-    model = onnx.load(path)
-    given = {o.name for o in model.graph.output}
-    for node in model.graph.node:
-        wanted = [n for n in node.output if every and n in graph.tensors]
-        if node.op_type == "Softmax":
-            wanted.append(node.output[0])
-        for name in wanted:
-            if name not in given | set(graph.constants):
-                model.graph.output.append(onnx.ValueInfoProto(name=name))
-                given.add(name)
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    # without this, CPUs that have no VNNI saturate sums of two products to 16 bits
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    options.intra_op_num_threads = 1
-    net = ort.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = [o.name for o in net.get_outputs()]
-    last = channels_last(graph)
-    lost = flattened(graph, last)
-
-    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        begun = {name: state.initial for name, state in graph.state.items()}
-        fed = {
-            name: channels_first(value) if name in last else value
-            for name, value in {**begun, **inputs}.items()
-        }
-        found = zip(names, net.run(None, fed), strict=True)
-        return {
-            name: as_ours(value, graph, name, last)
-            for name, value in found
-            if name in graph.tensors and name not in lost
-        }
-
-    return Reference(f"ONNX Runtime {ort.__version__}", "ort", run, exact=False)
-
-
-# these read and make channels last; every other operator keeps its order of axes,
-# but for the two that are there to change it
-_SPATIAL = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
-_REORDER = ("reshape", "transpose")
-
-
-def channels_last(graph: Graph) -> frozenset[str]:
-    """The tensors of an ONNX model that a build holds in another order than the file:
-    those of spatial operators, and what is computed from or into them axis by axis.
-    """
-    found: set[str] = set()
-    grew = True
-    while grew:
-        before = len(found)
-        for node in (*graph.nodes, *reversed(graph.nodes)):
-            if node.op in _REORDER:
-                continue
-            count = 1 if node.op in _SPATIAL else len(node.inputs)
-            near = [n for n in (*node.inputs[:count], *node.outputs) if n]
-            near = [n for n in near if n not in graph.constants]
-            ranks = {len(graph.tensor(n).shape) for n in near}
-            alike = len(ranks) == 1 and min(ranks) >= 3
-            if node.op in _SPATIAL or (alike and found & set(near)):
-                found.update(near)
-        grew = len(found) > before
-    return frozenset(found)
-
-
-def flattened(graph: Graph, last: frozenset[str]) -> frozenset[str]:
-    """What a reshape made of channels-last values, in an order that the file has not;
-    the weights of the dense layer that reads them are in that order too.
-    """
-    found: set[str] = set()
-    for node in graph.nodes:
-        reads = next((n for n in node.inputs if n in last | found), "")
-        if not reads or node.op in ("dense", "transpose"):
-            continue
-        *outer, channels = graph.tensor(reads).shape
-        same = channels == 1 or math.prod(outer[1:]) == 1
-        if reads in found or (node.op == "reshape" and not same):
-            found.update(node.outputs)
-    return frozenset(found)
-
-
-def channels_first(value: Array) -> Array:
-    return np.ascontiguousarray(np.moveaxis(value, -1, 1))
-
-
-def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Array:
-    """A value of ONNX Runtime as our tensor holds it: int8, not uint8; channels last,
-    where `last` has it, also those that ours lost. Signals [N,C,L] are [N,L,1,C]
-    inside.
-    """
-    tensor = graph.tensor(name)
-    if name in last and value.ndim >= 3 and 0 not in value.shape:
-        outer, channels = tensor.shape[:-1], value.shape[1]
-        if value.size == channels * math.prod(outer):
-            value = np.moveaxis(value, 1, -1).reshape(*outer, channels)
-    if value.dtype == np.uint8 and tensor.dtype.value == "int8":
-        return (value.astype(np.int16) - 128).astype(np.int8)
-    return value

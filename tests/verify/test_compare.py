@@ -9,9 +9,9 @@ import pytest
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
-from pybuild.verify.check import values_of
 from pybuild.verify.compare import Judge, Limits, Tally, distance, ranges
-from pybuild.verify.reference import as_ours, channels_first, channels_last, flattened
+from pybuild.verify.judgement import values_of
+from pybuild.verify.layout import as_ours, channels_first, channels_last, flattened
 from pybuild.verify.samples import KINDS, VARIED, sample, samples
 
 ACT = Quant((0.5,), (-3,))

@@ -97,6 +97,7 @@ _MICROSOFT: dict[str, Handler] = {
     "QLinearMul": quant.qlinear_binary,
     "QLinearSigmoid": quant.qlinear_unary,
     "QLinearSoftmax": quant.qlinear_unary,
+    "QLinearWhere": quant.qlinear_where,
     "QuantizeLinear": quant.quantize_linear,
 }
 
@@ -306,7 +307,9 @@ def _import(draft: Draft, op: Op) -> None:
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
         kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
         what = f"the operator {kind} is not supported"
-        draft.problems.append(Problem(op.where, what, _OTHERWISE))
+        microsoft = quant.REFUSED if op.domain == MICROSOFT else {}
+        hint = microsoft.get(op.kind, _OTHERWISE)
+        draft.problems.append(Problem(op.where, what, hint))
         draft.stand_in(op.outputs)
         return
     if any(name and not draft.has(name) for name in op.inputs):
@@ -326,7 +329,10 @@ def _import(draft: Draft, op: Op) -> None:
             what = "can only be computed from constants"
             raise op.invalid(what, "give fixed shapes at export, or use onnxsim")
         with np.errstate(all="ignore"):
-            handler(draft, op)
+            if quant.travels(draft, op):
+                quant.travel(draft, op, handler)
+            else:
+                handler(draft, op)
         if refused := empty.refused(draft, op):
             raise refused
         _note_unsigned(draft, op)

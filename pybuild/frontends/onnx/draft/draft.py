@@ -6,6 +6,7 @@ is uint8. Must not know any ONNX operator.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -312,7 +313,6 @@ class Draft:
 
         The file's own stay the constant, for users to know and replace.
 
-        shape   drops only last axes of size 1
         Errors  BuildError if they are not known at build time
         """
         whole = self.sources.get(name, name)
@@ -323,7 +323,12 @@ class Draft:
             raise op.invalid(f"its {what} has shape {list(self.shape(whole))}")
         quant = self.tensor(whole).quant
         if quant is not None and quant.axis is not None:
-            quant = replace(quant, axis=perm.index(quant.axis))
+            have = [self.shape(whole)[axis] for axis in perm]
+            axis = axis_after(have, perm.index(quant.axis), shape)
+            if axis is None:
+                what = f"its {what} '{name}' has scales along an axis that is divided"
+                raise op.invalid(what, "a scale per output channel, or one for all")
+            quant = replace(quant, axis=axis)
         moved = self._moved(whole, perm, shape, quant)
         if moved == whole:
             return name
@@ -349,8 +354,10 @@ class Draft:
             if perm != tuple(range(len(perm))):
                 last = f"{name}.moved" if moved == shape else f"{name}.transposed"
                 made = self.fresh(last)
-                kept = {"perm": perm}
-                self.emit("transpose", made, [name], made, kept, quant=quant)
+                kept, whole = {"perm": perm}, self.tensor(name).quant
+                if whole is not None and whole.axis is not None:
+                    whole = replace(whole, axis=perm.index(whole.axis))
+                self.emit("transpose", made, [name], made, kept, quant=whole)
             if moved != shape:
                 last = self.fresh(f"{name}.moved")
                 self.emit("reshape", last, [made], last, shape=shape, quant=quant)
@@ -369,6 +376,17 @@ class Draft:
             replace(n, inputs=names(n.inputs), outputs=names(n.outputs))
             for n in self.nodes
         ]
+
+
+def axis_after(have: Sequence[int], axis: int, shape: Sequence[int]) -> int | None:
+    """Where an axis lies once a tensor is reshaped: the one of its size with as many
+    elements before it; None if there is no such axis.
+    """
+    before = math.prod(have[:axis])
+    for place, size in enumerate(shape):
+        if size == have[axis] and math.prod(shape[:place]) == before:
+            return place
+    return None
 
 
 def signed(value: Array) -> Array:

@@ -1,7 +1,7 @@
 """QuantizeLinear, DequantizeLinear, and QLinear operators as both around a float one.
 
-The pass `qdq` makes integer arithmetic of it all; nodes that stand for integers
-carry the attribute `simulated`.
+So is what only moves quantised values. The pass `qdq` makes integer arithmetic of it
+all; nodes that stand for integers carry the attribute `simulated`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,30 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.frontends.onnx.draft.draft import Draft
 from pybuild.frontends.onnx.operators import dense, eltwise, spatial
-from pybuild.frontends.onnx.operators.elements import onnx_type
+from pybuild.frontends.onnx.operators.elements import onnx_type, plain
 from pybuild.frontends.onnx.operators.eltwise import axis_of, row
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Quant, Tensor
 from pybuild.ops.fixed_point.quant import quantized
 
 Handler = Callable[[Draft, Op], None]
+select = plain("where")
 
 # these keep the scale of their first input
 KEEPING = (
     "MaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice",
     "Identity", "Concat", "Pad", "Split", "GlobalMaxPool", "Dropout",
 )  # fmt: skip
+# these do, too; the inputs whose values they move, None: all
+MOVED: dict[str, tuple[int, ...] | None] = {
+    "ArgMax": (0,), "ArgMin": (0,), "CenterCropPad": (0,), "DepthToSpace": (0,),
+    "Expand": (0,), "Gather": (0,), "GatherElements": (0,), "GatherND": (0,),
+    "Max": None, "Min": None, "Pad": (0,), "ReduceMax": (0,), "ReduceMin": (0,),
+    "Resize": (0,), "ReverseSequence": (0,), "SpaceToDepth": (0,), "Tile": (0,),
+    "TopK": (0,), "Trilu": (0,), "Upsample": (0,), "Where": (1, 2),
+}  # fmt: skip
+# what their other outputs hold: places
+_PLACES = {"ArgMax": (0,), "ArgMin": (0,), "TopK": (1,)}
 _TWO_OPERANDS = (
     "QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearMul",
 )  # fmt: skip
@@ -134,14 +145,82 @@ def dequantize(
         name = draft.integers(x, value, quant)
         draft.sources[output] = name
     else:
-        name = x
-        tensor = draft.tensor(x)
+        name = told(draft, x, quant, kind)
+        tensor = draft.tensor(name)
         if tensor.quant is None or tensor.dtype is not DType.INT8:
             raise op.invalid(f"'{x}' is {tensor.dtype.value} without a scale")
         if tensor.quant != quant:
             what = f"'{x}' was quantised with another scale or zero point"
             raise op.invalid(what, "use one scale for each tensor")
     draft.emit("dequantize", op.name, [name], output, {"simulated": True})
+
+
+def told(draft: Draft, x: str, quant: Quant, kind: str) -> str:
+    """The int8 tensor of one that general operators made, and whose scale the file
+    gives where it is read.
+    """
+    tensor = draft.tensor(x)
+    if tensor.quant is not None or tensor.dtype.value != kind or kind == "int32":
+        return draft.inner.get(x, x)
+    if kind == "int8":
+        draft.tensors[x] = replace(tensor, quant=quant)
+        return x
+    raised = tuple(z + 128 for z in quant.zero_point)
+    draft.tensors[x] = replace(tensor, quant=replace(quant, zero_point=raised))
+    name = draft.fresh(f"{x}.int8")
+    draft.emit("quantize", name, [x], name, dtype=DType.INT8, quant=quant)
+    draft.inner[x] = name
+    draft.unsigned.add(name)
+    return name
+
+
+def travels(draft: Draft, op: Op) -> bool:
+    """Whether a node only moves values of one scale."""
+    if op.domain or op.kind not in MOVED:
+        return False
+    if op.kind in KEEPING and op.attrs.get("mode", "constant") == "constant":
+        return False  # its layer moves the integers by itself
+    if op.kind == "Resize" and op.attrs.get("mode", "nearest") != "nearest":
+        return False
+    quants = {_scale_of(draft, op.input(i)) for i in _data(op)}
+    return len(quants) == 1 and None not in quants
+
+
+def _data(op: Op) -> tuple[int, ...]:
+    places = MOVED[op.kind]
+    return tuple(range(len(op.inputs))) if places is None else places
+
+
+def _scale_of(draft: Draft, name: str) -> tuple[Quant, bool] | None:
+    """The one scale of a computed int8 tensor, and whether the file has uint8."""
+    tensor = draft.tensors.get(name)
+    if tensor is None or name in draft.values or tensor.dtype is not DType.INT8:
+        return None
+    if tensor.quant is None or len(tensor.quant.scale) != 1:
+        return None
+    plain = tensor.quant.scale == (1.0,)  # numbers that are no real ones
+    return None if plain else (tensor.quant, name in draft.unsigned)
+
+
+def travel(draft: Draft, op: Op, handler: Handler) -> None:
+    """The node on real numbers, between dequantising and quantising by one scale."""
+    found = _scale_of(draft, op.input(_data(op)[0]))
+    assert found is not None
+    quant, kind = found[0], "uint8" if found[1] else "int8"
+    inputs = list(op.inputs)
+    for i in _data(op):
+        made = draft.fresh(f"{op.output}.{op.input(i)}")
+        dequantize(draft, op, op.input(i), made, quant, kind)
+        inputs[i] = made
+    kept = _PLACES.get(op.kind, ())
+    reals = [
+        name if i in kept or not name else draft.fresh(f"{name}.real")
+        for i, name in enumerate(op.outputs)
+    ]
+    handler(draft, replace(op, inputs=tuple(inputs), outputs=tuple(reals)))
+    for name, real in zip(op.outputs, reals, strict=True):
+        if name != real:
+            quantize(draft, f"{op.name}.quantize", real, name, quant, kind)
 
 
 def _real(
@@ -241,6 +320,30 @@ def qlinear_concat(draft: Draft, op: Op) -> None:
     _wrapped(draft, op, concat, reals, (0, 1))
 
 
+def qlinear_where(draft: Draft, op: Op) -> None:
+    """com.microsoft.QLinearWhere: a condition; x, y, each with scale and zero; z's."""
+    reals = [_real(draft, op, (1, 2, 3)), _real(draft, op, (4, 5, 6))]
+    inner = replace(op, kind="Where", domain="", opset=16)
+    _wrapped(draft, inner, select, [op.input(0), *reals], (7, 8))
+
+
+_BEFORE = "it is of ONNX Runtime's optimiser: give the file before that"
+_FOUR_BITS = "quantise to int8: onnxruntime.quantization.quantize_static or --quantise"
+# com.microsoft's operators that quantisers and optimisers emit and we have not: the way
+REFUSED = {
+    "DynamicQuantizeLSTM": "leave LSTM in float: quantize_dynamic(..., "
+    "op_types_to_quantize=['MatMul', 'Gemm', 'Conv'])",
+    "QAttention": "quantise the model before transformers' layers are fused",
+    "QEmbedLayerNormalization": "quantise the model before its layers are fused",
+    "MatMulNBits": _FOUR_BITS,
+    "MatMulBnb4": _FOUR_BITS,
+    "GatherBlockQuantized": _FOUR_BITS,
+    "DynamicQuantizeMatMul": _BEFORE,
+    "MatMulIntegerToFloat": _BEFORE,
+    "QLinearReduceMean": _BEFORE,
+}
+
+
 def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:
     """Scales that the file gives only where a tensor is read, told to the tensor.
 
@@ -248,8 +351,11 @@ def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:
     """
     wanted: dict[str, Quant] = {}
     for op in reversed(ops):
-        if op.kind in KEEPING and op.outputs and op.output in wanted:
-            for name in op.inputs if op.kind == "Concat" else op.inputs[:1]:
+        moved = op.kind in KEEPING or op.kind in MOVED
+        if moved and op.outputs and op.output in wanted:
+            places = (0,) if op.kind in KEEPING else _data(op)
+            every = op.kind == "Concat"
+            for name in op.inputs if every else [op.input(i) for i in places]:
                 wanted.setdefault(name, wanted[op.output])
         for x, scale, zero in _scaled_inputs(op):
             scales, zeros = draft.values.get(scale), draft.values.get(zero)
@@ -271,6 +377,8 @@ def _scaled_inputs(op: Op) -> list[tuple[str, str, str]]:
         starts = [0]
     elif op.kind in _TWO_OPERANDS:
         starts = [0, 3]
+    elif op.kind == "QLinearWhere":
+        starts = [1, 4]
     elif op.kind == "QLinearConcat":
         starts = list(range(2, len(op.inputs) - 2, 3))
     else:

@@ -1,0 +1,116 @@
+"""Who is right where ONNX Runtime and a build differ: the file's nodes, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph
+from pybuild.verify.compare import (
+    HYBRID_TOLERANCE,
+    Judge,
+    Limits,
+    Tally,
+    Values,
+    distance,
+    ranges,
+    step_of,
+)
+from pybuild.verify.onnx_reference import unfused
+from pybuild.verify.reference import Reference, reference
+from pybuild.verify.stream import newest
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What each back end showed beside the standard.
+
+    ok    all are equal to it
+    note  what ONNX Runtime does otherwise, for the user
+    """
+
+    reference: Reference
+    judge: Judge
+    tallies: Mapping[str, Tally]
+    ok: bool
+    note: str
+
+
+def by_standard(
+    path: Path,
+    graph: Graph,
+    theirs: Sequence[Values],
+    inputs: Sequence[Mapping[str, Array]],
+    ours: Mapping[str, Sequence[Values]],
+) -> Judgement | None:
+    """Of each sample what ONNX Runtime gave, its inputs, what the back ends gave; None
+    where the standard's interpreter cannot run the file.
+    """
+    names = list(theirs[0])
+    try:
+        fair = reference("standard", path, graph, every=names != list(graph.outputs))
+        found = [newest(graph, values_of(graph, fair.run(x), names)) for x in inputs]
+    except BuildError:
+        return None
+    judge = Judge(graph, limits_of(fair), ranges(graph, found))
+    tallies = {
+        name: sum(map(judge.compare, seen, found), Tally())
+        for name, seen in ours.items()
+    }
+    ok = all(tally.good for tally in tallies.values())
+    far = _steps(graph, theirs, found)
+    if not ok:
+        most = max(tally.mismatches for tally in tallies.values())
+        note = f"{most} values differ from the standard, too"
+        return Judgement(fair, judge, tallies, ok, f"{note}; ONNX Runtime's {far}")
+    note = f"equal to the standard; ONNX Runtime differs here by {far}"
+    note = f"{note} {unfused(path)}".rstrip()
+    return Judgement(fair, judge, tallies, ok, note)
+
+
+def _steps(graph: Graph, theirs: Sequence[Values], found: Sequence[Values]) -> str:
+    """How far another interpreter's outputs are from the standard's: "2 steps"."""
+    most, count, integers = 0.0, 0, False
+    for have, want in zip(theirs, found, strict=True):
+        for name in set(graph.outputs) & have.keys() & want.keys():
+            step = step_of(graph, name)
+            whole = want[name].dtype.kind in "iu"
+            integers = integers or whole or step > 0
+            far = distance(have[name], want[name]) / (step or 1.0)
+            most = max(most, float(far.max(initial=0.0)))
+            count += int((far > 1e-3 * (step > 0 or whole)).sum())
+    if not integers:
+        return f"{most:.2g}"
+    steps = max(round(most), 1 if count else 0)
+    return f"{steps} step{'s' * (steps != 1)} in {count} values"
+
+
+def limits_of(known: Reference) -> Limits:
+    """How far a build may be from a reference."""
+    if known.hybrid:
+        return Limits(relative=HYBRID_TOLERANCE)
+    return Limits(steps=0 if known.exact else 1)
+
+
+def values_of(graph: Graph, found: Values, names: Sequence[str]) -> dict[str, Array]:
+    """What the reference gave of `names`, where its type and shape are ours.
+
+    Of a tensor that lost channels: of those that it still has.
+    """
+    values = {}
+    kept = {n.output: n.attrs["channels"] for n in graph.nodes if "channels" in n.attrs}
+    for name in names:
+        if name in found:
+            value, tensor = found[name], graph.tensor(name)
+            if name in kept and value.shape[-1] > tensor.shape[-1]:
+                value = value[..., list(kept[name])]
+            shape = list(tensor.shape)
+            if name in graph.bounded and value.ndim == len(shape):
+                axis = graph.bounded[name].axis  # as long there as it holds
+                shape[axis] = value.shape[axis]
+            if (value.shape, value.dtype) == (tuple(shape), tensor.dtype.numpy):
+                values[name] = value
+    return values
