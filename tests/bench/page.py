@@ -1,5 +1,6 @@
 """Measures what docs/benchmarks.md says and writes it: ./dev bench [-o FILE]. What
-README says of it is written with the page.
+README says of it is written with the page. --only MODULE measures the tables of one
+module, such as any_layer, and leaves all else on the page as it is.
 
 Needs the models of $CRT_MODELS or ../shared/models and both interpreters. Every
 number is of this run; knows of pybuild what a user knows.
@@ -13,7 +14,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ from tests.bench import (
 )
 from tests.bench.costs import Row, Table, built, model, output
 from tests.conftest import ROOT, models_folder
+from tests.fieldnets import field_costs
 from tests.frontends.onnx import table as onnx_table
 from tests.graphs.real_models import (
     BACKENDS,
@@ -244,7 +246,8 @@ def digits() -> Table:
     return Table("Digits", says, columns, tuple(rows))
 
 
-TABLES = (
+Measure = Callable[[], Table]
+TABLES: tuple[Measure, ...] = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory,
     costs.by_rows, costs.text,
     board_costs.on_boards, board_costs.asked_of_boards,
@@ -254,6 +257,8 @@ TABLES = (
     layer_costs.single_layers, layer_costs.on_vectors,
     layer_costs.without_products,
     any_layer.any_layer, any_layer.above_ceilings, any_layer.estimates,
+    field_costs.instructions, field_costs.equal, field_costs.rows_on_every_core,
+    field_costs.person_ram, field_costs.seconds,
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
@@ -268,21 +273,47 @@ otherwise. `tests/models/test_real_models.py` holds the promises of these tables
 """
 
 
+def of_module(name: str) -> list[Measure]:
+    """The tables of tests/.../NAME.py."""
+    return [one for one in TABLES if one.__module__.rpartition(".")[2] == name]
+
+
+def with_sections(page: str, made: Sequence[Table]) -> str:
+    """The page with these sections in the place of those of the same titles; new ones
+    behind the one before them, else at the end."""
+    head, *found = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    titles = [part.partition("\n")[0].removeprefix("## ") for part in found]
+    at = len(found)
+    for table in made:
+        text = table.markdown() + "\n"
+        if table.title in titles:
+            at = titles.index(table.title)
+            found[at] = text
+        else:
+            titles.insert(at, table.title)
+            found.insert(at, text)
+        at += 1
+    parts = [part.rstrip() for part in (head, *found)]
+    return "\n\n".join(parts) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--out", default=ROOT / "docs" / "benchmarks.md")
-    out = Path(parser.parse_args().out)
+    parser.add_argument("--only", metavar="MODULE")
+    asked = parser.parse_args()
+    out = Path(asked.out)
+    wanted = of_module(asked.only) if asked.only else list(TABLES)
     absent = [name for name in FILES if not model(name).is_file()]
-    if absent:
+    if absent and not asked.only:
         print(f"{models_folder()} lacks {', '.join(absent)}", file=sys.stderr)
         return 2
-    parts = [OPENING]
-    for measure in TABLES:
-        table = measure()
-        print(table.markdown(), flush=True)
-        parts.append(table.markdown())
-    out.write_text("\n".join(parts).rstrip() + "\n")
-    if out.samefile(headline.PAGE):
+    tables = []
+    for measure in wanted:
+        tables.append(measure())
+        print(tables[-1].markdown(), flush=True)
+    out.write_text(with_sections(out.read_text() if asked.only else OPENING, tables))
+    if not asked.only and out.samefile(headline.PAGE):
         headline.write()
     print(f"wrote {out}", file=sys.stderr)
     return 0

@@ -34,6 +34,10 @@ class Made:
     """A layer: its file, the rule it is built with, and what it is.
 
     macs  products that its meaning has; of a transposed one without the zeros between
+    kernel, columns, inputs  rows and columns of the window; columns of the output;
+                             channels that an output reads
+    on_padding   share of the products that are with padding
+    whole_range  there are weights of -128
     """
 
     seed: int
@@ -42,6 +46,12 @@ class Made:
     rounding: str
     file: bytes
     macs: int
+    kernel: tuple[int, ...]
+    stride: int
+    columns: int
+    inputs: int
+    on_padding: float
+    whole_range: bool
 
 
 @dataclass
@@ -86,6 +96,23 @@ class _Form:
         return math.prod(self.sizes) * math.prod(self.w)
 
     @property
+    def on_padding(self) -> float:
+        """Share of the products that are with padding."""
+        share = 1.0
+        for side, kernel, outs in zip(self.x, self.w[1:3], self.sizes, strict=False):
+            span = (kernel - 1) * self.dilation + 1
+            before = max((outs - 1) * self.stride + span - side, 0) // 2
+            if not self.same or self.kind == "transposed":
+                before = 0
+            at = [
+                o * self.stride - before + k * self.dilation
+                for o in range(outs)
+                for k in range(kernel)
+            ]
+            share *= sum(0 <= n < side for n in at) / len(at)
+        return 1 - share
+
+    @property
     def words(self) -> str:
         """As tables say it."""
         kernel = f"{self.w[1]}x{self.w[2]}"
@@ -106,7 +133,11 @@ def layer(seed: int) -> Made:
     values = _Values(chance, form, wide)
     how, rule = values.how, str(chance.choice(_RULES))
     words = ", ".join((form.words, how, values.shown, *(["int16"] if wide else [])))
-    return Made(seed, kind, words, rule, values.file(), form.macs)
+    inputs = 1 if form.depthwise else form.w[3]
+    return Made(
+        seed, kind, words, rule, values.file(), form.macs, form.w[1:3], form.stride,
+        form.sizes[1], inputs, form.on_padding, int(values.w.min()) == -128,
+    )  # fmt: skip
 
 
 def _fitting(kind: str, chance: np.random.Generator) -> _Form:

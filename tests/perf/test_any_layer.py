@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.perf.any_layer import CORES, is_above
+from tests.perf.any_layer import CORES, is_above, reason
 from tests.perf.layers import CLASSES, layer
 from tests.perf.measure import EMITS, measured
 
@@ -38,3 +38,4 @@ def test_a_layer_is_right_and_fast(seed: int, core: str) -> None:
     assert by_c.unequal == by_llvm.unequal == 0, by_c.made.words
     said = f"{by_llvm.made.words}: {by_llvm.per_mac:.2f} by {by_llvm.kernels}"
     assert is_above(by_llvm) == (seed in ABOVE[core]), said
+    assert reason(by_llvm) or not is_above(by_llvm), said

@@ -1,0 +1,54 @@
+"""Nets of the field: a sample of those that `./dev bench` measures makes what LiteRT
+makes, at no more instructions and bytes than asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.costs import Table
+from tests.bench.page import with_sections
+from tests.fieldnets import measure, nets
+
+SMALL = ("resnet_8", "ds_cnn", "unet_64", "mobilenet_v2_0.35_96", "stream")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_tensor_is_litert_s_by_both_back_ends(name: str) -> None:
+    seen = measure.checked(name, 1)
+    assert {t.unequal for t in seen.backends.values()} == {0}
+    assert all(t.elements > 10_000 for t in seen.backends.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "core"),
+    [("mobilenet_v1_0.5_96", "cortex-m4"), ("squeezenet_128", "cortex-m55")],
+)
+def test_a_net_keeps_to_what_is_asked(name: str, core: str) -> None:
+    seen = measure.on_core(name, core, "obj")
+    assert seen.unequal == 0 and seen.aim is not None
+    assert seen.per_mac <= seen.aim
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v1_0.25_96", "resnet_32"])
+def test_rows_take_hardly_more_ram_on_any_core(name: str) -> None:
+    seen = measure.ram_of_cores(name)
+    most = measure.RAM_RATIO * seen["generic"]
+    assert {core: n for core, n in seen.items() if n > most} == {}
+    whole = measure.ram(name, "generic", plan="whole")
+    assert seen["generic"] < whole
+
+
+def test_nets_are_made_from_seeds() -> None:
+    first = nets.net("resnet_8").file
+    nets.net.cache_clear()
+    assert nets.net("resnet_8").file == first
+
+
+def test_sections_are_measured_anew_in_their_place() -> None:
+    page = "# Page\n\nWords.\n\n## One\n\nold\n\n## Two\n\nkept\n"
+    tables = [Table(name, "new", ("a",), ()) for name in ("One", "Between")]
+    found = with_sections(page, tables)
+    titles = [line[3:] for line in found.splitlines() if line.startswith("## ")]
+    assert titles == ["One", "Between", "Two"]
+    assert "old" not in found and "kept" in found
+    assert with_sections(page, []) == page
