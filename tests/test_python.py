@@ -153,6 +153,30 @@ def test_a_list_that_does_not_fit_says_so(net: Net, bad: object) -> None:
         net.run(image=values)
 
 
+@pytest.mark.parametrize(
+    ("values", "lost"),
+    [
+        ([1, (1 << 24) + 1], "16777217"),
+        ([(1 << 24) + 1, 0.5], "16777217"),
+        ([(1 << 63) + 1, -1], "9223372036854775809"),
+        ([1, 1e300], "1e.300"),
+        ([1 << 25, 0.1], None),
+        ([float(1 << 24) + 1, float("inf")], None),
+    ],
+)
+def test_no_integer_of_a_list_is_rounded(values: list, lost: str | None) -> None:
+    graph = pybuild.GraphBuilder("sums")
+    x = graph.input("x", (2,), "float32")
+    graph.output(graph.op("add", x, x), "y")
+    net = pybuild.build(graph.build(), target="llvm").host()
+    if lost is None:
+        net.run(x=values)
+        np.testing.assert_array_equal(net.get_output("y"), 2 * np.float32(values))
+    else:
+        with pytest.raises(ValueError, match=f"'x' is float32, {lost} is not"):
+            net.run(x=values)
+
+
 def test_arrays_of_another_type_are_refused_still(net: Net) -> None:
     with pytest.raises(ValueError, match=r"'image' is int8.*not int64"):
         net.run(image=np.zeros((1, 8, 8, 1), np.int64))

@@ -88,6 +88,12 @@ class GraphModule(Timed):
     def type_key(self) -> str:
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
+    def close(self) -> None:
+        """Gives memory and parameters back; every later call is a ValueError. What
+        other modules share of it stays.
+        """
+        self.net.close()
+
     # ---- inputs ---------------------------------------------------------------
 
     def set_input(

@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.host.abi import UnknownName
+from pybuild.host.ndarray import is_exact, kept
 from pybuild.ir.graph import Tensor, signature
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
 from pybuild.package.page import tensors_page
 
 Key = str | int
+_WHOLE = 1 << 24  # beyond it, float32 has not every integer
 
 
 def index_of(key: Key, tensors: tuple[Tensor, ...], role: str) -> int:
@@ -81,7 +83,7 @@ def in_place(tensor: Tensor, array: Any, written: bool = False) -> None:
 def _exact(tensor: Tensor, value: Any) -> Array:
     """Numbers of Python in the tensor's type.
 
-    Errors  ValueError where one of them is not that number any more
+    Errors  ValueError where an integer is not that number any more
     """
     kind = tensor.dtype.numpy
     try:
@@ -92,14 +94,30 @@ def _exact(tensor: Tensor, value: Any) -> Array:
         raise ValueError(f"'{tensor.name}': is no array of numbers") from None
     if given.dtype.kind not in "biuf":
         raise ValueError(f"'{tensor.name}': is no array of numbers")
-    same = np.isfinite(given) == np.isfinite(made)
-    if not tensor.dtype.is_float:
+    if given.dtype.kind == "f" and np.any(np.abs(given) > _WHOLE):
+        given = np.asarray(value, object)  # integers between floats are rounded
+        same = np.vectorize(lambda one: _is_kept(kind, one), otypes=[bool])(given)
+    elif tensor.dtype.is_float:
+        same = kept(kind, given)
+    else:
         same = made == given
     if not np.all(same):
         what = given[~same].reshape(-1)[0]
         said = f"'{tensor.name}' is {tensor.dtype.value}, {what} is not"
         raise ValueError(f"{said}{_hint(tensor, given)}")
-    return made
+    return given.astype(kind) if given.dtype == object else made
+
+
+def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
+    """Whether one number stays what it is; floats may be rounded to floats."""
+    if kind.kind != "f":
+        low, high = np.iinfo(kind.name).min, np.iinfo(kind.name).max
+        return bool(np.isfinite(float(value)) and low <= value <= high) and (
+            int(value) == value
+        )
+    if isinstance(value, (int, np.integer)):
+        return is_exact(kind, int(value))
+    return bool(np.all(kept(kind, np.asarray(value))))
 
 
 def _hint(tensor: Tensor, given: Array) -> str:

@@ -345,7 +345,10 @@ class Net(Named, Binding, Pushing, Keeping):
         self._lib.crt_graph_set_hook(null, null, null)
 
     def close(self) -> None:
-        """Gives the memory back; the object is of no use afterwards."""
+        """Gives memory and parameters back; the object is of no use afterwards."""
+        if self._handle is not None:
+            self.release_params()
         self._bound.clear()
         self._code = None
         self._handle = self._base = None
+        self.memory = ()

@@ -192,13 +192,13 @@ def fitting(
     kinds = "fiub" if dtype.kind == "f" else "iub" if dtype.kind in "iu" else ""
     if have.shape != shape or not (have.dtype == dtype or have.dtype.kind in kinds):
         raise ValueError(f"{want}, not {have.dtype.name}{list(have.shape)}")
-    lost = have[np.logical_not(_kept(dtype, have))]
+    lost = have[np.logical_not(kept(dtype, have))]
     if lost.size:
         raise ValueError(f"{want}, which cannot hold {lost.flat[0]}")
     return np.ascontiguousarray(have, dtype).reshape(shape)
 
 
-def _kept(dtype: np.dtype[Any], have: Array) -> Array:
+def kept(dtype: np.dtype[Any], have: Array) -> Array:
     """Which values a type holds: floats rounded, but not to infinity; integers as they
     are.
     """
@@ -218,4 +218,14 @@ def _kept(dtype: np.dtype[Any], have: Array) -> Array:
         within &= values >= low
     if high < bounds.max:
         within &= values <= high
+    if dtype.kind == "f":  # beyond, only some have so few digits
+        there = np.logical_not(within)
+        within[there] = [is_exact(dtype, int(value)) for value in have[there]]
     return np.asarray(within)
+
+
+def is_exact(dtype: np.dtype[Any], value: int) -> bool:
+    """Whether a type of floats holds an integer as it is."""
+    with np.errstate(over="ignore"):
+        made = dtype.type(value)
+    return bool(np.isfinite(made)) and int(made) == value

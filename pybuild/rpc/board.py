@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from pybuild.host.abi import check, errors
@@ -60,10 +61,9 @@ class Board:
         self._clear()
         return b"".join(self.link.transfer(calls))
 
-    def owned(self, holder: object, number: int) -> int:
-        """Releases an object once its holder is gone."""
-        weakref.finalize(holder, self._left.append, number)
-        return number
+    def owned(self, holder: object, number: int) -> Callable[[], object]:
+        """Releases an object once its holder is gone, or the answer is called."""
+        return weakref.finalize(holder, self._left.append, number)
 
     def _clear(self) -> None:
         """Releases what is left over; images wait for the instances that use them."""
@@ -142,8 +142,8 @@ class Image:
     def __init__(self, board: Board, weights: Weights) -> None:
         self.weights = weights  # so that its id is that of no other
         data = plain(weights.image.tobytes())
-        buffer = board.allocate(IMAGE_AT + len(data))
-        self.number = board.owned(self, buffer)
+        self.number = buffer = board.allocate(IMAGE_AT + len(data))
+        board.owned(self, buffer)
         board.write(buffer, IMAGE_AT, data)
         board.value(Number.OPEN, buffer, len(data))
 

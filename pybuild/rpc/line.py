@@ -58,31 +58,45 @@ class SocketLine:
     def __init__(self, name: str, there: socket.socket) -> None:
         self.name = name
         self._socket = there
+        self._came = bytearray()  # while it was written
         there.setblocking(False)
         if there.family in (socket.AF_INET, socket.AF_INET6):
             there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def write(self, data: bytes) -> None:
+        """Takes what comes meanwhile: a board that cannot send does not listen."""
         end = self.clock() + _STUCK
+        both = [self._socket]
         while data:
-            _, ready, _ = select.select([], [self._socket], [], 1)
-            if ready:
-                try:
+            came, ready, _ = select.select(both, both, [], 1)
+            try:
+                if came:
+                    self._came += self._received()
+                if ready:
                     data = data[self._socket.send(data) :]
-                    end = self.clock() + _STUCK
-                except OSError as error:
-                    raise RemoteError(f"{self.name}: {error.strerror}") from None
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise RemoteError(f"{self.name}: {error.strerror}") from None
+            if came or ready:
+                end = self.clock() + _STUCK
             elif self.clock() > end:
                 raise RemoteError(f"{self.name}: takes no bytes any more")
 
     def read(self, timeout: float) -> bytes:
-        ready, _, _ = select.select([self._socket], [], [], max(timeout, 0))
-        if not ready:
-            return b""
-        try:
-            data = self._socket.recv(CHUNK)
-        except OSError as error:
-            raise RemoteError(f"{self.name}: {error.strerror}") from None
+        if not self._came:
+            if not select.select([self._socket], [], [], max(timeout, 0))[0]:
+                return b""
+            try:
+                return self._received()
+            except OSError as error:
+                raise RemoteError(f"{self.name}: {error.strerror}") from None
+        data = bytes(self._came)
+        self._came.clear()
+        return data
+
+    def _received(self) -> bytes:
+        data = self._socket.recv(CHUNK)
         if not data:
             raise RemoteError(f"{self.name}: the other side has closed the line")
         return data

@@ -41,13 +41,32 @@ class RemoteNet(Named):
         self.inputs = tuple(graph.tensor(name) for name in graph.inputs)
         self.results = tuple(graph.tensor(name) for name in graph.outputs)
         self.parameters = tuple(slot.tensor for slot in plan.slots.values())
-        self.number = board.owned(self, board.value(Number.CREATE))
+        self._number = board.value(Number.CREATE)
+        self._release = board.owned(self, self._number)
+        self._closed = False
         self._images: list[Image] = []
         self._lenders: dict[int, RemoteNet] = {}
         self._given: set[int] = set()  # inputs
         macs = sum(row.macs for row in layers(graph))
         # seconds of a run: a guess until there was one
         self._takes = 200 * max(macs, 1000) / board.operations_per_second
+
+    @property
+    def number(self) -> int:
+        """Of the object on the board.
+
+        Errors  ValueError after close()
+        """
+        if self._closed:
+            raise ValueError("the instance is closed: close() was called")
+        return self._number
+
+    def close(self) -> None:
+        """Gives memory and parameters back to the board, before its next call."""
+        self._closed = True
+        self._release()
+        self._images.clear()
+        self._lenders.clear()
 
     # ---- inputs and outputs ---------------------------------------------------
 

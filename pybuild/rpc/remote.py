@@ -16,7 +16,7 @@ from pybuild.host.source import Portable, Source
 from pybuild.install import boards, crt_headers, crt_sources
 from pybuild.rpc.board import Board
 from pybuild.rpc.device import RemoteDevice
-from pybuild.rpc.line import Line
+from pybuild.rpc.line import Line, RemoteError
 from pybuild.rpc.link import Link
 from pybuild.rpc.net import RemoteNet
 from pybuild.targets.board import Board as BoardFacts
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pybuild.host.build_facts import Library
 
 _SESSION = 128  # what is added to the type of a device, as in TVM
+_CLOSED = "the session was closed"
 _HOST = "host"  # the target of libraries for this machine
 _AHEAD = 1 << 13  # bytes that a simulator keeps back while its board is busy
 
@@ -59,12 +60,14 @@ class Remote(abc.ABC):
         self.name = name
         self.patience = patience
         self._board: Board | None = None
+        self._is_closed = False
         self._content = ""
         # by the id of a library: the library, the same for this core, its content
         self._fitted: dict[int, tuple[Portable, Portable, str]] = {}
 
     def __repr__(self) -> str:
         state = "not connected" if self._board is None else "connected"
+        state = "closed" if self._is_closed else state
         return f"{type(self).__name__}({self.name!r}, {state})"
 
     def device(self, index: int = 0) -> RemoteDevice:
@@ -77,6 +80,7 @@ class Remote(abc.ABC):
 
     def _known(self, library: Portable) -> tuple[Portable, Portable, str]:
         """The library, the same as it runs on this board, and that one's content."""
+        self._must_be_open()
         if id(library) not in self._fitted:
             made = library.retargeted(self._target(library))
             self._fitted[id(library)] = (library, made, content_of(made))
@@ -99,11 +103,20 @@ class Remote(abc.ABC):
         _, made, content = self._known(library)
         self._serving(made, content)
 
-    def close(self, why: str = "the session was closed") -> None:
-        """Ends the session; a simulator ends too."""
+    def close(self) -> None:
+        """Ends the session, for good; a simulator ends too."""
+        self._is_closed = True
+        self._end(_CLOSED)
+
+    def _end(self, why: str) -> None:
         if self._board is not None:
             self._board.link.close(why)
         self._board = None
+
+    def _must_be_open(self) -> None:
+        """Errors  RemoteError after close()"""
+        if self._is_closed:
+            raise RemoteError(f"{self.name}: {_CLOSED}")
 
     def __enter__(self) -> Remote:
         return self
@@ -121,7 +134,8 @@ class Remote(abc.ABC):
 
     @property
     def board(self) -> Board:
-        """Errors  RuntimeError before the first library is there"""
+        """Errors  RuntimeError before the first library is there; RemoteError"""
+        self._must_be_open()
         if self._board is None:
             raise RuntimeError(f"{self.name} runs no library yet")
         return self._board
@@ -141,7 +155,7 @@ class Simulated(Remote):
 
     def _serving(self, library: Portable, content: str) -> Board:
         if self._board is None or self._content != content:
-            self.close("the board runs another library now")
+            self._end("the board runs another library now")
             link = Link(self._start(library, content), self.patience, ahead=_AHEAD)
             try:
                 self._board = Board(link, simulated=True)

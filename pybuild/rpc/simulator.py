@@ -5,6 +5,7 @@ Knows firmware and lines; no session.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections import deque
 from pathlib import Path
 
 from pybuild.boards.firmware.build import Firmware
+from pybuild.boards.simulators.process import tied
 from pybuild.boards.simulators.qemu import Qemu, machine_options
 from pybuild.boards.simulators.unicorn import NOWHERE, PAGE, SYSTEM, Machine
 from pybuild.errors import BuildError
@@ -63,9 +65,10 @@ class QemuLine(SocketLine):
             options = machine_options(firmware.board)
             options[options.index("-serial") + 1] = address
             self._process = subprocess.Popen(
-                [machine.path, *options, "-kernel", str(firmware.path)],
-                cwd=self._folder.name, stdin=subprocess.DEVNULL,
+                tied([machine.path, *options, "-kernel", str(firmware.path)]),
+                cwd=self._folder.name, stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for this process
             )  # fmt: skip
             super().__init__(name, self._accepted(here, machine.name))
 
@@ -76,17 +79,22 @@ class QemuLine(SocketLine):
                 return here.accept()[0]
             except TimeoutError:
                 continue
-        self._process.kill()
-        _, said = self._process.communicate()
-        what = said.decode(errors="replace").strip() or "has not opened its serial port"
-        self._folder.cleanup()
+        what = self._ended() or "has not opened its serial port"
         raise BuildError(simulator, what)
 
     def close(self) -> None:
         super().close()
-        self._process.kill()
-        self._process.communicate()
+        self._ended()
+
+    def _ended(self) -> str:
+        """Ends QEMU; what it said."""
+        if sys.platform == "win32":
+            self._process.kill()
+        said = b""
+        with contextlib.suppress(ValueError):  # closed twice
+            _, said = self._process.communicate()
         self._folder.cleanup()
+        return said.decode(errors="replace").strip()
 
 
 class UnicornLine:

@@ -101,6 +101,25 @@ def test_ten_instances_read_one_copy(backend: str) -> None:
     library.weights.close()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_closed_instance_gives_its_parameters_back(backend: str) -> None:
+    library = trained("int8", 1).build(params="replaceable")
+    inputs = dict(example_inputs(library.plan.graph))
+    donor, net = library.host(backend), library.instance(backend)
+    want = dict(donor(**inputs))
+    net.share_params(donor)
+    donor.close()
+    donor.close()
+    assert library.weights.users == len(net.parameters)
+    right(net, inputs, want)
+    net.close()
+    assert library.weights.users == 0
+    library.weights.close()
+    for call in (donor.go, net.release_params, lambda: net.share_params(donor)):
+        with pytest.raises(ValueError, match="the instance is closed"):
+            call()
+
+
 def test_what_is_shared_takes_the_place_of_other_content() -> None:
     library, other = (trained("int8", 1).build(params="replaceable") for _ in range(2))
     net, donor = library.host(), other.instance()

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import threading
 import tty
@@ -120,7 +121,7 @@ def test_a_board_that_ends_is_an_error() -> None:
     lib = tvm.build(library().model, target="llvm")
     with rpc.connect(place("qemu", "mps2-an386"), lib) as remote:
         module = lib["default"](remote.device(0))
-        remote.board.link.line._process.kill()
+        os.killpg(remote.board.link.line._process.pid, signal.SIGKILL)
         with pytest.raises(RemoteError, match=r"^qemu:mps2-an386: .*"):
             module.run(image=DIGITS)
 

@@ -15,6 +15,7 @@ from pybuild.graph_executor import GraphModule
 from pybuild.host.abi import CrtError, UnknownName
 from pybuild.library import Library
 from pybuild.ops.interpret import interpret
+from pybuild.rpc import RemoteError
 from pybuild.rpc.remote import Wired
 from tests.executor.test_graph_executor import image
 from tests.graphs.networks import classifier
@@ -320,8 +321,14 @@ def test_an_exported_library_runs_there(library: Library, tmp_path) -> None:
 def test_closed_is_closed(library: Library) -> None:
     with board(library) as remote:
         module = library["default"](remote.device(0))
-    with pytest.raises(RuntimeError, match=r"^host runs no library yet$"):
-        remote.board  # noqa: B018
+    for call in (
+        lambda: remote.board,
+        lambda: library["default"](remote.device(0)),
+        module.run,
+    ):
+        with pytest.raises(RemoteError, match=r"^host: the session was closed$"):
+            call()
+    assert repr(remote) == "Wired('host', closed)"
     assert isinstance(module, GraphModule)
     with pytest.raises(UnknownName):
         module.set_input("nothing", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from pybuild.boards.simulators.count import (
     counts_of,
     plan_fields,
 )
+from pybuild.boards.simulators.process import tied
 from pybuild.boards.simulators.simulator import TIMEOUT, Files, Outcome
 from pybuild.errors import BuildError
 from pybuild.install import called, temporary_folder
@@ -75,14 +77,17 @@ def machine_options(board: Board) -> list[str]:
 def _finished(
     command: list[str], root: Path, board: Board
 ) -> subprocess.CompletedProcess[bytes]:
+    there, here = os.pipe()
     try:
         return subprocess.run(
-            command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=TIMEOUT,
-        )  # fmt: skip
+            tied(command), cwd=root, stdin=there, capture_output=True, timeout=TIMEOUT
+        )
     except subprocess.TimeoutExpired:
         what = f"has not ended after {TIMEOUT:g} seconds"
         raise BuildError(board.name, what) from None
+    finally:
+        os.close(there)
+        os.close(here)
 
 
 def _plugin(plan: CountPlan, known: Costs | None) -> str:
