@@ -49,7 +49,9 @@ SLEEPS = """
 import os, subprocess, sys
 from pybuild.boards.simulators.process import tied
 command = tied(["sh", "-c", "echo $$; exec sleep 60"])
-made = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+made = subprocess.Popen(command, **pipes, start_new_session=True)
+print(int(made.stdout.readline()), flush=True)
 """
 SERVES = """
 import os
