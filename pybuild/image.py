@@ -30,11 +30,11 @@ from pybuild.emit.tables.pool import Pool, defined, pooled
 from pybuild.emit.tables.tables import Tables, TensorRow
 from pybuild.entry import Buildable, model_of
 from pybuild.errors import BuildError, LimitError, Problem
-from pybuild.host.abi import ffi
 from pybuild.host.compiled_model import Compiled
 from pybuild.host.devices import aligned
 from pybuild.host.image_code import Code
 from pybuild.host.native import Net
+from pybuild.host.turn import new_turn
 from pybuild.image_options import check_groups, check_names, check_options, own_options
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
@@ -158,7 +158,7 @@ class Image:
     def host(self, backend: str = "llvm") -> dict[str, Net]:
         """An instance of each model, connected, in memory as the image has it."""
         nets = {name: member.host(backend) for name, member in self.members.items()}
-        turns = [ffi().new("struct crt_turn *") for _ in self.tables.exclusive]
+        turns = [new_turn() for _ in self.tables.exclusive]
         memory = {p.name: aligned(p.together.bytes) for p in self.tables.pieces}
         for name, net in nets.items():
             turn = self.tables.turn_of(name)

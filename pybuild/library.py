@@ -323,7 +323,9 @@ class Library(Factory):
             return bitcode(functools.partial(module, self.tables))
         from pybuild.host.cc import shared_library
 
-        return shared_library(self.name, self.sources())
+        files = self.sources()
+        files.pop(f"{self.name}_params.c", None)  # they are beside it
+        return shared_library(self.name, files)
 
     def image(
         self, values: Mapping[str, Array] | None = None, codec: Codec | None = None

@@ -146,27 +146,45 @@ int crt_graph_reset(struct crt_graph *g)
 /* Keeps the others off until crt_turn_end. */
 static int enter(const struct crt_graph *g)
 {
-    if (g->turn != NULL && crt_raise_flag(&g->turn->running))
-        return CRT_ERR_BUSY;
-    return CRT_OK;
-}
+    struct crt_turn *turn = g->turn;
 
-int crt_turn_take(struct crt_graph *g)
-{
-    crt_stop(g);
-    if (enter(g) != CRT_OK)
-        return CRT_ERR_BUSY;
-    if (g->turn != NULL && g->turn->owner != g) { /* what g had is gone */
-        crt_graph_reset(g);
-        g->turn->owner = g;
+    if (turn == NULL)
+        return CRT_OK;
+    while (crt_raise_flag(&turn->running)) {
+        const struct crt_turn_wait *hooks = turn->hooks;
+
+        if (hooks == NULL || hooks->wait(hooks->context) != 0)
+            return CRT_ERR_BUSY;
     }
     return CRT_OK;
 }
 
-void crt_turn_end(const struct crt_graph *g)
+int crt_turn_begin(struct crt_graph *g)
+{
+    crt_stop(g);
+    if (enter(g) != CRT_OK)
+        return CRT_ERR_BUSY;
+    if (g->turn != NULL && g->turn->owner != g)
+        crt_graph_reset(g); /* what g had is gone */
+    return CRT_OK;
+}
+
+void crt_turn_take(const struct crt_graph *g)
 {
     if (g->turn != NULL)
-        crt_lower_flag(&g->turn->running);
+        g->turn->owner = g;
+}
+
+void crt_turn_end(const struct crt_graph *g)
+{
+    const struct crt_turn_wait *hooks;
+
+    if (g->turn == NULL)
+        return;
+    hooks = g->turn->hooks;
+    crt_lower_flag(&g->turn->running);
+    if (hooks != NULL)
+        hooks->ended(hooks->context);
 }
 
 void crt_stop(struct crt_graph *g)
@@ -259,9 +277,10 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
         return CRT_ERR_SIZE;
     if ((tensor->flags & CRT_TENSOR_LAZY) != 0)
         return CRT_ERR_LAZY;
-    error = crt_turn_take(g);
+    error = crt_turn_begin(g);
     if (error != CRT_OK)
         return error;
+    crt_turn_take(g);
     *crt_slot(g, index) = crt_home(g, tensor);
     give(g, index);
     error = crt_fill(g, tensor, data);
@@ -296,8 +315,9 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
     tensor = input_of(g, index);
     if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor))
         return NULL;
-    if (crt_turn_take(g) != CRT_OK)
+    if (crt_turn_begin(g) != CRT_OK)
         return NULL;
+    crt_turn_take(g);
     crt_turn_end(g);
     return give(g, index);
 }

@@ -74,9 +74,12 @@ def read(path: str | Path, rebuild: Rebuild) -> Factory | Package:
         what = f"is of format {version[0]}, ABI {version[1]}, not {FORMAT}, {abi()}"
         raise BuildError(where, what, "export it anew")
     found = {
-        name: Loaded(where, name, facts, functools.partial(_in, files, facts), rebuild)
+        name: Loaded(
+            where, name, facts, functools.partial(_in, files, facts), rebuild,
+            bool(facts.get("bound", True)),
+        )
         for name, facts in models.items()
-    }
+    }  # fmt: skip
     return next(iter(found.values())) if len(found) == 1 else Package(found)
 
 
@@ -132,7 +135,7 @@ class Loaded(Factory):
     @functools.cached_property
     def graph(self) -> Graph:
         data = self.file(GRAPH)
-        made = graphjson.load(GRAPH, data, self.file(PARAMS))
+        made = graphjson.load(GRAPH, data, {**self._absent, **self._values})
         named = {name: name for name in self._facts["parameters"]}
         return _with_state(dataclasses.replace(made, parameters=named), self._facts)
 
@@ -145,7 +148,17 @@ class Loaded(Factory):
     def _values(self) -> Mapping[str, Array]:
         return read_blob(self.file(PARAMS), self.where)
 
+    @functools.cached_property
+    def _absent(self) -> Mapping[str, Array]:
+        """Zeros for what it was written without: kernels must not depend on it."""
+        there = self.parameters.values()
+        missing = [t for t in there if t.name not in self._values]
+        return {t.name: np.zeros(t.shape, t.dtype.numpy) for t in missing}
+
     def value(self, name: str) -> Array:
+        """Errors  LookupError for what it was written without"""
+        if name not in self._values:
+            raise LookupError(f"{self.where} was written without '{name}'")
         return self._values[name]
 
     def get_graph_json(self) -> str:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pybuild.frontends import graphjson
 from pybuild.host.compiled_model import SlotFacts
 from pybuild.install import crt_include
-from pybuild.ir.graph import Graph
+from pybuild.ir.graph import Graph, Tensor
 from pybuild.package.folder import write_file
+from pybuild.params.blob import read_blob, write_blob
+from pybuild.params.image_read import read_image
+from pybuild.params.image_write import write_image
 from pybuild.passes.state import opened
 
 FORMAT = 1
@@ -26,7 +29,15 @@ CODE = {"llvm": "code.bc", "c": "code.so"}
 
 
 class Exported(Protocol):
-    """What is asked of a library: factory.py's Factory is one."""
+    """What is asked of a library: factory.py's Factory is one. Not bound: it is written
+    without its parameters.
+    """
+
+    @property
+    def bound(self) -> bool: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Tensor]: ...
 
     @property
     def graph(self) -> Graph: ...
@@ -52,10 +63,14 @@ def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
         text, params = graphjson.dump(opened(library.graph))
         folder = f"{number}"
         files[f"{folder}/{GRAPH}"] = text.encode()
-        files[f"{folder}/{PARAMS}"] = params
-        if library.slots:
-            files[f"{folder}/{IMAGE}"] = library.image()
+        files[f"{folder}/{PARAMS}"] = _kept(library, params)
+        packed = [s.entry for s in library.slots if library.bound or not s.sources]
+        if packed:
+            files[f"{folder}/{IMAGE}"] = only(packed, library.image())
         facts = library.facts() | _state(library.graph)
+        facts.pop("bound", None)
+        if not library.bound:
+            facts["bound"] = False
         files[f"{folder}/{CODE[facts['backend']]}"] = library.portable()
         index["models"][name] = {"folder": folder, **facts}
     files[INDEX] = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
@@ -69,6 +84,23 @@ def export(libraries: Mapping[str, Exported], path: str | Path) -> None:
         for file, data in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(file), data)  # of no time of day
     write_file(place, out.getvalue())
+
+
+def _kept(library: Exported, params: bytes) -> bytes:
+    """The parameter file, without what users give."""
+    if library.bound:
+        return params
+    values = read_blob(params, PARAMS)
+    rest = {n: v for n, v in values.items() if n not in library.parameters}
+    return write_blob(rest)
+
+
+def only(names: Collection[str], image: bytes) -> bytes:
+    """The image without other entries."""
+    found = read_image(image, "parameters").parameters()
+    kept = [p for p in found if p.name in names]
+    assert len(kept) == len(names), (names, [p.name for p in found])
+    return image if len(kept) == len(found) else write_image(kept)
 
 
 def _state(graph: Graph) -> dict[str, Any]:

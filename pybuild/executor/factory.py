@@ -179,9 +179,11 @@ class Factory(abc.ABC):
         return graphjson.dump(self.graph)[0]
 
     def get_params(self) -> dict[str, NDArray]:
-        """Copies of the weights that may be replaced."""
+        """Copies of the weights that may be replaced; none after remove_params."""
         from pybuild.host.ndarray import ndarray
 
+        if not self.bound:
+            return {}
         return {name: ndarray(self.value(name).copy()) for name in self.parameters}
 
     def get_lib(self) -> Factory:

@@ -15,11 +15,12 @@ from pybuild.executor.inputs import Inputs
 from pybuild.executor.instance import AnyDevice, local, must_be_together, new_instance
 from pybuild.executor.parameters import Parameters
 from pybuild.executor.timed import Timed
-from pybuild.host.abi import UnknownName, failure, ffi
+from pybuild.host.abi import UnknownName, failure
 from pybuild.host.devices import aligned
 from pybuild.host.named_tensors import Key
 from pybuild.host.ndarray import Device, NDArray, cpu, ndarray
 from pybuild.host.source import Source
+from pybuild.host.turn import new_turn
 from pybuild.ir.graph import Tensor, signature
 from pybuild.params.blob import blob_names, is_blob
 from pybuild.params.files import read_arrays
@@ -310,10 +311,12 @@ class GraphModule(Timed):
         self.inputs.refresh()
 
 
-def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
+def setup_shared_storage(modules: Sequence[GraphModule], wait: float = 0) -> int:
     """Lets modules run in turn in one storage, sized for the largest; its bytes.
 
     Inputs that were set and arrays that were bound are forgotten.
+
+    wait    seconds in which a call waits for another thread's run; 0: CRT_ERR_BUSY
 
     Errors  ValueError for memory of devices; later, CRT_ERR_BUSY for a run while
             another is in the middle of one
@@ -326,7 +329,7 @@ def setup_shared_storage(modules: Sequence[GraphModule]) -> int:
     memory = [
         aligned(max(size[i] for size in sizes if i < len(size))) for i in range(regions)
     ]
-    turn = ffi().new("struct crt_turn *")
+    turn = new_turn(wait)
     for net, size in zip(nets, sizes, strict=True):
         net.use_memory(memory[: len(size)], turn)
     for module in modules:

@@ -5,12 +5,13 @@ Giving is cheap; they are packed on the host before the next run. Knows no layer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.executor.archive_write import only
 from pybuild.executor.inputs import must_be_same
 from pybuild.executor.instance import Instance, local, share_parameter
 from pybuild.host.abi import UnknownName, failure
@@ -49,7 +50,7 @@ class Parameters:
         self._watched: dict[str, Array] = {}
         fixed = [slot.entry for slot in source.slots if not slot.sources]
         if fixed:  # constants that are packed, as they are
-            net.load_params(Weights(_only(fixed, source.image())))
+            net.load_params(Weights(only(fixed, source.image())))
 
     def reset(self) -> None:
         """All as the model came, in the one image of all such instances."""
@@ -106,7 +107,7 @@ class Parameters:
             parts = {name for slot in ready for name in slot.sources}
             values = {n: self.value(n) for n in parts if self._given[n] is not None}
             image = self._source.image(values)
-            self._net.load_params(Weights(_only([s.entry for s in ready], image)))
+            self._net.load_params(Weights(only([s.entry for s in ready], image)))
         done = self._given.keys() >= {*self.tensors}
         self.waiting = set() if done else self.waiting & self._open()
 
@@ -234,11 +235,3 @@ class Parameters:
             known = ", ".join(f"'{n}'" for n in self.tensors) or "none"
             raise UnknownName(f"parameter '{name}' is not known; there is {known}")
         return self.tensors[name]
-
-
-def _only(names: Collection[str], image: bytes) -> bytes:
-    """The image without other entries."""
-    found = read_image(image, "parameters").parameters()
-    kept = [p for p in found if p.name in names]
-    assert len(kept) == len(names), (names, [p.name for p in found])
-    return image if len(kept) == len(found) else write_image(kept)

@@ -214,8 +214,14 @@ static void test_turns(void)
     /* one has lost what it had */
     EXPECT(crt_graph_get_output(&one.g, 0, y, 4) == CRT_ERR_NO_OUTPUT);
     EXPECT(crt_graph_run(&one.g, pointers) == CRT_ERR_INPUT_MISSING);
-    /* and has taken over by that */
-    EXPECT(crt_graph_run(&two.g, pointers) == CRT_ERR_INPUT_MISSING);
+    EXPECT(crt_graph_missing(&one.g) == &affine_model.tensors[0]);
+    EXPECT(crt_graph_run_stage(&one.g, pointers, 0) == CRT_ERR_INPUT_MISSING);
+    /* and takes nothing by runs that are refused */
+    EXPECT(turn.owner == &two.g && turn.running == 0);
+    EXPECT(crt_graph_run(&two.g, pointers) == CRT_OK);
+    EXPECT(crt_graph_get_output(&two.g, 0, y, 4) == CRT_OK);
+    EXPECT(crt_graph_run(&one.g, pointers) == CRT_ERR_INPUT_MISSING);
+    EXPECT(crt_graph_get_output(&two.g, 0, y, 4) == CRT_OK);
     EXPECT(affine_run(&two, 5, y) == CRT_OK);
     expect_y(y, 5);
     EXPECT(crt_graph_input(&one.g, 0) == one.arena);
@@ -272,6 +278,65 @@ static void test_turn_in_the_middle_of_a_run(void)
     EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, NULL) == CRT_OK);
     EXPECT(affine_run(&one, 3, y) == CRT_OK);
+    expect_y(y, 3);
+}
+
+/* What another thread would do: ends the run that is under way, the third time
+ * that it is waited for. */
+struct waiting {
+    struct crt_graph *runs;
+    int waits;
+    int patience;
+    int ends;
+};
+
+static int wait_a_little(void *context)
+{
+    struct waiting *w = (struct waiting *)context;
+
+    if (++w->waits == 3)
+        EXPECT(crt_graph_run_stage(w->runs, pointers, 1) == CRT_OK);
+    return w->waits > w->patience;
+}
+
+static void count_end(void *context)
+{
+    ((struct waiting *)context)->ends++;
+}
+
+static void test_waiting_for_a_turn(void)
+{
+    static const struct crt_stage stages[] = {{0, 1, 0, 0}, {0, 1, 0, 0}};
+    struct crt_model model = affine_model;
+    struct waiting waiting = {NULL, 0, 9, 0};
+    struct crt_turn_wait hooks = {wait_a_little, count_end, NULL};
+    struct crt_turn turn;
+    int8_t y[4];
+
+    memset(&turn, 0, sizeof turn);
+    model.stages = stages;
+    model.stage_count = 2;
+    start(&one, &affine_model);
+    start_in_one(&two, &model);
+    waiting.runs = &two.g;
+    hooks.context = &waiting;
+    turn.hooks = &hooks;
+    EXPECT(crt_graph_share_storage(&one.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_set_input(&two.g, 0, x_bytes, 4) == CRT_OK);
+    EXPECT(waiting.waits == 0 && waiting.ends == 1);
+    EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
+    EXPECT(waiting.ends == 1);
+    EXPECT(affine_run(&one, 3, y) == CRT_OK);
+    expect_y(y, 3);
+    EXPECT(waiting.waits == 3 && waiting.ends == 5);
+    /* one that does not wait for ever */
+    EXPECT(crt_graph_set_input(&two.g, 0, x_bytes, 4) == CRT_OK);
+    EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
+    EXPECT(crt_graph_run(&one.g, pointers) == CRT_ERR_BUSY);
+    EXPECT(waiting.waits == 10);
+    EXPECT(crt_graph_run_stage(&two.g, pointers, 1) == CRT_OK);
+    EXPECT(crt_graph_get_output(&two.g, 0, y, 4) == CRT_OK);
     expect_y(y, 3);
 }
 
@@ -342,6 +407,7 @@ int main(void)
     test_large_strides();
     test_turns();
     test_turn_in_the_middle_of_a_run();
+    test_waiting_for_a_turn();
     test_unpack();
     test_copy();
     return failures != 0;

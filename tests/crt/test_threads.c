@@ -148,14 +148,59 @@ static void *run_in_turn(void *argument)
     return NULL;
 }
 
-static int test_one_storage(void)
+/* The same where nobody spins: who finds the memory taken sleeps. */
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static int is_free;
+
+static int wait_for_turn(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&gate);
+    while (!is_free)
+        pthread_cond_wait(&freed, &gate);
+    is_free = 0;
+    pthread_mutex_unlock(&gate);
+    return 0;
+}
+
+static void tell_freed(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&gate);
+    is_free = 1;
+    pthread_cond_signal(&freed);
+    pthread_mutex_unlock(&gate);
+}
+
+/* Its input is bound, and its output, so that nothing of it is ever lost. */
+static void *wait_and_run(void *argument)
+{
+    struct worker *w = (struct worker *)argument;
+    int8_t x[4] = {0};
+    int8_t y[4] __attribute__((aligned(4)));
+    void *pointers[6];
+    int i;
+
+    for (i = 0; i < 4; i++)
+        x[i] = (int8_t)(w->times * (i + 1));
+    w->failures += crt_graph_bind_input(&w->own.g, 0, x, 4) != CRT_OK;
+    w->failures += crt_graph_bind_output(&w->own.g, 0, y, 4) != CRT_OK;
+    for (i = 0; i < RUNS && w->failures == 0; i++) {
+        w->failures += crt_graph_run(&w->own.g, pointers) != CRT_OK;
+        w->failures += !is_right(y, w->times);
+    }
+    return NULL;
+}
+
+static int test_one_storage(void *(*work)(void *), int count)
 {
     struct crt_region region;
     int i;
 
     region.ptr = storage;
     region.bytes = AFFINE_BYTES;
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < count; i++) {
         struct affine *a = &workers[i].own;
 
         if (crt_graph_init(&a->g, &affine_model, a->base, a->fresh, &region,
@@ -164,7 +209,7 @@ static int test_one_storage(void)
             crt_graph_share_storage(&a->g, &turn) != CRT_OK)
             return 1;
     }
-    return start(run_in_turn, 2);
+    return start(work, count);
 }
 
 /* ---- two of their own ---------------------------------------------------- */
@@ -196,5 +241,10 @@ static int test_instances(void)
 
 int main(void)
 {
-    return test_one_parameter_set() || test_one_storage() || test_instances();
+    static const struct crt_turn_wait hooks = {wait_for_turn, tell_freed, NULL};
+
+    if (test_one_parameter_set() || test_one_storage(run_in_turn, 2))
+        return 1;
+    turn.hooks = &hooks;
+    return test_one_storage(wait_and_run, 4) || test_instances();
 }

@@ -209,28 +209,6 @@ def test_an_input_reads_where_another_module_writes() -> None:
     assert second.get_output(0).tolist() == [2, 2, 2, 2]
 
 
-def test_modules_in_one_storage(library: Library) -> None:
-    large, small = module(library), adder()
-    want = scores(module(library), 3)
-    alone = max(sum(m.net.region_bytes) for m in (large, small))
-    assert graph_executor.setup_shared_storage([large, small]) == alone
-    assert np.may_share_memory(large.net.arena, small.net.arena)
-    for _ in range(2):
-        np.testing.assert_array_equal(scores(large, 3), want)
-        small.run(x=np.ones(4, np.float32), y=np.ones(4, np.float32))
-        assert small.get_output(0).tolist() == [2, 2, 2, 2]
-        with pytest.raises(CrtError, match="CRT_ERR_NO_OUTPUT"):
-            large.get_output(0)
-        with pytest.raises(CrtError, match=r"CRT_ERR_INPUT_MISSING.*'image'"):
-            large.run()
-    large.set_input("image", image())
-    large.net.run_stage(0)
-    with pytest.raises(CrtError, match="CRT_ERR_BUSY"):
-        small.set_input("x", np.ones(4, np.float32))
-    with pytest.raises(ValueError, match="shared storage"):
-        adder().set_shared_input("x", small, "add")
-
-
 # ---- exported -----------------------------------------------------------------
 
 

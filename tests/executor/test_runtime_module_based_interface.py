@@ -4,6 +4,8 @@ wrapper, three results, export and load, without parameters, debug, zero copy.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,12 @@ from pybuild import relay, rpc
 from pybuild.contrib import graph_executor, utils
 from pybuild.contrib.debugger import debug_executor
 from pybuild.dtype import Array
+from pybuild.host.abi import CrtError
 from tests.executor.kernels import workload
+from tests.executor.test_executor_weights import NAMES
+from tests.executor.test_executor_weights import expected as scores_of
+from tests.executor.test_graph_executor import image, scores
+from tests.graphs.networks import classifier
 from tests.toolchains import require
 
 DATA = np.random.default_rng(3).uniform(-1, 1, (1, 6, 6, 3)).astype("float32")
@@ -89,6 +96,39 @@ def test_remove_package_params(
     finally:
         if board:
             board.close()
+
+
+@pytest.mark.parametrize("names", ["full", "ids"])
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_library_is_exported_without_its_weights(
+    target: str, names: str, tmp_path: Path
+) -> None:
+    model = classifier("tiny").model().with_parameters("replaceable")
+    library = tvm.build(model, target=target, names=names)
+    full, bare = tmp_path / "full", tmp_path / "bare"
+    full.mkdir()
+    bare.mkdir()
+    library.export_library(full)
+    library["remove_params"]().export_library(bare)
+    for folder, count in ((full, len(NAMES)), (bare, 0)):
+        files = [f.read_bytes() for f in folder.rglob("*") if f.is_file()]
+        found = [
+            n for n in NAMES if any(library.value(n).tobytes() in f for f in files)
+        ]
+        assert len(found) == count, found
+    read = tvm.load_module(bare)
+    assert read.get_params() == library["remove_params"]().get_params() == {}
+    with pytest.raises(LookupError, match="was written without 'stem/w'"):
+        read.value("stem/w")
+    made = read["default"](tvm.cpu(0))
+    with pytest.raises(CrtError, match="CRT_ERR_UNBOUND"):
+        made.run(image=image())
+    made.load_params(relay.save_param_dict(library.get_params()))
+    np.testing.assert_array_equal(scores(made), scores_of(library))
+    again = tmp_path / "again.zip"
+    read.export_library(again)
+    library["remove_params"]().export_library(tmp_path / "bare.zip")
+    assert again.read_bytes() == (tmp_path / "bare.zip").read_bytes()
 
 
 def test_debug_graph_executor(library: tvm.Library, expected: Array) -> None:

@@ -32,14 +32,30 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
                      uint32_t count, const void *rows);
 #endif
 
+/* What a thread does until memory that instances share is free: without it, a
+ * call that finds another in the middle of a run returns CRT_ERR_BUSY.
+ *
+ * Thread  `wait` is called by the thread that waits, as often as it finds the
+ *         memory taken; `ended` by the one that gave it free, then or before.
+ * So `wait` takes a binary semaphore that `ended` gives, or waits for an event.
+ * Neither calls crt Errors  non-zero of `wait`: the call is given up with
+ * CRT_ERR_BUSY */
+struct crt_turn_wait {
+    int (*wait)(void *context);
+    void (*ended)(void *context);
+    void *context;
+};
+
 /* Memory that several instances use in turn: whichever is given an input, or
  * starts a run, takes it over; the others then have lost their inputs and
- * results. Zero it or leave it static; read nothing.
+ * results. A run that is refused takes nothing. Zero it or leave it static,
+ * set `hooks` while nothing runs; read nothing.
  *
  * Owner   the caller */
 struct crt_turn {
     const struct crt_graph *owner; /* only compared, never followed */
     uint32_t running;
+    const struct crt_turn_wait *hooks; /* NULL: nothing waits */
 };
 
 /* An array somewhere, for checked binding.
@@ -98,7 +114,7 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
 /* From here on g uses its regions in turn with every other instance that was
  * given the same `turn`; init them all with the same memory, as large as the
  * largest needs. While one is in the middle of a run, the others can neither
- * run nor set inputs nor get outputs.
+ * run nor set inputs nor get outputs: CRT_ERR_BUSY, or they wait (`hooks`).
  *
  * Owner   turn is the caller's and outlives g; NULL ends it. What a model keeps
  *         from run to run would be lost: CRT_ERR_STATE

@@ -89,11 +89,14 @@ static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
 
 CRT_C_BODIES_END
 
-/* Gives up a run that is under way, then makes the memory that instances share
- * this one's, until crt_turn_end. If another had it since, g is reset.
+/* Gives up a run that is under way, then keeps others off the memory that
+ * instances share, until crt_turn_end. If another had it since, g is reset.
  *
  * Errors  CRT_ERR_BUSY */
-int crt_turn_take(struct crt_graph *g);
+int crt_turn_begin(struct crt_graph *g);
+
+/* Between the two: what is in the memory is this instance's from here on. */
+void crt_turn_take(const struct crt_graph *g);
 
 void crt_turn_end(const struct crt_graph *g);
 

@@ -111,6 +111,7 @@ def image_file(image: ImageTables, banner: str) -> str:
     for index in range(len(image.exclusive)):
         lines += [f"    m->turns[{index}].owner = NULL;"]
         lines += [f"    m->turns[{index}].running = 0;"]
+        lines += [f"    m->turns[{index}].hooks = NULL;"]
     for model in image.models:
         lines += _starting(model, image)
     for wire in image.wires:
@@ -191,7 +192,8 @@ def _told(image: ImageTables) -> list[str]:
         lines += [
             " * Models in one place take turns: whichever is given an input or runs",
             " * takes it over, and the others' inputs and results are lost; one that",
-            " * starts while another is in the middle of a run gets CRT_ERR_BUSY.",
+            " * starts while another is in the middle of a run gets CRT_ERR_BUSY, or",
+            " * waits, by `hooks` of crt/graph.h that are set in `turns` after this.",
         ]
     if image.wires:
         lines += [
