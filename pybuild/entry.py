@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, BuildWarning
+from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.frontends.formats import ONNX, TFLITE
 from pybuild.ir.graph import Graph
@@ -60,8 +60,9 @@ def load(
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for
-    weights     of a graph .json: arrays by name, or a parameter file's bytes; None:
-                of the file beside it
+    weights     other values of constants: arrays by name, or a parameter file's bytes,
+                of which only what the model has is read; None: of a graph .json, the
+                file beside it
     progress    called with the steps that are done, and all: progress(1, 3), ...
     Errors      BuildError with every finding
     """
@@ -111,23 +112,28 @@ def _loaded(
         raise BuildError("--bound", "is for .onnx files only")
     if max_turns and kind != TFLITE:
         raise BuildError("--max-turns", "is for .tflite files only")
+    if functions is not None and kind in (TFLITE, ONNX):
+        raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if kind == TFLITE:
         from pybuild.frontends import tflite
 
         graph = tflite.load(short, data, dims, max_turns)
-        return Model(where, graph, "litert", digest)
+        return Model(where, graph, "litert", digest).with_weights(weights)
     if kind == ONNX:
         from pybuild.frontends import onnx
 
         near = onnx.Beside(folder)
         graph = onnx.load(short, data, dims, values, near, bounds)
-        return Model(where, graph, "onnx", _digest(data, near.files))
+        made = Model(where, graph, "onnx", _digest(data, near.files))
+        return made.with_weights(weights)
     from pybuild.frontends import graphjson
 
     beside = Path(where).with_suffix(".params")
     if weights is None and folder is not None and beside.is_file():
         weights = beside.read_bytes()
     graph = graphjson.load(short, data, weights, functions)
+    if isinstance(weights, Mapping):
+        all_known(weights, graph.constants, "weights")
     return Model(where, graph, "litert", digest)
 
 
@@ -184,9 +190,15 @@ def build(
     target    a processor; or "llvm" or "c", for graph executors on this machine: inputs
               are kept, and the weights of a graph JSON replaceable
     mod_name  what makes modules: library["default"](device)
-    options   as in Model.build()
+    options   as in Model.build(); params={name: array} gives weights that may be
+              replaced
     Errors    BuildError, LimitError
     """
+    if isinstance(options.get("params"), Mapping):
+        if weights is not None:
+            raise BuildError("weights", "are given by params, too", "give one")
+        weights = options["params"]
+        options = {**options, "params": tuple(weights)}
     if _is_machine(out):
         if target != _ANY:
             raise BuildError(str(out), f"is a target, and so is '{target}'", "give one")
@@ -335,11 +347,13 @@ def model_of(
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
 ) -> Model:
+    if isinstance(what, Model | Graph) and functions is not None:
+        raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if isinstance(what, Model):
-        return what
+        return what.with_weights(weights)
     if isinstance(what, Graph):
         parts = [what.dump().encode()]
         parts += [what.constants[name].tobytes() for name in sorted(what.constants)]
         digest = hashlib.sha256(b"".join(parts)).hexdigest()
-        return Model(what.source, what, "litert", digest)
+        return Model(what.source, what, "litert", digest).with_weights(weights)
     return load(what, functions=functions, weights=weights)

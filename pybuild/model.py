@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pybuild import passes
+from pybuild.dtype import Array
 from pybuild.emit.tables.assemble import make_tables
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, all_known, fitting
@@ -21,7 +23,9 @@ from pybuild.options.table import ROUNDINGS, BuildOptions
 from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.page import graph_page
+from pybuild.params.files import read_arrays
 from pybuild.passes.layout import set_layout
+from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import assigned, closed, connected, opened
 from pybuild.passes.stream import streamed
@@ -118,6 +122,30 @@ class Model:
         all_known(unknown, map(self.graph.shown, constants), "--params")
         graph = replace(self.graph, parameters={n: n for n in sorted(names)})
         return self.with_graph(graph)
+
+    def with_weights(self, weights: bytes | Mapping[str, Array] | None) -> Model:
+        """The model with other values of constants, by their names; of a parameter
+        file's bytes, those that the model has.
+
+        Errors  BuildError for unknown names, other shapes or types, or a file with none
+        """
+        values: Mapping[str, Array] = {}
+        if isinstance(weights, Mapping):
+            values = weights
+        elif weights is not None:
+            given = read_arrays(bytes(weights), "weights")
+            values = {n: v for n, v in given.items() if n in self.graph.constants}
+            if not values:
+                all_known(given, map(self.graph.shown, self.graph.constants), "weights")
+        if not values:
+            return self
+        made = self.with_graph(with_values(self.graph, values))
+        text = "".join([self.digest, made.graph.dump()])
+        constants = made.graph.constants
+        parts = [text.encode(), *(constants[n].tobytes() for n in sorted(constants))]
+        digest = hashlib.sha256(b"".join(parts)).hexdigest()
+        recipe = replace(self.recipe, model=None)  # no file tells of them
+        return replace(made, digest=digest, recipe=recipe)
 
     def with_state(self, pairs: Mapping[str, str]) -> Model:
         """The model whose inputs are what outputs were: {input: output}, see

@@ -5,6 +5,7 @@ changes is `tvm` to `pybuild`.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import json
@@ -20,6 +21,7 @@ from pybuild.contrib import graph_executor, utils
 from pybuild.contrib.debugger import debug_executor
 from pybuild.errors import BuildError
 from pybuild.library import Library
+from pybuild.ops.interpret import interpret
 from tests.frontends.graphjson.tvm_graphs import simple
 from tests.graphs.networks import classifier
 
@@ -144,6 +146,61 @@ def test_targets_mean_what_they_mean_there(tmp_path) -> None:
         tvm.build({"a": graph}, tmp_path)
     with pytest.raises(BuildError, match="weights: is for one model"):
         tvm.build({"a": graph}, weights={})
+
+
+@pytest.mark.parametrize("how", ["weights", "params", "bytes", "relay", "model"])
+def test_weights_beside_a_graph_are_taken(how: str) -> None:
+    graph = classifier("tiny").graph()
+    want = np.zeros_like(graph.constants["logits/w"])
+    given = {"logits/w": want}
+    if how == "params":
+        library = tvm.build(graph, params=given, target="llvm")
+        assert sorted(library.parameters) == ["logits/w"]
+    elif how == "relay":
+        library = relay.build(graph, params=given)
+        assert len(library.parameters) == 6
+    elif how == "bytes":
+        blob = relay.save_param_dict({**given, "passed/over": want})
+        library = tvm.build(graph, weights=bytes(blob), target="llvm")
+    else:
+        what = classifier("tiny").model() if how == "model" else graph
+        library = tvm.build(what, weights=given, target="llvm")
+    made, x = library["default"](DEV), np.ones((1, 8, 8, 3), np.int8)
+    made.run(image=x)
+    changed = dataclasses.replace(graph, constants={**graph.constants, **given})
+    lowered = tvm.Model("x", changed, "litert", "").lower()
+    np.testing.assert_array_equal(
+        made.get_output(0), interpret(lowered, {"image": x})["scores"]
+    )
+    assert library.model.digest != tvm.build(graph).model.digest
+    assert tvm.build(what, weights={}) if how == "model" else True
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"weights": {"none": 1}}, "there is no 'none'"),
+        ({"params": {"none": 1}}, "there is no 'none'"),
+        ({"weights": {"dense_w": np.zeros((10, 64), np.int8)}}, "not int8"),
+        ({"weights": {"dense_w": np.zeros((10, 12))}}, "is int8.*not float64"),
+        ({"weights": b"nothing"}, "holds no parameters"),
+        ({"weights": {}, "params": {}}, "given by params, too"),
+        ({"functions": ADD}, "are for a graph JSON"),
+    ],
+)
+def test_nothing_beside_a_file_is_dropped(options: dict, said: str) -> None:
+    digits = "examples/digits/digits_int8.tflite"
+    for what in (digits, tvm.load(digits), tvm.load(digits).graph):
+        with pytest.raises(BuildError, match=said):
+            tvm.build(what, **options)
+    blob = relay.save_param_dict({"none": np.zeros(1, np.int8)})
+    with pytest.raises(BuildError, match="there is no 'none'"):
+        tvm.build(digits, weights=bytes(blob))
+
+
+def test_weights_that_a_graph_json_does_not_know_are_an_error() -> None:
+    with pytest.raises(BuildError, match="weights: there is no 'w'"):
+        tvm.build(json.dumps(simple()), functions=ADD, weights={"w": np.zeros(1)})
 
 
 def test_what_is_enabled() -> None:
