@@ -23,6 +23,7 @@ from pybuild.emit.c.image import (
 )
 from pybuild.emit.c.long_text import Content, whole
 from pybuild.emit.c.model import kernels_file
+from pybuild.emit.c.params import image_words
 from pybuild.emit.kernels import external
 from pybuild.emit.kernels.c import block_comment
 from pybuild.emit.tables.names import chosen_prefix
@@ -57,6 +58,10 @@ class Member(Library):
     """A model of an image: its figures are those that it has by itself."""
 
     shared: Code | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def _image_symbol(self) -> str:  # type: ignore[override]
+        return "" if self.shared is None else self.shared.pool.image_of(self.name)
 
     def in_c(self) -> dict[str, Content]:
         """NAME.h, NAME.c: file name -> text; the image has the rest."""
@@ -304,7 +309,12 @@ def _image(
 ) -> Image:
     texts = [header_file(library.tables, "") for library in built.values()]
     taken = defined(name, texts)
-    pool = pooled(name, [library.tables for library in built.values()], taken)
+    images = {
+        one.name: image_words(one.tables, one.image())
+        for one in built.values()
+        if one.tables.parameters
+    }
+    pool = pooled(name, [one.tables for one in built.values()], taken, images)
     models = {tables.name: tables for tables in pool.models}
     members: dict[str, Member] = {}
     code = Code(pool, lambda: whole(_sources(pool, members.values())))
@@ -353,7 +363,8 @@ def _sources(pool: Pool, members: Collection[Member]) -> dict[str, Content]:
     names = [member.name for member in members]
     kernels, weights = f"{pool.name}_kernels.c", f"{pool.name}_weights.c"
     made[kernels] = kernels_file(pool.kernels, _banner(kernels, names))
-    made[weights] = constants_file(pool.constants, _banner(weights, names))
+    constants = (*pool.constants, *pool.images)
+    made[weights] = constants_file(constants, _banner(weights, names))
     return made | external.sources((func for func, _ in pool.kernels), made)
 
 

@@ -232,12 +232,15 @@ class Library(Factory):
         """NAME.h, NAME.c, weights, parameters, users' functions: name, text."""
         return whole(self.in_c())
 
+    # of the parameters' image, where an image of several models has it
+    _image_symbol = ""
+
     def in_c(self) -> dict[str, Content]:
         """As sources(), weights not yet printed."""
         from pybuild.emit.c.files import c_files
 
         image = self.image() if self.tables.parameters else None
-        return c_files(self.tables, self._banner, image)
+        return c_files(self.tables, self._banner, image, self._image_symbol)
 
     def compiled(self) -> dict[str, Content]:
         """NAME.h, NAME.o, its functions, parameters, users' functions.

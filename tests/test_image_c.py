@@ -236,3 +236,62 @@ def test_weights_are_one_array_in_the_program(tmp_path: Path) -> None:
     assert alone <= total <= alone + 16 * len(image.pool.constants)
     assert image.report.flash.saved == alone
     assert np.all([name.startswith("both_") for name in image.pool.users])
+
+
+ONE_IMAGE = """
+#include "three.h"
+#include <stdio.h>
+static _Alignas(16) uint8_t arena[THREE_ARENA_BYTES];
+static const int8_t pixels[A_IMAGE_LEN] = {@pixels};
+static struct three all;
+static struct crt_params of[3];
+int main(void)
+{
+    const struct three_memory memory = THREE_MEMORY(arena);
+    int i;
+    if (three_init(&all, &memory) || a_open_params(&of[0]) ||
+        b_open_params(&of[1]) || c_open_params(&of[2]))
+        return 1;
+    if (a_set_image(&all.a, pixels) || a_run(&all.a) != CRT_ERR_UNBOUND)
+        return 2;
+    if (a_load_params(&all.a, &of[0]) || b_load_params(&all.b, &of[1]) ||
+        c_load_params(&all.c, &of[2]))
+        return 3;
+    if (b_set_image(&all.b, pixels) || c_set_image(&all.c, pixels) ||
+        a_run(&all.a) || b_run(&all.b) || c_run(&all.c))
+        return 4;
+    for (i = 0; i < 5; i++)
+        printf("%d %d %d ", a_scores(&all.a)[i], b_scores(&all.b)[i],
+               c_scores(&all.c)[i]);
+    if (crt_params_close(&of[0]) != CRT_ERR_IN_USE || a_release_params(&all.a))
+        return 5;
+    return crt_params_close(&of[0]) != CRT_OK;
+}
+"""
+
+
+def test_equal_parameter_images_are_there_once(tmp_path: Path) -> None:
+    """a and b have one, c its own; the report counts what is linked."""
+    models = {name: classifier("tiny").model() for name in "ab"}
+    models["c"] = classifier("tiny", seed=1).model()
+    image = pybuild.build_image(models, name="three", params="replaceable")
+    flash, members = image.report.flash, [image[name] for name in "abc"]
+    alone = sum(member.report.flash.weights for member in members)
+    own = len(members[0].image())
+    assert flash.weights + flash.saved == alone and flash.saved >= own > 0
+    assert flash.weights > 2 * own
+    (row,) = (row for row in image.report.shared if "params" in row.symbol)
+    assert row.models == ("a", "b") and own <= row.bytes < own + 4
+    gcc, pixels = require("gcc"), IMAGE.ravel()
+    numbers = ",".join(map(str, pixels.tolist()))
+    (tmp_path / "main.c").write_text(ONE_IMAGE.replace("@pixels", numbers))
+    flags = [*CLEAN, "-std=c11", *SANITIZE["gcc"], "-O1"]
+    files = [*written(image, tmp_path), *runtime("gcc", *flags)]
+    flags += [f"-I{tmp_path}", f"-I{crt_include()}"]
+    shell(gcc, *flags, *files, "-o", tmp_path / "program")
+    have = list(map(int, shell(tmp_path / "program").split()))
+    for index, member in enumerate(members):
+        want = member.host().run(image=IMAGE)["scores"].ravel().tolist()
+        assert have[index::3] == want
+    linked = "".join(image.sources().values())
+    assert len(re.findall(r"\w*params_image\[\d+\] CRT_SECTION_WEIGHTS", linked)) == 2

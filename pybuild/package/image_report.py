@@ -120,7 +120,7 @@ def _region(piece: Piece, spec: RegionSpec) -> ImageRegion:
 
 
 def _shared(pool: Pool) -> tuple[Shared, ...]:
-    sizes = {c.symbol: c.array.nbytes for c in pool.constants}
+    sizes = {c.symbol: c.array.nbytes for c in (*pool.constants, *pool.images)}
     return tuple(
         Shared(
             symbol,

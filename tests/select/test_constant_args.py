@@ -174,6 +174,6 @@ def test_two_parts_of_one_name_are_refused() -> None:
     assert len(model(1, 1).kernels) > 2
     with pytest.raises(ValueError, match=r"kernel f1: another 'same'"):
         model(1, 2)
-    assert pooled("image", [model(1, 1), model(1, 1)], ()).kernels
+    assert pooled("image", [model(1, 1), model(1, 1)], (), {}).kernels
     with pytest.raises(ValueError, match=r"another 'same'"):
-        pooled("image", [model(1, 1), model(2, 2)], ())
+        pooled("image", [model(1, 1), model(2, 2)], (), {})

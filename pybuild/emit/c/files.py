@@ -21,9 +21,14 @@ from pybuild.targets.llvm import Llvm
 Banner = Callable[[str], str]
 
 
-def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, Content]:
+def c_files(
+    tables: Tables, banner: Banner, image: bytes | None, elsewhere: str = ""
+) -> dict[str, Content]:
     """NAME.h, NAME.c, weights, parameters, kernels of each further device, users'
-    functions: name -> text."""
+    functions: name -> text.
+
+    elsewhere  the symbol of the parameters' image, where another file has it
+    """
     name = tables.name
     of_cpu, of_devices = apart(tables)
     own: dict[str, Content] = {
@@ -33,7 +38,7 @@ def c_files(tables: Tables, banner: Banner, image: bytes | None) -> dict[str, Co
     for device, kernels in of_devices.items():
         file = file_name(name, device)
         own[file] = kernels_file(kernels, banner(file))
-    return _with_common(tables, banner, image, own)
+    return _with_common(tables, banner, image, own, elsewhere)
 
 
 def object_files(
@@ -52,12 +57,16 @@ def object_files(
 
 
 def _with_common(
-    tables: Tables, banner: Banner, image: bytes | None, own: dict[str, Content]
+    tables: Tables,
+    banner: Banner,
+    image: bytes | None,
+    own: dict[str, Content],
+    elsewhere: str = "",
 ) -> dict[str, Content]:
     name = tables.name
     made = {f"{name}.h": header_file(tables, banner(f"{name}.h")), **own}
     if image is not None:
         file = f"{name}_params.c"
-        made[file] = params_file(tables, image, banner(file))
+        made[file] = params_file(tables, image, banner(file), elsewhere)
     taken = (*made, f"{name}_selftest.c")
     return made | sources((func for func, _ in tables.kernels), taken)

@@ -8,19 +8,28 @@ from pybuild.dtype import Array
 from pybuild.emit.c.constants import number_lines
 from pybuild.emit.tables.tables import Tables
 
-_WORD = {4: ("uint32_t", "<u4"), 8: ("uint64_t", "<u8")}
+_WORD = {4: "<u4", 8: "<u8"}
 
 
-def params_file(tables: Tables, image: bytes, banner: str) -> str:
-    """The image with the alignment that its payloads need."""
+def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") -> str:
+    """The image with the alignment that its payloads need.
+
+    elsewhere  the symbol of an array that another file has; "": it is here
+    """
     name, upper = tables.name, tables.name.upper()
-    kind, words = _words(tables, image)
-    symbol = f"{name}_params_image"
+    words = image_words(tables, image)
+    kind, symbol = f"uint{8 * words.itemsize}_t", elsewhere or f"{name}_params_image"
+    there = f"const {kind} {symbol}[{words.size}]"
+    array = [
+        "/* words of the lowest byte first: as docs/formats.md has the bytes */",
+        f"static {there} CRT_SECTION_WEIGHTS = {{",
+        *number_lines(words), "};",
+    ]  # fmt: skip
+    if elsewhere:
+        array = ["/* that of several models */", f"extern {there};"]
     lines = [
         banner, f'#include "{name}.h"', '#include "crt/unpack.h"', "",
-        "/* words of the lowest byte first: as docs/formats.md has the bytes */",
-        f"static const {kind} {symbol}[{words.size}] CRT_SECTION_WEIGHTS = {{",
-        *number_lines(words), "};", "",
+        *array, "",
         f"int {name}_open_params({open_arguments(tables)})",
         "{",
         f"    int error = crt_params_verify(params, {symbol},",
@@ -42,7 +51,8 @@ def open_arguments(tables: Tables) -> str:
     return f"struct crt_params *params{more}"
 
 
-def _words(tables: Tables, image: bytes) -> tuple[str, Array]:
+def image_words(tables: Tables, image: bytes) -> Array:
+    """The image as an array of C."""
     size = max(4, *(row.tensor.dtype.bytes for row in tables.parameters))
-    kind, form = _WORD[size]
-    return kind, np.frombuffer(image.ljust(-(-len(image) // size) * size, b"\0"), form)
+    whole = image.ljust(-(-len(image) // size) * size, b"\0")
+    return np.frombuffer(whole, _WORD[size])

@@ -7,9 +7,10 @@ tables out; knows neither plans nor files.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pybuild.dtype import Array
 from pybuild.emit.tables.names import Names
 from pybuild.emit.tables.tables import Constant, Kernels, Tables, User, identity
 from pybuild.ir.loop import Func
@@ -24,6 +25,7 @@ class Pool:
     kernels    all, with the layers that use them
     constants  all, in the order of their symbols
     users      symbol -> the names of the models that use it
+    images     parameter images that are several models'
     """
 
     name: str
@@ -31,29 +33,46 @@ class Pool:
     kernels: Kernels
     constants: tuple[Constant, ...]
     users: dict[str, tuple[str, ...]] = field(compare=False)
+    images: tuple[Constant, ...] = ()
 
     @property
     def weight_bytes(self) -> int:
-        return sum(c.array.nbytes for c in self.constants)
+        """Of constants and of parameter images."""
+        shared = sum(c.array.nbytes for c in (*self.constants, *self.images))
+        used = {name for c in self.images for name in self.users[c.symbol]}
+        return shared + sum(m.image_bytes for m in self.models if m.name not in used)
 
     @property
     def saved_bytes(self) -> int:
-        """What constants would take besides, if each model had its own."""
-        return sum(m.weight_bytes for m in self.models) - self.weight_bytes
+        """What these would take besides, if each model had its own."""
+        alone = sum(m.weight_bytes + m.image_bytes for m in self.models)
+        return alone - self.weight_bytes
+
+    def image_of(self, model: str) -> str:
+        """The symbol of the parameter image that it has with others; "": its own."""
+        found = (c.symbol for c in self.images if model in self.users[c.symbol])
+        return next(found, "")
 
 
-def pooled(name: str, models: Sequence[Tables], taken: Collection[str]) -> Pool:
+def pooled(
+    name: str,
+    models: Sequence[Tables],
+    taken: Collection[str],
+    images: Mapping[str, Array],
+) -> Pool:
     """Every symbol of what is shared starts with `name`_.
 
-    taken  identifiers that the models' own files define
+    taken   identifiers that the models' own files define
+    images  of parameters, by the name of the model, in words
     """
     pool = _Pool(name, taken)
     made = tuple(pool.add(tables) for tables in models)
+    shared = pool.images(images)
     constants = sorted(pool.constants.values(), key=lambda c: c.symbol)
     kernels = tuple((f, tuple(users)) for f, users in pool.kernels.values())
     verify_parts(func for func, _ in kernels)
     users = {symbol: tuple(names) for symbol, names in pool.users.items()}
-    return Pool(name, made, kernels, tuple(constants), users)
+    return Pool(name, made, kernels, tuple(constants), users, shared)
 
 
 class _Pool:
@@ -104,6 +123,20 @@ class _Pool:
         self.constants[key] = made
         self._use(made.symbol, tables)
         return made
+
+    def images(self, images: Mapping[str, Array]) -> tuple[Constant, ...]:
+        """Those that are several models'."""
+        equal: dict[tuple[str, bytes], list[str]] = {}
+        for model, words in images.items():
+            equal.setdefault(identity(words), []).append(model)
+        made = []
+        for models in equal.values():
+            if len(models) > 1:
+                symbol = f"{self.name}_{self.names.fresh('params_image')}"
+                text = f"parameters of {', '.join(models)}"
+                made.append(Constant(symbol, images[models[0]], text))
+                self.users[symbol] = models
+        return tuple(made)
 
     def _use(self, symbol: str, tables: Tables) -> None:
         users = self.users.setdefault(symbol, [])
