@@ -41,7 +41,9 @@ def local(net: Instance) -> Net:
 
 
 def must_be_together(one: Instance, other: Instance) -> None:
-    """Errors  ValueError unless both are on this machine, or on one board"""
+    """Errors  ValueError unless both are open, and on this machine or on one board"""
+    one.must_be_open()
+    other.must_be_open()
     if isinstance(one, RemoteNet) != isinstance(other, RemoteNet):
         raise ValueError("one of the modules is on a board, the other is not")
 

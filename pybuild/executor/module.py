@@ -90,8 +90,8 @@ class GraphModule(Timed):
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
-        """Gives memory and parameters back; every later call is a ValueError. What
-        other modules share of it stays.
+        """Gives memory and parameters back; whatever needs them is then a ValueError.
+        What other modules share of it stays.
         """
         self.net.close()
 

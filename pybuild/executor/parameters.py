@@ -65,6 +65,7 @@ class Parameters:
 
         Errors  UnknownName; ValueError for another shape or type; then none is set
         """
+        self._net.must_be_open()
         made = {n: converted(self._tensor(n), v).copy() for n, v in values.items()}
         for name in made:
             self._watched.pop(name, None)
@@ -91,6 +92,7 @@ class Parameters:
 
         Errors  BuildError for values that could overflow an accumulator
         """
+        self._net.must_be_open()
         for name, array in self._watched.items():
             if array.tobytes() != self.value(name).tobytes():
                 self._given[name] = array.copy()

@@ -82,6 +82,10 @@ class Net(Named, Binding, Pushing, Keeping):
             raise ValueError(_CLOSED)
         return self._handle
 
+    def must_be_open(self) -> None:
+        """Errors  ValueError after close()"""
+        assert self._graph
+
     @property
     def plan(self) -> Plan:
         if not isinstance(self._plan, Plan):

@@ -57,9 +57,13 @@ class RemoteNet(Named):
 
         Errors  ValueError after close()
         """
+        self.must_be_open()
+        return self._number
+
+    def must_be_open(self) -> None:
+        """Errors  ValueError after close()"""
         if self._closed:
             raise ValueError("the instance is closed: close() was called")
-        return self._number
 
     def close(self) -> None:
         """Gives memory and parameters back to the board, before its next call."""

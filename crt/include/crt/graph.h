@@ -32,14 +32,10 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
                      uint32_t count, const void *rows);
 #endif
 
-/* What a thread does until memory that instances share is free: without it, a
- * call that finds another in the middle of a run returns CRT_ERR_BUSY.
+/* What waits until another is not in the middle of a run any more: `wait` takes
+ * a binary semaphore, say, that `ended` gives. Neither calls crt.
  *
- * Thread  `wait` is called by the thread that waits, as often as it finds the
- *         memory taken; `ended` by the one that gave it free, then or before.
- * So `wait` takes a binary semaphore that `ended` gives, or waits for an event.
- * Neither calls crt Errors  non-zero of `wait`: the call is given up with
- * CRT_ERR_BUSY */
+ * Errors  non-zero of `wait`: CRT_ERR_BUSY of what waits */
 struct crt_turn_wait {
     int (*wait)(void *context);
     void (*ended)(void *context);
@@ -48,14 +44,13 @@ struct crt_turn_wait {
 
 /* Memory that several instances use in turn: whichever is given an input, or
  * starts a run, takes it over; the others then have lost their inputs and
- * results. A run that is refused takes nothing. Zero it or leave it static,
- * set `hooks` while nothing runs; read nothing.
+ * results. Zero it or leave it static, set `hooks` before use; read nothing.
  *
  * Owner   the caller */
 struct crt_turn {
     const struct crt_graph *owner; /* only compared, never followed */
     uint32_t running;
-    const struct crt_turn_wait *hooks; /* NULL: nothing waits */
+    const struct crt_turn_wait *hooks; /* NULL: CRT_ERR_BUSY at once */
 };
 
 /* An array somewhere, for checked binding.
@@ -114,10 +109,10 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
 /* From here on g uses its regions in turn with every other instance that was
  * given the same `turn`; init them all with the same memory, as large as the
  * largest needs. While one is in the middle of a run, the others can neither
- * run nor set inputs nor get outputs: CRT_ERR_BUSY, or they wait (`hooks`).
+ * run nor set inputs nor get outputs.
  *
- * Owner   turn is the caller's and outlives g; NULL ends it. What a model keeps
- *         from run to run would be lost: CRT_ERR_STATE
+ * Owner   turn is the caller's and outlives g; NULL ends it. What a model
+ *         keeps from run to run would be lost: CRT_ERR_STATE
  * Thread  instances may be used by different threads (but see crt/port.h on
  *         processors without atomic words), except for what crt_graph_input
  *         and crt_graph_output return: the memory behind it needs your lock
@@ -126,8 +121,7 @@ int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
 
 /* Checks once, instead of at the next run, that all is bound.
  *
- * Errors  CRT_ERR_NULL, CRT_ERR_UNBOUND (crt_graph_missing tells which),
- *         CRT_ERR_DEVICE */
+ * Errors  CRT_ERR_NULL, CRT_ERR_DEVICE, CRT_ERR_UNBOUND: crt_graph_missing */
 int crt_graph_setup(struct crt_graph *g);
 
 /* The lazy input or output or the parameter that is not bound; if all are, the
