@@ -1,10 +1,15 @@
-"""Mutations of remote devices and their protocol, for mutate.py: its five fields."""
+"""Mutations of graph executor modules, of remote devices and of their protocol, for
+mutate.py: its five fields."""
 
 _FRAMES = "tests/crt/test_crt.py::test_calls[test_frame.c-gcc-]"
 _SESSIONS = "tests/crt/test_crt.py::test_calls[test_rpc.c-gcc-]"
 _CALLS = "tests/crt/test_crt.py::test_calls[test_calls.c-gcc-]"
 _FAULTS = "tests/rpc/test_faults.py::test_ten_thousand_calls"
 _MODULES = "tests/rpc/test_remote_modules.py"
+_TURNS = "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]"
+_TABLE = "tests/executor/test_sharing_table.py"
+_LINES = "tests/rpc/test_lines_of_sockets.py"
+_NAMES = "tests/executor/test_spellings.py"
 
 REMOTE = (
     (
@@ -97,5 +102,106 @@ REMOTE = (
         " && bytes <= o->bytes && from <= o->bytes - bytes)",
         " && from + bytes < o->bytes)",
         _CALLS,
+    ),
+)
+
+EXECUTOR = (
+    (
+        "a refused run that takes the turn",
+        "crt/src/run.c",
+        "        error = crt_turn_begin(g);",
+        "        error = crt_turn_begin(g), g->turn ? crt_turn_take(g) : (void)0;",
+        _TURNS,
+    ),
+    (
+        "the end of a turn is told",
+        "crt/src/graph.c",
+        "        hooks->ended(hooks->context);",
+        "        hooks->ended(NULL);",
+        _TURNS,
+    ),
+    (
+        "a board that is heard while it is talked to",
+        "pybuild/rpc/line.py",
+        "                if came:\n                    self._came += self._received()",
+        "                pass",
+        f"{_LINES}::test_a_board_that_must_be_heard_before_it_listens",
+    ),
+    (
+        "a simulator that ends with its script",
+        "pybuild/boards/simulators/process.py",
+        "{ read -r _ <&3; kill -9 $p; }",
+        "{ read -r _ <&3; }",
+        f"{_LINES}::test_what_a_script_started_ends_with_it",
+    ),
+    (
+        "a closed connection",
+        "pybuild/rpc/remote.py",
+        "        self._is_closed = True\n",
+        "",
+        "tests/rpc/test_remote_modules.py::test_closed_is_closed",
+    ),
+    (
+        "parameters of a closed instance",
+        "pybuild/host/native.py",
+        "            self.release_params()\n        self._bound",
+        "            pass\n        self._bound",
+        "tests/host/test_binding.py::test_a_closed_instance_gives_its_parameters_back",
+    ),
+    (
+        "a donor without weights",
+        "pybuild/executor/parameters.py",
+        "if name not in donor._given:\n                raise failure",
+        "if False:\n                raise failure",
+        _TABLE,
+    ),
+    (
+        "a donor that packs otherwise",
+        "pybuild/executor/parameters.py",
+        "if (slot.sources, slot.layout) == (want.sources, want.layout)",
+        "if slot.sources == want.sources",
+        _TABLE,
+    ),
+    (
+        "weights that wait to be packed when a module shares",
+        "pybuild/executor/parameters.py",
+        "        donor.bind()\n",
+        "",
+        _TABLE,
+    ),
+    (
+        "a library without its weights",
+        "pybuild/executor/archive_write.py",
+        "rest = {n: v for n, v in values.items() if n not in library.parameters}",
+        "rest = dict(values)",
+        "tests/executor/test_runtime_module_based_interface.py -k without",
+    ),
+    (
+        "weights beside a model",
+        "pybuild/passes/new_values.py",
+        "constants={**graph.constants, **made}",
+        "constants={**made, **graph.constants}",
+        f"{_NAMES}::test_weights_beside_a_graph_are_taken",
+    ),
+    (
+        "parameter images of several models",
+        "pybuild/emit/tables/pool.py",
+        "return shared + sum(m.image_bytes for m in self.models if m.name not in used)",
+        "return shared",
+        "tests/test_image_c.py::test_equal_parameter_images_are_there_once",
+    ),
+    (
+        "integers between floats",
+        "pybuild/host/named_tensors.py",
+        "if isinstance(value, (int, np.integer)):\n        return is_exact",
+        "if isinstance(value, str):\n        return is_exact",
+        "tests/test_python.py::test_no_integer_of_a_list_is_rounded",
+    ),
+    (
+        "a source whose output is bound elsewhere",
+        "pybuild/executor/module.py",
+        "        self.parameters.bind()\n        self.inputs.refresh()",
+        "        self.parameters.bind()",
+        "tests/executor/test_executor_weights.py -k bound_elsewhere",
     ),
 )
