@@ -202,6 +202,6 @@ EXECUTOR = (
         "pybuild/executor/module.py",
         "        self.parameters.bind()\n        self.inputs.refresh()",
         "        self.parameters.bind()",
-        "tests/executor/test_executor_weights.py -k bound_elsewhere",
+        "tests/executor/test_runtime_sharing.py -k bound_elsewhere",
     ),
 )
