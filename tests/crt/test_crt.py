@@ -18,6 +18,7 @@ from tests.toolchains import (
     ROOT,
     SOURCES,
     STRICT,
+    absent,
     links,
     require,
     run,
@@ -62,13 +63,23 @@ def _checks(compiler: str) -> tuple[str, ...]:
         return SANITIZE if links(compiler, SANITIZE, Path(folder)) else TRAP
 
 
-def test_instances_run_at_the_same_time(tmp_path: Path) -> None:
-    gcc = require("gcc")
-    checks = ["-g", "-fsanitize=thread"]
-    if not links(gcc, checks, tmp_path):
-        checks = ["-g"]
-    files = [*SOURCES, HERE / "test_threads.c", "-pthread", "-o", tmp_path / "test"]
-    run([gcc, *STRICT, *checks, *INCLUDES, *files])
+@pytest.mark.parametrize(
+    ("program", "checks"),
+    [
+        ("test_threads.c", "thread"),
+        ("test_threads.c", "address,undefined"),  # of the others: test_calls
+        ("test_weights.c", "thread"),
+        ("test_binding.c", "thread"),
+        ("test_devices.c", "thread"),
+    ],
+)
+def test_sanitizers(program: str, checks: str, tmp_path: Path) -> None:
+    """Sharing, inputs without memory, devices, and instances at the same time."""
+    gcc, sanitize = require("gcc"), ["-g", f"-fsanitize={checks}"]
+    if not links(gcc, sanitize, tmp_path):
+        absent(f"gcc has no -fsanitize={checks}")
+    files = [*SOURCES, HERE / program, "-pthread", "-o", tmp_path / "test"]
+    run([gcc, *STRICT, *sanitize, "-fno-sanitize-recover=all", *INCLUDES, *files])
     assert run([tmp_path / "test"]) == ""
 
 

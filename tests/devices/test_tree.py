@@ -9,7 +9,7 @@ import pytest
 
 from tests.devices.protected import HERE
 from tests.graphs.networks import classifier
-from tests.toolchains import ROOT, STRICT, require, run
+from tests.toolchains import ROOT, STRICT, absent, links, require, run
 
 TABLE = {0: "generic", 1: "cortex-m4"}
 
@@ -36,6 +36,22 @@ def test_a_tree_runs_on_a_device(
     objects = [tmp_path / f"{source.stem}.o" for source in sources]
     test = [HERE / "device.c", HERE / "main.c", "-pthread", "-o", tmp_path / "test"]
     run([compiler, "-std=gnu99", "-DCRT_WITH_SELFTEST", *include, *objects, *test])
+    assert run([tmp_path / "test"]) == "no error\n"
+
+
+@pytest.mark.parametrize("checks", ["thread", "address,undefined"])
+def test_a_device_in_a_thread_under_sanitizers(checks: str, tmp_path: Path) -> None:
+    gcc, sanitize = require("gcc"), ["-g", f"-fsanitize={checks}"]
+    if not links(gcc, sanitize, tmp_path):
+        absent(f"gcc has no -fsanitize={checks}")
+    place = {"depth": 1, "dense": 1, "output:scores": 1}
+    folder = tmp_path / "net"
+    classifier("net").model().build(folder, target=TABLE, place=place)
+    sources = [p for p in folder.rglob("*.c") if p.parent.name != "example"]
+    flags = ["-DCRT_WITH_SELFTEST", "-I", folder, "-I", folder / "crt/include"]
+    flags += [*sanitize, "-fno-sanitize-recover=all", "-pthread"]
+    test = [HERE / "device.c", HERE / "main.c", "-o", tmp_path / "test"]
+    run([gcc, "-std=gnu99", *flags, *sources, *test])
     assert run([tmp_path / "test"]) == "no error\n"
 
 

@@ -279,7 +279,7 @@ BASIC = (
         "crt/include/crt/port.h",
         "return __atomic_exchange_n(flag, 1u, __ATOMIC_ACQUIRE) != 0;",
         "uint32_t was = *flag;\n\n    *flag = 1;\n    return was != 0;",
-        "tests/crt/test_crt.py::test_instances_run_at_the_same_time",
+        "tests/crt/test_crt.py::test_sanitizers",
     ),
     (
         "the check of a lazy input",
