@@ -11,6 +11,7 @@ import pytest
 import pybuild as tvm
 from pybuild import graph_executor
 from pybuild.host.abi import CrtError, UnknownName
+from pybuild.host.ndarray import Device
 from pybuild.library import Library
 from tests.frontends.graphjson.tvm_graphs import call, graph, null, simple
 from tests.graphs.networks import classifier
@@ -34,8 +35,8 @@ def image(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)
 
 
-def module(library: Library) -> graph_executor.GraphModule:
-    return graph_executor.GraphModule(library["default"](DEV))
+def module(library: Library, device: Device = DEV) -> graph_executor.GraphModule:
+    return graph_executor.GraphModule(library["default"](device))
 
 
 def scores(made: graph_executor.GraphModule, seed: int = 0) -> np.ndarray:
