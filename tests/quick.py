@@ -43,8 +43,8 @@ test_board_regions
     each_region_lies_in_the_memory_of_its_name
     the_memories_of_boards_hold_what_is_put_there unicorn_has_the_memories_too
 test_boards
-    a_tree_runs_on_its_board a_tree_with_functions_of_the_user
-    a_tree_with_other_tables cmake keyword_spotting_runs_on_its_board meson
+    a_tree_runs_on_its_board a_tree_with_functions_of_the_user a_tree_with_other_tables
+    cmake keyword_spotting_runs_on_its_board meson
 test_boxes_on_boards
     boxes_are_the_same
 test_c_functions
@@ -62,8 +62,8 @@ test_compact
 test_compressed
     equal_results the_tree_stands_alone
 test_crt
-    cpp every_line_and_branch_is_tested hook_leaves_by_its_switch
-    instances_run_at_the_same_time no_forbidden_calls runtime_is_small
+    cpp every_line_and_branch_is_tested hook_leaves_by_its_switch no_forbidden_calls
+    runtime_is_small sanitizers
 test_damaged_builds
     mutations
 test_debug_layers
@@ -77,7 +77,7 @@ test_docs
 test_executor_weights
     a_library_is_exported_and_loaded exported_bytes_are_the_same_each_time
     several_models_by_name ten_instances_have_one_copy_of_the_weights
-    weights_are_shared
+    weights_are_late_by_blob_image_and_one_by_one weights_are_shared
 test_fit
     a_roomy_board_takes_the_plan_as_it_is its_bits_are_the_same
     kws_fits_a_small_board_without_an_option the_fastest_plan_that_fits_is_taken
@@ -103,9 +103,11 @@ test_hard_channels
 test_host
     layers_take_together_what_a_run_takes
 test_image_c
-    connected the_page_of_documentation
+    connected equal_parameter_images_are_there_once the_page_of_documentation
 test_image_in_crt
     python_and_crt_refuse_the_same
+test_image_threads
+    models_in_threads
 test_ir_text
     kernels_are_read_back
 test_kernel_table
@@ -117,6 +119,8 @@ test_language_model
     c_and_python_say_the_same clang_compiles_it
 test_large_graphs
     memory_is_four_times_the_file time_is_near_linear_in_nodes
+test_lines_of_sockets
+    a_simulated_board_ends_with_its_script
 test_linked
     another_crt_does_not_link networks operators real_networks
     what_nobody_uses_is_left_out
@@ -140,9 +144,8 @@ test_odd_models
     both_back_ends_equal_onnx_runtime the_c_has_no_warning
 test_on_boards
     a_difference_names_its_layer an_instruction_more_is_counted
-    every_tensor_by_every_tool_chain floats_are_near
-    the_example_prints_its_self_test the_same_bits_as_here
-    ticks_console_and_exit_code unicorn_has_the_console_too
+    every_tensor_by_every_tool_chain floats_are_near the_example_prints_its_self_test
+    the_same_bits_as_here ticks_console_and_exit_code unicorn_has_the_console_too
 test_onnx_bounded
     built_and_checked_from_the_command_line
 test_onnx_models
@@ -207,10 +210,14 @@ test_row_kernels
     rows_are_written_over_by_llvm rows_are_written_over_in_c
 test_rows
     every_row_passes_the_hook floats_are_equal integers_are_equal
+test_runtime_sharing
+    weights_of_kernels_that_pack_are_shared
 test_several_models
     an_output_is_the_next_input build_files clean_and_sanitized
     equal_constants_and_kernels_are_one every_model_answers_as_it_does_alone
     same_bytes_from_another_path_and_hash_seed turns_are_checked
+test_sharing_table
+    each_cell
 test_speed
     a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
     inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
@@ -219,14 +226,12 @@ test_stages
 test_state
     single_steps_are_one_run_of_all
 test_stateless
-    a_run_without_an_instance threads_each_with_its_own_arena
-    with_parameters_by_address
+    a_run_without_an_instance threads_each_with_its_own_arena with_parameters_by_address
 test_stream
     random_networks_over_time
 test_systems
     a_console_that_knows_few_characters an_unknown_system_compiles_its_own_library
-    no_module_of_posix_is_imported
-    text_is_utf8_with_short_line_ends_on_every_machine
+    no_module_of_posix_is_imported text_is_utf8_with_short_line_ends_on_every_machine
 test_table_limits
     as_many_inputs_as_fit
 test_tables
@@ -242,7 +247,8 @@ test_tflite_operators
 test_tflite_recurrent
     single_steps_are_one_run_of_all
 test_tree
-    a_tree_runs_on_a_device the_example_does_all_with_the_cpu
+    a_device_in_a_thread_under_sanitizers a_tree_runs_on_a_device
+    the_example_does_all_with_the_cpu
 test_tree_builds
     bits_change_without_the_flag cmake_and_meson_keep_their_flags
     cmake_for_another_core_links_no_example cmake_has_a_self_test_by_choice

@@ -9,8 +9,12 @@ import dataclasses
 import importlib
 import inspect
 import json
+import re
 import shutil
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,6 +205,86 @@ def test_nothing_beside_a_file_is_dropped(options: dict, said: str) -> None:
 def test_weights_that_a_graph_json_does_not_know_are_an_error() -> None:
     with pytest.raises(BuildError, match="weights: there is no 'w'"):
         tvm.build(json.dumps(simple()), functions=ADD, weights={"w": np.zeros(1)})
+
+
+# as it was written for TVM: a library that was exported, with and without weights
+SCRIPT = """
+import numpy as np
+import tvm
+from tvm import relay, runtime
+from tvm.contrib import graph_executor, utils
+from tvm.contrib.debugger import debug_executor
+from tvm.runtime import ndarray
+from tvm.error import TVMError
+
+folder = utils.tempdir()
+library = tvm.runtime.load_module("tiny.so")
+dev = tvm.device("cpu", 0)
+module = graph_executor.GraphModule(library["default"](dev))
+image = tvm.nd.array(np.ones((1, 8, 8, 3), "int8"), dev)
+module.set_input("image", image)
+module.run()
+scores = module.get_output(0, ndarray.empty((1, 5), "int8", dev)).numpy()
+assert module.get_output(0).asnumpy().tolist() == scores.tolist()
+timer = module.module.time_evaluator("run", dev, number=2, repeat=2)
+assert len(timer().results) == 2
+assert module.benchmark(dev, repeat=1, number=1, end_to_end=True).mean > 0
+graph, params = library["get_graph_json"](), library["get_graph_params"]()
+blob = relay.save_param_dict(params)
+runtime.save_param_dict_to_file(params, folder.relpath("tiny.params"))
+late = graph_executor.create(graph, library, dev)
+late.load_params(bytearray(open(folder.relpath("tiny.params"), "rb").read()))
+shared = graph_executor.create(graph, library, dev)
+shared.share_params(late, blob)
+debug = debug_executor.create(graph, library, dev, dump_root=folder.relpath("dump"))
+debug.load_params(blob)
+for one in (late, shared, debug):
+    one.set_input(image=image)
+    one.run()
+    assert one.get_output(0).numpy().tolist() == scores.tolist()
+try:
+    module.get_output(1)
+except TVMError as error:
+    print(len(params), type(error).__name__, scores.tolist())
+"""
+
+
+def test_a_script_runs_after_sed(library: Library, tmp_path: Path) -> None:
+    """sed 's/tvm/pybuild/': the first word of each line."""
+    library.export_library(tmp_path / "tiny.so")
+    script = tmp_path / "script.py"
+    lines = SCRIPT.splitlines(keepends=True)
+    script.write_text("".join(line.replace("tvm", "pybuild", 1) for line in lines))
+    assert "tvm" not in script.read_text()
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    made = graph_executor.GraphModule(library["default"](DEV))
+    made.run(image=np.ones((1, 8, 8, 3), np.int8))
+    want = f"6 UnknownName {made.get_output(0).numpy().tolist()}"
+    assert done.stdout.splitlines()[-1] == want
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "from-tvm.md"
+REFUSED = PAGE.read_text().partition("| call | why |")[2].partition("##")[0]
+
+
+@pytest.mark.parametrize("said", re.findall(r"^\| (`.*?) \|", REFUSED, re.MULTILINE))
+def test_calls_that_differ_are_errors(library: Library, said: str) -> None:
+    """What docs/from-tvm.md lists."""
+    module = graph_executor.GraphModule(library["default"](DEV))
+    image = np.ones((1, 8, 8, 3), np.int8)
+    module.run(image=image)
+    names = {
+        "tvm": tvm, "rpc": rpc, "lib": library, "dev": DEV, "module": module,
+        "image": image, "graph": classifier("tiny").graph(),
+        "graph_executor": graph_executor,
+    }  # fmt: skip
+    loud = (RuntimeError, ValueError, TypeError, BuildError)
+    for call in re.findall(r"`(.*?)`", said):
+        with pytest.raises((*loud, AttributeError)):
+            eval(call, names)
 
 
 def test_what_is_enabled() -> None:
