@@ -12,14 +12,14 @@ struct instance {
     struct crt_graph graph;
     struct crt_rpc *server;
     void **pointers;
-    uint32_t watch; /* the buffer that rows are recorded in */
-    uint32_t steps; /* entries of the table in it: {at, bytes of a row} */
+    uint32_t watch;  /* the buffer that rows are recorded in */
+    uint32_t steps;  /* entries of the table in it: {at, bytes of a row} */
+    uint32_t output; /* of each step; not 0: it is held whole, in one row */
 };
 
 enum {
-    IMAGE_AT =
-        64,     /* of an image in its buffer; before it a struct crt_params */
-    WATCHED = 8 /* bytes of an entry of the table of a watch */
+    IMAGE_AT = 64, /* of an image in its buffer, behind a struct crt_params */
+    WATCHED = 8    /* bytes of an entry of the table of a watch */
 };
 
 typedef char params_fit[sizeof(struct crt_params) <= IMAGE_AT ? 1 : -1];
@@ -374,14 +374,22 @@ static int record(void *context, uint32_t step, uint32_t first_row,
 {
     const struct instance *g = (const struct instance *)context;
     const struct crt_rpc_object *o = find(g->server, g->watch, CRT_RPC_BUFFER);
+    const struct crt_step *s = &g->graph.model->steps[step];
     const uint8_t *entry;
     uint8_t *memory;
     uint32_t left;
     uint64_t from;
     uint64_t bytes;
 
-    if (o == NULL || step >= g->steps || step >= o->bytes / WATCHED)
+    if (o == NULL || step >= g->steps || step >= o->bytes / WATCHED ||
+        g->output >= s->output_count)
         return 0;
+    if (g->output != 0) {
+        rows = (const uint8_t *)g->graph.base[s->operands[g->output].buffer] +
+               s->operands[g->output].at;
+        first_row = 0;
+        count = 1;
+    }
     memory = (uint8_t *)memory_of(g->server, o);
     entry = memory + WATCHED * step;
     bytes = (uint64_t)crt_get32(entry + 4) * count;
@@ -396,16 +404,10 @@ static int record(void *context, uint32_t step, uint32_t first_row,
 static int32_t watch(struct instance *g, const uint32_t *words)
 {
     g->watch = words[1];
-    g->steps = words[2];
+    g->steps = words[2] & 0xFFFFu;
+    g->output = words[2] >> 16;
     return crt_graph_set_hook(&g->graph,
                               words[1] == CRT_RPC_NONE ? NULL : record, g);
-}
-#else
-static int32_t watch(struct instance *g, const uint32_t *words)
-{
-    (void)g;
-    (void)words;
-    return CRT_ERR_CALL;
 }
 #endif
 
@@ -460,7 +462,11 @@ static int32_t do_graph(struct crt_rpc *r, uint32_t call, const uint32_t *words,
     case CRT_RPC_BIND:
         return bind(r, &g->graph, words);
     default:
+#ifdef CRT_NO_HOOK
+        return CRT_ERR_CALL;
+#else
         return watch(g, words);
+#endif
     }
 }
 

@@ -71,9 +71,7 @@ def recorded(
         net.set_input(name, value)
     kept = {name: s.initial for name, s in net.plan.graph.state.items()}
     given = {**kept, **(there or {}), **inputs}
-    steps = watch.recorded(net, given)
-    found = {net.plan.steps[index].node.output: raw for index, raw in steps.items()}
-    return record.tensors_of(net.plan, found, given)
+    return record.tensors_of(net.plan, watch.recorded(net, given), given)
 
 
 def stage_times(net: Instance, how: Timing) -> list[list[float]]:

@@ -153,6 +153,51 @@ static void test_watch_of_too_long_rows(void)
 }
 #endif
 
+#ifndef CRT_NO_HOOK
+/* p: y, twice, x */
+static void twice(void *const *p, const int32_t *a)
+{
+    int32_t i;
+
+    for (i = 0; i < a[0]; i++) {
+        ((int8_t *)p[0])[i] = ((const int8_t *)p[2])[i];
+        ((int8_t *)p[1])[i] = (int8_t)(2 * ((const int8_t *)p[2])[i]);
+    }
+}
+
+/* The second output of a step, at 32 in the arena. */
+static void test_watch_of_further_outputs(void)
+{
+    static const struct crt_operand outs[] = {{0, 2, 0}, {32, 0, 0}, {0, 1, 0}};
+    static const struct crt_step step = {twice, affine_args, NULL, outs, 1,
+                                         1,     2,           1,    0,    0};
+    const uint32_t entries_[2] = {16, 4};
+    struct crt_model of_two = affine_model;
+    uint8_t table[8];
+    uint32_t output;
+    uint32_t b;
+    uint32_t g;
+
+    of_two.steps = &step;
+    of_two.parameter_count = 0;
+    start(&of_two);
+    b = (uint32_t)call(CRT_RPC_ALLOCATE, 32, 0, 0, 0);
+    g = (uint32_t)call(CRT_RPC_CREATE, 0, 0, 0, 0);
+    line_data(table, entries_, 2, NULL, 0);
+    EXPECT(write(b, 0, table, 8) == CRT_OK);
+    for (output = 0; output < 3; output++) { /* of the third nothing is taken */
+        EXPECT(set(g, 0, 0, 1, filled, 4) == CRT_OK);
+        EXPECT(call(CRT_RPC_WATCH, g, b, 1u | output << 16, 0) == CRT_OK);
+        EXPECT(call(CRT_RPC_RUN, g, 1, 0, 0) == CRT_OK);
+        EXPECT(call(CRT_RPC_READ, b, 16, 4, 0) == CRT_OK);
+        EXPECT((int8_t)answered[0] ==
+               (output == 0 ? 1 : 2) * (int8_t)filled[0]);
+        EXPECT((int8_t)answered[3] ==
+               (output == 0 ? 1 : 2) * (int8_t)filled[3]);
+    }
+}
+#endif
+
 static uint32_t image(uint32_t count)
 {
     static uint8_t bytes[IMAGE_BYTES];
@@ -252,6 +297,7 @@ int main(void)
     test_watch();
 #ifndef CRT_NO_HOOK
     test_watch_of_too_long_rows();
+    test_watch_of_further_outputs();
 #endif
     test_weights();
     test_bind();

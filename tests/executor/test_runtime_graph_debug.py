@@ -111,10 +111,9 @@ def test_run_single_node() -> None:
     mod.exit()
 
 
-def test_multiple_output() -> None:
+def test_multiple_output(device: tvm.runtime.Device) -> None:
     """Behind a node of two outputs all shapes and values are right."""
     lib = tvm.build(workload()[0], target="llvm")
-    device = tvm.cpu()
     m = debug_executor.GraphModuleDebug(
         lib["debug_create"]("default", device), [device], lib.get_graph_json(), None
     )
@@ -123,7 +122,7 @@ def test_multiple_output() -> None:
     m.exit()
 
 
-def test_second_outputs_are_recorded() -> None:
+def test_second_outputs_are_recorded(device: tvm.runtime.Device) -> None:
     nodes = [
         null("x"), call("s", "halves", [[0, 0]], outputs=2),
         call("view", "__nop", [[1, 1]]), call("last", "plus", [[2, 0]]),
@@ -131,7 +130,7 @@ def test_second_outputs_are_recorded() -> None:
     top = graph(nodes, [0], [[1, 0], [3, 0]], [[8], [4], [4], [2, 2], [4]],
                 storage=[0, 1, 2, 2, 3])  # fmt: skip
     functions = [split_in_two(), add_one("plus")]
-    m = debug_executor.create(json.dumps(top), functions, tvm.cpu())
+    m = debug_executor.create(json.dumps(top), functions, device)
     x = np.arange(8, dtype="float32")
     m.run(x=x)
     found = {key.split("____topo")[0]: 0 for key in m.debug_datum.get_output_tensors()}
@@ -151,7 +150,7 @@ def test_second_outputs_are_recorded() -> None:
     with pytest.raises(ValueError, match="not on ext_dev"):
         debug_executor.GraphModuleDebug(m, [tvm.ext_dev()], json.dumps(top), None)
     with pytest.raises(ValueError, match="no graph JSON"):
-        debug_executor.GraphModuleDebug(m, [tvm.cpu()], "{}", None)
+        debug_executor.GraphModuleDebug(m, [device], "{}", None)
     with pytest.raises(ValueError, match="there are none"):
         m.profile(collectors=["papi"])
     m.exit()

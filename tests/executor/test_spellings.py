@@ -356,11 +356,16 @@ CALLS = (
     "pybuild.graph_executor", "pybuild.debug_executor", "pybuild.relay",
     "pybuild.executor.module", "pybuild.executor.debug", "pybuild.executor.timed",
     "pybuild.executor.factory", "pybuild.host.ndarray", "pybuild.runtime.params",
-    "pybuild.runtime.module", "pybuild.entry", "pybuild.image",
+    "pybuild.runtime.module", "pybuild.entry", "pybuild.image", "pybuild.model",
+    "pybuild.library", "pybuild.executor.inputs", "pybuild.executor.parameters",
+    "pybuild.executor.profile", "pybuild.host.native", "pybuild.host.binding",
+    "pybuild.host.named_tensors", "pybuild.host.timing", "pybuild.rpc.address",
+    "pybuild.rpc.net", "pybuild.rpc.remote", "pybuild.contrib.folders",
 )  # fmt: skip
 # arguments that other libraries hand over; errors that are the whole of a call
 UNUSED = {("__dlpack__", "asked"), ("debug_get_output", "node"),
-          ("debug_get_output", "out"), ("__exit__", "exception")}  # fmt: skip
+          ("debug_get_output", "out"), ("__exit__", "exception"),
+          ("_nothing", "arguments"), ("_target", "library")}  # fmt: skip
 
 
 @pytest.mark.parametrize("module", CALLS)

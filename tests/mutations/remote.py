@@ -10,6 +10,8 @@ _TURNS = "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]"
 _TABLE = "tests/executor/test_sharing_table.py"
 _LINES = "tests/rpc/test_lines_of_sockets.py"
 _NAMES = "tests/executor/test_spellings.py"
+_SHARING = "tests/executor/test_runtime_sharing.py"
+_LIBRARY = "tests/executor/test_runtime_module_based_interface.py"
 
 REMOTE = (
     (
@@ -123,8 +125,8 @@ EXECUTOR = (
     (
         "a board that is heard while it is talked to",
         "pybuild/rpc/line.py",
-        "                if came:\n                    self._came += self._received()",
-        "                pass",
+        "select.select(both, both, [], 1)",
+        "select.select([], both, [], 1)",
         f"{_LINES}::test_a_board_that_must_be_heard_before_it_listens",
     ),
     (
@@ -174,7 +176,7 @@ EXECUTOR = (
         "pybuild/executor/archive_write.py",
         "rest = {n: v for n, v in values.items() if n not in library.parameters}",
         "rest = dict(values)",
-        "tests/executor/test_runtime_module_based_interface.py -k without",
+        f"{_LIBRARY}::test_a_library_is_exported_without_its_weights",
     ),
     (
         "weights beside a model",
@@ -202,6 +204,6 @@ EXECUTOR = (
         "pybuild/executor/module.py",
         "        self.parameters.bind()\n        self.inputs.refresh()",
         "        self.parameters.bind()",
-        "tests/executor/test_runtime_sharing.py -k bound_elsewhere",
+        f"{_SHARING}::test_an_input_follows_an_output_that_is_bound_elsewhere",
     ),
 )

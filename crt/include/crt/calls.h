@@ -32,7 +32,7 @@ enum crt_rpc_call {
     CRT_RPC_SHARE = 15,   /* G, parameter, other G, its parameter */
     CRT_RPC_UNBIND = 16,  /* G: all parameters */
     CRT_RPC_BIND = 17,    /* G, input, other G, its input or output */
-    CRT_RPC_WATCH = 18,   /* G, B or CRT_RPC_NONE, steps */
+    CRT_RPC_WATCH = 18,   /* G, B or CRT_RPC_NONE, steps | output << 16 */
     CRT_RPC_CALL_COUNT = 19
 };
 
