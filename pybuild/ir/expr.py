@@ -239,6 +239,8 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
     b = typed(right, a)
     if a.type != b.type and not (op in COMPARISONS and _both_pointers(a, b)):
         raise TypeError(f"{a.type} {op} {b.type}")
+    if op in ("min", "max") and isinstance(a.type, DType) and a.type.is_unsigned:
+        raise TypeError(f"{op} of {a.type}: the printers have it of signed types")
     if isinstance(a, Const) and isinstance(b, Const) and isinstance(a.value, int):
         return _fold(op, a, b)
     if isinstance(b, Const) and isinstance(b.value, int):

@@ -17,8 +17,10 @@ from pybuild.kernels.portable import (
     act,
     convert,
     dense4,
+    fft,
     recurrent,
     shape,
+    signal,
     softmax,
     svdf,
 )
@@ -55,6 +57,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "quantize": convert.quantize,
     "reduce": accumulate.reduce,
     "reshape": shape.copy,
+    "rfft": fft.fft,
     "roi_align": detect.roi_align,
     "scatter": index.scatter,
     "slice": shape.strided_slice,
@@ -63,6 +66,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "sub": eltwise.eltwise,
     "svdf": svdf.svdf,
     "tanh": act.unary,
+    **signal.SIGNAL,
     "top_k": index.top_k,
     "transpose": shape.transpose,
 }

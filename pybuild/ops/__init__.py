@@ -14,12 +14,14 @@ from pybuild.ops import (
     dense,
     detect,
     eltwise,
+    fft,
     index,
     map,
     pool,
     recurrent,
     reduce,
     shape,
+    signal,
     softmax,
     svdf,
 )
@@ -71,5 +73,7 @@ OPERATORS: dict[str, Operator] = {
     "suppress": Operator(detect.infer_suppress, detect.suppress, nothing),
     "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),
     "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
+    "rfft": Operator(fft.infer_fft, fft.fft, nothing),
+    **{n: Operator(*both, nothing) for n, both in signal.SIGNAL.items()},
     function.CALL: Operator(function.infer, function.reference, nothing),
 }

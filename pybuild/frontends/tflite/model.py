@@ -16,6 +16,7 @@ from pybuild.frontends.tflite.operators.moves import MOVES
 from pybuild.frontends.tflite.operators.products import PRODUCTS
 from pybuild.frontends.tflite.operators.recurrent import RECURRENT
 from pybuild.frontends.tflite.operators.reductions import REDUCTIONS
+from pybuild.frontends.tflite.operators.signal import PAIRS, SIGNAL
 from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.reader.flat import FlatOperator, read
 from pybuild.ir.graph import Graph, Tensor, rest_of, verify
@@ -59,10 +60,11 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **PRODUCTS,
     **RECURRENT,
     **REDUCTIONS,
+    **SIGNAL,
 }
 _SUPPORTED = "convert without it; docs/operators.md lists those that are"
 # have several outputs
-MANY = (detection.NAME, "IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
+MANY = (detection.NAME, *PAIRS, "IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
 
 
 def load(

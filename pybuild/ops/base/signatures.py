@@ -153,6 +153,26 @@ SIGNATURES: dict[str, Signature] = {
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
     ),
+    "auto_scale": Signature(1, 1),
+    "energy": Signature(1, 1, {"start": _INT, "end": _INT}),
+    "filter_bank": Signature(6, 6),
+    "filter_bank_log": Signature(1, 1, {"correction_bits": _INT, "scale": _INT}),
+    "pcan": Signature(3, 3, {"snr_shift": _INT}),
+    "rfft": Signature(1, 1, {"length": _COUNT, "inverse": _FLAG}),
+    "spectral_subtraction": Signature(
+        2,
+        2,
+        {
+            "smoothing": _ints(2, 0),
+            "one_minus_smoothing": _ints(2, 0),
+            "min_signal_remaining": _INT,
+            "smoothing_bits": _INT,
+            "bits": _INT,
+            "clamping": _FLAG,
+        },
+    ),
+    "square_root": Signature(2, 2),
+    "window": Signature(2, 2, {"shift": _INT}),
     CALL: Signature(0, ANY_NUMBER, {"function": _FUNCTION, "flat": _FLAG}),
 }
 
