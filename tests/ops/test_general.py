@@ -31,6 +31,7 @@ from pybuild.ops import OPERATORS
 from pybuild.ops.base.signatures import SIGNATURES
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS, NUMBERS
+from pybuild.ops.signal import SIGNAL
 from tests.conftest import made_once
 from tests.ops.cases import cases
 from tests.toolchains import STRICT, require
@@ -261,6 +262,8 @@ def test_every_operator_and_function_has_a_case() -> None:
     assert OPERATORS.keys() == KERNELS.keys() == SIGNATURES.keys()
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
-    # (lstm and svdf: frontends/test_tflite_recurrent.py)
-    assert OPERATORS.keys() - told <= {"call", "assign", "lstm", "svdf"}
+    # (lstm and svdf: frontends/tflite/test_tflite_recurrent.py; sounds:
+    # frontends/tflite/test_tflite_signal.py)
+    own = {"call", "assign", "lstm", "svdf", "rfft", *SIGNAL}
+    assert OPERATORS.keys() - told <= own
     assert math.isclose(len(FUNCTIONS), len({o.name for o in _functions()}))

@@ -10,6 +10,7 @@ import pytest
 
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import OPERATORS, load
+from pybuild.frontends.tflite.operators.signal import SIGNAL
 from tests.frontends.tflite.cases import Outcome, outcomes
 from tests.frontends.tflite.draws import DRAWS, ELEMENTS, all_cases, drawn
 from tests.frontends.tflite.layers import LAYERS
@@ -61,7 +62,8 @@ def test_all_files_are_as_the_page_says() -> None:
     assert types(found) == page, "python -m tests.frontends.tflite.table writes it"
 
 
-# these keep or choose something: test_tflite_variables, _control and _detection
+# these keep or choose something: test_tflite_variables, _control, _detection; and
+# test_tflite_signal, which has a file of each of those
 OWN = (
     "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM TFLite_Detection_PostProcess", "IF",
     "READ_VARIABLE", "VAR_HANDLE", "WHILE",
@@ -72,7 +74,7 @@ def test_every_operator_of_the_table_is_tested() -> None:
     """By files that pass, as the page says, or by name in a test of what they keep."""
     passed, here = rows(), Path(__file__).parent
     text = "".join(path.read_text() for path in sorted(here.glob("test_tflite_*.py")))
-    assert OPERATORS.keys() == {*DRAWS, *OWN}
+    assert OPERATORS.keys() == {*DRAWS, *OWN, *SIGNAL}
     assert not [code for code in OWN if f'"{code}"' not in text]
     bare = [code for code in DRAWS if not passed.get(code, (0,))[0]]
     assert not bare, "python -m tests.frontends.tflite.table writes the page anew"

@@ -14,6 +14,7 @@ from pybuild.boards.device import open_device, program_of, run_program
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
+from pybuild.frontends.tflite.operators.signal import SIGNAL
 from pybuild.host.native import Net
 from pybuild.library import Library
 from pybuild.model import Model
@@ -107,6 +108,12 @@ def test_the_preprocessor_on_a_cortex_m4(kind: str) -> None:
     made = run_program(device, program, samples)
     for ours, theirs_ in zip(made, wanted, strict=True):
         np.testing.assert_array_equal(ours[graph.outputs[0]], theirs_)
+
+
+def test_there_is_a_file_of_every_operator() -> None:
+    told = b"".join(one.data for one in EVERY.values())
+    assert len(SIGNAL) == 14
+    assert all(code.removeprefix("CUSTOM ").encode() in told for code in SIGNAL)
 
 
 def test_a_reset_forgets_noise_and_samples(nets: dict[str, dict[str, Any]]) -> None:
