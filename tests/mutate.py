@@ -31,9 +31,11 @@ class Mutation:
 
 
 def _listed() -> Iterator[Mutation]:
-    """Of every tuple in tests/mutations/*.py."""
-    for path in sorted((Path(__file__).parent / "mutations").glob("*.py")):
-        listed = importlib.import_module(f"tests.mutations.{path.stem}")
+    """Of every tuple in tests/mutations/."""
+    root = Path(__file__).parent.parent
+    for path in sorted((root / "tests" / "mutations").rglob("*.py")):
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
+        listed = importlib.import_module(name)
         for name, value in vars(listed).items():
             if name.isupper() and not name.startswith("_") and type(value) is tuple:
                 yield from (Mutation(*words) for words in value)

@@ -62,8 +62,8 @@ def test_all_files_are_as_the_page_says() -> None:
     assert types(found) == page, "python -m tests.frontends.tflite.table writes it"
 
 
-# these keep or choose something: test_tflite_variables, _control, _detection; and
-# test_tflite_signal, which has a file of each of those
+# these keep or choose something: test_tflite_variables, _control and _detection;
+# signal/ has a file of each of its operators
 OWN = (
     "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM TFLite_Detection_PostProcess", "IF",
     "READ_VARIABLE", "VAR_HANDLE", "WHILE",

@@ -11,7 +11,7 @@ import numpy as np
 from flatbuffers import flexbuffers
 
 from pybuild.dtype import Array
-from tests.frontends.tflite.signals import Signal
+from tests.frontends.tflite.signal.files import Signal
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 RATE, SAMPLES, LENGTH, BANDS = 16000, 480, 512, 40

@@ -2,7 +2,7 @@
 
 _OPS, _KERNELS = "pybuild/ops", "pybuild/kernels/portable"
 _FRONT = "pybuild/frontends/tflite/operators/signal.py"
-_TEST = "tests/frontends/tflite/test_tflite_signal.py"
+_TEST = "tests/frontends/tflite/signal/test_signal.py"
 _ALL = f"{_TEST}::test_every_integer_is_that_of_micro"
 
 SIGNAL = (

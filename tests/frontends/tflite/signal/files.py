@@ -1,6 +1,6 @@
 """Files of TensorFlow Lite Micro's signal operators, drawn by name.
-signals.json holds what its kernels make of them; where tflite-micro is installed
-`python -m tests.frontends.tflite.signals` writes it.
+micro.json holds what its kernels make of them; where tflite-micro is installed
+`python -m tests.frontends.tflite.signal.files` writes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybuild.dtype import Array
 from tests.conftest import ROOT
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
-PAGE = ROOT / "tests" / "frontends" / "tflite" / "signals.json"
+PAGE = ROOT / "tests" / "frontends" / "tflite" / "signal" / "micro.json"
 RUNS, CHANNELS = 9, 40
 Given = tuple[tuple[int, ...], str, Array | None]
 _T = {"INT16": 7, "INT32": 2}
@@ -271,7 +271,7 @@ def theirs(one: Signal) -> list[list[Array]]:
 
 
 if __name__ == "__main__":
-    from tests.frontends.tflite.preprocessor import preprocessor
+    from tests.frontends.tflite.signal.preprocessor import preprocessor
 
     every = {name: drawn(name) for name in NAMES}
     every |= {f"preprocessor_{kind}": preprocessor(kind) for kind in ("int8", "float")}
