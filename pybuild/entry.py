@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
-from pybuild.frontends.formats import ONNX, TFLITE
+from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model, problems_in
@@ -126,6 +126,11 @@ def _loaded(
         graph = onnx.load(short, data, dims, values, near, bounds)
         made = Model(where, graph, "onnx", _digest(data, near.files))
         return made.with_weights(weights)
+    if kind == PT2:
+        from pybuild.frontends import torch
+
+        graph = torch.load(short, data, dims)
+        return Model(where, graph, "onnx", digest).with_weights(weights)
     from pybuild.frontends import graphjson
 
     beside = Path(where).with_suffix(".params")

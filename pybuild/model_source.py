@@ -1,5 +1,5 @@
-"""What a user hands over as a model: a path, bytes, text or a message of onnx; all of
-them as bytes with a name.
+"""What a user hands over as a model: a path, bytes, text, a message of onnx, a program
+of torch.export; all of them as bytes with a name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import BuildError, BuildWarning
-from pybuild.frontends.formats import JSON, ONNX, SUFFIXES, format_of, refuse_folder
+from pybuild.frontends.formats import (
+    JSON,
+    ONNX,
+    PT2,
+    SUFFIXES,
+    format_of,
+    refuse_folder,
+)
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -23,7 +30,7 @@ else:
 _MOST = 200  # characters of a path in a message
 # what a network in memory is exported with, by the module of its class
 _EXPORTS = {
-    "torch": "torch.onnx.export(model, (example_input,), 'model.onnx', dynamo=True)",
+    "torch": "pybuild.load(torch.export.export(model.eval(), (example_input,)))",
     "keras": "model.export('model.onnx', format='onnx')",
     "tensorflow": "tf.lite.TFLiteConverter.from_keras_model(model).convert()",
     "jax": "jax2onnx, or jax2tf and TensorFlow's converter",
@@ -61,6 +68,10 @@ def given(what: Source) -> Given:
         except ValueError as error:
             hint = "onnx.save with save_as_external_data, and give the path"
             raise BuildError("ModelProto", f"is too large: {error}", hint) from None
+    if type(what).__name__ == "ExportedProgram":
+        from pybuild.frontends.torch import of_torch
+
+        return Given("program.pt2", of_torch(what), PT2, None)
     raise _no_model(what)
 
 

@@ -103,10 +103,10 @@ Module.__module__ = "torch.nn.modules.module"
         (12, "builtins.int: is no model. Hint: a path, bytes, an onnx.ModelProto or "
          "the text of a graph JSON"),
         (Module(), "torch.nn.modules.module.Module: is no model. Hint: "
-         "torch.onnx.export(model, (example_input,), 'model.onnx', dynamo=True)"),
+         "pybuild.load(torch.export.export(model.eval(), (example_input,)))"),
         (b"", "model: is empty. Hint: export or download it again"),
-        (b"\1" * 100_000, "model: is no model that is read. Hint: give .tflite, .onnx "
-         "or graph .json"),
+        (b"\1" * 100_000, "model: is no model that is read. Hint: give .tflite, .onnx, "
+         ".pt2 or graph .json"),
         ("a\0b", r"'a\x00b': is no path"),
     ],
 )  # fmt: skip

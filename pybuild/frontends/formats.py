@@ -14,8 +14,9 @@ from pathlib import Path, PurePath
 from pybuild.errors import BuildError
 
 TFLITE, ONNX, JSON = "TensorFlow Lite", "ONNX", "graph JSON"
-SUFFIXES = {".tflite": TFLITE, ".onnx": ONNX, ".json": JSON}
-_ANY = "give .tflite, .onnx or graph .json"
+PT2 = "torch.export"
+SUFFIXES = {".tflite": TFLITE, ".onnx": ONNX, ".json": JSON, ".pt2": PT2}
+_ANY = "give .tflite, .onnx, .pt2 or graph .json"
 
 # how to go on; {name} and {stem} are the file's, {folder} where it lies
 _KERAS = (
@@ -39,7 +40,7 @@ _TORCH_SCRIPT = (
     "torch.onnx.export(torch.jit.load({name!r}), (example_input,), '{stem}.onnx', "
     "dynamo=False)"
 )
-_TORCH_2 = "torch.onnx.export(torch.export.load({name!r}), f='{stem}.onnx')"
+_TORCH_2 = "torch.export.save(torch.export.load({name!r}), {name!r}), by a newer torch"
 _SOURCE = "export the network that it was made from as .onnx or .tflite"
 
 
@@ -154,8 +155,9 @@ FOREIGN = (
             "model", "git lfs pull, in the folder that it lies in"),
     Foreign(_is_page, "is a web page, not the model",
             "download the file itself, not the page that shows it"),
-    Foreign(_zipped("archive_format", "serialized_exported_program.json"),
-            "is a program of torch.export (.pt2)", _TORCH_2),
+    Foreign(_zipped("serialized_exported_program.json"),
+            "is a program of torch.export (.pt2) as torch wrote it before 2.8",
+            _TORCH_2),
     Foreign(_zipped("constants.pkl"), "is a TorchScript model", _TORCH_SCRIPT),
     Foreign(_zipped("data.pkl"), "is what torch.save writes (.pt, .pth)", _TORCH),
     Foreign(_starts(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
@@ -181,7 +183,7 @@ FOREIGN = (
 
 
 def format_of(data: bytes, where: str) -> str:
-    """TFLITE, ONNX or JSON.
+    """TFLITE, ONNX, PT2 or JSON.
 
     where   the file, as the user gave it; "" if there is none
     Errors  BuildError for every other format, saying how to get one of these
@@ -191,6 +193,8 @@ def format_of(data: bytes, where: str) -> str:
         raise BuildError(name, "is empty", "export or download it again")
     if data[4:8] == b"TFL3":
         return TFLITE
+    if _zipped("archive_format")(data):
+        return PT2
     for one in FOREIGN:
         if one.told(data):
             raise BuildError(name, one.what, _filled(one.hint, where))

@@ -141,6 +141,14 @@ NETS: dict[str, Any] = {
          ("Softmax", ["p"], ["q"], {"axis": -1}), ("MatMul", ["q", "a"], ["y"], {})],
         {"w": weights(6, 8), "c": np.asarray(0.3, F)}, (1, 5, 6),
     ),
+    "Gemm_of_a_product": (
+        [("MatMul", ["x", "w"], ["a"], {}),
+         ("Transpose", ["a"], ["t"], {"perm": [0, 2, 1]}),
+         ("MatMul", ["a", "t"], ["s"], {}), ("Reshape", ["s", "f"], ["r"], {}),
+         ("Gemm", ["r", "g", "h"], ["y"], {})],
+        {"w": weights(6, 8), "f": ints(5, 5), "g": weights(5, 3), "h": weights(3)},
+        (1, 5, 6),
+    ),
     "LSTM": (
         [("LSTM", ["x", "w", "r", "h"], ["a"], {"hidden_size": _H}),
          ("Squeeze", ["a", "ax"], ["s"], {}), ("MatMul", ["s", "v"], ["y"], {})],

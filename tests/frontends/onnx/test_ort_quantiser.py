@@ -31,7 +31,8 @@ _BROKEN = {("Where", "qop")}
 # what is computed of real numbers between the integers
 _REAL = (
     "BatchNormalization", "CumSum", "InstanceNormalization", "LayerNormalization",
-    "LSTM", "MatMul", "Conv_3d", "ConvTranspose", "ConvTranspose_groups_1d",
+    "LSTM", "MatMul", "Gemm_of_a_product", "Conv_3d", "ConvTranspose",
+    "ConvTranspose_groups_1d",
 )  # fmt: skip
 _EVERY = [
     (name, form)

@@ -1,5 +1,7 @@
 """Mutations of what both front ends do alike, for mutate.py: its five fields."""
 
+_TORCH = "tests/frontends/torch"
+_QUANTISER = "tests/frontends/onnx/test_ort_quantiser.py"
 _WEIGHTS = "tests/frontends/onnx/test_onnx_parameters.py"
 _ERRORS = "tests/frontends/onnx/test_onnx_errors.py"
 _SCALES = "tests/regression/test_far_scales.py"
@@ -124,5 +126,47 @@ FRONT = (
         "if n in self.origins), own)",
         "if n in self.origins and not n), own)",
         "tests/failing",
+    ),
+    (
+        "which gate of torch's LSTM is which of ONNX's",
+        "pybuild/frontends/torch/operators/recurrent.py",
+        '"LSTM": (0, 3, 1, 2)',
+        '"LSTM": (0, 1, 2, 3)',
+        _TORCH,
+    ),
+    (
+        "weights that lie further on in their storage",
+        "pybuild/frontends/torch/reader/archive.py",
+        "reach >= flat.size",
+        "reach > flat.size + 1",
+        _TORCH,
+    ),
+    (
+        "a buffer that is written in place is state",
+        "pybuild/frontends/torch/load.py",
+        "w.aliases[x] = w.name(call.outputs[0])",
+        "w.aliases[call.name] = x",
+        _TORCH,
+    ),
+    (
+        "an axis of scales once weights are reshaped",
+        "pybuild/frontends/onnx/draft/draft.py",
+        "math.prod(shape[:place]) == before",
+        "before >= 0",
+        _QUANTISER,
+    ),
+    (
+        "scales through what only moves values",
+        "pybuild/frontends/onnx/operators/quant.py",
+        "if op.domain or op.kind not in MOVED:",
+        'if op.kind != "Gather":',
+        _QUANTISER,
+    ),
+    (
+        "the standard rounds halves to even",
+        "pybuild/verify/standard.py",
+        "np.rint(x.astype(np.float64) / wide)",
+        "np.floor(x.astype(np.float64) / wide + 0.5)",
+        "tests/verify/test_judgement.py",
     ),
 )

@@ -19,6 +19,7 @@ from pybuild.frontends.onnx.operators.eltwise import axis_of, row
 from pybuild.frontends.onnx.reader.op import Op
 from pybuild.ir.graph import Quant, Tensor
 from pybuild.ops.fixed_point.quant import quantized
+from pybuild.ops.shape import MOVING
 
 Handler = Callable[[Draft, Op], None]
 select = plain("where")
@@ -165,13 +166,26 @@ def told(draft: Draft, x: str, quant: Quant, kind: str) -> str:
     if kind == "int8":
         draft.tensors[x] = replace(tensor, quant=quant)
         return x
-    raised = tuple(z + 128 for z in quant.zero_point)
-    draft.tensors[x] = replace(tensor, quant=replace(quant, zero_point=raised))
+    raised = replace(quant, zero_point=tuple(z + 128 for z in quant.zero_point))
+    source: str | None = x
+    while source is not None:  # and of what only moves it, which passes may change
+        draft.tensors[source] = replace(draft.tensors[source], quant=raised)
+        source = _moved_from(draft, source)
     name = draft.fresh(f"{x}.int8")
     draft.emit("quantize", name, [x], name, dtype=DType.INT8, quant=quant)
     draft.inner[x] = name
     draft.unsigned.add(name)
     return name
+
+
+def _moved_from(draft: Draft, name: str) -> str | None:
+    """The tensor of the same type, without a scale, that a node moves to this one."""
+    maker = next((n for n in draft.nodes if name in n.outputs), None)
+    if maker is None or maker.op not in (*MOVING, "copy"):
+        return None
+    x = draft.tensors[maker.inputs[0]]
+    fits = x.quant is None and x.dtype is draft.tensors[name].dtype
+    return x.name if fits and x.name not in draft.constants else None
 
 
 def travels(draft: Draft, op: Op) -> bool:

@@ -1,0 +1,174 @@
+"""The front end of torch.export's programs: each ATen operator as nodes of ONNX's, of
+which the ONNX front end makes a Graph. Only a program in memory needs torch.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.load import load as load_onnx
+from pybuild.frontends.torch.operators.elements import ELEMENTS
+from pybuild.frontends.torch.operators.layers import LAYERS
+from pybuild.frontends.torch.operators.moves import MOVES
+from pybuild.frontends.torch.operators.quantised import QUANTISED
+from pybuild.frontends.torch.operators.recurrent import RECURRENT
+from pybuild.frontends.torch.operators.writer import KINDS, Handler, Writer
+from pybuild.frontends.torch.reader.archive import read
+from pybuild.frontends.torch.reader.program import Call, Program
+from pybuild.ir.graph import Graph, State
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+OPSET = 20
+_ATEN = {**ELEMENTS, **LAYERS, **MOVES, **RECURRENT}
+_OTHERWISE = "exported.run_decompositions() before torch.export.save may write it out"
+_BAD = (TypeError, ValueError, KeyError, IndexError, AttributeError, StopIteration)
+
+
+def load(source: str, data: bytes, input_dims: Mapping[str, int]) -> Graph:
+    """The graph of a .pt2 file; buffers that a run changes are its state.
+
+    input_dims  of dimensions left open, by torch's names (s77)
+    Errors      BuildError with every finding
+    """
+    program = read(source, data, input_dims)
+    model, mutated = converted(program)
+    graph = load_onnx(source, model.SerializeToString(), {})
+    if not mutated:
+        return graph
+    state = {name: State(end, program.weights[name]) for name, end in mutated.items()}
+    ends = {one.next for one in state.values()} - set(program.outputs)
+    inputs = tuple(name for name in graph.inputs if name not in state)
+    outputs = tuple(name for name in graph.outputs if name not in ends)
+    return replace(graph, inputs=inputs, outputs=outputs, state=state)
+
+
+def of_torch(exported: Any) -> bytes:
+    """The .pt2 file of an ExportedProgram in memory.
+
+    Errors  BuildError where torch cannot write it
+    """
+    import torch
+
+    file = io.BytesIO()
+    try:  # nothing is done in place then
+        torch.export.save(exported.run_decompositions({}), file)
+    except Exception as error:  # torch has classes of its own
+        what = f"torch cannot save it: {' '.join(str(error).split())[:200]}"
+        raise BuildError("ExportedProgram", what) from None
+    return file.getvalue()
+
+
+def converted(program: Program) -> tuple[ModelProto, dict[str, str]]:
+    """The program as a message of ONNX, and its buffers that a run changes: each is an
+    input, and what it holds after a run an output.
+
+    Errors  BuildError with every operator that cannot be written
+    """
+    w, problems = Writer(program), list[Problem]()
+    written = {call.args["self"].name for call in program.calls if _is_copy(call)}
+    w.mutated = {name: name for name in sorted(written & program.weights.keys())}
+    w.mutated |= program.mutated
+    for name in w.mutated:
+        w.constants.pop(name, None)
+    for call in program.calls:
+        try:
+            _write(w, call)
+        except BuildError as error:
+            problems += error.problems
+        except _BAD as error:
+            what = f"its arguments are not valid ({type(error).__name__})"
+            problems.append(Problem(call.where, what))
+    if problems:
+        raise BuildError.of(problems)
+    return _message(program, w), w.mutated
+
+
+def _write(w: Writer, call: Call) -> None:
+    if not any(call.outputs):
+        return
+    name = ".".join(call.target.split(".")[:2])
+    handler = OPERATORS.get(name)
+    if handler is None:
+        if call.target.startswith("_operator."):
+            return  # of sizes, which are numbers
+        raise call.invalid(f"the operator {name} is not supported", _OTHERWISE)
+    w.begin(call)
+    handler(w, call)
+    if name.endswith("_"):
+        _in_place(w, call)
+
+
+def _is_copy(call: Call) -> bool:
+    return call.target.startswith("aten.copy_.") and "self" in call.args
+
+
+# what gives a part of a tensor, or another form of the whole
+_VIEWS = (
+    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "narrow", "permute",
+    "reshape", "select", "slice", "split", "split_with_sizes", "squeeze", "t",
+    "transpose", "unbind", "unsqueeze", "view",
+)  # fmt: skip
+
+
+def _in_place(w: Writer, call: Call) -> None:
+    """From here on, who reads the tensor reads what was written into it."""
+    x = call.tensor("self", "input")
+    maker = next((c for c in w.program.calls if x in c.outputs), None)
+    if maker is not None and maker.target.split(".")[1] in _VIEWS:
+        what = "it changes a part or a view of a tensor in place"
+        hint = "save exported.run_decompositions({}), which has no such operators"
+        raise call.invalid(what, hint)
+    w.aliases[x] = w.name(call.outputs[0])
+
+
+def copy_into(w: Writer, call: Call) -> None:
+    """copy_ of a whole tensor."""
+    x, source = call.tensor("self"), call.tensor("src")
+    value = w.as_kind(source, w.kind(x))
+    if w.shape(source) != w.shape(x):
+        value = w.op("Expand", value, w.ints(w.shape(x)))
+    w.give("Identity", value)
+
+
+OPERATORS: dict[str, Handler] = {
+    **{f"aten.{name}": handler for name, handler in _ATEN.items()}, **QUANTISED,
+    "aten.copy_": copy_into,
+}  # fmt: skip
+
+
+def _message(program: Program, w: Writer) -> ModelProto:
+    from onnx import helper, numpy_helper
+
+    for name, end in w.mutated.items():
+        if end == name:  # written in place: an output of its own
+            w.mutated[name] = w.name(name)
+    outputs = dict.fromkeys((*program.outputs, *w.mutated.values()))
+    made = {name for node in w.nodes for name in node.output}
+    for name in outputs:  # an output that is an input, or another one, unchanged
+        if w.name(name) != name or name not in made:
+            source = w.name(name)
+            w.nodes.append(helper.make_node("Identity", [source], [name], name=name))
+    read = {name for node in w.nodes for name in node.input}
+    constants = {n: v for n, v in w.constants.items() if n in read}
+
+    def value(name: str) -> Any:
+        kind = KINDS.get(program.kinds[name])
+        if kind is None:
+            what = f"'{name}' is {program.kinds[name]}, which is not supported"
+            raise BuildError(program.source, what, "export the model in float32")
+        return helper.make_tensor_value_info(name, kind, program.shapes[name])
+
+    graph = helper.make_graph(
+        w.nodes, "program",
+        [value(name) for name in (*program.inputs, *w.mutated)],
+        [value(name) for name in outputs],
+        [numpy_helper.from_array(v, n) for n, v in constants.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)

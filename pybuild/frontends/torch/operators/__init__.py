@@ -1,0 +1,1 @@
+"""ATen's operators as nodes of ONNX's, a family a file."""

@@ -1,0 +1,258 @@
+"""Operators on elements: arithmetic, activations, comparison, conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybuild.frontends.torch.operators.writer import Handler, Writer
+from pybuild.frontends.torch.reader.program import Call, Ref
+
+
+def operand(w: Writer, call: Call, name: str, kind: str) -> str:
+    """A tensor or a number of an argument, in a type."""
+    value = call.get(name)
+    if isinstance(value, Ref):
+        return w.as_kind(value.name, kind)
+    if isinstance(value, bool | int | float):
+        return w.const(value, kind)
+    raise call.invalid(f"its '{name}' is missing")
+
+
+def one(kind: str, **attrs: Any) -> Handler:
+    """One operator of one tensor."""
+
+    def handler(w: Writer, call: Call) -> None:
+        x, made = call.tensor("self", "input"), w.kinds.get(call.outputs[0], "")
+        whole = "float" not in w.kind(x) and "float" in made
+        w.give(kind, w.cast(x, made) if whole else x, **attrs)
+
+    return handler
+
+
+def two(kind: str, turned: bool = False) -> Handler:
+    """One operator of two, the second times `alpha`."""
+
+    def handler(w: Writer, call: Call) -> None:
+        made = w.kind(call.outputs[0])
+        a, b = (operand(w, call, name, made) for name in ("self", "other"))
+        alpha = call.get("alpha", 1)
+        if turned:
+            a, b = b, a
+        if alpha != 1:
+            factor = w.const(alpha, made)
+            a, b = (
+                (w.op("Mul", a, factor), b) if turned else (a, w.op("Mul", b, factor))
+            )
+        w.give(kind, a, b)
+
+    return handler
+
+
+def compared(kind: str, no: bool = False) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        x = call.tensor("self")
+        other = call.get("other")
+        names = [w.kind(x)] + [w.kind(other.name)] * isinstance(other, Ref)
+        floats = [name for name in names if "float" in name]
+        common = floats[0] if floats else max(names, key=_width)
+        if not floats and isinstance(other, float):
+            common = "float32"
+        b = operand(w, call, "other", common)
+        made = [w.as_kind(x, common), b]
+        if no:
+            w.give("Not", w.op(kind, *made))
+        else:
+            w.give(kind, *made)
+
+    return handler
+
+
+def _width(name: str) -> int:
+    return int("".join(filter(str.isdigit, name)) or 1)
+
+
+def div(w: Writer, call: Call) -> None:
+    made, mode = w.kind(call.outputs[0]), call.get("rounding_mode")
+    a, b = (operand(w, call, name, made) for name in ("self", "other"))
+    if mode is None:
+        w.give("Div", a, b)
+    elif mode == "floor" and "float" in made:
+        w.give("Floor", w.op("Div", a, b))
+    elif mode == "trunc" and "float" not in made:
+        w.give("Div", a, b)
+    else:
+        raise call.invalid(f"rounding_mode {mode} of {made} is not supported")
+
+
+def power(w: Writer, call: Call) -> None:
+    made = w.kind(call.outputs[0])
+    a = operand(w, call, "self", made)
+    w.give("Pow", a, operand(w, call, "exponent", made))
+
+
+def clamp(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    kind = w.kind(call.outputs[0])
+    bounds = []
+    for names in (("min", "min_val"), ("max", "max_val")):
+        value = next((call.args[n] for n in names if call.get(n) is not None), None)
+        if isinstance(value, Ref):
+            raise call.invalid("bounds that are tensors are not supported")
+        bounds.append("" if value is None else w.const(value, kind))
+    w.give("Clip", w.as_kind(x, kind), *(bounds if bounds[1] else bounds[:1]))
+
+
+def hardtanh(w: Writer, call: Call) -> None:
+    low, high = call.get("min_val", -1.0), call.get("max_val", 1.0)
+    w.give(
+        "Clip", call.tensor("self"), w.const(low, "float32"), w.const(high, "float32")
+    )
+
+
+def relu6(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    w.give("Clip", x, w.const(0.0, "float32"), w.const(6.0, "float32"))
+
+
+def silu(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    w.give("Mul", x, w.op("Sigmoid", x))
+
+
+def mish(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    w.give("Mul", x, w.op("Tanh", w.op("Softplus", x)))
+
+
+def gelu(w: Writer, call: Call) -> None:
+    """By its formula, which is what the operator of newer opsets is written out to."""
+    x, kind = call.tensor("self"), call.get("approximate", "none")
+    if kind == "tanh":
+        cube = w.op("Mul", w.op("Mul", x, x), x)
+        inner = w.op("Add", x, w.op("Mul", cube, w.const(0.044715, "float32")))
+        inner = w.op("Mul", inner, w.const(0.7978845608028654, "float32"))
+        gate = w.op("Tanh", inner)
+    else:
+        gate = w.op("Erf", w.op("Mul", x, w.const(0.7071067811865476, "float32")))
+    half = w.op("Mul", x, w.const(0.5, "float32"))
+    w.give("Mul", half, w.op("Add", gate, w.const(1.0, "float32")))
+
+
+def sloped(kind: str, name: str, default: float) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        w.give(kind, call.tensor("self"), alpha=float(call.get(name, default)))
+
+    return handler
+
+
+def prelu(w: Writer, call: Call) -> None:
+    x, slope = call.tensor("self"), call.tensor("weight")
+    count = w.shape(slope)[0] if w.rank(slope) else 1
+    row = [count, *[1] * max(w.rank(x) - 2, 0)]
+    w.give("PRelu", x, w.reshape(slope, row))
+
+
+def softplus(w: Writer, call: Call) -> None:
+    if call.get("beta", 1) != 1:
+        raise call.invalid("beta other than 1 is not supported")
+    w.give("Softplus", call.tensor("self"))
+
+
+def rsqrt(w: Writer, call: Call) -> None:
+    w.give("Reciprocal", w.op("Sqrt", call.tensor("self")))
+
+
+def where(w: Writer, call: Call) -> None:
+    made = w.kind(call.outputs[0])
+    a, b = (operand(w, call, name, made) for name in ("self", "other"))
+    w.give("Where", call.tensor("condition"), a, b)
+
+
+def masked_fill(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    value = operand(w, call, "value", w.kind(x))
+    w.give("Where", call.tensor("mask"), value, x)
+
+
+def convert(w: Writer, call: Call) -> None:
+    x, made = call.tensor("self"), w.kind(call.outputs[0])
+    if w.kind(x) == made:
+        w.same(x)
+    else:
+        w.give("Identity", w.cast(x, made))
+
+
+def identity(w: Writer, call: Call) -> None:
+    w.same(call.tensor("self", "input"))
+
+
+def dropout(w: Writer, call: Call) -> None:
+    if call.get("train") is True:
+        raise call.invalid("is in training mode", "model.eval() before the export")
+    w.same(call.tensor("input", "self"))
+
+
+def glu(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim", -1)), w.rank(x))
+    half = w.shape(x)[axis] // 2
+    parts = [w.fresh(), w.fresh()]
+    w.op("Split", x, w.ints([half, half]), to=parts, axis=axis)
+    w.give("Mul", parts[0], w.op("Sigmoid", parts[1]))
+
+
+def softmax(kind: str) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        x = call.tensor("self")
+        w.give(kind, x, axis=w.axis(int(call.get("dim", -1)), w.rank(x)))
+
+    return handler
+
+
+_ONE = {
+    "abs": "Abs", "acos": "Acos", "asin": "Asin", "atan": "Atan", "ceil": "Ceil",
+    "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "hardswish": "HardSwish", "hardswish_": "HardSwish", "isnan": "IsNaN",
+    "log": "Log", "logical_not": "Not", "bitwise_not": "Not", "neg": "Neg",
+    "reciprocal": "Reciprocal", "relu": "Relu", "relu_": "Relu", "round": "Round",
+    "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
+    "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "softsign": "Softsign",
+    "selu": "Selu",
+}  # fmt: skip
+_TWO = {
+    "add": "Add", "add_": "Add", "sub": "Sub", "mul": "Mul", "mul_": "Mul",
+    "maximum": "Max", "minimum": "Min", "logical_and": "And", "logical_or": "Or",
+    "bitwise_and": "And", "bitwise_or": "Or",
+}  # fmt: skip
+_COMPARED = {
+    "eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False),
+    "le": ("LessOrEqual", False), "gt": ("Greater", False),
+    "ge": ("GreaterOrEqual", False),
+}  # fmt: skip
+_SAME = (
+    "alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy",
+    "feature_dropout", "copy",
+)  # fmt: skip
+
+ELEMENTS: dict[str, Handler] = {
+    **{name: one(kind) for name, kind in _ONE.items()},
+    **{name: two(kind) for name, kind in _TWO.items()},
+    **{name: compared(*kind) for name, kind in _COMPARED.items()},
+    **dict.fromkeys(_SAME, identity),
+    **dict.fromkeys(("dropout", "dropout_", "native_dropout"), dropout),
+    **dict.fromkeys(("_to_copy", "to", "type_as"), convert),
+    **dict.fromkeys(("clamp", "clamp_", "clip", "clamp_min", "clamp_max"), clamp),
+    **dict.fromkeys(("hardtanh", "hardtanh_"), hardtanh),
+    **dict.fromkeys(("relu6", "relu6_"), relu6),
+    **dict.fromkeys(("silu", "silu_"), silu),
+    **dict.fromkeys(("leaky_relu", "leaky_relu_"),
+                    sloped("LeakyRelu", "negative_slope", 0.01)),
+    **dict.fromkeys(("elu", "elu_"), sloped("Elu", "alpha", 1.0)),
+    **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
+    **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
+    "div": div, "div_": div, "gelu": gelu, "glu": glu,
+    "hardsigmoid": one("HardSigmoid", alpha=1 / 6, beta=0.5),
+    "masked_fill": masked_fill, "mish": mish, "pow": power, "prelu": prelu,
+    "rsqrt": rsqrt, "rsub": two("Sub", turned=True), "softplus": softplus,
+    "where": where,
+}  # fmt: skip

@@ -1,0 +1,368 @@
+"""What moves, repeats, makes or reduces elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pybuild.frontends.torch.operators.writer import Handler, Writer
+from pybuild.frontends.torch.reader.program import Call, Ref
+
+
+def reshape(w: Writer, call: Call) -> None:
+    """The shape that the program says its output has."""
+    w.give("Reshape", call.tensor("self"), w.ints(w.shape(call.outputs[0])))
+
+
+def permute(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    rank = w.rank(x)
+    w.give("Transpose", x, perm=[w.axis(d, rank) for d in call.ints("dims")])
+
+
+def transpose(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    rank = w.rank(x)
+    a, b = (w.axis(int(call.get(n, d)), rank) for n, d in (("dim0", 0), ("dim1", 1)))
+    perm = list(range(rank))
+    if rank > 1:
+        perm[a], perm[b] = perm[b], perm[a]
+    w.give("Transpose", x, perm=perm)
+
+
+def cat(w: Writer, call: Call) -> None:
+    refs = [ref for ref in call.get("tensors") if w.shape(ref.name) != (0,)]
+    rank = w.rank(refs[0].name)
+    kind = w.kind(call.outputs[0])
+    names = [w.as_kind(ref.name, kind) for ref in refs]
+    w.give("Concat", *names, axis=w.axis(int(call.get("dim", 0)), rank))
+
+
+def stack(w: Writer, call: Call) -> None:
+    refs = call.get("tensors")
+    axis = w.axis(int(call.get("dim", 0)), w.rank(refs[0].name) + 1)
+    parts = [w.op("Unsqueeze", ref.name, w.ints([axis])) for ref in refs]
+    w.give("Concat", *parts, axis=axis)
+
+
+def split(w: Writer, call: Call) -> None:
+    """split, split_with_sizes, chunk: the sizes are those of the outputs."""
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim", 0)), w.rank(x))
+    sizes = [w.shape(name)[axis] for name in call.outputs if name]
+    if len(sizes) == 1:
+        w.same(x)
+        return
+    w.op("Split", x, w.ints(sizes), to=call.outputs, axis=axis)
+
+
+def unbind(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim", 0)), w.rank(x))
+    for index, name in enumerate(call.outputs):
+        w.op("Gather", x, w.const(index, "int64"), to=name, axis=axis)
+
+
+def slice_(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim", 0)), w.rank(x))
+    size = w.shape(x)[axis]
+    start, end = call.get("start", 0), call.get("end", size)
+    if start == 0 and end >= size and call.get("step", 1) == 1:
+        w.same(x)
+        return
+    given = (start, min(end, size), axis, call.get("step", 1))
+    w.give("Slice", x, *(w.ints([int(n)]) for n in given))
+
+
+def narrow(w: Writer, call: Call) -> None:
+    x, start = call.tensor("self"), call.get("start")
+    axis = w.axis(int(call.get("dim")), w.rank(x))
+    end = start + call.get("length")
+    w.give("Slice", x, *(w.ints([int(n)]) for n in (start, end, axis)))
+
+
+def select(w: Writer, call: Call) -> None:
+    x, index = call.tensor("self"), int(call.get("index"))
+    axis = w.axis(int(call.get("dim")), w.rank(x))
+    w.give("Gather", x, w.const(index, "int64"), axis=axis)
+
+
+def expand(w: Writer, call: Call) -> None:
+    x, shape = call.tensor("self"), w.shape(call.outputs[0])
+    if w.shape(x) == shape:
+        w.same(x)
+    else:
+        w.give("Expand", x, w.ints(shape))
+
+
+def repeat(w: Writer, call: Call) -> None:
+    x, counts = call.tensor("self"), call.ints("repeats")
+    wide = [1] * (len(counts) - w.rank(x)) + list(w.shape(x))
+    w.give("Tile", w.reshape(x, wide), w.ints(counts))
+
+
+def pad(w: Writer, call: Call) -> None:
+    x, flat = call.tensor("self"), call.ints("pad")
+    rank, mode = w.rank(x), call.get("mode", "constant")
+    modes = {"constant": "constant", "reflect": "reflect", "replicate": "edge",
+             "circular": "wrap"}  # fmt: skip
+    before, after = [0] * rank, [0] * rank
+    for i in range(len(flat) // 2):
+        before[rank - 1 - i], after[rank - 1 - i] = flat[2 * i], flat[2 * i + 1]
+    value = call.get("value", 0.0) or 0.0
+    fill = [w.like(value, x)] if modes[mode] == "constant" else []
+    w.give("Pad", x, w.ints([*before, *after]), *fill, mode=modes[mode])
+
+
+def shuffle(w: Writer, call: Call) -> None:
+    factor = int(call.get("upscale_factor"))
+    w.give("DepthToSpace", call.tensor("self"), blocksize=factor, mode="CRD")
+
+
+def unshuffle(w: Writer, call: Call) -> None:
+    x, f = call.tensor("self"), int(call.get("downscale_factor"))
+    n, c, h, v = w.shape(x)
+    made = w.reshape(x, (n, c, h // f, f, v // f, f))
+    made = w.op("Transpose", made, perm=[0, 1, 3, 5, 2, 4])
+    w.give("Reshape", made, w.ints((n, c * f * f, h // f, v // f)))
+
+
+def flip(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axes = [w.axis(d, w.rank(x)) for d in call.ints("dims")]
+    starts, ends = [-1] * len(axes), [-(1 << 62)] * len(axes)
+    given = (starts, ends, axes, [-1] * len(axes))
+    w.give("Slice", x, *(w.ints(values) for values in given))
+
+
+def roll(w: Writer, call: Call) -> None:
+    x, shifts, dims = call.tensor("self"), call.ints("shifts"), call.ints("dims")
+    if not dims:
+        raise call.invalid("a roll of a flattened tensor is not supported")
+    for shift, dim in zip(shifts, dims, strict=True):
+        axis = w.axis(dim, w.rank(call.tensor("self")))
+        size = w.shape(call.tensor("self"))[axis]
+        places = np.roll(np.arange(size), shift)
+        x = w.op("Gather", x, w.const(places, "int64"), axis=axis)
+    w.give("Identity", x)
+
+
+# ---- by indices -----------------------------------------------------------------
+
+
+def embedding(w: Writer, call: Call) -> None:
+    w.give("Gather", call.tensor("weight"), call.tensor("indices"), axis=0)
+
+
+def gather(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim")), w.rank(x))
+    w.give("GatherElements", x, call.tensor("index"), axis=axis)
+
+
+def index_select(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    axis = w.axis(int(call.get("dim")), w.rank(x))
+    w.give("Gather", x, call.tensor("index"), axis=axis)
+
+
+def index(w: Writer, call: Call) -> None:
+    """x[:, rows], by one tensor; by several that follow each other from the first."""
+    x, given = call.tensor("self"), call.get("indices")
+    at = [i for i, one in enumerate(given) if isinstance(one, Ref)]
+    names = [given[i].name for i in at]
+    if any(w.kind(name) == "bool" for name in names):
+        raise call.invalid("an index of booleans is not supported", "use torch.where")
+    if len(at) == 1:
+        w.give("Gather", x, names[0], axis=at[0])
+        return
+    if at != list(range(len(at))):
+        raise call.invalid("this order of indices is not supported", "index_select")
+    shape = np.broadcast_shapes(*(w.shape(name) for name in names))
+    wide = []
+    for name in names:
+        one = w.op("Expand", w.as_kind(name, "int64"), w.ints(shape))
+        wide.append(w.op("Unsqueeze", one, w.ints([-1])))
+    w.give("GatherND", x, w.op("Concat", *wide, axis=-1))
+
+
+def slice_scatter(w: Writer, call: Call) -> None:
+    """x with a part of it replaced."""
+    x, part = call.tensor("self"), call.tensor("src")
+    axis = w.axis(int(call.get("dim", 0)), w.rank(x))
+    size = w.shape(x)[axis]
+    start, stop, _ = slice(call.get("start"), call.get("end")).indices(size)
+    if call.get("step", 1) != 1:
+        raise call.invalid("a step other than 1 is not supported")
+    parts = (
+        [w.op("Slice", x, w.ints([0]), w.ints([start]), w.ints([axis]))]
+        if start
+        else []
+    )
+    parts.append(part)
+    if stop < size:
+        parts.append(w.op("Slice", x, w.ints([stop]), w.ints([size]), w.ints([axis])))
+    w.give("Concat", *parts, axis=axis)
+
+
+def index_put(w: Writer, call: Call) -> None:
+    """x[rows] = values, along the first axis."""
+    x, given = call.tensor("self"), call.get("indices")
+    first = next((i for i, one in enumerate(given) if isinstance(one, Ref)), 0)
+    alone = sum(isinstance(one, Ref) for one in given) == 1
+    if not alone or call.get("accumulate", False):
+        raise call.invalid("only x[..., rows] = values is supported")
+    rank, rows = w.rank(x), given[first].name
+    count = w.shape(rows)[0] if w.rank(rows) else 1
+    order = [first, *(i for i in range(rank) if i != first)]
+    back = [order.index(i) for i in range(rank)]
+    shape = list(w.shape(x))
+    shape[first] = count
+    values = w.op("Expand", call.tensor("values"), w.ints(shape))
+    at = w.reshape(w.as_kind(rows, "int64"), (count, 1))
+    moved = w.op("Transpose", x, perm=order)
+    made = w.op("ScatterND", moved, at, w.op("Transpose", values, perm=order))
+    w.give("Transpose", made, perm=back)
+
+
+# ---- numbers --------------------------------------------------------------------
+
+
+def full(value: float | None) -> Handler:
+    """A tensor of one value, of the shape and type that the program says."""
+
+    def handler(w: Writer, call: Call) -> None:
+        made, shape = call.outputs[0], w.shape(call.outputs[0])
+        number = call.get("fill_value", call.get("s", 0)) if value is None else value
+        w.constants[made] = np.full(shape, number, w.kind(made))
+
+    return handler
+
+
+def arange(w: Writer, call: Call) -> None:
+    made = call.outputs[0]
+    start, step = call.get("start", 0), call.get("step", 1)
+    count = w.shape(made)[0]
+    w.constants[made] = (start + step * np.arange(count)).astype(w.kind(made))
+
+
+def eye(w: Writer, call: Call) -> None:
+    made = call.outputs[0]
+    rows, columns = w.shape(made)
+    w.constants[made] = np.eye(rows, columns, dtype=w.kind(made))
+
+
+def triangle(upper: int) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        diagonal = w.const(int(call.get("diagonal", 0)), "int64")
+        w.give("Trilu", call.tensor("self"), diagonal, upper=upper)
+
+    return handler
+
+
+# ---- reductions -----------------------------------------------------------------
+
+
+def _axes(w: Writer, call: Call, x: str) -> tuple[list[int], int]:
+    given = call.get("dim")
+    dims: Sequence[int] = () if given is None else call.ints("dim")
+    rank = w.rank(x)
+    axes = sorted({w.axis(d, rank) for d in dims}) or list(range(rank))
+    return axes, int(bool(call.get("keepdim", False)))
+
+
+def reduce(kind: str) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        x = call.tensor("self")
+        axes, keep = _axes(w, call, x)
+        x = w.as_kind(x, w.kind(call.outputs[0])) if kind == "ReduceSum" else x
+        w.give(kind, x, w.ints(axes), keepdims=keep)
+
+    return handler
+
+
+def best(kind: str, values: str = "") -> Handler:
+    """argmax, argmin; max and min with their places, too."""
+
+    def handler(w: Writer, call: Call) -> None:
+        x = call.tensor("self")
+        if not values and call.get("dim") is None:
+            w.give(kind, w.reshape(x, (-1,)), axis=0, keepdims=0)
+            return
+        if values and call.get("dim") is None:
+            w.give(values, x, w.ints(range(w.rank(x))), keepdims=0)
+            return
+        axis, keep = w.axis(int(call.get("dim")), w.rank(x)), call.get("keepdim", False)
+        if values:
+            w.give(values, x, w.ints([axis]), keepdims=int(keep))
+        place = (
+            call.outputs[1 if values else 0] if len(call.outputs) > bool(values) else ""
+        )
+        if place:
+            w.op(kind, x, to=place, axis=axis, keepdims=int(keep))
+
+    return handler
+
+
+def variance(w: Writer, call: Call, root: bool = False) -> None:
+    x = call.tensor("self")
+    axes, keep = _axes(w, call, x)
+    count = int(np.prod([w.shape(x)[a] for a in axes]))
+    less = call.get("correction", int(call.get("unbiased", True)))
+    mean = w.op("ReduceMean", x, w.ints(axes), keepdims=1)
+    far = w.op("Sub", x, mean)
+    total = w.op("ReduceSum", w.op("Mul", far, far), w.ints(axes), keepdims=keep)
+    made = w.op("Div", total, w.const(max(count - less, 0), "float32"))
+    w.give("Sqrt" if root else "Identity", made)
+
+
+def cumsum(w: Writer, call: Call) -> None:
+    x = w.as_kind(call.tensor("self"), w.kind(call.outputs[0]))
+    w.give("CumSum", x, w.const(int(call.get("dim")), "int64"))
+
+
+def topk(w: Writer, call: Call) -> None:
+    x = call.tensor("self")
+    attrs = {
+        "axis": w.axis(int(call.get("dim", -1)), w.rank(x)),
+        "largest": int(call.get("largest", True)), "sorted": 1,
+    }  # fmt: skip
+    w.op("TopK", x, w.ints([int(call.get("k"))]), to=call.outputs, **attrs)
+
+
+def nothing(w: Writer, call: Call) -> None:
+    """A check, or a size that is a number already."""
+
+
+MOVES: dict[str, Handler] = {
+    **dict.fromkeys(
+        ("view", "reshape", "flatten", "_unsafe_view", "unsqueeze", "squeeze",
+         "unflatten", "squeeze_", "unsqueeze_", "view_copy"), reshape,
+    ),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "tensor_split"), split),
+    **dict.fromkeys(("pad", "constant_pad_nd"), pad),
+    **dict.fromkeys(("full", "full_like", "scalar_tensor", "new_full"), full(None)),
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), full(0)),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), full(1)),
+    **dict.fromkeys(("empty", "empty_like"), full(0)),
+    **dict.fromkeys(("mean",), reduce("ReduceMean")),
+    **dict.fromkeys(
+        ("sym_size", "_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range",
+         "_assert_async", "sym_constrain_range_for_size"), nothing,
+    ),
+    "amax": reduce("ReduceMax"), "amin": reduce("ReduceMin"), "arange": arange,
+    "argmax": best("ArgMax"), "argmin": best("ArgMin"), "cat": cat,
+    "cumsum": cumsum, "embedding": embedding, "expand": expand, "expand_as": expand,
+    "eye": eye, "flip": flip, "gather": gather, "index": index, "index_put": index_put,
+    "index_put_": index_put, "index_copy": index_put, "index_select": index_select,
+    "max": best("ArgMax", "ReduceMax"), "min": best("ArgMin", "ReduceMin"),
+    "narrow": narrow, "permute": permute, "pixel_shuffle": shuffle,
+    "pixel_unshuffle": unshuffle, "prod": reduce("ReduceProd"), "repeat": repeat,
+    "roll": roll, "select": select, "slice": slice_, "slice_scatter": slice_scatter,
+    "stack": stack,
+    "std": lambda w, call: variance(w, call, root=True),
+    "sum": reduce("ReduceSum"), "t": transpose, "topk": topk, "transpose": transpose,
+    "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "var": variance,
+}  # fmt: skip

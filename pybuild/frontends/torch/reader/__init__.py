@@ -1,0 +1,1 @@
+"""The bytes of a .pt2 archive as plain, checked values."""

@@ -1,0 +1,80 @@
+"""A program of torch.export as plain values, free of JSON and of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A tensor of the program, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An element type, by numpy's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node: an operator with its arguments by name, as far as they are given.
+
+    target   "aten.conv2d.default"
+    outputs  "" where nothing reads one
+    where    its place, for messages
+    """
+
+    target: str
+    name: str
+    args: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    where: str
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value = self.args.get(name)
+        return default if value is None else value
+
+    def tensor(self, *names: str) -> str:
+        """The name of an input that must be a tensor; of one of these arguments."""
+        for name in names:
+            if isinstance(self.args.get(name), Ref):
+                return str(self.args[name].name)
+        raise self.invalid(f"has no tensor '{names[0]}'")
+
+    def ints(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        value = self.get(name, default)
+        return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+    def invalid(self, what: str, hint: str = "") -> BuildError:
+        return BuildError(self.where, what, hint)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the file holds, every size a number.
+
+    weights  parameters, buffers and constants, by the names that nodes use
+    shapes   of every tensor
+    kinds    numpy's name of the element type of every tensor
+    mutated  buffer -> the tensor that it holds after a run
+    """
+
+    source: str
+    calls: tuple[Call, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    weights: Mapping[str, Array]
+    shapes: Mapping[str, Shape]
+    kinds: Mapping[str, str]
+    mutated: Mapping[str, str] = field(default_factory=dict)

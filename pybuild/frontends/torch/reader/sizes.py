@@ -1,0 +1,111 @@
+"""Sizes that a program leaves open (s77), and what it computes of them (2*s77 + 1)."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pybuild.errors import BuildError, Problem
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Div: operator.truediv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}  # fmt: skip
+# as sympy writes its expressions, and torch's own functions of them
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "Add": lambda *each: sum(each), "Mul": lambda *each: math.prod(each),
+    "Integer": int, "Pow": operator.pow, "Rational": operator.truediv, "Float": float,
+    "FloorDiv": operator.floordiv, "CeilDiv": lambda a, b: -(-a // b),
+    "Mod": operator.mod, "PythonMod": operator.mod, "Max": max, "Min": min,
+    "floor": math.floor, "ceiling": math.ceil, "TruncToInt": math.trunc,
+    "FloorToInt": math.floor, "CeilToInt": math.ceil, "IntTrueDiv": operator.truediv,
+    "FloatTrueDiv": operator.truediv, "ToFloat": float, "Abs": abs,
+}  # fmt: skip
+
+
+class Sizes:
+    """Numbers for a program's symbols, given by a user; its expressions evaluated."""
+
+    def __init__(
+        self,
+        source: str,
+        document: Mapping[str, Any],
+        graph: Mapping[str, Any],
+        given: Mapping[str, int],
+    ) -> None:
+        self.source, self.given = source, given
+        self.ranges = document.get("range_constraints", {})
+        self.metas = graph["tensor_values"]
+        kinds = ("sym_int_values", "sym_float_values", "sym_bool_values")
+        self.values = {k: v for kind in kinds for k, v in graph.get(kind, {}).items()}
+        self.open: dict[str, None] = {}
+        self.used: set[str] = set()
+
+    def shape(self, sizes: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+        return tuple(int(self._size(size)) for size in sizes)
+
+    def number(self, value: Mapping[str, Any]) -> Any:
+        """A number, or the name of one that the program computes."""
+        kind, what = next(iter(value.items()))
+        return self._size(self.values[what]) if kind == "as_name" else what
+
+    def _size(self, size: Mapping[str, Any]) -> Any:
+        kind, value = next(iter(size.items()))
+        if kind != "as_expr":
+            return value
+        return self._of(ast.parse(value["expr_str"], mode="eval").body)
+
+    def _of(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=int() | float() as value):
+                return value
+            case (
+                ast.Name(id=name)
+                | ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=name)])
+            ):
+                return self._symbol(str(name))
+            case ast.BinOp(left=left, op=op, right=right):
+                return _BINARY[type(op)](self._of(left), self._of(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._of(operand)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return _FUNCTIONS[name](*map(self._of, args))
+            case ast.Call(func=ast.Attribute(attr=name), args=args):
+                return _FUNCTIONS[name](*map(self._of, args))
+        raise ValueError(ast.dump(node))
+
+    def _symbol(self, name: str) -> int:
+        if name not in self.given:
+            self.open[name] = None
+            return 2
+        self.used.add(name)
+        value, span = self.given[name], self.ranges.get(name, {})
+        low, high = span.get("min_val") or 0, span.get("max_val")
+        # torch takes no sizes of 0 and 1 as examples, and says 2 for it
+        if value < (low if low > 2 else 1) or (high is not None and value > high):
+            what = f"{name} is {value}, the program is for {low} to {high or 'any'}"
+            raise BuildError("--input-dim", what, "export it with a wider range")
+        return value
+
+    def check(self, inputs: Sequence[str]) -> None:
+        """Errors  BuildError for symbols of inputs that nobody gave a number"""
+        problems, unknown = [], set(self.given)
+        told: set[str] = set()
+        for name in inputs:
+            for axis, size in enumerate(self.metas[name]["sizes"]):
+                self.open.clear()
+                self._size(size)
+                unknown -= self.used
+                for symbol in set(self.open) - told:
+                    told.add(symbol)
+                    what = f"axis {axis} of input '{name}' is open: '{symbol}'"
+                    hint = f"--input-dim {symbol}=1"
+                    problems.append(Problem(self.source, what, hint))
+        for name in sorted(unknown):
+            problems.append(Problem("--input-dim", f"there is no dimension '{name}'"))
+        if problems:
+            raise BuildError.of(problems)
