@@ -21,8 +21,8 @@ from pybuild.model import Model
 from pybuild.ops.interpret import interpret, kept
 from tests.boards.devices import CORES
 from tests.frontends.tflite.cases import compiled
-from tests.frontends.tflite.signal.preprocessor import preprocessor
 from tests.frontends.tflite.signal.files import NAMES, Signal, drawn, mark, page, theirs
+from tests.frontends.tflite.signal.preprocessor import preprocessor
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 from tests.toolchains import require
 
