@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         contrib,
         debug_executor,
         error,
+        features,
         graph_executor,
         relay,
         rpc,
@@ -61,6 +62,7 @@ _MODULES = {
     "contrib": "contrib",
     "error": "error",
     "debug_executor": "debug_executor",
+    "features": "features",
     "graph_executor": "graph_executor",
     "nd": "runtime.ndarray",
     "relay": "relay",
@@ -70,9 +72,9 @@ _MODULES = {
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
     "Model", "Quantised", "TVMError", "build", "build_image", "check", "contrib",
-    "cpu", "debug_executor", "device", "error", "ext_dev", "function", "functions",
-    "graph_executor", "load", "load_module", "nd", "quantise", "relay", "rpc",
-    "runtime",
+    "cpu", "debug_executor", "device", "error", "ext_dev", "features", "function",
+    "functions", "graph_executor", "load", "load_module", "nd", "quantise", "relay",
+    "rpc", "runtime",
 ]  # fmt: skip
 
 

@@ -4,57 +4,17 @@ bands, with the operators, parameters and shapes that audio_preprocessor.py give
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from flatbuffers import flexbuffers
 
-from pybuild.dtype import Array
+from pybuild.features.tables import gains, hann, mel_bands
 from tests.frontends.tflite.signal.files import Signal
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
 RATE, SAMPLES, LENGTH, BANDS = 16000, 480, 512, 40
 LOWEST, HIGHEST, FRAMES = 125.0, 7500.0, 8
-
-
-def _mel(hertz: Array) -> Array:
-    return 1127.0 * np.log1p(hertz / 700.0)
-
-
-def _bank() -> tuple[list[Array], int, int]:
-    """Weights, what they leave, where each band begins in x and in them, and its width;
-    the first frequency and the one after the last.
-    """
-    edges = np.linspace(_mel(np.array(LOWEST)), _mel(np.array(HIGHEST)), BANDS + 2)
-    bins = _mel(np.arange(LENGTH // 2 + 1) * RATE / LENGTH)
-    rows, starts, places, widths = [], [], [], []
-    for low, high in pairwise(edges):
-        (inside,) = np.nonzero((low <= bins) & (bins < high))
-        starts.append(int(inside[0]) if len(inside) else 0)
-        places.append(sum(widths))
-        widths.append(len(inside))
-        rows += list((high - bins[inside]) / (high - low))
-    weights = np.floor(np.asarray(rows) * 4096 + 0.5).astype(np.int16)
-    tables = [weights, np.int16(4096) - weights]
-    tables += [np.asarray(a, np.int16) for a in (starts, places, widths)]
-    return tables, starts[0], starts[-1] + widths[-1]
-
-
-def _gains() -> Array:
-    """A parabola for each power of two of the noise, through three points."""
-
-    def gain(x: int) -> int:
-        real = float(1 << 21) * (x / 1024 + 80.0) ** -0.95
-        return min(32767, int(real + 0.5))
-
-    table = [gain(0), gain(1)]
-    for bits in range(2, 33):
-        x = 1 << (bits - 1)
-        y = [gain(n) for n in (x, x + x // 2, 2 * x)]
-        slope = 4 * (y[1] - y[0]) - (y[2] - y[0])
-        table += [y[0], slope, (y[2] - y[0]) - slope, 0]
-    return np.asarray(table[:125], np.int16)
 
 
 class _File:
@@ -89,9 +49,7 @@ def preprocessor(kind: str) -> Signal:
     """kind  of its output: int8 or float"""
     f, bands, bins = _File(), (BANDS,), LENGTH // 2 + 1
     x = f.tensor("audio", (1, SAMPLES), "INT16")
-    arg = np.arange(SAMPLES) * 2 * np.pi / SAMPLES
-    hann = np.floor((0.5 - 0.5 * np.cos(arg + np.pi / SAMPLES)) * 4096 + 0.5)
-    weights = f.tensor("hann", (SAMPLES,), "INT16", hann)
+    weights = f.tensor("hann", (SAMPLES,), "INT16", hann(SAMPLES))
     y = f.op(
         "SignalWindow", [x, weights], "windowed", (1, SAMPLES), "INT16", {"shift": 12}
     )
@@ -101,7 +59,8 @@ def preprocessor(kind: str) -> Signal:
     y = f.op("SignalFftAutoScale", [y], "scaled", (SAMPLES,), "INT16", more=(bits,))
     options = {"T": 7, "fft_length": LENGTH}
     y = f.op("SignalRfft", [y], "spectrum", (LENGTH + 2,), "INT16", options)
-    tables, first, last = _bank()
+    made = mel_bands(RATE, LENGTH, BANDS, LOWEST, HIGHEST)
+    first, last = made.first, made.last
     options = {"start_index": first, "end_index": last}
     y = f.op("SignalEnergy", [y], "energy", (bins,), "UINT32", options)
     y = f.op("CAST", [y], "whole", (bins,), "INT32")
@@ -126,10 +85,7 @@ def preprocessor(kind: str) -> Signal:
         "ConcatenationOptions",
     )
     y = f.op("CAST", [y], "energies", (bins,), "UINT32")
-    names = ("weights", "unweights", "starts", "places", "widths")
-    rows = [
-        f.tensor(n, a.shape, "INT16", a) for n, a in zip(names, tables, strict=True)
-    ]
+    rows = [f.tensor(n, a.shape, "INT16", a) for n, a in made.tables().items()]
     y = f.op(
         "SignalFilterBank", [y, *rows], "bank", bands, "UINT64", {"num_channels": BANDS}
     )
@@ -150,9 +106,9 @@ def preprocessor(kind: str) -> Signal:
         options,
         more=(noise,),
     )
-    gains = f.tensor("gains", (125,), "INT16", _gains())
+    table = f.tensor("gains", (125,), "INT16", gains(0.95, 80.0, 21, 10))
     y = f.op(
-        "SignalPCAN", [y, noise, gains], "gained", bands, "UINT32", {"snr_shift": 6}
+        "SignalPCAN", [y, noise, table], "gained", bands, "UINT32", {"snr_shift": 6}
     )
     options = {"input_correction_bits": 3, "output_scale": 64}
     y = f.op("SignalFilterBankLog", [y], "log", bands, "INT16", options)
