@@ -29,25 +29,18 @@ static struct crt_params of[2];
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
 static int is_free;
-static int wait_for_turn(void *context)
+static int change_turns(struct crt_turn *shared, int is_taken)
 {
-    (void)context;
+    (void)shared;
     pthread_mutex_lock(&gate);
-    while (!is_free)
+    while (is_taken && !is_free)
         pthread_cond_wait(&freed, &gate);
-    is_free = 0;
+    is_free = !is_taken;
+    if (!is_taken)
+        pthread_cond_signal(&freed);
     pthread_mutex_unlock(&gate);
     return 0;
 }
-static void tell_freed(void *context)
-{
-    (void)context;
-    pthread_mutex_lock(&gate);
-    is_free = 1;
-    pthread_cond_signal(&freed);
-    pthread_mutex_unlock(&gate);
-}
-static const struct crt_turn_wait hooks = {wait_for_turn, tell_freed, NULL};
 static int run_one(int which)
 {
     if (which == 2)
@@ -83,7 +76,7 @@ int main(void)
         b_bind_image(&all.b, pixels) || b_bind_scores(&all.b, scores[1]) ||
         a_bind_image(&other, pixels) || a_bind_scores(&other, scores[2]))
         return 2;
-    all.turns[0].hooks = &hooks;
+    all.turns[0].wait = change_turns;
     for (i = 0; i < 3; i++)
         bad |= pthread_create(&threads[i], NULL, work, (void *)&numbers[i]);
     for (i = 0; i < 3; i++) {

@@ -143,48 +143,38 @@ int crt_graph_reset(struct crt_graph *g)
 
 /* ---- memory that instances share ---------------------------------------- */
 
-/* Keeps the others off until crt_turn_end. */
-static int enter(const struct crt_graph *g)
+int crt_turn_begin(struct crt_graph *g)
 {
     struct crt_turn *turn = g->turn;
 
+    crt_stop(g);
     if (turn == NULL)
         return CRT_OK;
     while (crt_raise_flag(&turn->running)) {
-        const struct crt_turn_wait *hooks = turn->hooks;
-
-        if (hooks == NULL || hooks->wait(hooks->context) != 0)
+        if (turn->wait == NULL || turn->wait(turn, 1) != 0)
             return CRT_ERR_BUSY;
     }
-    return CRT_OK;
-}
-
-int crt_turn_begin(struct crt_graph *g)
-{
-    crt_stop(g);
-    if (enter(g) != CRT_OK)
-        return CRT_ERR_BUSY;
-    if (g->turn != NULL && g->turn->owner != g)
+    if (turn->owner != g)
         crt_graph_reset(g); /* what g had is gone */
     return CRT_OK;
 }
 
-void crt_turn_take(const struct crt_graph *g)
+void crt_turn_leave(const struct crt_graph *g)
 {
-    if (g->turn != NULL)
-        g->turn->owner = g;
+    struct crt_turn *turn = g->turn;
+
+    if (turn == NULL)
+        return;
+    crt_lower_flag(&turn->running);
+    if (turn->wait != NULL)
+        (void)turn->wait(turn, 0);
 }
 
 void crt_turn_end(const struct crt_graph *g)
 {
-    const struct crt_turn_wait *hooks;
-
-    if (g->turn == NULL)
-        return;
-    hooks = g->turn->hooks;
-    crt_lower_flag(&g->turn->running);
-    if (hooks != NULL)
-        hooks->ended(hooks->context);
+    if (g->turn != NULL)
+        g->turn->owner = g;
+    crt_turn_leave(g);
 }
 
 void crt_stop(struct crt_graph *g)
@@ -280,7 +270,6 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
     error = crt_turn_begin(g);
     if (error != CRT_OK)
         return error;
-    crt_turn_take(g);
     *crt_slot(g, index) = crt_home(g, tensor);
     give(g, index);
     error = crt_fill(g, tensor, data);
@@ -317,7 +306,6 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
         return NULL;
     if (crt_turn_begin(g) != CRT_OK)
         return NULL;
-    crt_turn_take(g);
     crt_turn_end(g);
     return give(g, index);
 }
@@ -357,17 +345,17 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
         return CRT_ERR_SIZE;
     if (!g->valid)
         return CRT_ERR_NO_OUTPUT;
-    error = enter(g);
+    error = crt_turn_begin((struct crt_graph *)crt_unconst(g));
     if (error != CRT_OK)
         return error;
     from = *crt_slot(g, g->model->input_count + index);
-    if (g->turn != NULL && g->turn->owner != g)
+    if (!g->valid) /* another had the memory since */
         error = CRT_ERR_NO_OUTPUT;
     else if (crt_is_remote(g, tensor))
         error = g->model->accelerator->copy_out(g, tensor, data, from);
     else
         crt_copy(data, from, bytes);
-    crt_turn_end(g);
+    crt_turn_leave(g);
     return error;
 }
 

@@ -139,10 +139,9 @@ int crt_begin(struct crt_graph *g)
     if (error != CRT_OK)
         return error;
     if (crt_find_not_given(g) != NULL) {
-        crt_turn_end(g);
+        crt_turn_leave(g);
         return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
     }
-    crt_turn_take(g);
     for (i = 0; i < g->model->input_count; i++) {
         if (crt_is_consumable(g, i))
             g->fresh[i / 32u] &= ~crt_fresh_bit(i);

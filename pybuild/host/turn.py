@@ -25,19 +25,16 @@ def new_turn(wait: float = 0) -> Any:
         return turn
     freed = threading.Event()
 
-    def waited(_: Any) -> int:
+    def change(_: Any, is_taken: int) -> int:
         """Whoever clears it looks at the memory again: no end is missed."""
-        if not freed.wait(wait):
+        if not is_taken:
+            freed.set()
+        elif not freed.wait(wait):
             return 1
-        freed.clear()
+        else:
+            freed.clear()
         return 0
 
-    hooks = ffi().new("struct crt_turn_wait *")
-    calls = (
-        ffi().callback("int(void *)", waited, error=1),
-        ffi().callback("void(void *)", lambda _: freed.set()),
-    )
-    hooks.wait, hooks.ended = calls
-    turn.hooks = hooks
-    _KEPT[turn] = (hooks, calls)
+    turn.wait = call = ffi().callback("int(struct crt_turn *, int)", change, error=1)
+    _KEPT[turn] = call
     return turn

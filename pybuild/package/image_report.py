@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pybuild.emit.tables.pool import Pool
 
 # struct crt_turn on a 32-bit target
-_TURN_BYTES = 12
+_TURN_BYTES = 16
 
 
 @dataclass(frozen=True)

@@ -290,18 +290,17 @@ struct waiting {
     int ends;
 };
 
-static int wait_a_little(void *context)
+static int wait_a_little(struct crt_turn *turn, int is_taken)
 {
-    struct waiting *w = (struct waiting *)context;
+    struct waiting *w = (struct waiting *)turn->context;
 
+    if (!is_taken) {
+        w->ends++;
+        return 1;
+    }
     if (++w->waits == 3)
         EXPECT(crt_graph_run_stage(w->runs, pointers, 1) == CRT_OK);
     return w->waits > w->patience;
-}
-
-static void count_end(void *context)
-{
-    ((struct waiting *)context)->ends++;
 }
 
 static void test_waiting_for_a_turn(void)
@@ -309,7 +308,6 @@ static void test_waiting_for_a_turn(void)
     static const struct crt_stage stages[] = {{0, 1, 0, 0}, {0, 1, 0, 0}};
     struct crt_model model = affine_model;
     struct waiting waiting = {NULL, 0, 9, 0};
-    struct crt_turn_wait hooks = {wait_a_little, count_end, NULL};
     struct crt_turn turn;
     int8_t y[4];
 
@@ -319,8 +317,8 @@ static void test_waiting_for_a_turn(void)
     start(&one, &affine_model);
     start_in_one(&two, &model);
     waiting.runs = &two.g;
-    hooks.context = &waiting;
-    turn.hooks = &hooks;
+    turn.wait = wait_a_little;
+    turn.context = &waiting;
     EXPECT(crt_graph_share_storage(&one.g, &turn) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
     EXPECT(crt_graph_set_input(&two.g, 0, x_bytes, 4) == CRT_OK);

@@ -153,24 +153,17 @@ static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static int is_free;
 
-static int wait_for_turn(void *context)
+static int change_turns(struct crt_turn *shared, int is_taken)
 {
-    (void)context;
+    (void)shared;
     pthread_mutex_lock(&gate);
-    while (!is_free)
+    while (is_taken && !is_free)
         pthread_cond_wait(&freed, &gate);
-    is_free = 0;
+    is_free = !is_taken;
+    if (!is_taken)
+        pthread_cond_signal(&freed);
     pthread_mutex_unlock(&gate);
     return 0;
-}
-
-static void tell_freed(void *context)
-{
-    (void)context;
-    pthread_mutex_lock(&gate);
-    is_free = 1;
-    pthread_cond_signal(&freed);
-    pthread_mutex_unlock(&gate);
 }
 
 /* Its input is bound, and its output, so that nothing of it is ever lost. */
@@ -241,10 +234,8 @@ static int test_instances(void)
 
 int main(void)
 {
-    static const struct crt_turn_wait hooks = {wait_for_turn, tell_freed, NULL};
-
     if (test_one_parameter_set() || test_one_storage(run_in_turn, 2))
         return 1;
-    turn.hooks = &hooks;
+    turn.wait = change_turns;
     return test_one_storage(wait_and_run, 4) || test_instances();
 }

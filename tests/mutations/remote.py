@@ -112,14 +112,14 @@ EXECUTOR = (
         "a refused run that takes the turn",
         "crt/src/run.c",
         "        error = crt_turn_begin(g);",
-        "        error = crt_turn_begin(g), g->turn ? crt_turn_take(g) : (void)0;",
+        "        error = crt_turn_begin(g), g->turn ? (g->turn->owner = g) : 0;",
         _TURNS,
     ),
     (
         "the end of a turn is told",
         "crt/src/graph.c",
-        "        hooks->ended(hooks->context);",
-        "        hooks->ended(NULL);",
+        "        (void)turn->wait(turn, 0);",
+        "        (void)turn->wait(turn, 1);",
         _TURNS,
     ),
     (

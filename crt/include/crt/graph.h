@@ -32,25 +32,20 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
                      uint32_t count, const void *rows);
 #endif
 
-/* What waits until another is not in the middle of a run any more: `wait` takes
- * a binary semaphore, say, that `ended` gives. Neither calls crt.
- *
- * Errors  non-zero of `wait`: CRT_ERR_BUSY of what waits */
-struct crt_turn_wait {
-    int (*wait)(void *context);
-    void (*ended)(void *context);
-    void *context;
-};
-
 /* Memory that several instances use in turn: whichever is given an input, or
  * starts a run, takes it over; the others then have lost their inputs and
- * results. Zero it or leave it static, set `hooks` before use; read nothing.
+ * results. Zero it or leave it static, set `wait` and `context` before use;
+ * read nothing.
  *
  * Owner   the caller */
 struct crt_turn {
     const struct crt_graph *owner; /* only compared, never followed */
     uint32_t running;
-    const struct crt_turn_wait *hooks; /* NULL: CRT_ERR_BUSY at once */
+    /* With 1 by what finds another in the middle of a run: waits, for a binary
+     * semaphore say, and returns 0 to try again. With 0 at the end of each use
+     * of the memory: gives the semaphore. NULL, or not 0: CRT_ERR_BUSY */
+    int (*wait)(struct crt_turn *turn, int is_taken);
+    void *context; /* for `wait` */
 };
 
 /* An array somewhere, for checked binding.

@@ -90,15 +90,17 @@ static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
 CRT_C_BODIES_END
 
 /* Gives up a run that is under way, then keeps others off the memory that
- * instances share, until crt_turn_end. If another had it since, g is reset.
+ * instances share, until crt_turn_end or _leave. If another had it since, g is
+ * reset.
  *
  * Errors  CRT_ERR_BUSY */
 int crt_turn_begin(struct crt_graph *g);
 
-/* Between the two: what is in the memory is this instance's from here on. */
-void crt_turn_take(const struct crt_graph *g);
-
+/* What is in the memory is this instance's from here on. */
 void crt_turn_end(const struct crt_graph *g);
+
+/* What is in the memory is whose it was. */
+void crt_turn_leave(const struct crt_graph *g);
 
 /* Gives up a run that is under way between two stages. */
 void crt_stop(struct crt_graph *g);

@@ -111,7 +111,7 @@ def image_file(image: ImageTables, banner: str) -> str:
     for index in range(len(image.exclusive)):
         lines += [f"    m->turns[{index}].owner = NULL;"]
         lines += [f"    m->turns[{index}].running = 0;"]
-        lines += [f"    m->turns[{index}].hooks = NULL;"]
+        lines += [f"    m->turns[{index}].wait = NULL;"]
     for model in image.models:
         lines += _starting(model, image)
     for wire in image.wires:
@@ -193,7 +193,7 @@ def _told(image: ImageTables) -> list[str]:
             " * Models in one place take turns: whichever is given an input or runs",
             " * takes it over, and the others' inputs and results are lost; one that",
             " * starts while another is in the middle of a run gets CRT_ERR_BUSY, or",
-            " * waits, by `hooks` of crt/graph.h that are set in `turns` after this.",
+            " * waits, by a function that is set in `turns` after this (crt/graph.h).",
         ]
     if image.wires:
         lines += [
