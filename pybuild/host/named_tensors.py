@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pybuild.dtype import Array
 from pybuild.host.abi import UnknownName
-from pybuild.host.ndarray import is_exact, kept
+from pybuild.host.ndarray import kept
 from pybuild.ir.graph import Tensor, signature
 from pybuild.ops.fixed_point.quant import quantized
 from pybuild.package.grid import as_html
@@ -115,8 +115,6 @@ def _is_kept(kind: np.dtype[Any], value: Any) -> bool:
         return bool(np.isfinite(float(value)) and low <= value <= high) and (
             int(value) == value
         )
-    if isinstance(value, (int, np.integer)):
-        return is_exact(kind, int(value))
     return bool(np.all(kept(kind, np.asarray(value))))
 
 

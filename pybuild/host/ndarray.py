@@ -220,11 +220,11 @@ def kept(dtype: np.dtype[Any], have: Array) -> Array:
         within &= values <= high
     if dtype.kind == "f":  # beyond, only some have so few digits
         there = np.logical_not(within)
-        within[there] = [is_exact(dtype, int(value)) for value in have[there]]
+        within[there] = [_is_exact(dtype, int(value)) for value in have[there]]
     return np.asarray(within)
 
 
-def is_exact(dtype: np.dtype[Any], value: int) -> bool:
+def _is_exact(dtype: np.dtype[Any], value: int) -> bool:
     """Whether a type of floats holds an integer as it is."""
     with np.errstate(over="ignore"):
         made = dtype.type(value)

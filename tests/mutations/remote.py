@@ -195,8 +195,8 @@ EXECUTOR = (
     (
         "integers between floats",
         "pybuild/host/named_tensors.py",
-        "if isinstance(value, (int, np.integer)):\n        return is_exact",
-        "if isinstance(value, str):\n        return is_exact",
+        'if given.dtype.kind == "f" and np.any(np.abs(given) > _WHOLE):',
+        "if False:",
         "tests/test_python.py::test_no_integer_of_a_list_is_rounded",
     ),
     (
