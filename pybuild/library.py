@@ -20,26 +20,13 @@ from pybuild.host.compiled_model import Compiled, SlotFacts, slot_facts
 from pybuild.ir.graph import Graph, signature
 from pybuild.options.option import keywords, plain
 from pybuild.options.table import BuildOptions
-from pybuild.package.choices import kernel_choices
 from pybuild.package.curve import Point
 from pybuild.package.grid import as_html
-from pybuild.package.memory import held, stages
+from pybuild.package.library_report import made_report
 from pybuild.package.names import names_file
 from pybuild.package.page import report_page
-from pybuild.package.provenance import Origin, banner, provenance_of
-from pybuild.package.report import (
-    Flash,
-    Ram,
-    Report,
-    boundary,
-    copies,
-    devices,
-    layers,
-    made_for,
-    promise,
-    regions,
-)  # fmt: skip
-from pybuild.package.stored import stored
+from pybuild.package.provenance import Origin, banner
+from pybuild.package.report import Report, promise
 from pybuild.package.tree import tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
@@ -129,46 +116,10 @@ class Library(Factory):
     @functools.cached_property
     def report(self) -> Report:
         """What the build costs and what its results are equal to."""
-        graph, tables = self.plan.graph, self.tables
-        rows = layers(graph)
-        parameters, packed = stored(
-            self.plan, self.model.graph, self.image, tables.named
-        )
-        ram = Ram(
-            tables.arena_bytes,
-            tables.instance_bytes,
-            self.plan.lower_bound,
-            tables.unpacked_bytes,
-        )
-        return Report(
-            name=self.name,
-            ram=ram,
-            flash=Flash(
-                tables.weight_bytes + tables.image_bytes,
-                tables.table_bytes,
-                tables.stage_bytes,
-            ),
-            macs=sum(row.macs for row in rows),
-            inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),
-            outputs=tuple(boundary(graph.tensor(n)) for n in graph.outputs),
-            layers=rows,
-            rounding=self.rounding,
-            reference=promise(graph, self.rounding),
-            copies=copies(self.plan),
-            devices=devices(self.plan, self.targets),
-            regions=regions(self.plan),
-            tensors=held(self.plan),
-            stages=stages(self.plan),
-            state=tables.state_bytes,
-            warm_runs=tables.warm_runs,
-            parameters=parameters,
-            packed_constants=packed,
-            quantisation=self.model.quantisation,
-            optimise=self.options.optimise,
-            kernels=kernel_choices(self.plan, self.kernels),
-            provenance=provenance_of(self.model.recipe, self.options),
-            **made_for(self.options.emit, self.targets, self.processor),
-        )
+        return made_report(
+            self.model, self.plan, self.tables, self.rounding, self.options,
+            self.kernels, self.image,
+        )  # fmt: skip
 
     def of_window(self) -> Graph:
         """The final graph of the same build of the whole window: without --stream."""

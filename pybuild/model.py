@@ -24,6 +24,7 @@ from pybuild.package.folder import write_tree
 from pybuild.package.grid import as_html
 from pybuild.package.page import graph_page
 from pybuild.params.files import read_arrays
+from pybuild.passes import Seen
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
@@ -85,10 +86,12 @@ class Model:
         rounding: str | None = None,
         layout: Mapping[str, str] | None = None,
         storage: str = "planned",
+        seen: Seen | None = None,
     ) -> Graph:
         """The graph after all passes.
 
         storage  "given": with few passes, so that the storage of the file still fits
+        seen  is handed the name of each pass, and the graph after it
         Errors  BuildError with every finding
         """
         rule = rounding or self.rounding
@@ -96,12 +99,24 @@ class Model:
             hint = fitting(rule, ROUNDINGS)
             raise BuildError("--rounding", f"'{rule}' is not known", hint)
         key = (rule, tuple(sorted((layout or {}).items())), storage)
-        if key not in self._lowered:
+        if key not in self._lowered or seen is not None:
             options = passes.PassOptions(rounding=rule, layout=dict(layout or {}))
             given = self.graph.storage if storage == "given" else {}
             graph = replace(self.graph, storage=given)
-            self._lowered[key] = passes.run(graph, options)
+            self._lowered[key] = passes.run(graph, options, seen)
         return self._lowered[key]
+
+    def after_each_pass(self, asked: BuildOptions) -> list[tuple[str, Graph]]:
+        """The graph as the file gives it, and as each pass leaves it, by its name."""
+        model = self.with_parameters(asked.params)
+        found = [("as the file gives it", model.graph)]
+
+        def seen(name: str, graph: Graph) -> None:
+            found.append((name, graph))
+
+        graph = model.lower(asked.rounding, asked.layout, asked.storage, seen)
+        _for_devices(graph, asked, table_of(asked.target), seen)
+        return found
 
     def with_graph(self, graph: Graph) -> Model:
         """The model with another graph, of which nothing is known yet."""
@@ -259,9 +274,7 @@ class Model:
         graph = model.lower(asked.rounding, asked.layout, asked.storage)
         graph = replace(graph, name=prefix)
         table = table_of(asked.target)
-        graph = streamed(graph, _streams(asked.stream, graph))
-        graph = closed(on_devices(opened(graph), table, asked.place), graph)
-        graph = assigned(graph)
+        graph = _for_devices(graph, asked, table)
         step()
         rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
         graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
@@ -285,6 +298,22 @@ class Model:
             library = replace(library, tables=with_image(tables, library.image()))
         step()
         return library
+
+
+def _for_devices(
+    graph: Graph,
+    asked: BuildOptions,
+    table: Sequence[Target],
+    seen: Seen = lambda name, graph: None,
+) -> Graph:
+    """What comes after the passes: streams, devices, and what states become."""
+    graph = streamed(graph, _streams(asked.stream, graph))
+    seen("streamed", graph)
+    graph = closed(on_devices(opened(graph), table, asked.place), graph)
+    seen("on_devices", graph)
+    graph = assigned(graph)
+    seen("assigned", graph)
+    return graph
 
 
 def _kernels(

@@ -25,7 +25,7 @@ class Alternative:
 @dataclass(frozen=True)
 class KernelChoice:
     """A layer's kernel: instructions of an inference and bytes of code, both as
-    estimated; other layers may share the code.
+    estimated; other layers may share the code. output: the tensor that it makes.
     """
 
     layer: str
@@ -34,10 +34,34 @@ class KernelChoice:
     bytes: int
     reason: str
     alternatives: tuple[Alternative, ...]
+    output: str = ""
 
 
-def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
-    """A row for each layer that has a kernel, in the order of the plan."""
+@dataclass(frozen=True)
+class CodePiece:
+    """A kernel, or a function that kernels share, bytes of it as estimated, and the
+    short names of what it computes.
+    """
+
+    name: str
+    bytes: int
+    layers: tuple[str, ...]
+
+
+def code_pieces(plan: Plan, options: Options) -> tuple[CodePiece, ...]:
+    """Each once, the largest first."""
+    sizes: dict[str, int] = {}
+    users: dict[str, list[str]] = {}
+    for key, (_, option) in _used(plan, options).items():
+        sizes.update(option.pieces)
+        for name in option.pieces:
+            users.setdefault(name, []).append(plan.graph.shown(key))
+    order = sorted(sizes, key=lambda name: (-sizes[name], name))
+    return tuple(CodePiece(name, sizes[name], tuple(users[name])) for name in order)
+
+
+def _used(plan: Plan, options: Options) -> dict[str, tuple[str, Option]]:
+    """By what it makes, each layer's name and what computes it."""
     used: dict[str, tuple[str, Option]] = {}
     for step in plan.steps:
         if not step.node.outputs:
@@ -46,6 +70,12 @@ def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
             func = step.candidate.func
             if func is not None and option.func is func:
                 used.setdefault(step.node.output, (step.node.name, option))
+    return used
+
+
+def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
+    """A row for each layer that has a kernel, in the order of the plan."""
+    used = _used(plan, options)
     pieces: dict[str, int] = {}
     for _, option in used.values():
         pieces.update(option.pieces)
@@ -60,6 +90,7 @@ def kernel_choices(plan: Plan, options: Options) -> tuple[KernelChoice, ...]:
                 option.bytes,
                 _why(option, others, pieces),
                 tuple(Alternative(o.kernel, o.instructions, o.bytes) for o in others),
+                key,
             )
         )
     return tuple(rows)

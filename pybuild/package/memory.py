@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.emit.tables.stage_drawing import Arrow, arrows, drawn
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.plan import Plan
+from pybuild.plan.schedule.stages import Stage
 from pybuild.renamed_keys import renamed
 
 
@@ -33,10 +35,16 @@ class Held:
 
 @dataclass(frozen=True)
 class StageFacts:
-    """Layers that one stage computes, in lock step if there are several."""
+    """Layers that one stage computes, in lock step if there are several.
+
+    arrows  of a stage in lock step: from step to step (by number of the plan), and the
+            rows between them; drawing: the same as in the C
+    """
 
     steps: int
     layers: tuple[str, ...]
+    arrows: tuple[Arrow, ...] = ()
+    drawing: tuple[str, ...] = ()
 
 
 def held(plan: Plan) -> tuple[Held, ...]:
@@ -66,14 +74,13 @@ def held(plan: Plan) -> tuple[Held, ...]:
 
 def stages(plan: Plan) -> tuple[StageFacts, ...]:
     """The stages in their order."""
-    return tuple(
-        StageFacts(
-            stage.end - stage.first,
-            tuple(
-                step.node.name
-                for step in plan.steps[stage.first : stage.end]
-                if step.is_layer
-            ),
-        )
-        for stage in plan.stages
-    )
+    return tuple(_stage(plan, stage) for stage in plan.stages)
+
+
+def _stage(plan: Plan, stage: Stage) -> StageFacts:
+    steps = plan.steps[stage.first : stage.end]
+    layers = tuple(step.node.name for step in steps if step.is_layer)
+    if not stage.links:
+        return StageFacts(len(steps), layers)
+    made = tuple(arrows(plan, stage)), tuple(drawn(plan, stage))
+    return StageFacts(len(steps), layers, *made)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pybuild import __version__
 from pybuild.emit.kernels.c import block_comment
+from pybuild.emit.tables.names import chosen_prefix
 from pybuild.ir.graph import Graph
 from pybuild.options.option import keywords, plain
 from pybuild.options.recipe import Recipe
@@ -33,12 +35,21 @@ class Origin(Protocol):
     @property
     def build(self) -> Callable[..., Any]: ...
     def with_graph(self, graph: Graph) -> Self: ...
+    def after_each_pass(self, asked: BuildOptions) -> list[tuple[str, Graph]]: ...
 
 
 def provenance_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
     """For report.json: reading it again makes the same tree; None: of an image."""
     own = recipe.to_json() if recipe is not None else {}
     return {"pybuild": __version__, **own, "build": plain(keywords(build))}
+
+
+def command_of(path: str, name: str, words: Sequence[str]) -> str:
+    """What makes a tree of that name again, where the file is in the folder."""
+    folder = name if name else "build"
+    own = [] if name == chosen_prefix(None, path) else ["--name", name]
+    parts = ["crt", "build", Path(path).name, *words, *own, "-o", folder]
+    return shlex.join(parts)
 
 
 def banner(

@@ -12,12 +12,13 @@ from typing import Any
 
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
-from pybuild.package.choices import KernelChoice
+from pybuild.package.choices import CodePiece, KernelChoice
 from pybuild.package.memory import Held, StageFacts
+from pybuild.package.occupancy import Occupancy
+from pybuild.package.structure import GraphFacts, WeightFacts
 from pybuild.plan.plan import Plan
 from pybuild.quantisation.report import Quantisation
 from pybuild.renamed_keys import renamed, with_old_keys
-from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
 
 # what a user may compare the numbers with, by build option
@@ -28,6 +29,9 @@ REFERENCES = {
     "onnx": "ONNX standard, ties to even",
 }
 FLOAT_REFERENCE = "float32, compared within a tolerance"
+
+
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,11 @@ class Report:
     quantisation  what it cost, of a model that was quantised here
     kernels    which computes each layer, and why; chosen by `optimise`
     provenance  pybuild's version, files with their SHA-256, every option
+    graph      a row for each of `layers`; weights: what is in flash
+    memory     what regions hold at each time
+    code       kernels in flash, as estimated
+    command    that makes the same again
+    schema     of these keys: one more whenever one goes or means something else
     """
 
     name: str
@@ -185,6 +194,12 @@ class Report:
     state: int = 0
     warm_runs: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    graph: GraphFacts | None = None
+    weights: tuple[WeightFacts, ...] = ()
+    memory: Occupancy | None = None
+    code: tuple[CodePiece, ...] = ()
+    command: str = ""
+    schema: int = SCHEMA
 
     def __repr__(self) -> str:
         ram, flash = self.ram.arena + self.ram.instance, self.flash
@@ -286,13 +301,3 @@ def promise(graph: Graph, rounding: str) -> str:
     """What the integers of a build are equal to, or that it has none."""
     integers = any("rounding" in node.attrs for node in graph.nodes)
     return REFERENCES[rounding] if integers else FLOAT_REFERENCE
-
-
-def made_for(
-    emit: str, targets: Sequence[Target], processor: Llvm | None
-) -> dict[str, str]:
-    """The last fields of a Report, from the options of the build."""
-    facts = {"emit": emit, "target": targets[0].name}
-    if processor is not None:
-        facts |= {"cpu": processor.cpu, "features": processor.features}
-    return facts

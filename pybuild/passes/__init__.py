@@ -41,6 +41,7 @@ class PassOptions:
 
 
 Pass = Callable[[Graph, PassOptions], Graph]
+Seen = Callable[[str, Graph], None]
 
 
 def _plain(pure: Callable[[Graph], Graph]) -> Pass:
@@ -84,17 +85,20 @@ AS_GIVEN: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def run(graph: Graph, options: PassOptions) -> Graph:
+def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     """All passes, each result verified; few for a graph that gives more than nodes.
 
+    seen    is handed the name of each pass, and the graph after it
     Errors  BuildError for a graph or an option that makes no sense
     """
     verify(graph)
     before, graph = graph, opened(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
-        for _, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
+        for name, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
             graph = one(graph, options)
             verify(graph)
+            if seen is not None:
+                seen(name, graph)
     return closed(graph, before)
 
 

@@ -167,9 +167,8 @@ def _placed(
         align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
     )
     beside = (*copies, *homes.values())
-    found, regions, spots = find_spots(
-        graph, views, found, beside, slots, wishes, given
-    )
+    occupied, regions = find_spots(graph, views, found, beside, slots, wishes, given)
+    found, spots = occupied.found, occupied.spots
     advice = partial(
         less_ram,
         graph,
@@ -204,6 +203,7 @@ def _placed(
         counters=spots[COUNTERS].at if COUNTERS in spots else 0,
         owners=found.storage.block_of,
         kept=kept_memory(graph, spots),
+        occupied=occupied,
     )
 
 

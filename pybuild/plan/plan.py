@@ -13,6 +13,7 @@ from pybuild.plan.buffers.parameter_slots import Key, Slot
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.memory.persistent import Kept
 from pybuild.plan.memory.tensor_offsets import Place
+from pybuild.plan.regions.block_offsets import Occupied
 from pybuild.plan.regions.regions import Region
 from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Stage
@@ -60,6 +61,7 @@ class Plan:
     owners    whose memory a group of views has, by its root
     kept      memory that is kept from run to run
     copied    nodes that only move bytes, which a view could not replace
+    occupied  what regions hold from step to step, for people who look at it
     """
 
     graph: Graph
@@ -77,6 +79,7 @@ class Plan:
     pushed: frozenset[str] = frozenset()
     owners: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[Kept, ...] = ()
+    occupied: Occupied | None = field(default=None, repr=False, compare=False)
 
     @property
     def arena_bytes(self) -> int:

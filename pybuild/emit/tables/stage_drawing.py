@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pybuild.plan.plan import Plan, Step
-from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Stage
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From a step of the plan, or a tensor that is there before the stage, to a step.
+
+    rows  that a ring between them holds; 0: the tensor is whole
+    """
+
+    maker: int | str
+    reader: int
+    rows: int
+
+
+def arrows(plan: Plan, stage: Stage) -> list[Arrow]:
+    """All of a stage: those from outside first, then in the order of the steps."""
+    steps = plan.steps[stage.first : stage.end]
+    makers = {a.tensor: i for i, s in enumerate(steps) for a in s.candidate.outputs}
+    given: dict[str, list[Arrow]] = {}
+    found: list[Arrow] = []
+    for index, step in enumerate(steps):
+        reader = stage.first + index
+        for access in step.candidate.inputs:
+            maker, name = makers.get(access.tensor), access.tensor
+            if maker is None:
+                given.setdefault(name, []).append(Arrow(name, reader, 0))
+            elif maker != index:
+                ring = plan.rings.get(name)
+                rows = ring.rows if ring is not None else 0
+                found.append(Arrow(stage.first + maker, reader, rows))
+    return [*(one for each in given.values() for one in each), *found]
 
 
 def drawn(plan: Plan, stage: Stage) -> list[str]:
@@ -16,31 +47,25 @@ def drawn(plan: Plan, stage: Stage) -> list[str]:
     outlives the stage.
     """
     steps = plan.steps[stage.first : stage.end]
-    makers = {a.tensor: i for i, s in enumerate(steps) for a in s.candidate.outputs}
+    every = arrows(plan, stage)
     edges: dict[int, list[tuple[int, str]]] = {}
-    given: dict[str, list[int]] = {}
-    for index, step in enumerate(steps):
-        for access in step.candidate.inputs:
-            maker = makers.get(access.tensor)
-            if maker is None:
-                given.setdefault(access.tensor, []).append(index)
-            elif maker != index:
-                arrow = _arrow(access.tensor, plan.rings)
-                edges.setdefault(maker, []).append((index, arrow))
+    for arrow in every:
+        if isinstance(arrow.maker, int):
+            at, end = arrow.maker - stage.first, arrow.reader - stage.first
+            edges.setdefault(at, []).append((end, _arrow(arrow.rows)))
     lines = []
-    for name, readers in given.items():
-        for reader in readers:
-            path = _path(reader, steps, stage, edges)
-            lines.append(f"{plan.graph.shown(name)} -> {path}")
+    for arrow in every:
+        if isinstance(arrow.maker, str):
+            path = _path(arrow.reader - stage.first, steps, stage, edges)
+            lines.append(f"{plan.graph.shown(arrow.maker)} -> {path}")
     for index in sorted(edges):
         while edges[index]:
             lines.append(_path(index, steps, stage, edges))
     return lines
 
 
-def _arrow(tensor: str, rings: Mapping[str, Ring]) -> str:
-    ring = rings.get(tensor)
-    return "->" if ring is None else f"-{ring.rows}->"
+def _arrow(rows: int) -> str:
+    return f"-{rows}->" if rows else "->"
 
 
 def _path(

@@ -114,7 +114,7 @@ def _at(times: Array) -> int:
 
 
 @dataclass(frozen=True)
-class _Clock:
+class Clock:
     """The times of a stage: from `start` to before `end`; of each step its bands',
     None: they are one."""
 
@@ -124,16 +124,26 @@ class _Clock:
     times: Sequence[Array] | None
 
 
-def _clock(works: Sequence[Work], stage: Stage, now: int) -> _Clock:
+def clocks(found: Arrangement) -> list[Clock]:
+    """Of each stage in turn, from 1 on: 0 is before the run."""
+    made: list[Clock] = []
+    alone = (Stage(i, i + 1) for i in range(len(found.steps)))
+    for stage in found.stages or alone:
+        works = found.steps[stage.first : stage.end]
+        made.append(_clock(works, stage, made[-1].end if made else 1))
+    return made
+
+
+def _clock(works: Sequence[Work], stage: Stage, now: int) -> Clock:
     bands = [candidate.bands for _, candidate in works]
     if stage.links:
         each = band_times(bands, stage.links)
     elif len(works) == 1 and works[0][1].images == 1 and 1 < bands[0] <= _MOST_BANDS:
         each = [[*range(bands[0])]]
     else:
-        return _Clock(now, now + 1, works, None)
+        return Clock(now, now + 1, works, None)
     times = [np.asarray(one) + now for one in each]
-    return _Clock(now, now + sum(bands), works, times)
+    return Clock(now, now + sum(bands), works, times)
 
 
 # ---- what is alive -----------------------------------------------------------------
@@ -158,15 +168,8 @@ class _Lives:
     ) -> None:
         self.graph, self.views, self.found = graph, views, found
         self.spent = {views.of(name).root for name in spent}
-        steps = found.steps
-        alone = (Stage(i, i + 1) for i in range(len(steps)))
-        self.clocks: list[_Clock] = []
-        now = 1
-        for stage in found.stages or alone:
-            clock = _clock(steps[stage.first : stage.end], stage, now)
-            self.clocks.append(clock)
-            now = clock.end
-        self.after = now
+        self.clocks = clocks(found)
+        self.after = self.clocks[-1].end if self.clocks else 1
         self.uses: dict[str, dict[int, _Use]] = {}
         for number, clock in enumerate(self.clocks):
             self._find_uses(number, clock)
@@ -213,7 +216,7 @@ class _Lives:
         done = last >= len(self.clocks)
         return _between(begin, self.after if done else self.clocks[last].end - 1)
 
-    def _find_uses(self, number: int, clock: _Clock) -> None:
+    def _find_uses(self, number: int, clock: Clock) -> None:
         def use(tensor: str) -> _Use:
             each = self.uses.setdefault(self.views.of(tensor).root, {})
             return each.setdefault(number, _Use())
@@ -253,7 +256,7 @@ class _Lives:
             at = end
             i, j = i + (births[i][1] == at), j + (deaths[j][1] == at)
 
-    def _births(self, use: _Use, clock: _Clock, size: int) -> Marks:
+    def _births(self, use: _Use, clock: Clock, size: int) -> Marks:
         rows = self._rows(use, size)
         if not rows or len(use.made) != 1 or clock.times is None:
             return [(0, size, clock.start)]
@@ -263,7 +266,7 @@ class _Lives:
         made = clock.times[step][np.arange(rows) // access.stride]
         return _marks(made, size, np.minimum)
 
-    def _deaths(self, use: _Use, clock: _Clock, size: int, spent: bool) -> Marks:
+    def _deaths(self, use: _Use, clock: Clock, size: int, spent: bool) -> Marks:
         rows = self._rows(use, size)
         if not rows or not spent or clock.times is None:
             return [(0, size, clock.end - 1)]

@@ -10,7 +10,7 @@ from pybuild.options.regions import RegionSpec
 from pybuild.plan.buffers.offsets import Spot
 from pybuild.plan.buffers.parameter_slots import Key, Slot
 from pybuild.plan.buffers.sharing import Block, Views, scratch_of
-from pybuild.plan.memory.live_ranges import in_pieces
+from pybuild.plan.memory.live_ranges import Piece, in_pieces
 from pybuild.plan.memory.operand_reuse import made_alike
 from pybuild.plan.regions.regions import Limits, Region, Wishes, place_regions
 from pybuild.plan.regions.traffic import moved_in
@@ -34,6 +34,19 @@ class Given:
     little: bool = False
 
 
+@dataclass(frozen=True)
+class Occupied:
+    """Blocks at their bytes, and when they are alive.
+
+    found   stages as they were before what unpacks constants came between
+    pieces  of each block, () where all are alive as wholes, through their stages
+    """
+
+    found: Arrangement
+    spots: Mapping[str, Spot]
+    pieces: Mapping[str, Sequence[Piece]]
+
+
 def find_spots(
     graph: Graph,
     views: Views,
@@ -42,7 +55,7 @@ def find_spots(
     slots: Mapping[Key, Slot],
     wishes: Wishes,
     given: Given,
-) -> tuple[Arrangement, tuple[Region, ...], dict[str, Spot]]:
+) -> tuple[Occupied, tuple[Region, ...]]:
     """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
     devices = _devices(graph, slots.values())
     wishes = replace(wishes, moved=moved_in(found, views, slots))
@@ -59,7 +72,7 @@ def find_spots(
             found, wishes, (regions, spots) = finer.found, finely, less
     if given.little and len(regions) == 1 and spots and not graph.storage:
         spots = made_alike(graph, views, found, spots, wishes.pieces, wishes.align)
-    return found, regions, spots
+    return Occupied(found, spots, wishes.pieces), regions
 
 
 def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:

@@ -1,0 +1,90 @@
+"""The report of one model's build, put together of what its parts say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.emit.tables.tables import Tables
+from pybuild.options.table import BuildOptions
+from pybuild.package.choices import code_pieces, kernel_choices
+from pybuild.package.memory import held, stages
+from pybuild.package.occupancy import occupancy
+from pybuild.package.provenance import Origin, command_of, provenance_of
+from pybuild.package.report import (
+    Flash,
+    Ram,
+    Report,
+    boundary,
+    copies,
+    devices,
+    layers,
+    promise,
+    regions,
+)
+from pybuild.package.stored import stored
+from pybuild.package.structure import graph_facts, weight_facts
+from pybuild.plan.plan import Plan
+from pybuild.select.choose import Options
+from pybuild.select.devices import processor_of, table_of
+
+
+def made_report(
+    model: Origin,
+    plan: Plan,
+    tables: Tables,
+    rounding: str,
+    options: BuildOptions,
+    offered: Options,
+    image: Callable[[], bytes],
+) -> Report:
+    """What the build costs and what its results are equal to.
+
+    offered  what could compute each layer; image: of parameters
+    """
+    graph, targets = plan.graph, table_of(options.target)
+    rows = layers(graph)
+    kernels = kernel_choices(plan, offered)
+    parameters, packed = stored(plan, model.graph, image, tables.named)
+    processor = processor_of(options.target) if options.emit == "obj" else None
+    return Report(
+        name=tables.name,
+        ram=Ram(
+            tables.arena_bytes,
+            tables.instance_bytes,
+            plan.lower_bound,
+            tables.unpacked_bytes,
+        ),
+        flash=Flash(
+            tables.weight_bytes + tables.image_bytes,
+            tables.table_bytes,
+            tables.stage_bytes,
+        ),
+        macs=sum(row.macs for row in rows),
+        inputs=tuple(boundary(graph.tensor(n)) for n in graph.inputs),
+        outputs=tuple(boundary(graph.tensor(n)) for n in graph.outputs),
+        layers=rows,
+        rounding=rounding,
+        reference=promise(graph, rounding),
+        copies=copies(plan),
+        devices=devices(plan, targets),
+        regions=regions(plan),
+        tensors=held(plan),
+        stages=stages(plan),
+        state=tables.state_bytes,
+        warm_runs=tables.warm_runs,
+        parameters=parameters,
+        packed_constants=packed,
+        quantisation=model.quantisation,
+        optimise=options.optimise,
+        kernels=kernels,
+        provenance=provenance_of(model.recipe, options),
+        graph=graph_facts(plan, targets, kernels),
+        weights=weight_facts(tables),
+        memory=occupancy(plan),
+        code=code_pieces(plan, offered),
+        command=command_of(model.path, tables.name, model.recipe.words(options)),
+        emit=options.emit,
+        target=targets[0].name,
+        cpu=processor.cpu if processor else "",
+        features=processor.features if processor else "",
+    )
