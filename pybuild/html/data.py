@@ -1,0 +1,95 @@
+"""What a page shows of a build, as JSON: its report, and what is only worth computing
+for somebody who looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph, Node
+from pybuild.library import Library
+from pybuild.targets.board import board_names, load_board
+
+# of the page's data: one more whenever a key goes or means something else
+SCHEMA = 1
+# layers of a graph of which other plans are computed
+_MOST = 1000
+
+
+def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """report: as report.json has it; more: plans, other, passes, measured."""
+    keys = ("plans", "other", "passes", "measured")
+    return {
+        "schema": SCHEMA,
+        "report": report,
+        **{key: more.get(key) for key in keys},
+    }
+
+
+def of_library(library: Library, measured: Any = None) -> dict[str, Any]:
+    """measured: what a board counted, as `crt bench --on BOARD --json`."""
+    few = len(library.plan.graph.nodes) <= _MOST
+    return of_report(
+        library.report.to_json(),
+        plans=_plans(library) if few else None,
+        other=_other(library) if few else None,
+        passes=_passes(library),
+        measured=measured,
+    )
+
+
+def _plans(library: Library) -> dict[str, Any] | None:
+    """None where there is no choice: rows are pushed, or memory is in regions."""
+    if library.least_arena() is None or library.plan.graph.is_placed:
+        return None
+    return {
+        "points": [asdict(point) for point in library.ram_curve()],
+        "chosen": asdict(library.ram_point()),
+        "bound": library.ram_bound(),
+        "boards": {name: load_board(name).ram.size for name in board_names()},
+    }
+
+
+def _other(library: Library) -> dict[str, Any] | None:
+    """The plan that holds tensors whole beside one by rows, and the other way round."""
+    locked = any(stage.links for stage in library.plan.stages)
+    wanted = "whole" if locked else "rows"
+    if library.plan.pushed or (not locked and library.options.plan == "rows"):
+        return None
+    try:
+        made = library.again(plan=wanted, ram_limit=None)
+    except BuildError:
+        return None
+    memory = made.report.to_json()["memory"]
+    title = "--plan whole" if locked else "--plan rows"
+    return {"title": title, "ram": asdict(made.report.ram), "memory": memory}
+
+
+def _passes(library: Library) -> list[dict[str, Any]]:
+    graphs = library.model.after_each_pass(library.options)
+    found = []
+    for (_, before), (name, after) in zip(graphs, graphs[1:], strict=False):
+        gone, made = _changed(before, after)
+        found.append(
+            {"pass": name, "nodes": len(after.nodes), "gone": gone, "made": made}
+        )
+    return found
+
+
+def _changed(before: Graph, after: Graph) -> tuple[list[Any], list[Any]]:
+    """Nodes by what they make."""
+    old, new = _by_output(before.nodes), _by_output(after.nodes)
+    gone = [_row(n, before) for key, n in old.items() if key not in new]
+    made = [_row(n, after) for key, n in new.items() if key not in old]
+    return gone, made
+
+
+def _by_output(nodes: Sequence[Node]) -> dict[tuple[str, ...], Node]:
+    return {(node.op, *node.outputs): node for node in nodes}
+
+
+def _row(node: Node, graph: Graph) -> dict[str, str]:
+    return {"name": graph.called(node), "op": node.op}
