@@ -71,8 +71,19 @@ class Library(Factory):
         costs = f"RAM {t.arena_bytes + t.instance_bytes:,}, flash {flash:,} bytes"
         return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
 
+    def to_html(self) -> str:
+        """The report as one HTML page, which needs nothing else: docs/report.md."""
+        from pybuild.html.data import of_library
+        from pybuild.html.page import page
+
+        return page(self.name, of_library(self))
+
     def _repr_html_(self) -> str:
-        return as_html(report_page(self.report))
+        from pybuild.html.data import of_report
+        from pybuild.html.page import framed, page
+
+        shown = page(self.name, of_report(self.report.to_json()))
+        return framed(shown) + as_html(report_page(self.report))
 
     @property
     def name(self) -> str:

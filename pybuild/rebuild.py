@@ -18,7 +18,7 @@ from pybuild.image import Image
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.options.recipe import source_of
-from pybuild.package.folder import EXAMPLE, LIST, REPORT, digest_of
+from pybuild.package.folder import EXAMPLE, LIST, PAGE, REPORT, digest_of
 from pybuild.project.read import find_project, read_project
 
 Find = Callable[[Mapping[str, str]], Path]
@@ -64,6 +64,8 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
         assert made is not None
         fresh = made.files()
     listed = _listed(folder)
+    if PAGE in listed and isinstance(made, Library):
+        fresh[PAGE] = made.to_html()
     changed = []
     for name, content in sorted(fresh.items()):
         there, want = _digest(folder / name), digest_of(content)

@@ -21,6 +21,7 @@ _MODEL = "a .tflite or .onnx file, or graph JSON; or a name in crt.toml"
 ABOUT = {
     "inspect": "show what a model holds, and every problem at once",
     "build": "turn a model into a folder of C sources",
+    "report": "draw what a model costs as one HTML page; MODEL may be a built folder",
     "check": "compare the generated code with a reference",
     "bench": "measure a model, whole and by layer",
     "run": "run a model once, here or on a board",

@@ -6,7 +6,7 @@ All is planned and printed in memory before anything is written.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ from pybuild.cli import tables
 from pybuild.cli.models import built, loaded, located, options, raise_all
 from pybuild.cli.names import chosen_names
 from pybuild.cli.progress import working
+from pybuild.emit.c.long_text import Content
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError
-from pybuild.package.folder import refusals, write_tree
+from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page
 from pybuild.package.report import Report
 
@@ -33,12 +34,19 @@ Outcome = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Tree:
-    """What is to be written to a folder; long: full names are shown."""
+    """What is to be written to a folder; long: full names are shown; drawn: its page,
+    if there is to be one.
+    """
 
     out: Path
     force: bool
     long: bool
     made: Library | Image
+    drawn: Callable[[], str] | None = None
+
+    def files(self) -> dict[str, Content]:
+        files = self.made.files()
+        return files if self.drawn is None else {**files, PAGE: self.drawn()}
 
     def show(self) -> None:
         report = self.made.report
@@ -63,7 +71,7 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
         if tree.out in [other.out for other in trees[:index]]:
             errors.append(BuildError("--out", f"two trees would be in {tree.out}"))
     raise_all(errors)
-    ready = [(tree, tree.made.files()) for tree in trees]
+    ready = [(tree, tree.files()) for tree in trees]
     for tree, files in ready:
         found = refusals(tree.out, files, tree.made.name, tree.force)
         errors += [BuildError.of(found)] if found else []
@@ -91,11 +99,14 @@ def _tree(args: argparse.Namespace) -> Tree:
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     out = Path(args.out)
     if len(args.models) > 1:
+        if args.html:
+            raise BuildError("--html", "is for one model", "crt report MODEL for each")
         return Tree(out, args.force, args.long, _image(args))
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
-    return Tree(out, args.force, args.long, built(args, args.models[0]))
+    made = built(args, args.models[0])
+    return Tree(out, args.force, args.long, made, made.to_html if args.html else None)
 
 
 def _image(args: argparse.Namespace) -> Image:

@@ -19,6 +19,7 @@ from pybuild.cli.params import params
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.cli.rebuild import rebuild
+from pybuild.cli.report import report
 from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
 from pybuild.package.page import report_page
@@ -136,6 +137,7 @@ def debug(args: argparse.Namespace) -> Outcome:
 
 VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "inspect": inspect,
+    "report": report,
     "check": check,
     "bench": bench,
     "run": run,

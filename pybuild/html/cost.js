@@ -64,12 +64,13 @@ function costChart(rows, hues, word) {
 }
 
 function costTable(rows, whole) {
+  const most = rows.reduce((high, row) => Math.max(high, row.instructions), 1);
   const measured = rows.some((row) => row.measured), columns = [
     { head: "layer", of: (row) => row.short },
     { head: "operator", of: (row) => row.op },
     { head: "MACs", of: (row) => row.macs, number: true },
     { head: "instructions", number: true, sort: (row) => row.instructions, of: (row) => el("span", {}, said(row.instructions),
-      el("span", { class: "part", style: { width: `${(100 * row.instructions) / Math.max(whole, 1)}%` } })) },
+      el("span", { class: "part", style: { width: `${(100 * row.instructions) / most}%` } })) },
     { head: "of all", number: true, sort: (row) => row.instructions, of: (row) => share(row.instructions, whole) },
     { head: "per MAC", number: true, sort: (row) => row.instructions / (row.macs || Infinity), of: (row) => (row.macs ? said(row.instructions / row.macs, 3) : "") },
     { head: "core's least", number: true, sort: (row) => row.node.bound / (row.macs || Infinity), of: (row) => (row.node.bound ? said(row.node.bound / row.macs, 3) : "") },

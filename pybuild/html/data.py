@@ -6,17 +6,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
-from pybuild.library import Library
+from pybuild.options.table import BuildOptions
+from pybuild.package.curve import Point
+from pybuild.package.made import Origin
+from pybuild.package.report import SCHEMA as REPORT_SCHEMA
+from pybuild.package.report import Report
+from pybuild.plan.plan import Plan
 from pybuild.targets.board import board_names, load_board
 
 # of the page's data: one more whenever a key goes or means something else
 SCHEMA = 1
 # layers of a graph of which other plans are computed
 _MOST = 1000
+
+
+class Built(Protocol):
+    """What a page shows; library.py's Library is one."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def options(self) -> BuildOptions: ...
+    @property
+    def model(self) -> Origin: ...
+    @property
+    def report(self) -> Report: ...
+    def again(self, **changed: Any) -> Self: ...
+    def least_arena(self) -> int | None: ...
+    def ram_curve(self) -> tuple[Point, ...]: ...
+    def ram_point(self) -> Point: ...
+    def ram_bound(self) -> int: ...
 
 
 def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -29,7 +54,23 @@ def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def of_library(library: Library, measured: Any = None) -> dict[str, Any]:
+def of_folder(path: Path, facts: Any) -> dict[str, Any]:
+    """facts: of a report.json, which strangers may have written.
+
+    Errors  BuildError for one of several models, or of another pybuild
+    """
+    if not isinstance(facts, Mapping):
+        raise BuildError(str(path), "is no report")
+    if "models" in facts:
+        what = "is of several models"
+        raise BuildError(str(path), what, "crt report MODEL for each of them")
+    if facts.get("schema") != REPORT_SCHEMA:
+        what = f"has schema {facts.get('schema', 1)}, and this is {REPORT_SCHEMA}"
+        raise BuildError(str(path), what, f"crt rebuild {path.parent}")
+    return of_report(facts)
+
+
+def of_library(library: Built, measured: Any = None) -> dict[str, Any]:
     """measured: what a board counted, as `crt bench --on BOARD --json`."""
     few = len(library.plan.graph.nodes) <= _MOST
     return of_report(
@@ -41,7 +82,7 @@ def of_library(library: Library, measured: Any = None) -> dict[str, Any]:
     )
 
 
-def _plans(library: Library) -> dict[str, Any] | None:
+def _plans(library: Built) -> dict[str, Any] | None:
     """None where there is no choice: rows are pushed, or memory is in regions."""
     if library.least_arena() is None or library.plan.graph.is_placed:
         return None
@@ -53,7 +94,7 @@ def _plans(library: Library) -> dict[str, Any] | None:
     }
 
 
-def _other(library: Library) -> dict[str, Any] | None:
+def _other(library: Built) -> dict[str, Any] | None:
     """The plan that holds tensors whole beside one by rows, and the other way round."""
     locked = any(stage.links for stage in library.plan.stages)
     wanted = "whole" if locked else "rows"
@@ -68,10 +109,10 @@ def _other(library: Library) -> dict[str, Any] | None:
     return {"title": title, "ram": asdict(made.report.ram), "memory": memory}
 
 
-def _passes(library: Library) -> list[dict[str, Any]]:
+def _passes(library: Built) -> list[dict[str, Any]]:
     graphs = library.model.after_each_pass(library.options)
     found = []
-    for (_, before), (name, after) in zip(graphs, graphs[1:], strict=False):
+    for (_, before), (name, after) in pairwise(graphs):
         gone, made = _changed(before, after)
         found.append(
             {"pass": name, "nodes": len(after.nodes), "gone": gone, "made": made}

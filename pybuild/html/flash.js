@@ -3,7 +3,8 @@
 
 /** What lies in flash: {name, bytes, group, layer}. */
 function flashParts(report) {
-  const parts = report.weights.map((row) => ({ name: row.symbol, bytes: row.bytes, group: "weights", layer: row.layers[0] || "shared" }));
+  const parts = report.weights.map((row) => ({ name: row.symbol, bytes: row.bytes, group: "weights",
+    layer: row.layers[0] || "shared", brief: row.symbol.split("_").pop() }));
   const rest = report.flash.weights - total(parts, (part) => part.bytes);
   if (rest > 0) parts.push({ name: "parameter image", bytes: rest, group: "weights", layer: "parameters" });
   parts.push({ name: "steps, arguments, descriptions", bytes: report.flash.tables, group: "tables", layer: "" });
@@ -21,13 +22,13 @@ function flashMap(parts) {
     tooltip: tip((it) => card(it.name, [["bytes", said(it.value)], ["of all", share(it.value, total(parts, (p) => p.bytes))]])),
     series: [{
       id: "flash", type: "treemap", roam: false, nodeClick: false, breadcrumb: { show: false }, left: 0, right: 0, top: 0, bottom: 0,
-      label: { fontSize: 11, overflow: "truncate", formatter: (it) => `${it.name}\n${size(it.value)}` },
-      upperLabel: { show: true, height: 22, fontSize: 12 },
+      label: { fontSize: 11, lineHeight: 14, overflow: "truncate", formatter: (it) => `${it.data.brief}\n${size(it.value)}` },
+      upperLabel: { show: true, height: 20, fontSize: 11, lineHeight: 20, overflow: "truncate", formatter: (it) => `${it.name}  ${size(it.value)}` },
       levels: [{ itemStyle: { gapWidth: 4, borderWidth: 0, borderColor: colour("card") }, upperLabel: { show: false } },
         { itemStyle: { gapWidth: 2, borderWidth: 2 } }, { itemStyle: { gapWidth: 1, borderWidth: 1 } }, {}],
       data: Object.keys(GROUPS).filter((group) => parts.some((part) => part.group === group)).map((group, number) => {
         const fill = hue(number), own = parts.filter((part) => part.group === group);
-        const leaf = (part) => ({ name: part.name, value: part.bytes, itemStyle: { color: fill, borderColor: colour("card") },
+        const leaf = (part) => ({ name: part.name, brief: part.brief || part.name, value: part.bytes, itemStyle: { color: fill, borderColor: colour("card") },
           label: { color: inkOn(fill) } });
         const layers = [...new Set(own.map((part) => part.layer))];
         const children = layers.length < 2 ? own.map(leaf) : layers.map((layer) => ({ name: layer,
@@ -56,16 +57,18 @@ const told = (point) => (point.rows ? `${plural(point.rows, "layer")} by rows` :
 function front(plans) {
   const { points, chosen, bound, boards } = plans;
   const most = Math.max(chosen.ram, ...points.map((point) => point.ram)) * 1.15;
-  const near = Object.entries(boards).filter(([, ram]) => ram <= most);
+  const sizes = new Map(); // boards by their RAM
+  for (const [name, ram] of Object.entries(boards)) if (ram <= most) sizes.set(ram, [...(sizes.get(ram) || []), name]);
+  const near = [...sizes.entries()].map(([ram, names]) => [names.join(", "), ram]);
   const option = () => ({
-    grid: { left: 64, right: 30, top: 30, bottom: 46 },
+    grid: { left: 64, right: 30, top: 40, bottom: 46 },
     tooltip: tip((it) => {
       const point = it.seriesId === "chosen" ? chosen : points[it.dataIndex];
       return point && card(`${said(point.ram)} bytes`, [["instructions", `${said(point.instructions, 3)} times the fastest plan's`],
         ["layers", told(point)], ["option", `--ram-limit ${point.limit}`]]);
     }),
-    xAxis: axis({ type: "value", name: "RAM", nameLocation: "middle", nameGap: 28, min: 0, max: most, axisLabel: { formatter: size, hideOverlap: true } }),
-    yAxis: axis({ type: "value", name: "instructions, of the fastest plan's", scale: true, nameTextStyle: { align: "left", color: colour("soft") }, min: (v) => Math.min(1, v.min), axisLabel: { formatter: (y) => said(y, 3) } }),
+    xAxis: axis({ type: "value", name: "RAM", nameLocation: "middle", nameGap: 28, min: 0, max: Math.ceil(most / stride(most)) * stride(most), interval: stride(most), axisLabel: { formatter: size } }),
+    yAxis: axis({ type: "value", name: "instructions", scale: true, nameTextStyle: { align: "left", color: colour("soft") }, min: (v) => Math.min(1, v.min), axisLabel: { formatter: (y) => said(y, 3) } }),
     series: [
       { id: "plans", type: "line", step: "end", symbolSize: 9, symbol: "circle", lineStyle: { color: colour("accent"), width: 2 }, itemStyle: { color: colour("accent") },
         data: points.map((point) => [point.ram, point.instructions]),
@@ -73,7 +76,7 @@ function front(plans) {
           lineStyle: { type: "dashed", color: colour("quiet") },
           data: [...near.map(([name, ram]) => ({ name, xAxis: ram })), { name: "least by rows", xAxis: bound }] } },
       { id: "chosen", type: "scatter", symbol: "diamond", symbolSize: 20, itemStyle: { color: colour("warn"), borderColor: colour("card"), borderWidth: 2 },
-        label: { show: true, formatter: "this build", position: "right", color: colour("warn"), fontWeight: 600 },
+        label: { show: true, formatter: "this build", position: "top", distance: 8, color: colour("warn"), fontWeight: 600, textBorderColor: colour("card"), textBorderWidth: 3 },
         data: [[chosen.ram, chosen.instructions]], z: 4 },
     ],
   });

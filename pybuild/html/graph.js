@@ -76,8 +76,8 @@ function layPiece(first, end, edges) {
 }
 
 /** A drawing of nodes {title, under} that can be zoomed; fill: number -> colour. */
-function network(label, height, nodes, edges, fill, pick) {
-  const laid = placed(nodes.length, edges, 1150 / height);
+function network(label, height, nodes, edges, aspect, fill, pick) {
+  const laid = placed(nodes.length, edges, aspect);
   let chosen = -1;
   const visible = (api, x, y) => {
     const [a, b] = [api.coord([x - BOX.width, y - BOX.height]), api.coord([x + BOX.width, y + BOX.height])];
@@ -101,11 +101,21 @@ function network(label, height, nodes, edges, fill, pick) {
           const [[x1, y1], [x2, y2]] = [laid.spots[a], laid.spots[b]];
           if (!visible(api, x1, y1) && !visible(api, x2, y2)) return null;
           const p = api.coord([x1 + BOX.width / 2, y1]), q = api.coord([x2 - BOX.width / 2, y2]);
-          const bend = wraps ? api.size([BOX.gap, 0])[0] : Math.max((q[0] - p[0]) / 2, api.size([8, 0])[0]);
+          if (wraps) { // to the next row: out, along between the rows, and in
+            const out = api.size([BOX.gap / 2, 0])[0], middle = api.coord([0, y2 - BOX.height / 2 - BOX.row / 2])[1];
+            return { type: "polyline", shape: { points: [p, [p[0] + out, p[1]], [p[0] + out, middle], [q[0] - out, middle], [q[0] - out, q[1]], q], smooth: 0 },
+              style: { stroke: colour("quiet"), fill: "none", lineWidth: 1.2, opacity: 0.7, lineJoin: "round" } };
+          }
+          if (x2 - x1 > 1.5 * (BOX.width + BOX.gap) && Math.abs(y2 - y1) < BOX.height) { // over those between
+            const out = api.size([BOX.gap / 2, 0])[0], over = api.coord([0, y1 - BOX.height / 2 - BOX.row / 4])[1];
+            return { type: "polyline", shape: { points: [p, [p[0] + out, p[1]], [p[0] + out, over], [q[0] - out, over], [q[0] - out, q[1]], q] },
+              style: { stroke: colour("quiet"), fill: "none", lineWidth: 1.4, opacity: 0.85, lineJoin: "round" } };
+          }
+          const bend = Math.max((q[0] - p[0]) / 2, api.size([8, 0])[0]);
           const font = Math.min(11, api.size([0, 11])[1]);
           return { type: "group", children: [
             { type: "bezierCurve", shape: { x1: p[0], y1: p[1], x2: q[0], y2: q[1], cpx1: p[0] + bend, cpy1: p[1], cpx2: q[0] - bend, cpy2: q[1] },
-              style: { stroke: colour("quiet"), fill: "none", lineWidth: wraps ? 1 : 1.4, lineDash: wraps ? [4, 3] : null, opacity: 0.85 } },
+              style: { stroke: colour("quiet"), fill: "none", lineWidth: 1.4, opacity: 0.85 } },
             ...(text && font > 6 ? [{ type: "text", style: { text, x: (p[0] + q[0]) / 2, y: (p[1] + q[1]) / 2 - 3, align: "center", verticalAlign: "bottom", fontSize: font, fill: colour("soft") } }] : []),
           ] };
         },
@@ -176,11 +186,12 @@ function graphPanel(section, report, rows, hues) {
     if (by !== "operator") return heat(value[by](row) / most);
     return row.node.device ? colour("hatch") : hue(hues.get(row.op));
   };
+  const tall = Math.min(620, 200 + 12 * rows.length);
   const nodes = rows.map((row) => ({ title: row.short, under: row.op }));
   const detail = el("div", { class: "facts", "aria-live": "polite" }, el("p", { class: "soft" },
     "Choose a layer: click, search, or use the left and right arrow keys on the drawing."));
   const net = network(`Graph of ${plural(rows.length, "layer")}; choose layers with the search field or the arrow keys.`,
-    Math.min(620, 200 + 12 * rows.length), nodes, edges, fill, (i) => { at = i; detail.replaceChildren(...nodeFacts(report, rows[i])); });
+    tall, nodes, edges, 850 / tall, fill, (i) => { at = i; detail.replaceChildren(...nodeFacts(report, rows[i])); });
   let at = -1;
   const holder = el("div", { tabindex: "0", role: "group", "aria-label": "Graph; left and right arrow keys go from layer to layer, plus and minus zoom",
     on: { keydown: (event) => {
@@ -192,7 +203,9 @@ function graphPanel(section, report, rows, hues) {
       event.preventDefault();
     } } }, net.holder);
   const results = el("div", { class: "results" });
-  const search = el("input", { type: "search", placeholder: "layer, operator, kernel", "aria-label": "Search layers", on: { input: () => {
+  const search = el("input", { type: "search", placeholder: "layer, operator, kernel", "aria-label": "Search layers; Enter goes to the first", on: { keydown: (event) => {
+    if (event.key === "Enter") results.querySelector("button")?.click();
+  }, input: () => {
     const words = search.value.toLowerCase();
     const found = words ? rows.filter((row) => [row.short, row.name, row.op, row.kernel?.kernel || ""].some((text) => text.toLowerCase().includes(words))) : [];
     results.replaceChildren(...found.slice(0, 60).map((row) => el("button", { type: "button", on: { click: () => net.choose(row.number, true) } }, row.short)),
@@ -274,7 +287,7 @@ function stagePicture(report, stage, first) {
     ...Array.from({ length: stage.steps }, (_, i) => ({ title: steps[first + i] ?? "", under: `step ${first + i}` }))];
   const place = (end) => (typeof end === "string" ? outside.indexOf(end) : outside.length + end - first);
   const edges = stage.arrows.map((arrow) => [place(arrow.maker), place(arrow.reader), arrow.rows ? String(arrow.rows) : ""]);
-  const net = network("Steps in lock step and the rows between them, as in the text below.", Math.min(320, 120 + 14 * nodes.length), nodes, edges,
+  const net = network("Steps in lock step and the rows between them, as in the text below.", nodes.length < 9 ? 96 : Math.min(320, 90 + 10 * nodes.length), nodes, edges, nodes.length < 9 ? 1e6 : 1150 / 320,
     (i) => (i < outside.length ? colour("hatch") : hue(0)), () => {});
   return [el("p", {}, `Steps ${first} to ${first + stage.steps - 1} advance together; a number on a line is the rows that the ring between two steps holds.`),
     net.holder, el("pre", { tabindex: "0" }, stage.drawing.join("\n"))];

@@ -97,7 +97,10 @@ function memoryMap(title, memory, region, most, ops) {
   });
   const peak = line.live.reduce((a, b) => (b[1] > a[1] ? b : a), [1, 0]);
   const locked = memory.stages.filter((s) => s.end - s.first > 1);
-  const option = () => ({
+  const option = () => {
+    const wide = made.holder.clientWidth - 78, every = Math.max(1, Math.ceil((line.count + 2 * line.edge) / (wide / 30)));
+    const named = memory.steps.map((_, i) => i).filter((i) => i % every === 0);
+    return {
     grid: [{ left: 64, right: 14, top: 16, height: 280 }, { left: 64, right: 14, top: 322, height: 64 }],
     tooltip: { ...tip((it) => {
       const block = line.blocks[it.data?.[4]];
@@ -107,12 +110,12 @@ function memoryMap(title, memory, region, most, ops) {
     xAxis: [0, 1].map((grid) => axis({
       type: "value", gridIndex: grid, min: -line.edge, max: line.count + line.edge, splitLine: { show: false },
       axisTick: { show: false },
-      axisLabel: grid ? { hideOverlap: true, rotate: line.count > 8 ? 32 : 0, fontSize: 11, width: 110, overflow: "truncate",
-        customValues: memory.steps.map((_, i) => i + 0.5), formatter: (x) => memory.steps[Math.floor(x)] ?? "" } : { show: false },
+      axisLabel: grid ? { rotate: line.count > 8 ? 36 : 0, fontSize: 11, width: 100, overflow: "truncate",
+        interval: 0, customValues: named.map((i) => i + 0.5), formatter: (x) => memory.steps[Math.floor(x)] ?? "" } : { show: false },
     })),
     yAxis: [
-      axis({ type: "value", min: 0, max: most, name: "address", axisLabel: { formatter: size } }),
-      axis({ type: "value", gridIndex: 1, min: 0, max: most, name: "alive", interval: most, axisLabel: { formatter: size } }),
+      axis({ type: "value", min: 0, max: most, interval: stride(most), axisLabel: { formatter: size } }),
+      axis({ type: "value", gridIndex: 1, min: 0, max: most, interval: most, axisLabel: { formatter: size } }),
     ],
     series: [{
       id: "lock", type: "custom", silent: true, z: 0, data: locked.map((s) => [s.first, s.end]),
@@ -129,13 +132,14 @@ function memoryMap(title, memory, region, most, ops) {
         const a = api.coord([api.value(0), api.value(3)]), b = api.coord([api.value(1), api.value(2)]);
         const block = line.blocks[api.value(4)], fill = blockColour(block, ops);
         const wide = b[0] - a[0], tall = b[1] - a[1];
-        const named = rects[params.dataIndex][5] && wide > 34 && tall > 11;
+        const upright = tall > wide * 1.6 && wide < 60, long = upright ? tall : wide;
+        const labelled = rects[params.dataIndex][5] && long > 34 && (upright ? wide : tall) > 11;
         return { type: "rect", shape: { x: a[0], y: a[1], width: Math.max(wide, 0.7), height: Math.max(tall, 0.7) },
           style: { fill, stroke: colour("card"), lineWidth: wide > 5 && tall > 4 ? 0.8 : 0 },
           emphasis: { style: { stroke: colour("ink"), lineWidth: 1.5 } },
-          textContent: named ? { style: { text: block.tensors[0] || block.name, fill: inkOn(fill), fontSize: 11,
-            width: wide - 8, overflow: "truncate" } } : undefined,
-          textConfig: { position: "inside" } };
+          textContent: labelled ? { style: { text: block.tensors[0] || block.name, fill: inkOn(fill), fontSize: 11,
+            width: long - 8, overflow: "truncate" } } : undefined,
+          textConfig: { position: "inside", rotation: upright ? Math.PI / 2 : 0 } };
       },
     }, {
       id: "live", type: "line", step: "end", symbol: "none", xAxisIndex: 1, yAxisIndex: 1, silent: true,
@@ -145,7 +149,8 @@ function memoryMap(title, memory, region, most, ops) {
         label: { color: colour("warn"), position: "insideStartTop", formatter: `most alive ${said(facts_.most_alive)}` },
         data: [{ yAxis: facts_.most_alive }] },
     }],
-  });
+    };
+  };
   const made = chart(`Map of ${title}: ${said(facts_.bytes)} bytes over ${plural(line.count, "step")}; the slider below says who is there when.`,
     430, option, rects.length);
   const cursor = el("div", { class: "cursor" });

@@ -16,7 +16,7 @@ function el(tag, props, ...children) {
       made.setAttribute(name, value === true ? "" : value);
     }
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined) made.append(child);
   }
   return made;
@@ -32,6 +32,13 @@ function size(bytes) {
   if (bytes < 1024) return `${said(bytes)} B`;
   if (bytes < 1048576) return `${said(bytes / 1024, bytes < 102400 ? 1 : 0)} KB`;
   return `${said(bytes / 1048576, 2)} MB`;
+}
+
+/** A step between marks of an axis in bytes: a power of two, eight marks at most. */
+function stride(most) {
+  let step = 1;
+  while (most / step > 8) step *= 2;
+  return step;
 }
 
 function brief(n) {
@@ -206,9 +213,9 @@ function start(head) {
   document.body.append(head.foot);
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      if (entry.isIntersecting) panels.find((one) => one.section === entry.target).fill();
+      if (entry.isIntersecting) setTimeout(panels.find((one) => one.section === entry.target).fill);
     }
   }, { rootMargin: "300px" });
   panels.forEach((one) => seen.observe(one.section));
-  addEventListener("beforeprint", showAll);
+  addEventListener("beforeprint", () => { showAll(); document.querySelectorAll("details").forEach((one) => { one.open = true; }); });
 }

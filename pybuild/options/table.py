@@ -236,6 +236,19 @@ class TreeOptions:
     force: bool = option(
         False, kinds.FLAG, "build", "write into a folder with other files"
     )
+    html: bool = option(
+        False, kinds.FLAG, "build", "write report.html into the folder, too"
+    )
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """crt report."""
+
+    out: str = option(
+        "report.html", kinds.file(".html"), "report",
+        "the page to write; default: report.html", short="o",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -345,6 +358,7 @@ COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 VERBS: Mapping[str, tuple[type, ...]] = {
     "inspect": (*COMMON, InspectOptions),
     "build": (*COMMON, ImageOptions, TreeOptions),
+    "report": (*COMMON, ReportOptions, BoardOptions),
     "check": (*COMMON, CheckOptions, BoardOptions),
     "bench": (*COMMON, BenchOptions, BoardOptions),
     "run": (*COMMON, RunOptions, BoardOptions),

@@ -19,7 +19,7 @@ from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError, BuildWarning, Problem
 
 LIST = "crt/files.sha256"
-REPORT = "report.json"
+REPORT, PAGE = "report.json", "report.html"
 EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
 _ELSEWHERE = "another folder, or --force"
 

@@ -30,6 +30,7 @@ LINES: dict[str, dict[str, str]] = {
         "FLOAT -o out --name digits --quantise CALIBRATION": "",
         "MODEL FLOAT -o out --name digits_int8=a --name digits_f32=b": "",
     },
+    "report": {"MODEL -o report.html": ""},
     "check": {
         "MODEL --samples 3": "",
         "MODEL --samples 3 --per-layer --backend llvm": "",

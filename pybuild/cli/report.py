@@ -1,0 +1,62 @@
+"""`crt report`: what a model, or a folder that was built, costs, as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pybuild.cli import boards
+from pybuild.cli.models import built
+from pybuild.cli.progress import working
+from pybuild.errors import BuildError
+from pybuild.package.folder import REPORT, write_file
+
+Outcome = tuple[int, dict[str, Any]]
+
+
+def report(args: argparse.Namespace) -> Outcome:
+    """Writes the page; --json: its data."""
+    from pybuild.html.page import page
+
+    path = Path(args.model)
+    data = _of_folder(path, args) if path.is_dir() else _of_model(args)
+    out = Path(args.out)
+    write_file(out, page(data["report"]["name"], data))
+    if not args.json:
+        print(f"wrote {out}")
+    return 0, data
+
+
+def _of_model(args: argparse.Namespace) -> dict[str, Any]:
+    from pybuild.html.data import of_library
+
+    library = built(args, args.model)
+    measured = None
+    if args.on != boards.HOST:
+        _, measured = boards.bench(_silent(args), library)
+    with working(f"drawing {Path(args.model).name}"):
+        return of_library(library, measured)
+
+
+def _silent(args: argparse.Namespace) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(args), "json": True, "seed": 0})
+
+
+def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Errors  BuildError for a folder whose report.json does not say enough"""
+    from pybuild.html.data import of_folder
+
+    unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
+    if unused:
+        what = f"is built: {unused[0]} has no meaning with it"
+        raise BuildError(str(folder), what, "give the model's file")
+    try:
+        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        what, hint = f"has no {REPORT}", "a folder that crt build has written"
+        raise BuildError(str(folder), what, hint) from None
+    except ValueError:
+        raise BuildError(str(folder / REPORT), "is no JSON") from None
+    return of_folder(folder / REPORT, facts)
