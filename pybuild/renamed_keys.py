@@ -28,6 +28,12 @@ def renamed(**names: str) -> Callable[[type[T]], type[T]]:
     return decorate
 
 
+def old_names(cls: type) -> Mapping[str, str]:
+    """Of a dataclass: old name to today's."""
+    names: Mapping[str, str] = getattr(cls, _NAMES, {})
+    return names
+
+
 def _reader(owner: str, old: str, new: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         text = f"{owner}.{old} is called {new} now; {old} goes with the next version"

@@ -76,7 +76,7 @@ function costTable(rows, whole) {
     { head: "core's least", number: true, sort: (row) => row.node.bound / (row.macs || Infinity), of: (row) => (row.node.bound ? said(row.node.bound / row.macs, 3) : "") },
     { head: "kernel", of: (row) => (row.kernel ? el("code", {}, row.kernel.kernel) : "") },
     { head: "code", number: true, sort: (row) => row.kernel?.bytes || 0, of: (row) => (row.kernel ? said(row.kernel.bytes) : "") },
-    { head: "why", of: (row) => row.kernel?.why || "" },
+    { head: "why", of: (row) => row.kernel?.reason || "" },
     { head: "others", of: (row) => alternatives(row.kernel) },
   ];
   if (measured) columns.splice(5, 0, { head: "cycles", number: true, sort: (row) => row.cycles || 0, of: (row) => (row.cycles === null ? "" : said(row.cycles)) });

@@ -14,7 +14,7 @@ from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
-from pybuild.package.made import Origin
+from pybuild.package.provenance import Origin
 from pybuild.package.report import SCHEMA as REPORT_SCHEMA
 from pybuild.package.report import Report
 from pybuild.plan.plan import Plan

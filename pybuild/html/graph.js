@@ -246,7 +246,7 @@ function nodeFacts(report, row) {
     ["makes", el("div", {}, row.node.outputs.map((name) => el("div", {}, shape(name))))],
     ["device", row.node.device ? said(row.node.device) : null], ["MACs", said(row.macs)], ["instructions", said(row.instructions)],
     ["cycles", row.cycles === null ? null : said(row.cycles)], ["weights", `${said(row.node.weights)} bytes`],
-    ["kernel", row.kernel ? el("code", {}, row.kernel.kernel) : null], ["why", row.kernel?.why],
+    ["kernel", row.kernel ? el("code", {}, row.kernel.kernel) : null], ["why", row.kernel?.reason],
     ["alternatives", row.kernel ? alternatives(row.kernel) : null],
     ["signal to noise", row.noise ? (row.noise.snr === null ? "none lost" : `${said(row.noise.snr, 1)} dB`) : null],
     ["look closer", el("code", {}, `crt inspect ${model} --stage kernels ${row.short}`)],

@@ -59,11 +59,11 @@ if (report.quantisation) panel("accuracy", "Quantisation", `By ${report.quantisa
     { head: "layer", of: (row) => row.short }, { head: "operator", of: (row) => row.op }, { head: "in", of: (row) => row.kind },
     { head: "signal to noise, dB", of: (row) => (row.snr === null ? "none lost" : said(row.snr, 2)), number: true, sort: (row) => row.snr ?? Infinity },
   ], noisy)));
-  for (const row of q.floats) section.append(el("p", {}, `${row.short} (${row.op}) stays float: ${row.why}`));
+  for (const row of q.floats) section.append(el("p", {}, `${row.short} (${row.op}) stays float: ${row.reason}`));
 });
 
 panel("made", "How it was made", "", (section) => {
-  const made = report.made, options = (group) => Object.entries(made[group] || {}).map(([name, value]) => [name, JSON.stringify(value)]);
+  const made = report.provenance, options = (group) => Object.entries(made[group] || {}).map(([name, value]) => [name, JSON.stringify(value)]);
   const copied = el("span", { class: "soft", role: "status" });
   section.append(el("p", {}, "This makes the same again:"), el("pre", { tabindex: "0" }, report.command),
     el("div", { class: "bar" }, el("button", { type: "button", on: { click: async () => {
@@ -86,6 +86,6 @@ start({
     tile(brief(spent), "instructions", counted ? `counted on ${data.measured.board}` : "as estimated"),
     tile(brief(report.macs), "multiply-accumulates", spent && report.macs ? `${said(spent / report.macs, 2)} instructions each` : ""),
     tile(said(report.layers.length), "layers", `${plural(report.stages.length, "stage")}, ${plural(locked.length, "stage")} in lock step`)),
-  foot: el("footer", {}, el("p", {}, `Made by pybuild ${report.made.pybuild}. The data of this page is JSON, schema ${data.schema}: document.getElementById("data").`),
+  foot: el("footer", {}, el("p", {}, `Made by pybuild ${report.provenance.pybuild}. The data of this page is JSON, schema ${data.schema}: document.getElementById("data").`),
     folded("Licences of what draws this page", el("pre", { tabindex: "0" }, document.getElementById("licences").textContent))),
 });

@@ -17,6 +17,7 @@ from pybuild.package.curve import Point
 from pybuild.package.occupancy import Occupancy
 from pybuild.package.report import SCHEMA as REPORT_SCHEMA
 from pybuild.package.report import Ram, Report
+from pybuild.renamed_keys import old_names
 
 Json = dict[str, Any]
 
@@ -86,13 +87,15 @@ def _or_none(one: Json) -> Json:
 
 def _of(kind: Any, known: dict[str, Json]) -> Json:
     """The schema of a type; dataclasses are in `known` by their name."""
-    if is_dataclass(kind):
-        name = getattr(kind, "__name__", "")
+    if isinstance(kind, type) and is_dataclass(kind):
+        name = kind.__name__
         if name not in known:
             known[name] = {}
             hints = typing.get_type_hints(kind)
             own = {one.name: _of(hints[one.name], known) for one in fields(kind)}
             known[name] = _object(inspect.getdoc(kind) or name, **own)
+            for old, new in old_names(kind).items():
+                known[name]["properties"][old] = {**own[new], "deprecated": True}
         return {"$ref": f"#/$defs/{name}"}
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
