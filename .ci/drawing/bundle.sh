@@ -1,6 +1,6 @@
 #!/bin/sh
 # Bundles the drawing libraries of the HTML report, of the versions of
-# package-lock.json, with their licences. For ./dev drawing; needs npm.
+# package-lock.json, with their licences; needs npm. Run it when these change.
 set -eu
 cd "$(dirname "$0")/../.."
 OUT=$PWD/pybuild/html

@@ -1,4 +1,5 @@
-"""Mutations of the generated folder and its names, for mutate.py: its five fields."""
+"""Mutations of the generated folder, its names and its page, for mutate.py: its five
+fields."""
 
 _KEPT = "tests/package/test_tree_kept.py"
 _BUILDS = "tests/package/test_tree_builds.py::test_"
@@ -129,5 +130,46 @@ TREE = (
         'there.get(one, f"sizeof({one})")',
         'there.get(one, f"(uint32_t)sizeof({one})")',
         "tests/package/test_tree_warnings.py",
+    ),
+)
+
+_PAGE = "tests/html/test_report_page.py"
+
+REPORT_PAGE = (
+    (
+        "a name that ends the page's data",
+        "pybuild/html/page.py",
+        'for sign in "<>&":',
+        'for sign in "&":',
+        f"{_PAGE}::test_names_are_text",
+    ),
+    (
+        "names as markup",
+        "pybuild/html/parts.js",
+        "if (child !== null && child !== undefined) made.append(child);",
+        'if (typeof child === "string") made.insertAdjacentHTML("beforeend", child);'
+        " else if (child !== null && child !== undefined) made.append(child);",
+        f"{_PAGE}::test_names_are_text",
+    ),
+    (
+        "a time that lasts one too long",
+        "pybuild/package/occupancy.py",
+        "found.append((now, now + count))",
+        "found.append((now, now + count + 1))",
+        f"{_PAGE}::test_shapes_do_not_overlap",
+    ),
+    (
+        "bytes alive that are not taken away again",
+        "pybuild/package/occupancy.py",
+        "changes.get(stop, 0) - (piece.end - piece.at)",
+        "changes.get(stop, 0)",
+        f"{_PAGE}::test_numbers_of_a_mobile_net",
+    ),
+    (
+        "a bar of another layer",
+        "pybuild/html/cost.js",
+        "data: rows.map((row) => ({ value: row.instructions,",
+        "data: rows.map((row) => ({ value: row.macs,",
+        f"{_PAGE}::test_numbers_of_a_mobile_net",
     ),
 )
