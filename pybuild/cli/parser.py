@@ -22,6 +22,7 @@ ABOUT = {
     "inspect": "show what a model holds, and every problem at once",
     "build": "turn a model into a folder of C sources",
     "report": "draw what a model costs as one HTML page; MODEL may be a built folder",
+    "compare": "lay two builds side by side: bytes, instructions, kernels",
     "check": "compare the generated code with a reference",
     "bench": "measure a model, whole and by layer",
     "run": "run a model once, here or on a board",
@@ -65,6 +66,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         what = f"there is no action '{words[1]}'"
         verbs[words[0]].error(f"{what}: {fitting(words[1], actions)}")
     args, unknown = top.parse_known_args(words)
+    if args.verb == "inspect":  # a word behind options, which argparse does not take
+        layers = [word for word in unknown if word[:1] != "-"][:1]
+        args.layer = layers[0] if layers and hasattr(args, "stage") else None
+        unknown = [word for word in unknown if word != args.layer]
     if unknown:
         command = verbs[args.verb]
         inner = commands(command)
@@ -101,6 +106,10 @@ def parser() -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "build":
             verb.add_argument("models", nargs="*", metavar="MODEL", help=_MODEL)
+        elif name == "compare":
+            text = "a model, 'MODEL --option ...' in quotes, or a folder that was built"
+            verb.add_argument("one", metavar="A", help=text)
+            verb.add_argument("other", metavar="B", help="the same")
         else:
             verb.add_argument("model", nargs="?", metavar="MODEL", help=_MODEL)
         verb.add_argument(

@@ -46,12 +46,22 @@ def _silent(args: argparse.Namespace) -> argparse.Namespace:
 
 def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Errors  BuildError for a folder whose report.json does not say enough"""
-    from pybuild.html.data import of_folder
+    from pybuild.html.data import of_report
 
     unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
     if unused:
         what = f"is built: {unused[0]} has no meaning with it"
         raise BuildError(str(folder), what, "give the model's file")
+    return of_report(report_of_folder(folder))
+
+
+def report_of_folder(folder: Path) -> dict[str, Any]:
+    """Its report.json.
+
+    Errors  BuildError where it does not say enough
+    """
+    from pybuild.html.data import checked
+
     try:
         facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -59,4 +69,4 @@ def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         raise BuildError(str(folder), what, hint) from None
     except ValueError:
         raise BuildError(str(folder / REPORT), "is no JSON") from None
-    return of_folder(folder / REPORT, facts)
+    return checked(folder / REPORT, facts)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.cli import boards, tables
+from pybuild.cli.compare import compare
 from pybuild.cli.init import init
 from pybuild.cli.models import built
 from pybuild.cli.params import params
@@ -22,6 +23,7 @@ from pybuild.cli.rebuild import rebuild
 from pybuild.cli.report import report
 from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
+from pybuild.package.grid import Grid
 from pybuild.package.page import report_page
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ Outcome = tuple[int, dict[str, Any]]
 def inspect(args: argparse.Namespace) -> Outcome:
     """Everything about one model, or everything that is wrong with it."""
     library = built(args, args.model)
+    if args.stage is not None:
+        return _stage(args, library)
     facts: dict[str, Any] = {"model": Path(args.model).name, "problems": []}
     facts |= library.report.to_json()
     if not args.json:
@@ -48,6 +52,17 @@ def inspect(args: argparse.Namespace) -> Outcome:
         if args.ram_curve:
             write_file(Path(args.ram_curve), _drawn(library, facts["ram_bound"]))
     return OK, facts
+
+
+def _stage(args: argparse.Namespace, library: Library) -> Outcome:
+    """--json: tables as lists of rows, all else as text."""
+    from pybuild.watch.stages import stage_page
+
+    page = stage_page(library, args.stage, args.layer)
+    if not args.json:
+        tables.show(page)
+    plain = [asdict(one) if isinstance(one, Grid) else one for one in page]
+    return OK, {"model": Path(args.model).name, "stage": args.stage, "found": plain}
 
 
 def _drawn(library: Library, bound: int) -> str:
@@ -138,6 +153,7 @@ def debug(args: argparse.Namespace) -> Outcome:
 VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "inspect": inspect,
     "report": report,
+    "compare": compare,
     "check": check,
     "bench": bench,
     "run": run,

@@ -54,8 +54,8 @@ def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def of_folder(path: Path, facts: Any) -> dict[str, Any]:
-    """facts: of a report.json, which strangers may have written.
+def checked(path: Path, facts: Any) -> dict[str, Any]:
+    """A report.json, which strangers may have written.
 
     Errors  BuildError for one of several models, or of another pybuild
     """
@@ -67,7 +67,7 @@ def of_folder(path: Path, facts: Any) -> dict[str, Any]:
     if facts.get("schema") != REPORT_SCHEMA:
         what = f"has schema {facts.get('schema', 1)}, and this is {REPORT_SCHEMA}"
         raise BuildError(str(path), what, f"crt rebuild {path.parent}")
-    return of_report(facts)
+    return dict(facts)
 
 
 def of_library(library: Built, measured: Any = None) -> dict[str, Any]:

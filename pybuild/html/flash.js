@@ -89,7 +89,7 @@ function frontTable(plans) {
     { head: "instructions, of the fastest", of: (point) => point.instructions, number: true, digits: 4 },
     { head: "layers", of: told },
     { head: "asked for with", of: (point) => el("code", {}, `--ram-limit ${point.limit}`) },
-    { head: "", of: (point) => (point.ram === plans.chosen.ram ? "this build" : "") },
+    { head: "chosen", of: (point) => (point.ram === plans.chosen.ram ? "this build" : "") },
   ], plans.points);
 }
 

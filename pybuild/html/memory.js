@@ -114,7 +114,8 @@ function memoryMap(title, memory, region, most, ops) {
         interval: 0, customValues: named.map((i) => i + 0.5), formatter: (x) => memory.steps[Math.floor(x)] ?? "" } : { show: false },
     })),
     yAxis: [
-      axis({ type: "value", min: 0, max: most, interval: stride(most), axisLabel: { formatter: size } }),
+      axis({ type: "value", min: 0, max: most, interval: stride(most),
+        axisLabel: { formatter: size, showMaxLabel: most % stride(most) === 0 || most % stride(most) > stride(most) / 2 } }),
       axis({ type: "value", gridIndex: 1, min: 0, max: most, interval: most, axisLabel: { formatter: size } }),
     ],
     series: [{

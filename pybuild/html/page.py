@@ -18,6 +18,7 @@ _HERE = Path(__file__).parent
 _DRAWING, _LICENCES, _STYLE = "drawing.min.js", "LICENSES.txt", "page.css"
 # of the panels, in the order in which they need each other
 REPORT = ("parts.js", "memory.js", "cost.js", "graph.js", "flash.js", "report.js")
+COMPARISON = ("parts.js", "memory.js", "cost.js", "compare.js")
 _PAGE = """\
 <!doctype html>
 <html lang="en">

@@ -19,6 +19,7 @@ ROUNDINGS = ("litert", "tflm", "single", "onnx")
 REFERENCES = ("auto", "litert", "tflm", "ort", "standard", "numpy")
 TOOLCHAINS = ("auto", "gcc", "zig", "clang")
 SIMULATORS = ("auto", "qemu", "unicorn")
+STAGES = ("passes", "kernels", "plan", "loop", "c", "llvm", "asm")
 METHODS = ("minmax", "percentile", "entropy")
 BOUNDARIES = ("float", "int8")
 PERCENTILE = 99.999
@@ -255,11 +256,25 @@ class ReportOptions:
 class InspectOptions:
     """crt inspect."""
 
+    stage: str | None = option(
+        None, kinds.word(*STAGES), "inspect",
+        "what the compiler made there, of all layers or of the LAYER behind it: graph "
+        "after each pass, candidates, plan, a kernel's loops, C, LLVM IR, assembly",
+    )  # fmt: skip
     ram_curve: str | None = option(
         None, kinds.file(".svg"), "inspect",
         "list plans from the smallest to the fastest; FILE.svg: draw them too",
         alone=True,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """crt compare."""
+
+    out: str | None = option(
+        None, kinds.file(".html"), "compare", "draw it as a page, too", short="o"
+    )
 
 
 @dataclass(frozen=True)
@@ -359,6 +374,7 @@ VERBS: Mapping[str, tuple[type, ...]] = {
     "inspect": (*COMMON, InspectOptions),
     "build": (*COMMON, ImageOptions, TreeOptions),
     "report": (*COMMON, ReportOptions, BoardOptions),
+    "compare": (*COMMON, CompareOptions),
     "check": (*COMMON, CheckOptions, BoardOptions),
     "bench": (*COMMON, BenchOptions, BoardOptions),
     "run": (*COMMON, RunOptions, BoardOptions),

@@ -137,10 +137,12 @@ def _blocks(plan: Plan, occupied: Occupied, after: int) -> Iterator[BlockTimes]:
     graph, within = plan.graph, _tensors(plan, occupied)
     scratch = {scratch_of(node) for node, _ in occupied.found.steps}
     rings = {ring.home for ring in occupied.found.rings.values()}
+    weights = {unpack.place for unpack in plan.unpacks}
+    weights |= {slot.home for slot in plan.slots.values()}
     for name, spot in occupied.spots.items():
         if spot.region < 0 or not spot.block.bytes:
             continue
-        kind = _kind(name, graph, scratch, rings)
+        kind = _kind(name, graph, scratch, rings, weights)
         pieces = occupied.pieces.get(name)
         made: tuple[PieceTimes, ...]
         if pieces is None:
@@ -164,14 +166,16 @@ def _tensors(plan: Plan, occupied: Occupied) -> dict[str, list[str]]:
     return found
 
 
-def _kind(name: str, graph: Graph, scratch: set[str], rings: set[str]) -> str:
+def _kind(
+    name: str, graph: Graph, scratch: set[str], rings: set[str], weights: set[str]
+) -> str:
     if name == COUNTERS:
         return "counters"
     if name in scratch:
         return "scratch"
     if name in graph.state:
         return "state"
-    if name not in graph.tensors or name in graph.constants:
+    if name in weights:
         return "weights"
     return "ring" if name in rings else "tensor"
 

@@ -30,6 +30,7 @@ def browser() -> Iterator[Any]:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, Service(require("chromedriver")))
+    driver.set_script_timeout(120)
     try:
         yield driver
     finally:
@@ -83,7 +84,9 @@ def _axe() -> str:
 
 
 def violations(driver: Any) -> list[str]:
-    """What axe-core finds, a line for each rule, with the first element."""
+    """What axe-core finds, all parts unfolded: a line for each rule, with the first
+    element."""
+    settled(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
     driver.execute_script(_axe())
     found = driver.execute_async_script(
         "const done = arguments[arguments.length - 1];"

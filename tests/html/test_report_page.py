@@ -140,9 +140,15 @@ def test_numbers_of_a_mobile_net(mobile: Library, driver: Any, tmp_path: Path) -
     import jsonschema
 
     jsonschema.validate(data, schema.schema())
-    for theme in ("light", "dark"):
-        assert violations(driver) == [], theme
-        settled(driver, "document.querySelector('.theme').click()")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nobody_is_shut_out(theme: str, driver: Any, tmp_path: Path) -> None:
+    library = pybuild.load(DIGITS).build(target="cortex-m4")
+    drawn(library, driver, tmp_path)
+    settled(driver, "document.documentElement.dataset.theme === '" + theme + "' || "
+            "document.querySelector('.theme').click()")  # fmt: skip
+    assert violations(driver) == []
 
 
 def test_keyboard(driver: Any, tmp_path: Path) -> None:

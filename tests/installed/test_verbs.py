@@ -23,7 +23,7 @@ NO_CROSS = "there is no compiler for this core on this machine. Hint: pip instal
 
 # for each verb: its words, and what is said without a compiler where one is needed
 LINES: dict[str, dict[str, str]] = {
-    "inspect": {"MODEL": "", "MODEL --ram-curve": ""},
+    "inspect": {"MODEL": "", "MODEL --ram-curve": "", "MODEL --stage plan": ""},
     "build": {
         "MODEL -o out --name digits": "",
         "MODEL -o out --name digits --target cortex-m4 --emit obj": "",
@@ -31,6 +31,7 @@ LINES: dict[str, dict[str, str]] = {
         "MODEL FLOAT -o out --name digits_int8=a --name digits_f32=b": "",
     },
     "report": {"MODEL -o report.html": ""},
+    "compare": {"MODEL MODEL --plan whole": ""},
     "check": {
         "MODEL --samples 3": "",
         "MODEL --samples 3 --per-layer --backend llvm": "",

@@ -29,11 +29,22 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
     """
     machine = machine_of(processor)
+    return _without_note(machine.emit_object(_optimised(tables, processor, optimise)))
+
+
+def assembly(tables: Tables, processor: Llvm, optimise: str) -> str:
+    """The same as text, for readers."""
+    parsed = _optimised(tables, processor, optimise)
+    return str(machine_of(processor).emit_assembly(parsed))
+
+
+def _optimised(tables: Tables, processor: Llvm, optimise: str) -> Any:
+    machine = machine_of(processor)
     text = object_text(tables, processor, str(machine.target_data), optimise)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     llvm_passes.optimise(parsed, machine, host=False)
-    return _without_note(machine.emit_object(parsed))
+    return parsed
 
 
 def _without_note(content: bytes) -> bytes:
