@@ -28,8 +28,7 @@ from pybuild.passes import Seen
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
-from pybuild.passes.state import assigned, closed, connected, opened
-from pybuild.passes.stream import streamed
+from pybuild.passes.state import connected
 from pybuild.passes.sums import with_sums
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan
@@ -40,10 +39,10 @@ from pybuild.select.constant_args import with_constant_args
 from pybuild.select.devices import (
     Targets,
     offers,
-    on_devices,
     processor_of,
     table_of,
 )
+from pybuild.select.for_devices import for_devices, streams
 from pybuild.select.prices import PRICES
 from pybuild.targets.target import Target
 
@@ -115,7 +114,7 @@ class Model:
             found.append((name, graph))
 
         graph = model.lower(asked.rounding, asked.layout, asked.storage, seen)
-        _for_devices(graph, asked, table_of(asked.target), seen)
+        for_devices(graph, asked, table_of(asked.target), seen)
         return found
 
     def with_graph(self, graph: Graph) -> Model:
@@ -198,7 +197,7 @@ class Model:
                 lambda: self.with_parameters(asked.params),
                 lambda: all_known(_ends(graph, asked.lazy), ends, "--lazy"),
                 lambda: all_known(asked.push, graph.inputs, "--push"),
-                lambda: _streams(asked.stream, graph),
+                lambda: streams(asked.stream, graph),
             ]
         )
 
@@ -274,7 +273,7 @@ class Model:
         graph = model.lower(asked.rounding, asked.layout, asked.storage)
         graph = replace(graph, name=prefix)
         table = table_of(asked.target)
-        graph = _for_devices(graph, asked, table)
+        graph = for_devices(graph, asked, table)
         step()
         rows, ram = asked.plan == "rows" or bool(asked.push), asked.optimise == "ram"
         graph, kernels, weighed = _kernels(graph, table, asked.optimise, rows)
@@ -298,22 +297,6 @@ class Model:
             library = replace(library, tables=with_image(tables, library.image()))
         step()
         return library
-
-
-def _for_devices(
-    graph: Graph,
-    asked: BuildOptions,
-    table: Sequence[Target],
-    seen: Seen = lambda name, graph: None,
-) -> Graph:
-    """What comes after the passes: streams, devices, and what states become."""
-    graph = streamed(graph, _streams(asked.stream, graph))
-    seen("streamed", graph)
-    graph = closed(on_devices(opened(graph), table, asked.place), graph)
-    seen("on_devices", graph)
-    graph = assigned(graph)
-    seen("assigned", graph)
-    return graph
 
 
 def _kernels(
@@ -384,23 +367,6 @@ def problems_in(rest: object) -> list[Problem]:
         return Model("", rest, "onnx", "").problems()
     except Exception:  # over what is missing; what is missing has been told
         return []
-
-
-def _streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:
-    """Axis and frames (0: the fewest) of each input that is a stream."""
-    found: dict[str, tuple[int, int]] = {}
-    for text in given:
-        name, _, where = text.rpartition("=")
-        axis, colon, frames = where.partition(":")
-        try:
-            numbers = int(axis), int(frames) if colon else 0
-        except ValueError:
-            hint = "AXIS, AXIS:FRAMES or INPUT=AXIS:FRAMES"
-            raise BuildError("--stream", f"'{text}' is no axis", hint) from None
-        all_known([name] if name else [], graph.inputs, "--stream")
-        for one in [name] if name else graph.inputs:
-            found[one] = numbers
-    return found
 
 
 def _specs(specs: Sequence[RegionSpec], devices: int) -> Sequence[RegionSpec]:

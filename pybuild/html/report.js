@@ -65,12 +65,13 @@ if (report.quantisation) panel("accuracy", "Quantisation", `By ${report.quantisa
 panel("made", "How it was made", "", (section) => {
   const made = report.provenance, options = (group) => Object.entries(made[group] || {}).map(([name, value]) => [name, JSON.stringify(value)]);
   const copied = el("span", { class: "soft", role: "status" });
-  section.append(el("p", {}, "This makes the same again:"), el("pre", { tabindex: "0" }, report.command),
+  if (!report.command) section.append(el("p", {}, "Of a model or of samples that no file has: no command makes it again."));
+  else section.append(el("p", {}, "This makes the same again:"), el("pre", { tabindex: "0" }, report.command),
     el("div", { class: "bar" }, el("button", { type: "button", on: { click: async () => {
       await navigator.clipboard?.writeText(report.command);
       copied.textContent = "copied";
-    } } }, "Copy"), copied),
-    facts([["pybuild", made.pybuild], ["file", made.model?.file], ["SHA-256", made.model?.sha256], ["equal to", report.reference], ["rounding", report.rounding],
+    } } }, "Copy"), copied));
+  section.append(facts([["pybuild", made.pybuild], ["file", made.model?.file], ["SHA-256", made.model?.sha256], ["equal to", report.reference], ["rounding", report.rounding],
       ["inputs", report.inputs.map((one) => `${one.name} ${one.dtype}[${one.shape.join(",")}]`).join("; ")],
       ["outputs", report.outputs.map((one) => `${one.name} ${one.dtype}[${one.shape.join(",")}]`).join("; ")]]),
     ...["build", "load", "quantise"].filter((group) => options(group).length).map((group) =>

@@ -82,7 +82,7 @@ def made_report(
         weights=weight_facts(tables),
         memory=occupancy(plan),
         code=code_pieces(plan, offered),
-        command=command_of(model.path, tables.name, model.recipe.words(options)),
+        command=command_of(model.recipe, tables.name, options),
         emit=options.emit,
         target=targets[0].name,
         cpu=processor.cpu if processor else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pybuild import __version__
@@ -44,11 +43,15 @@ def provenance_of(recipe: Recipe | None, build: BuildOptions) -> dict[str, Any]:
     return {"pybuild": __version__, **own, "build": plain(keywords(build))}
 
 
-def command_of(path: str, name: str, words: Sequence[str]) -> str:
-    """What makes a tree of that name again, where the file is in the folder."""
-    folder = name if name else "build"
-    own = [] if name == chosen_prefix(None, path) else ["--name", name]
-    parts = ["crt", "build", Path(path).name, *words, *own, "-o", folder]
+def command_of(recipe: Recipe, name: str, options: BuildOptions) -> str:
+    """What makes a tree of that name again, where its files are in the folder; "": of a
+    model, or of samples, that no file has.
+    """
+    if recipe.model is None or (recipe.quantise is not None and recipe.data is None):
+        return ""
+    file = recipe.model.file
+    own = [] if name == chosen_prefix(None, file) else ["--name", name]
+    parts = ["crt", "build", file, *recipe.words(options), *own, "-o", name]
     return shlex.join(parts)
 
 

@@ -1,0 +1,47 @@
+"""The graph of a build after its passes: streams, devices, and what states become."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pybuild.errors import BuildError, all_known
+from pybuild.ir.graph import Graph
+from pybuild.options.table import BuildOptions
+from pybuild.passes import Seen
+from pybuild.passes.state import assigned, closed, opened
+from pybuild.passes.stream import streamed
+from pybuild.select.devices import on_devices
+from pybuild.targets.target import Target
+
+
+def for_devices(
+    graph: Graph,
+    asked: BuildOptions,
+    table: Sequence[Target],
+    seen: Seen = lambda name, graph: None,
+) -> Graph:
+    """What comes after the passes: streams, devices, and what states become."""
+    graph = streamed(graph, streams(asked.stream, graph))
+    seen("streamed", graph)
+    graph = closed(on_devices(opened(graph), table, asked.place), graph)
+    seen("on_devices", graph)
+    graph = assigned(graph)
+    seen("assigned", graph)
+    return graph
+
+
+def streams(given: Collection[str], graph: Graph) -> dict[str, tuple[int, int]]:
+    """Axis and frames (0: the fewest) of each input that is a stream."""
+    found: dict[str, tuple[int, int]] = {}
+    for text in given:
+        name, _, where = text.rpartition("=")
+        axis, colon, frames = where.partition(":")
+        try:
+            numbers = int(axis), int(frames) if colon else 0
+        except ValueError:
+            hint = "AXIS, AXIS:FRAMES or INPUT=AXIS:FRAMES"
+            raise BuildError("--stream", f"'{text}' is no axis", hint) from None
+        all_known([name] if name else [], graph.inputs, "--stream")
+        for one in [name] if name else graph.inputs:
+            found[one] = numbers
+    return found
