@@ -59,7 +59,7 @@ def _cases(folder: str, pattern: str) -> int:
 
 def _mutations() -> int:
     """Each names the test that must fail, in the lists of their areas."""
-    lists = sorted((ROOT / "tests" / "mutations").glob("*.py"))
+    lists = sorted((ROOT / "tests" / "mutations").rglob("*.py"))
     entry = re.compile(r"^    (?:Mutation)?\($", re.MULTILINE)
     return sum(len(entry.findall(file.read_text())) for file in lists)
 
