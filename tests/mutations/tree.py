@@ -172,4 +172,25 @@ REPORT_PAGE = (
         "data: rows.map((row) => ({ value: row.macs,",
         f"{_PAGE}::test_numbers_of_a_mobile_net",
     ),
+    (
+        "layers that differ and are not told",
+        "pybuild/html/comparison.py",
+        "        if pair[0] != pair[1]:",
+        "        if pair[0] is None or pair[1] is None:",
+        "tests/html/test_compare_page.py::test_figures_are_those_of_both_reports",
+    ),
+    (
+        "a block of one instruction too many",
+        "pybuild/watch/stages.py",
+        "{end - index - 1} instructions",
+        "{end - index} instructions",
+        "tests/watch/test_stages.py::test_assembly_is_counted",
+    ),
+    (
+        "nodes that passes put in and nobody sees",
+        "pybuild/watch/stages.py",
+        'if line[:2] in ("- ", "+ ")',
+        'if line[:2] in ("- ",)',
+        "tests/watch/test_stages.py::test_passes_lead_from_the_file_to_the_final_graph",
+    ),
 )
