@@ -139,7 +139,8 @@ def test_the_report_says_what_and_why() -> None:
     assert set(rows) <= {layer["name"] for layer in facts["layers"]}
     for row in rows.values():
         assert list(row) == [
-            "layer", "kernel", "instructions", "bytes", "reason", "alternatives", "why"
+            "layer", "kernel", "instructions", "bytes", "reason", "alternatives",
+            "output", "why",
         ]  # fmt: skip
         fastest = min(
             [row["instructions"], *(a["instructions"] for a in row["alternatives"])]
