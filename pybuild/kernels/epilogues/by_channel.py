@@ -33,12 +33,15 @@ from pybuild.kernels.epilogues.affine import (
 )
 from pybuild.kernels.epilogues.affine_end import corrected
 from pybuild.kernels.epilogues.affine_split import Split, split, split_or_exact
+from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 
 Ending = Affine | Split | Exact
+# of layers of int8, and of int16
+AnyEnding = Ending | End16
 _MOST_EXACT = 0.25  # of channels, beside parts of a multiplier
 
 
@@ -75,23 +78,23 @@ def starts_at_zero(ending: Ending) -> bool:
     return isinstance(ending, Exact)
 
 
-def columns(ending: Ending) -> int:
+def columns(ending: AnyEnding) -> int:
     """Words of the table for one output channel."""
-    if isinstance(ending, Exact):
+    if isinstance(ending, Exact | End16):
         return ending.size
     if isinstance(ending, Split):
         return 5 + (ending.below is not None)
     return 2 if ending.below is None else 4
 
 
-def exact_of(ending: Ending) -> Exact | None:
+def exact_of(ending: AnyEnding) -> Exact | None:
     """The rule of channels that have no cheaper form, beside others."""
-    return None if isinstance(ending, Exact) else ending.exact
+    return None if isinstance(ending, Exact | End16) else ending.exact
 
 
-def exact_share(ending: Ending) -> float:
+def exact_share(ending: AnyEnding) -> float:
     """Of channels that end by the rule itself, beside others."""
-    if isinstance(ending, Exact):
+    if isinstance(ending, Exact | End16):
         return 0.0
     marks = ending.uppers if isinstance(ending, Split) else ending.multipliers
     return float(np.mean(marks < 0))
@@ -106,11 +109,11 @@ def exact_tables(ending: Ending, bias: Array) -> tuple[Packed, ...]:
 
 
 def tables(
-    ending: Ending, bias: Ints, order: Array | None = None
+    ending: AnyEnding, bias: Ints, order: Array | None = None
 ) -> tuple[Packed, ...]:
     """A row for each output channel: its start, if any, and what its end reads; then
     those of channels that end by the rule itself, beside others."""
-    if isinstance(ending, Exact):
+    if isinstance(ending, Exact | End16):
         return (ending.table(bias, order),)
     return (table(ending, bias, order), *exact_tables(ending, bias))
 
@@ -180,6 +183,11 @@ class ScalarFinish:
         """What a part of the kernel must be given."""
         known = self.bound | (self.rule.values if self.rule is not None else {})
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
+
+    @property
+    def is_cheap(self) -> bool:
+        """`narrow` is all that a sum needs."""
+        return not isinstance(self.ending, Exact) and self.ending.exact is None
 
     def inside(self, params: Mapping[str, Var]) -> ScalarFinish:
         """The same in a part that was given `values`."""
@@ -267,3 +275,13 @@ class ScalarFinish:
         else:
             scaled = scaled + plus
         return (MULHI(scaled, factor) + self.bound["base"]) >> ending.shift
+
+
+BoundEnd = ScalarFinish | Bound16
+
+
+def finish_of(k: Builder, ending: AnyEnding, rows: Expr | None = None) -> BoundEnd:
+    """The bound values of a layer's end; rows: as in ScalarFinish."""
+    if isinstance(ending, End16):
+        return Bound16(k, ending)
+    return ScalarFinish(k, ending, rows)

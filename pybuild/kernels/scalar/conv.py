@@ -17,13 +17,15 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues.by_channel import (
-    Ending,
+    AnyEnding,
     exact_share,
     layer_ending,
     tables,
 )
+from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
+from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import constant, fixed, in_blocks
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
@@ -99,12 +101,15 @@ def offer(
     )
 
 
-def _best(window: Window, ending: Ending, x_zero: int, target: Target, paired: bool,
+def _best(window: Window, ending: AnyEnding, x_zero: int, target: Target, paired: bool,
           blocks: Iterable[tuple[int, int]], row: bool) -> Layer | None:  # fmt: skip
     """The block that fits the layer best."""
+    few, held = "signed_bytes" not in target.features, None
+    if isinstance(ending, End16):
+        few, held = False, DType.INT32 if few else None
     layers = [
-        Layer(window, ending, x_zero, channels * (1 + paired), pixels,
-              "signed_bytes" not in target.features, paired, row)
+        Layer(window, ending, x_zero, channels * (1 + paired), pixels, few, paired, row,
+              held)
         for channels, pixels in blocks
         if pixels <= window.out_width
         and channels * (1 + paired) <= window.out_channels
@@ -124,6 +129,40 @@ def _odd_blocks(window: Window, target: Target) -> list[tuple[int, int]]:
     return [(c, n) for c in sizes for n in range(1, most // (c + 1) + 1)]
 
 
+def _layers(
+    window: Window, ending: AnyEnding, x_zero: int, target: Target, paired: bool,
+    row: bool,
+) -> list[Layer]:  # fmt: skip
+    """None, one, or one that other layers may share and a faster one."""
+    usual, odd = (
+        _best(window, ending, x_zero, target, paired, blocks, row)
+        for blocks in (target.sums, _odd_blocks(window, target))
+    )
+    layers = [usual] if usual is not None else []
+    if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
+        layers.append(odd)
+    return layers + [replace(one, pixels=1) for one in layers if one.ahead]
+
+
+def _of_int16(node: Node, graph: Graph, target: Target, window: Window,
+              rows: tuple[RowAccess, RowAccess], calls: tuple[int, int],
+              kernels: Array, paired: bool) -> list[Candidate]:  # fmt: skip
+    """The same of int16."""
+    pairs = "dsp" in target.features and kernels.shape[1] >= WORD and len(kernels) > 1
+    if paired or pairs:
+        return []  # dsp/conv16.py's are faster
+    ending, bias = sums16(node, graph, kernels, target)
+    row = is_row_by_row(window, rows, calls)
+    found = []
+    for layer in _layers(window, ending, 0, target, False, row):
+        if ending.long:
+            most = turns_of_run(kernels, layer.lanes, layer.unrolled)
+            layer = replace(layer, run_turns=most)
+        made = pack(layer, kernels), ending.table(bias, _order(layer))
+        found.append(offer(layer, rows, made, calls))
+    return found
+
+
 def candidates(
     node: Node,
     graph: Graph,
@@ -136,10 +175,13 @@ def candidates(
     """The kernels of this file that suit a layer: none, one, or one that other layers
     may share and a faster one."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
-    if not (target.sums and is_int8 and fixed(node, graph)) or window.groups > 1:
+    known = takes_int16(node, graph) or (is_int8 and fixed(node, graph))
+    if not (target.sums and known) or window.groups > 1:
         return []
     weights = constant(node, graph, 1)
     kernels = weights.reshape(len(weights), -1)
+    if not is_int8:
+        return _of_int16(node, graph, target, window, rows, calls, kernels, paired)
     if "dsp" in target.features and kernels.shape[1] >= WORD:
         return []  # dsp/conv.py's are faster
     if paired and not fits_pairs(kernels):
@@ -149,14 +191,7 @@ def candidates(
     sums = known_sums(node, graph, kernels)
     row = is_row_by_row(window, rows, calls)
     ending = layer_ending(sums.made, sums.low, sums.high, target)
-    usual, odd = (
-        _best(window, ending, sums.made.x_zero, target, paired, blocks, row)
-        for blocks in (target.sums, _odd_blocks(window, target))
-    )
-    layers = [usual] if usual is not None else []
-    if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
-        layers.append(odd)
-    layers += [replace(one, pixels=1) for one in layers if one.ahead]
+    layers = _layers(window, ending, sums.made.x_zero, target, paired, row)
     return [
         offer(
             layer,

@@ -12,10 +12,12 @@ from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
+    INT64,
     Expr,
     Var,
     cast,
     const,
+    i64,
     load,
     minimum,
     offset,
@@ -24,7 +26,12 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
-from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns, exact_of
+from pybuild.kernels.epilogues.by_channel import (
+    BoundEnd,
+    columns,
+    exact_of,
+    finish_of,
+)
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 
 
@@ -43,11 +50,11 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self.elem = UINT8 if layer.unsigned else INT8
+        self.elem = layer.patch_elem
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, INT8, writable=True)
-        weight = INT32 if layer.paired else self.elem
+        self.y = k.row("y", 0, layer.elem, writable=True)
+        weight = INT32 if layer.paired else UINT8 if layer.unsigned else INT8
         self.weights = k.row("weights", g.rows + 1, weight)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         after, rules = g.rows + 3, None
@@ -56,7 +63,7 @@ class _Writer:
         self.patch = k.row("patch", after, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", layer.lanes // layer.unrolled)
-        self.finish = ScalarFinish(k, layer.ending, rules)
+        self.finish = finish_of(k, layer.ending, rules)
         self.x_zero: Expr = const(0)
         if layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
@@ -68,6 +75,9 @@ class _Writer:
             self.sums = k.let("half_sums", offset(words, at))
         if layer.ahead:
             self.patch_bytes = k.arg("patch_bytes", layer.patch)
+            self.patch_size: Expr = self.patch_bytes
+            if self.elem.bytes > 1:
+                self.patch_size = self.patch_bytes >> self.elem.bytes // 2
 
     def write(self) -> Builder:
         k, g, layer = self.k, self.g, self.layer
@@ -76,7 +86,7 @@ class _Writer:
                 self._gather_all(ox)
         with self._blocks() as ox:
             if layer.direct:
-                x = k.row("row", 1, INT8)
+                x = k.row("row", 1, layer.elem)
                 start = ox * g.stride * g.channels
                 self._channels(ox, k.let("x", offset(x, start)))
             else:
@@ -100,7 +110,7 @@ class _Writer:
                 ox = k.let("ox", minimum(block, g.out_width - n))
             yield ox
             if ahead:
-                k.assign(self.patch, offset(self.patch, self.patch_bytes))
+                k.assign(self.patch, offset(self.patch, self.patch_size))
                 k.assign(self.sums, offset(self.sums, self.patch_bytes >> 2))
         self.patch, self.sums = first, sums
 
@@ -134,13 +144,13 @@ class _Writer:
         run = g.channels
         if not w.pointwise and w.dilation_w == 1:
             run = k.let("run", g.channels * g.kernel_w)
-        with g.runs(k, begin, INT8) as x:
+        with g.runs(k, begin, self.layer.elem) as x:
             self._copy(x, run, to, total)
 
     def _columns(self, x0: Expr, to: Var, total: Var | None) -> None:
         """A window that leaves the row, column by column."""
         k, g = self.k, self.g
-        with g.columns(k, x0, INT8) as (inside, source):
+        with g.columns(k, x0, self.layer.elem) as (inside, source):
             with k.when(inside):
                 x = k.let("x", source)
                 self._copy(x, g.channels, to, total)
@@ -176,6 +186,10 @@ class _Writer:
         }
         if layer.halved:
             given["half_sums"] = self.sums
+        if layer.run_turns:
+            given["run_turns"] = k.arg("run_turns", layer.run_turns)
+            turns = layer.lanes // layer.unrolled
+            given["runs"] = k.arg("runs", -(-turns // layer.run_turns))
         given |= self.finish.values
         with k.part(self._part_name(), layer.part_doc, **given) as params:
             known = {p.name: p for p in params}
@@ -186,6 +200,8 @@ class _Writer:
         layer = self.layer
         parts = (
             f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",
+            layer.types,
+            "runs" if layer.run_turns else "",
             "paired" if layer.paired else "",
             "unsigned" if layer.unsigned else "",
             "direct" if layer.direct else "",
@@ -199,7 +215,7 @@ class _Sums:
     """The part of a kernel that multiplies a patch with all weights."""
 
     def __init__(
-        self, k: Builder, layer: Layer, known: dict[str, Var], finish: ScalarFinish
+        self, k: Builder, layer: Layer, known: dict[str, Var], finish: BoundEnd
     ) -> None:
         self.k, self.layer, self.finish = k, layer, finish
         self.known = known
@@ -219,11 +235,10 @@ class _Sums:
         k, layer = self.k, self.layer
         sums = [self._starts(ends, j) for j in range(layer.words)]
         x = k.let("at", self.known["x"])
-        with k.loop("turn", self.known["turns"], rolled=True):
-            for tap in range(layer.unrolled):
-                self._tap(sums, w, x, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.words))
-            k.assign(x, offset(x, layer.unrolled * layer.pixels))
+        if layer.run_turns:
+            sums = self._runs(sums, w, x)
+        else:
+            self._turns(self.known["turns"], sums, w, x)
         for j, accs in enumerate(sums):
             if layer.paired:
                 lower = [k.let("lower", cast(cast(acc, INT16), INT32)) for acc in accs]
@@ -232,6 +247,28 @@ class _Sums:
                 self._end(ends, y, 2 * j + 1, upper)
             else:
                 self._end(ends, y, j, accs)
+
+    def _turns(self, count: Expr, sums: list[list[Var]], w: Var, x: Var) -> None:
+        k, layer = self.k, self.layer
+        with k.loop("turn", count, rolled=True):
+            for tap in range(layer.unrolled):
+                self._tap(sums, w, x, tap)
+            k.assign(w, offset(w, layer.unrolled * layer.words))
+            k.assign(x, offset(x, layer.unrolled * layer.pixels))
+
+    def _runs(self, sums: list[list[Var]], w: Var, x: Var) -> list[list[Var]]:
+        """The sums of each run are added to sums of 64 bits."""
+        k, turns, most = self.k, self.known["turns"], self.known["run_turns"]
+        zero = const(0, INT64)
+        totals = [[k.let("total", zero) for _ in accs] for accs in sums]
+        with k.loop("run", self.known["runs"], rolled=True) as run:
+            count = k.let("count", minimum(turns - run * most, most))
+            self._turns(count, sums, w, x)
+            for accs, longs in zip(sums, totals, strict=True):
+                for acc, total in zip(accs, longs, strict=True):
+                    k.assign(total, total + i64(acc))
+                    k.assign(acc, 0)
+        return totals
 
     def _starts(self, ends: Var, j: int) -> list[Var]:
         """The sums of a channel, or of a pair, before anything is added."""

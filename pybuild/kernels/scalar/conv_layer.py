@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import Ending
+from pybuild.kernels.epilogues.by_channel import AnyEnding
+from pybuild.kernels.epilogues.end16 import End16
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8
@@ -27,16 +28,30 @@ class Layer:
                       int16 each; these weights are what they are
     row               a call makes one row, which may be written over the one that it
                       is made of
+    held              type of the pixels of a patch, where it is not that of the row
+    run_turns         of the innermost loop, whose sums are then added to those of 64
+                      bits; 0: there are none
     """
 
     window: Window
-    ending: Ending
+    ending: AnyEnding
     x_zero: int
     channels: int
     pixels: int
     unsigned: bool = False
     paired: bool = False
     row: bool = False
+    held: DType | None = None
+    run_turns: int = 0
+
+    @property
+    def elem(self) -> DType:
+        """Of inputs and outputs."""
+        return DType.INT16 if isinstance(self.ending, End16) else DType.INT8
+
+    @property
+    def patch_elem(self) -> DType:
+        return self.held or (UINT8 if self.unsigned else self.elem)
 
     @property
     def words(self) -> int:
@@ -79,7 +94,7 @@ class Layer:
     @property
     def patch(self) -> int:
         """Bytes of a patch and, behind it, of what its pixels' HALF adds."""
-        size = -(-self.lanes * self.pixels // 4) * 4
+        size = -(-self.lanes * self.pixels * self.patch_elem.bytes // 4) * 4
         return size + (4 * self.pixels if self.halved else 0)
 
     @property
@@ -101,9 +116,17 @@ class Layer:
         return self.window.run
 
     @property
+    def types(self) -> str:
+        """How the code depends on the types of values."""
+        if self.elem is DType.INT8:
+            return ""
+        return "s16_words" if self.held is DType.INT32 else "s16"
+
+    @property
     def name(self) -> str:
         parts = (
             f"conv2d_block{self.channels}x{self.pixels}",
+            self.types,
             "paired" if self.paired else "",
             "unsigned" if self.unsigned else "",
             self.window.key,
@@ -123,8 +146,9 @@ class Layer:
         first = "read where it lies" if self.direct else "copied side by side"
         if self.ahead:
             first += ", those of the whole row before any sum"
+        bits = "int32" if not self.run_turns else "int64"
         return told(
-            f"convolution, int8, int32 sums: {self.window.words}",
+            f"convolution, {self.elem.value}, {bits} sums: {self.window.words}",
             f"windows of {self.pixels} pixel{'s' * (self.pixels > 1)} at a time, "
             f"{first}; then all output channels; weights forward, once for "
             "these pixels",

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import exact_share, layer_ending, tables
+from pybuild.kernels.epilogues.by_channel import (
+    AnyEnding,
+    exact_share,
+    layer_ending,
+    tables,
+)
 from pybuild.kernels.layers.depthwise import GROUP, Image
 from pybuild.kernels.layers.known_sums import known_sums
+from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import constant, fixed
 from pybuild.kernels.scalar.depthwise_code import HALF, Layer, kernel
 from pybuild.targets.target import Target
@@ -43,21 +49,18 @@ def candidates(
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, by rows, and by images."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
-    if not (target.row_sums and is_int8 and fixed(node, graph)):
+    wide = takes_int16(node, graph)
+    if not (target.row_sums and (wide or (is_int8 and fixed(node, graph)))):
         return []
-    if window.channels >= GROUP and target.features & {"dsp", "mve"}:
+    if is_int8 and window.channels >= GROUP and target.features & {"dsp", "mve"}:
         return []  # those of four channels are faster
     if window.out_channels != window.channels or window.kernel_w > _WIDEST:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
     if kernels.shape[1] > _MOST_TAPS:
         return []
-    sums = known_sums(node, graph, kernels)
-    ending = layer_ending(sums.made, sums.low, sums.high, target)
     unsigned = "signed_bytes" not in target.features
-    start = sums.bias.astype(np.int64)
-    if unsigned:
-        start = start - HALF * kernels.astype(np.int64).sum(1)
+    ending, start, x_zero = _ended(node, graph, kernels, target)
     lie, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
     packed = Packed("weights", taps, order=lie), *tables(ending, start)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
@@ -71,7 +74,7 @@ def candidates(
     ):
         layer = min(
             (
-                Layer(window, ending, sums.made.x_zero, n, shape, unsigned)
+                Layer(window, ending, x_zero, n, shape, unsigned)
                 for n in range(1, min(target.row_sums, window.out_width) + 1)
             ),
             key=cost,
@@ -79,6 +82,24 @@ def candidates(
         if layer.scratch <= _MOST_SCRATCH:
             found.append(_offer(layer, access, packed, count))
     return found
+
+
+def _ended(
+    node: Node, graph: Graph, kernels: Array, target: Target
+) -> tuple[AnyEnding, Ints, int]:
+    """How sums end, what they begin with, and the zero point of the input.
+
+    Shapes  kernels [C, taps]
+    """
+    if takes_int16(node, graph):
+        wide, bias = sums16(node, graph, kernels, target)
+        return wide, bias.astype(np.int64), 0
+    sums = known_sums(node, graph, kernels)
+    start = sums.bias.astype(np.int64)
+    if "signed_bytes" not in target.features:
+        start = start - HALF * kernels.astype(np.int64).sum(1)
+    ending = layer_ending(sums.made, sums.low, sums.high, target)
+    return ending, start, sums.made.x_zero
 
 
 def _offer(

@@ -25,12 +25,13 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import (
-    Ending,
-    ScalarFinish,
+    AnyEnding,
+    BoundEnd,
     columns,
     exact_of,
+    finish_of,
 )
-from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import UNROLLED, Image
 
 UINT8 = DType.UINT8
@@ -43,15 +44,44 @@ class Layer:
 
     image     None: a call makes one row, of rows that need not be neighbours
     pixels    of a row whose sums are computed together
-    unsigned  pixels are copied with HALF added
+    unsigned  pixels are copied with HALF added; those of int16 as words
     """
 
     window: Window
-    ending: Ending
+    ending: AnyEnding
     x_zero: int
     pixels: int
     image: Image | None = None
     unsigned: bool = False
+
+    @property
+    def elem(self) -> DType:
+        """Of inputs and outputs."""
+        return DType.INT16 if isinstance(self.ending, End16) else INT8
+
+    @property
+    def line_elem(self) -> DType:
+        """Of what is copied."""
+        if self.elem is INT8:
+            return UINT8 if self.unsigned else INT8
+        return INT32 if self.unsigned else self.elem
+
+    @property
+    def half(self) -> int:
+        """What is added to a pixel that is copied."""
+        return HALF if self.line_elem is UINT8 else 0
+
+    @property
+    def types(self) -> str:
+        """How the code depends on the types of values."""
+        if self.elem is INT8:
+            return "unsigned" if self.unsigned else ""
+        return "s16_words" if self.unsigned else "s16"
+
+    @property
+    def area(self) -> int:
+        """Pixels that are copied, margins included."""
+        return self.lines * self.pitch
 
     @property
     def padded(self) -> bool:
@@ -91,7 +121,7 @@ class Layer:
 
     @property
     def scratch(self) -> int:
-        return self.lines * self.pitch
+        return self.area * self.line_elem.bytes
 
     @property
     def over(self) -> bool:
@@ -104,7 +134,7 @@ class Layer:
         parts = (
             "depthwise_block" if self.image is None else "depthwise_block_image",
             f"{w.kernel_h}x{w.kernel_w}",
-            "unsigned" if self.unsigned else "",
+            self.types,
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
             "padded" if self.padded else "",
@@ -123,8 +153,8 @@ class Layer:
         gaps = ", with gaps between taps" if w.dilated else ""
         whole = "the rows under the window" if self.image is None else "the whole plane"
         return told(
-            f"depthwise convolution, int8, int32 sums: {w.kernel_h}x{w.kernel_w} "
-            f"windows, stride {w.stride_w}{beside}{gaps}",
+            f"depthwise convolution, {self.elem.value}, int32 sums: "
+            f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"channel by channel: {whole} copied side by side, margins included, then "
             "its sums; weights forward",
             self.ending.words,
@@ -146,7 +176,7 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer, self.w = layer, layer.window
-        self.elem = UINT8 if layer.unsigned else INT8
+        self.elem = layer.line_elem
         w = self.w
         self.k = k = Builder(layer.name, layer.doc)
         self.dilation_h: Expr = const(1)
@@ -154,7 +184,7 @@ class _Writer:
             self.dilation_h = k.arg("dilation_h", w.dilation_h)
         after = self.dilation_h * (w.kernel_h - 1) + 2
         after = after if layer.image is None else const(2)
-        self.y = k.row("y", 0, INT8, writable=True)
+        self.y = k.row("y", 0, layer.elem, writable=True)
         self.weights = k.row("weights", after, INT8)
         self.ends = k.row("epilogue", after + 1, INT32)
         after, rules = after + 2, None
@@ -169,21 +199,20 @@ class _Writer:
         if w.padded:
             self.left = k.arg("left", w.left)
             self.inside = k.arg("inside", layer.inside)
-        self.finish = ScalarFinish(k, layer.ending, rules)
+        self.finish = finish_of(k, layer.ending, rules)
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
         weights, ends = k.let("w", self.weights), k.let("end", self.ends)
         if layer.padded:
             # margins never change: they are written once
-            zero = layer.x_zero + (HALF if layer.unsigned else 0)
-            fill = k.arg("fill", zero)
-            with k.loop("at", k.arg("area", layer.scratch), rolled=True) as at:
+            fill = k.arg("fill", layer.x_zero + layer.half)
+            with k.loop("at", k.arg("area", layer.area), rolled=True) as at:
                 k.store(self.lines, at, cast(fill, self.elem))
         with k.loop("c", self.channels, rolled=True) as c:
             if layer.image is None:
                 with k.loop("ky", self.w.kernel_h) as ky:
-                    row = k.row("row", ky * self.dilation_h + 1, INT8)
+                    row = k.row("row", ky * self.dilation_h + 1, layer.elem)
                     self._copy(offset(row, c), ky)
             else:
                 self._image(layer.image, c)
@@ -198,7 +227,7 @@ class _Writer:
         top = k.arg("top", image.top) if image.top else const(0)
         count = min(image.height, layer.lines - image.top)
         size = k.arg("row_bytes", self.w.width * self.w.channels)
-        x = k.let("source", offset(k.row("x", 1, INT8), c))
+        x = k.let("source", offset(k.row("x", 1, layer.elem), c))
         with k.loop("r", k.arg("rows", count)) as r:
             self._copy(x, r + top)
             k.assign(x, offset(x, size))
@@ -212,7 +241,7 @@ class _Writer:
             for i in range(n):
                 value: Expr = load(x)
                 if self.layer.unsigned:
-                    value = cast(cast(value, INT32) + HALF, UINT8)
+                    value = cast(cast(value, INT32) + self.layer.half, self.elem)
                 k.store(to, i, value)
                 k.assign(x, offset(x, self.channels))
             k.assign(to, offset(to, n))
@@ -239,7 +268,7 @@ class _Writer:
         parts = (
             f"depthwise_block_{w.kernel_h}x{w.kernel_w}_sum{layer.pixels}",
             "row" if layer.image is None else "image",
-            "unsigned" if layer.unsigned else "",
+            layer.types,
             "over" if layer.over else "",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
@@ -258,7 +287,7 @@ class _Sums:
     """The part of a kernel that sums the windows of one channel."""
 
     def __init__(
-        self, k: Builder, layer: Layer, known: dict[str, Expr], finish: ScalarFinish
+        self, k: Builder, layer: Layer, known: dict[str, Expr], finish: BoundEnd
     ) -> None:
         self.k, self.layer, self.w = k, layer, layer.window
         self.known, self.finish = known, finish
@@ -284,7 +313,7 @@ class _Sums:
 
     def _store(self, sums: list[Var], row: list[Var], to: Var) -> None:
         k, ends, step = self.k, self.known["epilogue"], self.known["channels"]
-        if isinstance(self.layer.ending, Exact) or self.layer.ending.exact is not None:
+        if not self.finish.is_cheap:
             each = [(acc, to, step * p) for p, acc in enumerate(sums)]
             self.finish.store(k, each, row, ends)
             return

@@ -1,0 +1,252 @@
+"""The end of a layer of int16 where several channels are summed together: a row of a
+table for each, whatever its rule, of sums of 32 or 64 bits. Knows no layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import Array, Ints
+from pybuild.ir.loop import (
+    INT16,
+    INT64,
+    UINT32,
+    Expr,
+    Operand,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    offset,
+)
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import EACH, Packed
+from pybuild.kernels.base.intrin import MULHI_ADD
+from pybuild.kernels.epilogues.exact_end import Sum
+from pybuild.kernels.epilogues.int8 import Finish, Int8Finish
+from pybuild.kernels.epilogues.int16 import EXACT, HIGH, WIDE, Finish16
+from pybuild.kernels.epilogues.requantise import DOUBLE
+
+_CHEAP = ("high", "shifted", "parts")
+_GIVEN = {
+    "high": ("factor",),
+    "shifted": ("65536 * factor + shift",),
+    "parts": ("256 * factor + shift",),
+    "wide": ("factor", "shift"),
+    "exact": ("factor", "shift", "lower part of the factor"),
+    "double": ("factor", "shift", "shift before it"),
+}
+_BITS = 15  # of the factors of LiteRT's rule
+_LEAST = 17  # bits to the right, so that the high half of a product is enough
+
+
+@dataclass(frozen=True)
+class End16:
+    """y = clamp(rule(acc + bias))
+
+    form    a name of _GIVEN
+    rows    [channel, word] what the rule is given
+    long    sums have 64 bits; the bias is added to them at the end
+    told    the rule, for readers of the C
+    """
+
+    form: str
+    rows: Ints
+    low: int
+    high: int
+    long: bool
+    told: str
+
+    @property
+    def bias_words(self) -> int:
+        return 2 if self.long else 1
+
+    @property
+    def size(self) -> int:
+        """Words of a row of the table."""
+        return self.bias_words + len(_GIVEN[self.form])
+
+    @property
+    def clamped(self) -> bool:
+        """It ends within int16."""
+        return (self.low, self.high) != (-32768, 32767)
+
+    @property
+    def key(self) -> str:
+        """What distinguishes the code of two layers."""
+        clamped = "clamped" if self.clamped and self.form in _CHEAP else ""
+        parts = (self.form, "s64" if self.long else "", clamped)
+        return "_".join(p for p in parts if p)
+
+    @property
+    def words(self) -> str:
+        """`key` for readers of the C."""
+        return self.told
+
+    def table(self, bias: Array, order: Array | None = None) -> Packed:
+        """Rows of all channels, or of those of `order`; bias: what sums begin with, or
+        what is added to them."""
+        wide = bias.astype(np.int64)
+        words = [wide]
+        if self.long:
+            lower = (wide & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+            words = [lower.astype(np.int64), wide >> 32]
+        rows = np.concatenate([np.stack(words, axis=1), self.rows], axis=1)
+        rows = rows if order is None else rows[order]
+        halves = ", its upper half" * self.long
+        lie = f"{EACH}: bias{halves}, {', '.join(_GIVEN[self.form])}"
+        return Packed("epilogue", rows.astype(np.int32), order=lie)
+
+
+def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
+    """Of each channel, the end of a layer.
+
+    finish  of layers/weights.py
+    mulhi   the core has high halves of products
+    """
+    if isinstance(finish, Int8Finish):
+        rule = finish.rule
+        left = rule.left or (0,) * len(rule.shifts)
+        form, columns = "double", [rule.multipliers, rule.shifts, left]
+        low, high = rule.low, rule.high
+    else:
+        assert isinstance(finish, Finish16)
+        form, columns = _columns(finish, long, mulhi)
+        low, high = finish.low, finish.high
+    factors = np.asarray(columns, np.int64).T
+    rows = np.broadcast_to(factors, (channels, factors.shape[1]))
+    return End16(form, rows, low, high, long, finish.words)
+
+
+def _columns(
+    finish: Finish16, long: bool, mulhi: bool
+) -> tuple[str, list[tuple[int, ...]]]:
+    if finish.rests:
+        return "exact", [finish.multipliers, finish.shifts, finish.rests]
+    whole = not finish.shifts
+    ways = _normal(finish)
+    if not whole and (long or min(s for _, s in ways) < _LEAST):
+        return "wide", [finish.multipliers, finish.shifts]
+    assert not long, "the high half is of sums of 32 bits"
+    if whole and mulhi:
+        return "high", [finish.multipliers]
+    # beyond 31 bits nothing is left of a sum
+    ways = [(m, s - 16) if s <= 47 else (0, 31) for m, s in ways]
+    if mulhi:
+        return "shifted", [tuple(m << 16 | s for m, s in ways)]
+    return "parts", [tuple(m << 8 | s for m, s in ways)]
+
+
+def _normal(finish: Finish16) -> list[tuple[int, int]]:
+    """Factors of 15 bits, and shifts to the right of the whole product."""
+    if finish.shifts:
+        given = zip(finish.multipliers, finish.shifts, strict=True)
+        return [(m, s) if m else (0, _LEAST) for m, s in given]
+    spare = [max(m.bit_length() - _BITS, 0) for m in finish.multipliers]
+    return [(m >> t, 32 - t) for m, t in zip(finish.multipliers, spare, strict=True)]
+
+
+class Bound16:
+    """The bound values of an End16 inside a kernel being written."""
+
+    def __init__(self, k: Builder, ending: End16) -> None:
+        self.ending = ending
+        self.bound: dict[str, Expr] = {}
+        if ending.form not in _CHEAP or ending.clamped:
+            self.bound["lowest"] = k.arg("lowest", ending.low)
+            self.bound["most"] = k.arg("most", ending.high)
+
+    @property
+    def values(self) -> dict[str, Expr]:
+        """What a part of the kernel must be given."""
+        return self.bound
+
+    @property
+    def is_cheap(self) -> bool:
+        """`narrow` is all that a sum needs."""
+        return self.ending.form in _CHEAP
+
+    def inside(self, params: Mapping[str, Var]) -> Bound16:
+        """The same in a part that was given `values`."""
+        inner = Bound16.__new__(Bound16)
+        inner.ending = self.ending
+        inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
+        return inner
+
+    def start(self, ends: Expr, at: Operand) -> Expr:
+        """What an accumulator begins with, its row of the table at `at`."""
+        return const(0) if self.ending.long else load(ends, at)
+
+    def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
+        """The rest of the channel's row, where its end is cheap."""
+        if not self.is_cheap:
+            return []
+        word = load(ends, at + 1)
+        if self.ending.form == "high":
+            return [k.let("factor", word)]
+        both = k.let("both", word)
+        shift = k.let("shift", both & 0xFF)
+        factor = both & -65536 if self.ending.form == "shifted" else both >> 8
+        half = k.let("half", const(1) << shift - 1)
+        return [k.let("factor", factor), shift, half]
+
+    def store(
+        self, k: Builder, sums: Sequence[Sum], row: Sequence[Expr], ends: Expr
+    ) -> None:
+        """Ends the sums of one channel; ends: its row of the table."""
+        for acc, y, at in sums:
+            if self.is_cheap:
+                k.store(y, at, self.narrow(k, acc, row))
+            else:
+                self._by_rule(k, acc, offset(y, at), ends)
+
+    def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
+        """The value of an accumulator that has a cheap end."""
+        if self.ending.form == "high":
+            return self._held(HIGH(acc, row[0]))
+        factor, shift, half = row
+        if self.ending.form == "shifted":
+            return self._held(MULHI_ADD(acc, factor, half) >> shift)
+        low = (acc & 0xFFFF) * factor
+        return self._held(((acc >> 16) * factor + (low >> 16) + half) >> shift)
+
+    def _held(self, value: Expr) -> Expr:
+        low, high = (self.bound.get(n, const(e)) for n, e in _ENDS)
+        return cast(minimum(maximum(value, low), high), INT16)
+
+    def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
+        """In a function of its own, so that what is cheap keeps all registers."""
+        ending = self.ending
+        doc = told("y[0], int16, of one sum", "one row of the table", ending.words)
+        given = {"y": y, "acc": acc, "row": ends, **self.bound}
+        with k.part(f"end16_{ending.key}", doc, **given) as params:
+            known = {p.name: p for p in params}
+            row, total = known["row"], i64(known["acc"])
+            first = ending.bias_words
+            if ending.long:
+                lower = cast(cast(load(row), UINT32), INT64)
+                total = total + (i64(load(row, 1)) * (1 << 32) + lower)
+            words = [load(row, first + i) for i in range(ending.size - first)]
+            value = self._value(known["acc"], k.let("total", total), words)
+            low, high = known["lowest"], known["most"]
+            held = minimum(maximum(value, low), high)
+            k.store(known["y"], 0, cast(held, INT16))
+
+    def _value(self, acc: Expr, total: Expr, words: Sequence[Expr]) -> Expr:
+        factor, shift, *more = words
+        match self.ending.form:
+            case "wide":
+                return WIDE(total, factor, shift)
+            case "exact":
+                return EXACT(total, factor, more[0], shift)
+        return DOUBLE(i32(acc) * (const(1) << more[0]), factor, shift)
+
+
+_ENDS = (("lowest", -32768), ("most", 32767))

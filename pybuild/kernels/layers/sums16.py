@@ -1,0 +1,55 @@
+"""Layers of int16 with known weights: their ends, and the runs of taps whose sums are
+proven to have 32 bits where those of all taps may have more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.epilogues.end16 import End16, end16
+from pybuild.kernels.layers.weights import ending, fixed
+from pybuild.targets.target import Target
+
+# of the absolute weights under values down to -2^15, so that 32 bits are enough
+MOST_WEIGHTS = (2**31 - 1) >> 15
+
+
+def takes_int16(node: Node, graph: Graph) -> bool:
+    """Whether a layer is of int16, and its weights are known."""
+    return graph.tensor(node.output).dtype is DType.INT16 and fixed(node, graph)
+
+
+def sums16(
+    node: Node, graph: Graph, kernels: Array, target: Target
+) -> tuple[End16, Array]:
+    """How a layer ends, and the bias of each output channel.
+
+    Shapes  kernels [O, taps]
+    Errors  BuildError where a scaled sum could leave int32
+    """
+    finish, bias, _ = ending(node, graph, kernels)
+    long = DType.of(bias) is DType.INT64
+    mulhi = bool(target.features & {"mulhi", "dsp"})
+    return end16(finish, len(kernels), long, mulhi), bias
+
+
+def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
+    """Turns of a loop, each of so many taps, whose sum has 32 bits in every channel;
+    all of them, or equal parts but for the last.
+
+    Shapes  kernels [O, taps], in the order in which they are summed
+    """
+    turns = lanes // unrolled
+    wide = np.zeros((len(kernels), lanes), np.int64)
+    wide[:, : kernels.shape[1]] = np.abs(kernels.astype(np.int64))
+    each = wide.reshape(len(kernels), turns, unrolled).sum(2)
+    for runs in range(1, turns + 1):
+        most = -(-turns // runs)
+        parts = np.zeros((len(kernels), -(-turns // most) * most), np.int64)
+        parts[:, :turns] = each
+        sums = parts.reshape(len(kernels), -1, most).sum(2)
+        if int(sums.max(initial=0)) <= MOST_WEIGHTS:
+            return most
+    raise AssertionError("a turn has few taps")
