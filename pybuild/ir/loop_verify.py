@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pybuild.ir.loop import (
+    INT16,
     INT32,
     Assign,
     Call,
@@ -24,6 +25,7 @@ from pybuild.ir.loop import (
     Select,
     Stmt,
     Store,
+    Type,
     Var,
     VectorType,
     WideLoad,
@@ -238,6 +240,30 @@ def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
         names |= _names(stmt)
         found.append(stmt)
     return tuple(reversed(found)), names
+
+
+def has_halves(func: Func) -> bool:
+    """Whether a kernel moves vectors from or to int16."""
+    for stmt in statements(func.body):
+        moved: list[Expr | Store] = [e for o in operands(stmt) for e in _walked(o)]
+        moved += [stmt] if isinstance(stmt, Store) else []
+        for one in moved:
+            if isinstance(one, WideLoad):
+                kind: Type = one.type
+            elif isinstance(one, Store):
+                kind = one.value.type
+            else:
+                continue
+            elem = pointer_type(one.pointer).elem
+            if isinstance(kind, VectorType) and INT16 in (elem, kind.elem):
+                return True
+    return False
+
+
+def _walked(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    for child in children(expr):
+        yield from _walked(child)
 
 
 def has_vectors(func: Func) -> bool:

@@ -36,7 +36,7 @@ from pybuild.emit.tables.tables import (
     User,
 )
 from pybuild.ir.loop import Func, Intrin, const
-from pybuild.ir.loop_verify import has_vectors, intrins
+from pybuild.ir.loop_verify import has_halves, has_vectors, intrins
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.vector_rounds import HEADER, NAMES
 
@@ -87,6 +87,8 @@ def _vectors(funcs: Kernels) -> list[str]:
     """The header of kernels with vectors, if some are."""
     if not any(has_vectors(func) for func, _ in funcs):
         return []
+    if any(has_halves(func) for func, _ in funcs):
+        return ['#include "crt/halves.h"']
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
     return [f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']
 

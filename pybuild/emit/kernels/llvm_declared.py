@@ -97,6 +97,7 @@ define internal <4 x i32> @crt_scaled4(<4 x i32> %v, <4 x i32> %m)
 
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
+    "declare i32 @llvm.arm.mve.vmldava.v8i16(i32, i32, i32, i32, <8 x i16>, <8 x i16>)",
     "declare <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32>, <4 x i32>, i32)",
     "declare <4 x i32> @llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32"
     "(ptr, <4 x i32>, i32, i32, i32)",
@@ -119,7 +120,9 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
         for op in ("smin", "smax")
         for short, k in kinds
     ]
-    lines.append("declare i32 @llvm.vector.reduce.add.v16i32(<16 x i32>)")
+    for lanes in (8, 16):
+        given = f"<{lanes} x i32>"
+        lines.append(f"declare i32 @llvm.vector.reduce.add.v{lanes}i32({given})")
     if "mve" in features:
         lines += _VECTOR_INSTRUCTIONS
     for feature, name, count in _INSTRUCTIONS:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pybuild.ir.loop import (
     INT8,
+    INT16,
     INT32,
     Bitcast,
     Cast,
@@ -30,12 +31,16 @@ from pybuild.kernels.base.intrin import MULHI
 
 BYTES = VectorType(INT8, 16)
 WORDS = VectorType(INT32, 4)
+HALVES = VectorType(INT16, 8)
 
 _WIDE = VectorType(INT32, 16)
 _ALL = Var("all", _WIDE)
+_WIDE8 = VectorType(INT32, 8)
+_ALL8 = Var("all", _WIDE8)
 _X, _W = Var("x", BYTES), Var("w", BYTES)
 _V, _U, _T = (Var(name, WORDS) for name in ("v", "u", "t"))
 _ACC, _N, _LOW, _HIGH = (Var(name, INT32) for name in ("acc", "n", "low", "high"))
+_X8, _W8 = Var("x", HALVES), Var("w", HALVES)
 _A, _B = Var("a", BYTES), Var("b", BYTES)
 _ROWS = tuple(Var(f"row{i}", BYTES) for i in range(4))
 _FROM = Var("from", PointerType(INT32, writable=True))
@@ -47,8 +52,13 @@ def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
     return wide(pointer, index, BYTES)
 
 
+def halves_at(pointer: Expr, index: Operand = 0) -> Expr:
+    """Eight int16; of a pointer to bytes, eight bytes widened."""
+    return wide(pointer, index, HALVES)
+
+
 def words_at(pointer: Expr, index: Operand = 0) -> Expr:
-    """Four words; of a pointer to bytes, four bytes widened."""
+    """Four words; of a pointer to smaller ones, four of those widened."""
     return wide(pointer, index, WORDS)
 
 
@@ -57,8 +67,9 @@ def _all(value: Expr) -> Expr:
 
 
 def _total(vector: Var) -> Expr:
+    assert isinstance(vector.type, VectorType)
     total: Expr = Lane(vector, 0)
-    for i in range(1, _WIDE.lanes):
+    for i in range(1, vector.type.lanes):
         total = total + Lane(vector, i)
     return total
 
@@ -101,6 +112,23 @@ DOT16 = Intrin(
     c="crt_dot16({0}, {1}, {2})",
     feature="mve",
     llvm="llvm.arm.mve.vmldava.v16i8",
+    lead=(0, 0, 0),
+)
+_SUM8 = Intrin(
+    "crt_sum8",
+    (_ALL8,),
+    _total(_ALL8),
+    c="crt_sum8({0})",
+    llvm="llvm.vector.reduce.add.v8i32",
+)
+# the same of int16
+DOT8 = Intrin(
+    "crt_dot8",
+    (_ACC, _X8, _W8),
+    _ACC + _SUM8(Cast(_X8, _WIDE8) * Cast(_W8, _WIDE8)),
+    c="crt_dot8({0}, {1}, {2})",
+    feature="mve",
+    llvm="llvm.arm.mve.vmldava.v8i16",
     lead=(0, 0, 0),
 )
 # in each lane: v * 256 + u

@@ -65,6 +65,22 @@ class End16:
     told: str
 
     @property
+    def is_cheap(self) -> bool:
+        """It has few instructions."""
+        return self.form in _CHEAP
+
+    @property
+    def factors(self) -> tuple[Ints, Ints]:
+        """Of a cheap form: each channel's factor of 15 bits, and the bits to the right
+        of what a product has above 16."""
+        words = self.rows[:, 0]
+        if self.form == "high":
+            spare = np.maximum(_bits(words) - _BITS, 0)
+            return words >> spare, 16 - spare
+        bits = 16 if self.form == "shifted" else 8
+        return words >> bits, words & ((1 << bits) - 1)
+
+    @property
     def bias_words(self) -> int:
         return 2 if self.long else 1
 
@@ -81,7 +97,7 @@ class End16:
     @property
     def key(self) -> str:
         """What distinguishes the code of two layers."""
-        clamped = "clamped" if self.clamped and self.form in _CHEAP else ""
+        clamped = "clamped" if self.clamped and self.is_cheap else ""
         parts = (self.form, "s64" if self.long else "", clamped)
         return "_".join(p for p in parts if p)
 
@@ -153,13 +169,18 @@ def _normal(finish: Finish16) -> list[tuple[int, int]]:
     return [(m >> t, 32 - t) for m, t in zip(finish.multipliers, spare, strict=True)]
 
 
+def _bits(words: Ints) -> Ints:
+    """How many bits each has."""
+    return np.asarray([int(n).bit_length() for n in words], np.int64)
+
+
 class Bound16:
     """The bound values of an End16 inside a kernel being written."""
 
     def __init__(self, k: Builder, ending: End16) -> None:
         self.ending = ending
         self.bound: dict[str, Expr] = {}
-        if ending.form not in _CHEAP or ending.clamped:
+        if not ending.is_cheap or ending.clamped:
             self.bound["lowest"] = k.arg("lowest", ending.low)
             self.bound["most"] = k.arg("most", ending.high)
 
@@ -171,7 +192,7 @@ class Bound16:
     @property
     def is_cheap(self) -> bool:
         """`narrow` is all that a sum needs."""
-        return self.ending.form in _CHEAP
+        return self.ending.is_cheap
 
     def inside(self, params: Mapping[str, Var]) -> Bound16:
         """The same in a part that was given `values`."""

@@ -1,4 +1,5 @@
-"""int8 convolution and fully connected layers on vectors of 16 bytes (VMLADAVA).
+"""Convolution and fully connected layers on vectors of 16 bytes or of 8 int16
+(VMLADAVA).
 
 Four output channels at a time, or as many as there are, sum over the bytes of a window:
 of one tap where it lies, of more taps, or few bytes, from a patch in scratch. Then four
@@ -7,13 +8,17 @@ are scaled together.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues import by_channel
+from pybuild.kernels.epilogues.end16 import End16
+from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import (
     in_blocks,
     kernels_of,
@@ -22,7 +27,7 @@ from pybuild.kernels.layers.weights import (
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import ended_sums, table
-from pybuild.kernels.mve.exact import Exact
+from pybuild.kernels.mve.exact import Exact, exact16
 from pybuild.targets.target import Target
 
 
@@ -31,8 +36,10 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     order = np.asarray(layer.order)
     taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
     taps = taps[_blocks(layer)]
-    vectors = taps.reshape(-1, layer.together, layer.steps, 16).transpose(0, 2, 1, 3)
-    lie = f"of each {layer.together} output channels, of each 16 taps: channels"
+    shape = (-1, layer.together, layer.steps, layer.step)
+    vectors = taps.reshape(shape).transpose(0, 2, 1, 3)
+    lie = f"of each {layer.together} output channels, of each {layer.step} taps: "
+    lie += "channels"
     return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8), order=lie)
 
 
@@ -46,6 +53,8 @@ def _blocks(layer: Layer) -> Array:
 
 def _ends(layer: Layer, bias: Array) -> Packed:
     order, ending = _blocks(layer), layer.ending
+    if isinstance(ending, End16):
+        return ending.table(bias, order)
     if layer.together == 4:
         return table(ending, bias, order)
     if isinstance(ending, Exact):
@@ -62,30 +71,56 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if not takes_vectors(node, graph, target):
-        return []
-    kernels = kernels_of(node, graph)
-    sums, ending = ended_sums(node, graph, kernels)
     row = is_row_by_row(window, rows, calls)
-    layer = Layer(window, ending, sums.made.x_zero, row)
-    k = kernel(layer)
+    if takes_vectors(node, graph, target):
+        kernels = kernels_of(node, graph)
+        sums, ending = ended_sums(node, graph, kernels)
+        layer, bias = Layer(window, ending, sums.made.x_zero, row), sums.bias
+    elif "mve" in target.features and takes_int16(node, graph):
+        kernels = kernels_of(node, graph)
+        layer, bias = _layer16(node, graph, target, window, row, kernels)
+    else:
+        return []
+    return [_offer(layer, (pack(layer, kernels), _ends(layer, bias)), rows, calls)]
+
+
+def _layer16(
+    node: Node, graph: Graph, target: Target, window: Window, row: bool, kernels: Array
+) -> tuple[Layer, Array]:
+    """A layer of int16, and its bias; with ends of vectors where they are cheap."""
+    ending, bias = sums16(node, graph, kernels, target)
+    layer = Layer(window, ending, 0, row, DType.INT16)
+    if ending.long:
+        whole = layer.steps - layer.tail
+        most = turns_of_run(kernels, whole * layer.step, layer.step)
+        return replace(layer, run_steps=most), bias
+    four = exact16(ending)
+    return (layer if four is None else replace(layer, ending=four)), bias
+
+
+def _offer(
+    layer: Layer,
+    tables: tuple[Packed, ...],
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer; `calls`: images and bands."""
+    window, row, k = layer.window, layer.row, kernel(layer)
     images, bands = calls
     pixels = images * bands * window.out_width
     blocks = window.groups * -(-layer.group_outputs // layer.together)
     gathered = 0 if layer.direct else 3 * layer.steps + 10 * window.kernel_h
     gathered *= window.groups
     gathered += 2 * layer.steps if row and layer.direct else 0
-    return [
-        Candidate(
-            func=k.finish(in_place=row),
-            args=tuple(k.values),
-            outputs=rows[:1],
-            inputs=rows[1:],
-            constants=(pack(layer, kernels), _ends(layer, sums.bias)),
-            images=images,
-            bands=bands,
-            scratch=layer.scratch,
-            in_place=(0,) if row else (),
-            cost=pixels * (blocks * (10 * layer.steps + 24) + gathered),
-        )
-    ]
+    return Candidate(
+        func=k.finish(in_place=row),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        in_place=(0,) if row else (),
+        cost=pixels * (blocks * (10 * layer.steps + 24) + gathered),
+    )

@@ -8,14 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pybuild.ir.loop import INT8, INT32, Expr, Var, cast, const, load, minimum, offset
+from pybuild.ir.loop import (
+    INT8,
+    INT32,
+    INT64,
+    Expr,
+    Var,
+    VectorType,
+    cast,
+    const,
+    i64,
+    load,
+    minimum,
+    offset,
+    wide,
+)
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_rounds import LANE
-from pybuild.kernels.base.vectors import DOT16, LANES, bytes_at, words_at
+from pybuild.kernels.base.vectors import DOT8, DOT16, LANES, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
-from pybuild.kernels.mve.conv_layer import STEP, Layer
+from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
@@ -37,23 +52,28 @@ class _Writer:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
+        self.elem, self.step = layer.elem, layer.step
+        self.dot = DOT8 if layer.elem is not INT8 else DOT16
+        self.vector = VectorType(layer.elem, layer.step)
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, INT8, writable=True)
+        self.y = k.row("y", 0, self.elem, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.steps = k.arg("steps", layer.steps)
-        self.finish: ScalarFinish | VectorFinish | ExactFinish
-        if layer.together < 4 and not isinstance(layer.ending, Exact):
+        self.finish: ScalarFinish | VectorFinish | ExactFinish | Bound16
+        if isinstance(layer.ending, End16):
+            self.finish = Bound16(k, layer.ending)
+        elif layer.together < 4 and not isinstance(layer.ending, Exact):
             self.finish = ScalarFinish(k, layer.ending)
         else:
             self.finish = finish_of(k, layer.ending)
         self.pitch: Expr = g.channels * g.stride
         if layer.scratch:
-            self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
+            self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
         if not layer.direct:
-            self.pitch = self.steps * STEP
+            self.pitch = self.steps * self.step
         if layer.window.padded:
             self.x_zero = k.arg("x_zero", layer.x_zero)
         self.inputs: Expr = g.channels
@@ -64,26 +84,26 @@ class _Writer:
             self.groups = k.arg("groups", layer.window.groups)
             blocks = -(-layer.group_outputs // layer.together)
             vectors = blocks * layer.together * layer.steps
-            self.group_weights = k.arg("group_weights", vectors * STEP)
+            self.group_weights = k.arg("group_weights", vectors * self.step)
             self.group_ends = k.arg("group_ends", blocks * layer.end_words)
         self.run: Expr = const(layer.run)
-        if layer.run >= STEP:
+        if layer.run >= self.step:
             self.run = self.inputs
             if not layer.window.by_taps:
                 self.run = g.channels * g.kernel_w
 
     def write(self) -> Builder:
         k, g = self.k, self.g
-        if self.layer.run >= STEP and not self.layer.direct:
+        if self.layer.run >= self.step and not self.layer.direct:
             self.run = k.let("run", self.run)
         n = self.layer.pixels
         if self.layer.direct:
-            x = k.row("row", 1, INT8)
+            x = k.row("row", 1, self.elem)
             if self.layer.row:
                 size = self.layer.window.width * self.layer.window.channels
                 to = k.let("to", self.patch)
                 self._copy(x, to, k.arg("row_bytes", size), size)
-                x = k.row("copied", g.rows + 3, INT8)
+                x = k.row("copied", g.rows + 3, self.elem)
             with self._part(n, x, self.y, whole_row=True) as given:
                 self._row(given)
             return k
@@ -158,7 +178,7 @@ class _Writer:
         patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
         to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
         step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
-        with g.runs(k, begin, INT8) as x:
+        with g.runs(k, begin, self.elem) as x:
             for i, patch in enumerate(to):
                 source = k.let(f"x{i}", offset(x, step * i))
                 self._copy(source, patch, self.run, self.layer.run)
@@ -166,26 +186,40 @@ class _Writer:
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, column by column."""
         k, g = self.k, self.g
-        with g.columns(k, x0, INT8) as (inside, source):
+        with g.columns(k, x0, self.elem) as (inside, source):
             with k.when(inside):
                 x = k.let("x", offset(source, self.start))
                 self._copy(x, to, self.inputs, self.layer.window.group_channels)
             with k.otherwise():
                 with k.loop("c", self.inputs, rolled=True) as c:
-                    k.store(to, c, cast(self.x_zero, INT8))
+                    k.store(to, c, cast(self.x_zero, self.elem))
                 k.assign(to, offset(to, self.inputs))
 
+    def _vector(self, x: Expr, at: Expr | int = 0) -> Expr:
+        """Values of one vector; of a pointer to smaller ones, widened."""
+        return wide(x, at, self.vector)
+
+    def _run_values(self) -> dict[str, Expr]:
+        """What sums of 64 bits need."""
+        if not self.layer.run_steps:
+            return {}
+        most, steps = self.layer.run_steps, self.layer.steps - self.layer.tail
+        return {
+            "run_steps": self.k.arg("run_steps", most),
+            "runs": self.k.arg("runs", -(-steps // most)),
+        }
+
     def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
-        """`count` bytes; `known`: as many, of which the code may depend on the form.
+        """`count` values; `known`: as many, of which the code may depend on the form.
 
         The last vector, or word, may reach back into the one before.
         """
         k = self.k
-        if known >= STEP:
-            with k.loop("at", count - (STEP - 1), 0, STEP, rolled=True) as at:
-                k.store(to, at, bytes_at(x, at))
-            if known % STEP:
-                k.store(to, count - STEP, bytes_at(x, count - STEP))
+        if known >= self.step:
+            with k.loop("at", count - (self.step - 1), 0, self.step, rolled=True) as at:
+                k.store(to, at, self._vector(x, at))
+            if known % self.step:
+                k.store(to, count - self.step, self._vector(x, count - self.step))
         elif known >= 4:
             ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
             for at_byte in ends:
@@ -193,7 +227,7 @@ class _Writer:
         else:
             for at_byte in range(known):
                 k.store(to, at_byte, load(x, at_byte))
-        k.assign(to, offset(to, count if known >= STEP else known))
+        k.assign(to, offset(to, count if known >= self.step else known))
 
     @contextmanager
     def _part(
@@ -210,8 +244,9 @@ class _Writer:
             "pitch": self.pitch,
             **({"out_width": self.g.out_width} if whole_row else {}),
             **({} if layer.written_out else {"steps": self.steps}),
+            **self._run_values(),
             **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
-            **({"last": self.g.channels - STEP} if layer.tail else {}),
+            **({"last": self.g.channels - self.step} if layer.tail else {}),
             **finish.values,
         }
         row = "row_rest" if whole_row and self._rest else "row" if whole_row else ""
@@ -243,7 +278,9 @@ class _Writer:
                 [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
                 for p in range(pixels)
             ]
-            if layer.written_out:
+            if layer.run_steps:
+                sums = self._runs(sums, sources, given, w)
+            elif layer.written_out:
                 for s in range(layer.steps):
                     values = known.get(s) or self._vectors(s, sources, given)
                     self._multiply(sums, values, w)
@@ -256,7 +293,7 @@ class _Writer:
     def _starts(self, ends: Expr) -> list[Expr]:
         """What the sums of a block begin with."""
         layer, finish = self.layer, self.finish
-        if not isinstance(finish, ScalarFinish):
+        if not isinstance(finish, ScalarFinish | Bound16):
             return [const(0)] * layer.together
         size = columns(finish.ending)
         return [finish.start(ends, size * c) for c in range(layer.together)]
@@ -264,6 +301,12 @@ class _Writer:
     def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
         """Stores the values of a block."""
         k, finish = self.k, self.finish
+        if isinstance(finish, Bound16):
+            for c, total in enumerate(sums):
+                at = finish.ending.size * c
+                row = finish.row(k, ends, at)
+                finish.store(k, [(total, y, c)], row, offset(ends, at))
+            return
         if not isinstance(finish, ScalarFinish):
             four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
             value = finish.narrow(four, ends)
@@ -272,12 +315,38 @@ class _Writer:
                 return
             made = k.let("made", value)
             for c, lane in enumerate(LANE[: len(sums)]):
-                k.store(y, c, cast(lane(made), INT8))
+                k.store(y, c, cast(lane(made), self.elem))
             return
         size = columns(finish.ending)
         for c, total in enumerate(sums):
             row = finish.row(k, ends, size * c)
             k.store(y, c, finish.narrow(k, total, row))
+
+    def _runs(
+        self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
+    ) -> list[list[Var]]:
+        """The sums of each run are added to sums of 64 bits."""
+        k, layer = self.k, self.layer
+        zero = const(0, INT64)
+        totals = [[k.let("total", zero) for _ in four] for four in sums]
+        steps: Expr = given.get("steps", const(layer.steps))
+        steps = steps - 1 if layer.tail else steps
+        most = given["run_steps"]
+        moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
+        with k.loop("run", given["runs"], rolled=True) as run:
+            count = k.let("count", minimum(steps - run * most, most))
+            self._steps(count, sums, moving, w)
+            self._carry(sums, totals)
+        if layer.tail:
+            self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
+            self._carry(sums, totals)
+        return totals
+
+    def _carry(self, sums: list[list[Var]], totals: list[list[Var]]) -> None:
+        for four, longs in zip(sums, totals, strict=True):
+            for acc, total in zip(four, longs, strict=True):
+                self.k.assign(total, total + i64(acc))
+                self.k.assign(acc, 0)
 
     def _loop(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
@@ -285,26 +354,33 @@ class _Writer:
         k, tail = self.k, self.layer.tail
         moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
         steps = given["steps"] - 1 if tail else given["steps"]
-        with k.loop("step", steps, rolled=True):
-            self._multiply(sums, [k.let("values", bytes_at(x)) for x in moving], w)
-            for x in moving:
-                k.assign(x, offset(x, STEP))
+        self._steps(steps, sums, moving, w)
         if tail:
             self._multiply(sums, self._vectors(self.layer.steps - 1, sources, given), w)
+
+    def _steps(
+        self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var
+    ) -> None:
+        """So many vectors."""
+        k = self.k
+        with k.loop("step", count, rolled=True):
+            self._multiply(sums, [k.let("values", self._vector(x)) for x in moving], w)
+            for x in moving:
+                k.assign(x, offset(x, self.step))
 
     def _vectors(
         self, step: int, sources: list[Var], given: dict[str, Var]
     ) -> list[Var]:
         """The bytes of one step, of each pixel."""
-        at: Expr = const(STEP * step)
+        at: Expr = const(self.step * step)
         if self.layer.tail and step == self.layer.steps - 1:
             at = given["last"]
-        return [self.k.let("values", bytes_at(x, at)) for x in sources]
+        return [self.k.let("values", self._vector(x, at)) for x in sources]
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
         k = self.k
         for c in range(self.layer.together):
-            weights = k.let("weight", bytes_at(w, STEP * c))
+            weights = k.let("weight", self._vector(w, self.step * c))
             for four, x in zip(sums, values, strict=True):
-                k.assign(four[c], DOT16(four[c], x, weights))
-        k.assign(w, offset(w, self.layer.together * STEP))
+                k.assign(four[c], self.dot(four[c], x, weights))
+        k.assign(w, offset(w, self.layer.together * self.step))

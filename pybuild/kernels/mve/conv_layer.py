@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import columns
+from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.mve.epilogue import Ending, size_of
 from pybuild.kernels.mve.exact import Exact
 
-STEP = 16  # bytes of a vector
+VECTOR = 16  # bytes
 WRITTEN_OUT = 4  # steps, at most
 
 
@@ -21,16 +23,25 @@ class Layer:
     """A convolution as its kernel sees it.
 
     row  a call makes one row, which may be written over the one that it is made of
+    elem       of inputs and outputs
+    run_steps  whose sums are then added to those of 64 bits; 0: there are none
     """
 
     window: Window
-    ending: Ending
+    ending: Ending | End16
     x_zero: int
     row: bool = False
+    elem: DType = DType.INT8
+    run_steps: int = 0
+
+    @property
+    def step(self) -> int:
+        """Values of a vector."""
+        return VECTOR // self.elem.bytes
 
     @property
     def run(self) -> int:
-        """Bytes of a row that are neighbours in the window."""
+        """Values of a row that are neighbours in the window."""
         return self.window.run
 
     @property
@@ -51,6 +62,8 @@ class Layer:
     @property
     def end_words(self) -> int:
         """Of the table of ends for these."""
+        if isinstance(self.ending, End16):
+            return self.together * self.ending.size
         if self.together < 4 and not isinstance(self.ending, Exact):
             return self.together * columns(self.ending)
         return size_of(self.ending)
@@ -67,29 +80,29 @@ class Layer:
     @property
     def tail(self) -> bool:
         """The last vector reaches back into the one before."""
-        return self.direct and self.taps % STEP > 0
+        return self.direct and self.taps % self.step > 0
 
     @property
     def direct(self) -> bool:
         """Vectors are loaded from the row itself."""
         w = self.window
-        return w.pointwise and w.groups == 1 and self.taps >= STEP
+        return w.pointwise and w.groups == 1 and self.taps >= self.step
 
     @property
     def steps(self) -> int:
-        return -(-self.taps // STEP)
+        return -(-self.taps // self.step)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The tap of every byte that is multiplied; -1: its weight is 0."""
-        whole = self.taps - self.taps % STEP
+        """The tap of every value that is multiplied; -1: its weight is 0."""
+        whole = self.taps - self.taps % self.step
         order = list(range(whole))
         if self.tail:
-            back = self.taps - STEP
+            back = self.taps - self.step
             order += [t if t >= whole else -1 for t in range(back, self.taps)]
-        elif self.taps % STEP:
+        elif self.taps % self.step:
             order += [*range(whole, self.taps)]
-            order += [-1] * (-len(order) % STEP)
+            order += [-1] * (-len(order) % self.step)
         return tuple(order)
 
     @property
@@ -97,19 +110,27 @@ class Layer:
         """Bytes of the patch."""
         if self.direct:
             row = self.window.width * self.window.channels
-            return -(-row // STEP) * STEP if self.row else 0
-        return self.pixels * self.steps * STEP
+            return -(-row // self.step) * VECTOR if self.row else 0
+        return self.pixels * self.steps * VECTOR
+
+    @property
+    def types(self) -> str:
+        """How the code depends on the types of values."""
+        return "s16" if self.elem is DType.INT16 else ""
 
     @property
     def name(self) -> str:
         w = self.window
         parts = (
             "conv2d_mve" if self.pixels > 1 else "dense_mve",
-            f"row_{form(w.width * w.channels)}" if self.row and self.direct else "",
+            self.types,
+            f"row_{form(w.width * w.channels, self.step)}"
+            if self.row and self.direct
+            else "",
             "rest" if w.out_width % self.pixels else "",
             w.key,
-            "" if self.direct else form(self.run),
-            form(w.group_channels) if w.padded else "",
+            "" if self.direct else form(self.run, self.step),
+            form(w.group_channels, self.step) if w.padded else "",
             "columns" if not self.direct and w.by_taps else "",
             self.dot_key,
         )
@@ -122,9 +143,10 @@ class Layer:
         many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         first = "read where they lie" if self.direct else "copied into the patch"
         return told(
-            f"{kind}, int8, int32 sums: {self.window.words}",
+            f"{kind}, {self.elem.value}, int{64 if self.run_steps else 32} sums: "
+            f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
-            "time, 16 taps a vector; weights forward, once for these pixels",
+            f"time, {self.step} taps a vector; weights forward, once for these pixels",
             self.ending.words,
         )
 
@@ -132,7 +154,7 @@ class Layer:
     def dot_doc(self) -> str:
         """What the C of the sums says."""
         return (
-            f"Sums of {self.together} output channels, 16 taps at a time, and their "
+            f"Sums of {self.together} output channels, {self.step} taps at a time, and their "
             "epilogue; weights and epilogue forward."
         )
 
@@ -141,18 +163,21 @@ class Layer:
         """What distinguishes the code of the sums of two layers."""
         odd = self.group_outputs % self.together
         parts = (
+            self.types,
             f"of{self.together}" if self.together < 4 else "",
             f"by{self.steps}" if self.written_out else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
             "grouped" if self.window.groups > 1 else "",
+            "runs" if self.run_steps else "",
             self.ending.key,
         )
         return "_".join(p for p in parts if p)
 
 
-def form(count: int) -> str:
-    """How so many bytes are copied: in a loop of vectors, or written out."""
-    if count < STEP:
+def form(count: int, step: int) -> str:
+    """How so many values are copied: in a loop of vectors, each of `step`, or written
+    out."""
+    if count < step:
         return f"run{count}"
-    return "overlapping" if count % STEP else "vectors"
+    return "overlapping" if count % step else "vectors"

@@ -26,6 +26,7 @@ from pybuild.kernels.base.vector_rounds import (
     TWICE4,
 )
 from pybuild.kernels.base.vectors import PLUS4, words_at
+from pybuild.kernels.epilogues.end16 import End16
 from pybuild.ops.conv import ConvParameters
 
 _RULES = {"double": TWICE4, "single": ONCE4, "away": AWAY4}
@@ -47,6 +48,7 @@ class Exact:
              minus the shift; what the sum is shifted left before, if some is; or the
              bits of the float
     given    so many words
+    elem     what is stored
     """
 
     rule: str
@@ -55,6 +57,7 @@ class Exact:
     low: int
     high: int
     y_zero: int
+    elem: str = "int8"
 
     @property
     def lifted(self) -> bool:
@@ -68,7 +71,9 @@ class Exact:
     @property
     def words(self) -> str:
         """This end, for readers of the C."""
-        return f"requantises by its own rule: {_WORDS[self.rule]}, held within int8"
+        return (
+            f"requantises by its own rule: {_WORDS[self.rule]}, held within {self.elem}"
+        )
 
     @property
     def row(self) -> str:
@@ -119,6 +124,16 @@ def exact(made: ConvParameters, low: Ints, high: Ints) -> Exact:
         rule = "away"
     columns = [mult, -right, *([left] if left.any() else [])]
     return Exact(rule, np.stack(columns, axis=1), len(columns), *rest)
+
+
+def exact16(ending: End16) -> Exact | None:
+    """The same of a layer of int16 whose ends are cheap: LiteRT's factor has 15 bits,
+    so that the high half of a product, shifted, is rounded once. None: they are not."""
+    if not ending.is_cheap:
+        return None
+    mult, right = ending.factors
+    factors = np.stack([mult << 16, -right], axis=1)
+    return Exact("single", factors, 2, ending.low, ending.high, 0, "int16")
 
 
 def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:

@@ -1,0 +1,115 @@
+/* crt/halves.h: vectors of int16 that kernels for Cortex-M55 are written in;
+ * with Helium (MVE) an operation is an instruction, elsewhere a loop.
+ * Knows no model. Pointers may have any alignment that their type may have.
+ */
+#ifndef CRT_HALVES_H
+#define CRT_HALVES_H
+
+#include "crt/rounds.h"
+
+#if defined(__ARM_FEATURE_MVE)
+typedef int16x8_t crt_int16x8;
+#else
+/* A value like int16_t, so a typedef like it. */
+typedef struct {
+    int16_t lane[8];
+} crt_int16x8;
+#endif
+
+CRT_C_BODIES
+
+CRT_INLINE crt_int16x8 crt_load_int16x8(const int16_t *from)
+{
+#if defined(CRT_MVE_ASM)
+    crt_int16x8 v;
+    __asm__ volatile("vldrh.16 %q0, %1"
+                     : "=w"(v)
+                     : "Ux"(*(const crt_int16x8 *)from));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
+    return vldrhq_s16(from);
+#else
+    crt_int16x8 v;
+    CRT_COPY(&v, from, sizeof v);
+    return v;
+#endif
+}
+
+/* Eight bytes, each in a lane. */
+CRT_INLINE crt_int16x8 crt_load_int16x8_int8(const int8_t *from)
+{
+#if defined(CRT_MVE_ASM)
+    /* gcc only has an address for so many bytes: eight are read */
+    crt_int16x8 v;
+    __asm__ volatile("vldrb.s16 %q0, %1"
+                     : "=w"(v)
+                     : "Ux"(*(const crt_int8x16 *)from));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
+    return vldrbq_s16(from);
+#else
+    crt_int16x8 v;
+    for (int i = 0; i < 8; i++)
+        v.lane[i] = from[i];
+    return v;
+#endif
+}
+
+/* Four int16, each in a lane. */
+CRT_INLINE crt_int32x4 crt_load_int32x4_int16(const int16_t *from)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrhq_s32(from);
+#else
+    crt_int32x4 v;
+    for (int i = 0; i < 4; i++)
+        v.lane[i] = from[i];
+    return v;
+#endif
+}
+
+CRT_INLINE void crt_store_int16x8(int16_t *to, crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrhq_s16(to, v);
+#else
+    CRT_COPY(to, &v, sizeof v);
+#endif
+}
+
+/* The low half of each lane. */
+CRT_INLINE void crt_store_int32x4_int16(int16_t *to, crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrhq_s32(to, v);
+#else
+    for (int i = 0; i < 4; i++)
+        to[i] = (int16_t)v.lane[i];
+#endif
+}
+
+/* acc + the sum of all x * w */
+CRT_INLINE int32_t crt_dot8(int32_t acc, crt_int16x8 x, crt_int16x8 w)
+{
+#if defined(CRT_MVE_ASM)
+    if (__builtin_constant_p(acc) && acc == 0)
+        __asm__ volatile("vmladav.s16 %0, %q1, %q2"
+                         : "=Te"(acc)
+                         : "w"(x), "w"(w));
+    else
+        __asm__ volatile("vmladava.s16 %0, %q1, %q2"
+                         : "+Te"(acc)
+                         : "w"(x), "w"(w));
+    return acc;
+#elif defined(__ARM_FEATURE_MVE)
+    return vmladavaq_s16(acc, x, w);
+#else
+    for (int i = 0; i < 8; i++)
+        acc += x.lane[i] * w.lane[i];
+    return acc;
+#endif
+}
+
+CRT_C_BODIES_END
+
+#endif
