@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.ir.loop import INT8, INT32, Func, Intrin, load, offset
+from pybuild.ir.loop import INT8, INT16, INT32, Func, Intrin, load, offset
 from pybuild.kernels.base import vectors
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
-from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, words_at
+from pybuild.kernels.base.vectors import bytes_at, gathered_bytes, halves_at, words_at
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
@@ -177,6 +177,20 @@ def _bytes() -> list[tuple[Made, Array]]:
     sums = [i * 1000 + int(x[i : i + 16].astype(int) @ x[15:31]) for i in range(48)]
     dots = (k.finish(), {"x0": x}, np.zeros(48, np.int32)), np.asarray(sums)
 
+    k = Builder("test_dot_halves")
+    y, row = k.row("y", 0, INT32, writable=True), k.row("x0", 1, INT16)
+    weights, again = k.row("w", 1, INT8), k.row("again", 0, INT32, writable=True)
+    with k.loop("i", k.arg("m", 24)) as i:  # at every address
+        total = k.let("total", i * 1000)
+        values, bytes_ = halves_at(row, i), halves_at(weights, i + 1)
+        k.assign(total, vectors.DOT8(total, values, bytes_))
+        k.store(y, i, total)
+    k.store(again, 24, k.let("four", words_at(row, 1)))
+    two = x[:78].view(np.int16).astype(int)
+    sums = [i * 1000 + two[i : i + 8] @ x[i + 1 : i + 9].astype(int) for i in range(24)]
+    wanted = np.asarray([*sums, *two[1:5]])
+    halves = (k.finish(), {"x0": x[:78]}, np.zeros(28, np.int32)), wanted
+
     k = Builder("test_zip")
     y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
     rows = [k.let(f"r{i}", bytes_at(row, 16 * i + 3)) for i in range(4)]
@@ -198,7 +212,7 @@ def _bytes() -> list[tuple[Made, Array]]:
     picked = all_words[4:][[0, 3, 1, 5]]
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
-    return [dots, zipped, gathered, *_ends(x)]
+    return [dots, halves, zipped, gathered, *_ends(x)]
 
 
 def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
@@ -217,7 +231,7 @@ def _operation_jobs() -> tuple[list[Job], list[Array]]:
     for (func, arrays, out), want in _vectors():
         rows = [RowAccess("y", 1, out.nbytes, 1, 0)]
         rows += [RowAccess(n, 1, a.nbytes, 1, 0) for n, a in arrays.items()]
-        values = {"n": len(out), "low": -100, "high": 90, "shift": 5}
+        values = {"n": len(out), "m": 24, "low": -100, "high": 90, "shift": 5}
         args = tuple(values.get(arg.name, 3) for arg in func.args)
         made = Candidate(func, args, tuple(rows[:1]), tuple(rows[1:]))
         jobs.append(Job(made, arrays, {"y": out}))
@@ -236,7 +250,7 @@ def test_every_operation_by_llvm_and_c(tmp_path: Path) -> None:
 def test_none_is_left_out() -> None:
     named = {v.name for v in vars(vectors).values() if isinstance(v, Intrin)}
     tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
-             "crt_dot16", "crt_zip4", "crt_gather4", "crt_lanes", "crt_all4",
-             "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
+             "crt_dot16", "crt_dot8", "crt_zip4", "crt_gather4", "crt_lanes",
+             "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
              "crt_even4", "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
-    assert named - {"crt_mulhi", "crt_sum16"} == tried
+    assert named - {"crt_mulhi", "crt_sum16", "crt_sum8"} == tried

@@ -144,8 +144,8 @@ SCALAR = (
     (
         "layers of less than a word on a core with pairs",
         "pybuild/kernels/scalar/conv.py",
-        "kernels.shape[1] >= WORD",
-        "kernels.shape[1] >= 1",
+        "features and kernels.shape[1] >= WORD:",
+        "features and kernels.shape[1] >= 1:",
         _SMALL,
     ),
     (
@@ -201,8 +201,8 @@ SCALAR = (
     (
         "margins of copied channels",
         "pybuild/kernels/scalar/depthwise_code.py",
-        "zero = layer.x_zero + (HALF if layer.unsigned else 0)",
-        "zero = layer.x_zero + (HALF if layer.unsigned else 1)",
+        "return HALF if self.line_elem is UINT8 else 0",
+        "return HALF if self.line_elem is UINT8 else 1",
         _KERNELS,
     ),
     (

@@ -3,6 +3,7 @@
 _INT4 = "tests/frontends/tflite/test_tflite_int4.py"
 _NUMPY = "tests/ops/test_litert.py -k int16"
 _CODE = "tests/ops/test_backends.py::test_llvm -k int16"
+_FAST = "tests/kernels/test_int16.py -k by_llvm"
 
 WIDE = (
     (
@@ -11,6 +12,55 @@ WIDE = (
         "int(reach.max(initial=0)) <= _MOST",
         "int(reach.max(initial=0)) <= 4 * _MOST",
         "tests/kernels/test_int16.py",
+    ),
+    (
+        "runs of taps whose sums leave 32 bits",
+        "pybuild/kernels/layers/sums16.py",
+        "if int(sums.max(initial=0)) <= MOST_WEIGHTS",
+        "if int(sums.max(initial=0)) <= 2 * MOST_WEIGHTS",
+        _FAST,
+    ),
+    (
+        "sums that begin anew with each run",
+        "pybuild/kernels/scalar/conv_code.py",
+        "k.assign(acc, 0)",
+        "k.assign(acc, acc)",
+        _FAST,
+    ),
+    (
+        "the last vector after runs",
+        "pybuild/kernels/mve/conv_code.py",
+        "steps = steps - 1 if layer.tail else steps\n        most",
+        "steps = steps\n        most",
+        _FAST,
+    ),
+    (
+        "the upper half of a bias",
+        "pybuild/kernels/epilogues/end16.py",
+        "words = [lower.astype(np.int64), wide >> 32]",
+        "words = [lower.astype(np.int64), wide >> 63]",
+        _FAST,
+    ),
+    (
+        "channels of which nothing is left",
+        "pybuild/kernels/epilogues/end16.py",
+        "if s <= 47 else (0, 31)",
+        "if s <= 47 else (m, 31)",
+        _FAST,
+    ),
+    (
+        "the lower half of a sum on a core without high products",
+        "pybuild/kernels/epilogues/end16.py",
+        "low = (acc & 0xFFFF) * factor",
+        "low = (acc & 0x7FFF) * factor",
+        _FAST,
+    ),
+    (
+        "shifts on vectors of a layer whose shifts are all 32 and less",
+        "pybuild/kernels/epilogues/end16.py",
+        "return words >> spare, 16 - spare",
+        "return words >> spare, 15 - spare",
+        _FAST,
     ),
     (
         "the lower part of an exact scale",

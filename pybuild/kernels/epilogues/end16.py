@@ -1,5 +1,5 @@
-"""The end of a layer of int16 where several channels are summed together: a row of a
-table for each, whatever its rule, of sums of 32 or 64 bits. Knows no layer.
+"""The epilogue of layers of int16 where several channels are summed together: a row
+of a table for each, whatever its rule, of sums of 32 or 64 bits. Knows no layer.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class End16:
 
 
 def end16(finish: Finish, channels: int, long: bool, mulhi: bool) -> End16:
-    """Of each channel, the end of a layer.
+    """Of each channel, its epilogue.
 
     finish  of layers/weights.py
     mulhi   the core has high halves of products
@@ -245,6 +245,8 @@ class Bound16:
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
         """In a function of its own, so that what is cheap keeps all registers."""
         ending = self.ending
+        # of a depthwise layer only the bias may have more bits
+        acc = i64(acc) if ending.long else acc
         doc = told("y[0], int16, of one sum", "one row of the table", ending.words)
         given = {"y": y, "acc": acc, "row": ends, **self.bound}
         with k.part(f"end16_{ending.key}", doc, **given) as params:

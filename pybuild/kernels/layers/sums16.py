@@ -39,10 +39,12 @@ def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
     """Turns of a loop, each of so many taps, whose sum has 32 bits in every channel;
     all of them, or equal parts but for the last.
 
-    Shapes  kernels [O, taps], in the order in which they are summed
+    Shapes  kernels [O, taps], in the order in which they are summed: the first `lanes`,
+            or zeros behind them
     """
     turns = lanes // unrolled
     wide = np.zeros((len(kernels), lanes), np.int64)
+    kernels = kernels[:, :lanes]
     wide[:, : kernels.shape[1]] = np.abs(kernels.astype(np.int64))
     each = wide.reshape(len(kernels), turns, unrolled).sum(2)
     for runs in range(1, turns + 1):

@@ -124,9 +124,7 @@ class Layer:
         parts = (
             "conv2d_mve" if self.pixels > 1 else "dense_mve",
             self.types,
-            f"row_{form(w.width * w.channels, self.step)}"
-            if self.row and self.direct
-            else "",
+            self._row_key,
             "rest" if w.out_width % self.pixels else "",
             w.key,
             "" if self.direct else form(self.run, self.step),
@@ -135,6 +133,11 @@ class Layer:
             self.dot_key,
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def _row_key(self) -> str:
+        size = self.window.width * self.window.channels
+        return f"row_{form(size, self.step)}" if self.row and self.direct else ""
 
     @property
     def doc(self) -> str:
@@ -154,8 +157,8 @@ class Layer:
     def dot_doc(self) -> str:
         """What the C of the sums says."""
         return (
-            f"Sums of {self.together} output channels, {self.step} taps at a time, and their "
-            "epilogue; weights and epilogue forward."
+            f"Sums of {self.together} output channels, {self.step} taps at a time, and "
+            "their epilogue; weights and epilogue forward."
         )
 
     @property
