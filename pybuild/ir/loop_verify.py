@@ -72,7 +72,7 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             _require(target.writable, "stores through a read-only pointer")
             fits = target.elem == value.type or isinstance(value.type, VectorType)
             if wide:
-                fits = value.type == INT32 and target.elem.bytes == 1
+                fits = value.type == INT32 and target.elem.bytes < 4
             _require(fits, f"stores {value.type} as {target.elem}")
             _require(index.type == INT32, "an index is not int32")
         case For(var, start, stop, step, body):

@@ -92,10 +92,17 @@ WIDE = (
     ),
     (
         "columns that are not in the row",
-        "pybuild/kernels/dsp/conv16.py",
-        "self._outside(to, ends[1], g.kernel_w)",
-        "self._outside(to, ends[0], ends[0])",
-        _CODE,
+        "pybuild/kernels/dsp/conv16_code.py",
+        "k.store(to, 0, const(0), wide=True)",
+        "k.store(to, 0, const(1), wide=True)",
+        _FAST,
+    ),
+    (
+        "columns that begin within a word",
+        "pybuild/kernels/dsp/conv16_code.py",
+        "(lane >> 1) * (2 * n) + (lane & 1))",
+        "(lane >> 1) * (2 * n))",
+        _FAST,
     ),
     (
         "the upper half of a byte of int4",

@@ -1,8 +1,8 @@
 """Convolutions and fully connected layers of int16 with pairs of products (SMLAD).
 
-A window is put together in scratch, so that edges need no second code; one that lies
-in memory as it is read is not copied. Four int8 weights of a word become two pairs of
-int16. Two output channels of two pixels are computed together.
+The windows of a few pixels are copied side by side into scratch, two taps a word. Four
+int8 weights of a word become two pairs of int16, once for these pixels. Sums that may
+leave 32 bits are summed in runs that do not.
 """
 
 from __future__ import annotations
@@ -13,26 +13,34 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import INT16, INT32, Expr, Var, const, load, minimum, offset, wide
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.base.window import Bound, Window
-from pybuild.kernels.epilogues.int8 import Finish
-from pybuild.kernels.layers.weights import block_starts, on_pairs16, quads
+from pybuild.kernels.base.builder import told
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp.conv16_code import kernel
+from pybuild.kernels.epilogues.end16 import End16
+from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
+from pybuild.kernels.layers.weights import in_blocks, kernels_of, quads
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4
-_UNROLLED = 2  # words in one turn of the innermost loop
+_LANES = 4  # taps of a word of weights
+_MANY = 8  # words, of which one more is no large part
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer as its kernel sees it; `pixels` of a row are done together."""
+    """A layer as its kernel sees it.
+
+    channels, pixels  of the output that are summed together
+    run_turns         of the innermost loop, whose sums are then added to those of 64
+                      bits; 0: there are none
+    """
 
     window: Window
-    finish: Finish
+    ending: End16
+    channels: int
     pixels: int
+    run_turns: int = 0
 
     @property
     def taps(self) -> int:
@@ -40,209 +48,155 @@ class Layer:
         return w.kernel_h * w.kernel_w * w.group_channels
 
     @property
-    def outputs(self) -> int:
-        """Output channels of a group."""
-        return self.window.group_outputs
+    def direct(self) -> bool:
+        """The window of a single pixel is read where it lies."""
+        alone = self.pixels == 1 and self.window.pointwise
+        return alone and self.taps % _LANES == 0
 
     @property
-    def pairs(self) -> int:
-        """Of these, of which the last two may be in two of them."""
-        return (self.outputs + 1) // 2
+    def run(self) -> int:
+        """Values of a row that are neighbours in the window."""
+        return self.window.run
 
     @property
-    def words(self) -> int:
-        """Of four taps each; whole turns where they are many."""
-        words = -(-self.taps // 4)
-        return words + words % self.unrolled
+    def order(self) -> tuple[int, ...]:
+        """The tap of each half of the words that are multiplied; -1: its weight is 0.
+        A run begins with a word of its own."""
+        lanes: list[int] = []
+        for start in range(0, self.taps, self.run):
+            lanes += [*range(start, start + self.run), *([-1] * (self.run % 2))]
+        return (*lanes, *[-1] * (-len(lanes) % (_LANES * self.unrolled)))
 
     @property
     def unrolled(self) -> int:
-        """Words in one turn; a window that is not copied has no room behind it."""
-        return _UNROLLED if self.copies or self.taps % (4 * _UNROLLED) == 0 else 1
+        """Words of weights of a channel in one turn of the innermost loop."""
+        runs = self.taps // self.run
+        words = -(-runs * (self.run + self.run % 2) // _LANES)
+        for count in (4, 3, 2):
+            if words % count == 0:
+                return count
+        return 2 if words > _MANY and not self.direct else 1
 
     @property
-    def copies(self) -> bool:
-        """Windows are put together in scratch."""
-        return not self.window.pointwise or self.window.group_channels % 4 > 0
+    def words(self) -> int:
+        """Of weights of a channel."""
+        return len(self.order) // _LANES
+
+    @property
+    def group_outputs(self) -> int:
+        return self.window.group_outputs
+
+    @property
+    def blocks(self) -> int:
+        """Of channels that are summed together, of a group."""
+        return -(-self.group_outputs // self.channels)
 
     @property
     def scratch(self) -> int:
-        return self.pixels * self.words * 8 if self.copies else 0
+        """Bytes of the patch."""
+        return 0 if self.direct else 8 * self.words * self.pixels
+
+    @property
+    def edges(self) -> str:
+        """How windows are copied that leave the row."""
+        if not self.window.padded:
+            return ""
+        return "odd" if self.window.group_channels % 2 else "even"
+
+    @property
+    def rest(self) -> int:
+        """Pixels behind the last whole block."""
+        return self.window.out_width % self.pixels
+
+    def sum_key(self, pixels: int) -> str:
+        """What distinguishes the code of the sums of two layers, of so many pixels."""
+        parts = (
+            f"{self.channels}x{pixels}_by{self.unrolled}",
+            "direct" if self.direct else "",
+            "over" if self.group_outputs % self.channels else "",
+            "runs" if self.run_turns else "",
+            self.ending.key,
+        )
+        return "_".join(p for p in parts if p)
 
     @property
     def name(self) -> str:
-        form = f"{'copied' if self.copies else 'direct'}{self.unrolled}"
         w = self.window
-        single = "single" if w.groups > 1 and w.group_channels == 1 else ""
-        parts = ("conv2d_s16_dsp", w.key, single, form, f"by{self.pixels}",
-                 self.finish.key)  # fmt: skip
+        parts = (
+            "conv2d_s16_dsp",
+            w.key,
+            "" if self.direct else f"run{self.run % 2}{self.edges}",
+            f"rest{self.rest}" if self.rest else "",
+            self.sum_key(self.pixels),
+        )
         return "_".join(p for p in parts if p)
 
     @property
     def doc(self) -> str:
         """What the kernel's C says."""
-        first = "copied into the patch" if self.copies else "read where they lie"
+        first = "read where it lies" if self.direct else "copied side by side"
+        many = f"{self.pixels} pixels" if self.pixels > 1 else "a pixel"
         return told(
-            "convolution, int16 x int8, int32 sums by pairs of int16 (SMLAD): "
-            f"{self.window.words}",
-            f"{self.pixels} pixel{'s' * (self.pixels > 1)} at a time, {first}; then "
-            f"two output channels at a time, {4 * self.unrolled} taps in a turn; "
-            "weights forward, four taps a word",
-            self.finish.words,
+            f"convolution, int16 x int8, int{64 if self.run_turns else 32} sums by "
+            f"pairs of int16 (SMLAD): {self.window.words}",
+            f"{many} at a time, {first}; then {self.channels} output channels at a "
+            "time; weights forward, four taps a word",
+            self.ending.words,
+        )
+
+    def part_doc(self, pixels: int) -> str:
+        """What the C of the sums says."""
+        return (
+            f"Sums of {self.channels} output channels x {pixels} pixels in "
+            f"registers, {_LANES * self.unrolled} taps in a turn."
         )
 
 
+def _order(layer: Layer) -> Array:
+    """Output channels as they are computed."""
+    blocks = in_blocks(layer.group_outputs, layer.channels)
+    each = layer.group_outputs
+    return np.concatenate([blocks + each * g for g in range(layer.window.groups)])
+
+
+def _lanes(layer: Layer, kernels: Array) -> Array:
+    """Weights [O, taps] as they are multiplied, zeros between."""
+    order = np.asarray(layer.order)
+    made: Array = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
+    return made.astype(np.int8)
+
+
 def pack(layer: Layer, kernels: Array) -> Packed:
-    """Weights [O, taps] as words of four taps, two channels side by side."""
-    words = quads(kernels, layer.words)
-    of_group = np.asarray(block_starts(layer.outputs, 2))
-    groups = np.arange(0, len(kernels), layer.outputs)
-    first = (groups[:, None] + of_group).reshape(-1)
-    pairs = np.stack([words[first], words[first + 1]], 2)
-    order = "of each two output channels, words of four taps of one and the other"
-    made = np.ascontiguousarray(pairs).view("<i4").reshape(-1)
+    """Weights [O, taps] as words of four taps, channels of a block side by side."""
+    words = quads(_lanes(layer, kernels), layer.words)[_order(layer)]
+    blocks = words.reshape(-1, layer.channels, layer.words, _LANES)
+    made = np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).view("<i4").reshape(-1)
+    order = f"of each {layer.channels} output channels: words of four taps of each"
     return Packed("weights", made, order=order)
 
 
-def kernel(layer: Layer) -> Builder:
-    """y[ox,o] = finish(bias[o] + sum(x * w)), two channels of a few pixels at a time.
-
-    Shapes  rows x [W,C], y [OW,O]; weights of `pack`; bias int32[O]
-    Source  columns outside the row count as 0; rows are the runner's
-    """
-    return _Writer(layer).write()
+def _cost(layer: Layer) -> int:
+    """Estimated instructions of a row of a group."""
+    blocks, rest = divmod(layer.window.out_width, layer.pixels)
+    whole = blocks * _block_cost(layer, layer.pixels)
+    return whole + (_block_cost(layer, rest) if rest else 0)
 
 
-class _Writer:
-    """The pieces of one kernel being written."""
+def _block_cost(layer: Layer, pixels: int) -> int:
+    c, p = layer.channels, pixels
+    word = c + 2 * p + 2 * c + 2 * c * p
+    block = layer.words * word + 5 * layer.words // layer.unrolled + c * (8 * p + 10)
+    copied = 0 if layer.direct else p * (6 * layer.words + 8 * layer.window.kernel_h)
+    return layer.blocks * block + copied
 
-    def __init__(self, layer: Layer) -> None:
-        self.layer = layer
-        self.k = k = Builder(layer.name, layer.doc)
-        self.g = g = Bound(k, layer.window)
-        self.y = k.row("y", 0, INT16, writable=True)
-        self.weights = k.row("weights", g.rows + 1, INT32)
-        self.bias = k.row("bias", g.rows + 2, INT32)
-        self.finish = layer.finish.bind(k, g.rows + 3)
-        self.out_channels = k.arg("out_channels", layer.window.out_channels)
-        self.words = k.arg("words", layer.words)
-        # of a group, and its first input and output channel
-        self.outputs, self.inputs = self.out_channels, g.channels
-        self.first: Expr | None = None
-        self.base: Expr = const(0)
-        self.patch: Var | None = None
-        if layer.copies:
-            after = g.rows + 3 + len(layer.finish.tables())
-            self.patch = k.row("patch", after, INT16, writable=True)
 
-    def write(self) -> Builder:
-        k, w = self.k, self.layer.window
-        if w.groups == 1:
-            self._row()
-            return k
-        many = w.group_channels > 1
-        self.inputs = k.arg("group_inputs", w.group_channels) if many else const(1)
-        self.outputs = k.arg("group_outputs", self.layer.outputs)
-        self.first, self.base = first, base = k.let("first", 0), k.let("base", 0)
-        self.weights = weights = k.let("group_weights", self.weights)
-        words = k.arg("group_words", self.layer.pairs * self.layer.words * 2)
-        with k.loop("group", k.arg("groups", w.groups)):
-            self._row()
-            k.assign(first, first + self.inputs)
-            k.assign(base, base + self.outputs)
-            k.assign(weights, offset(weights, words))
-        return k
-
-    def _row(self) -> None:
-        """All pixels of a group."""
-        k, g, n = self.k, self.g, self.layer.pixels
-        with k.loop("ox", g.out_width, 0, n) as ox:
-            # the last pixel is computed twice where it has no neighbour
-            at = [ox] + [k.let("next", minimum(ox + 1, g.out_width - 1))] * (n - 1)
-            windows = [self._window(pixel, i) for i, pixel in enumerate(at)]
-            to = [
-                k.let(f"to{i}", offset(self.y, pixel * self.out_channels))
-                for i, pixel in enumerate(at)
-            ]
-            w = k.let("w", self.weights)
-            with k.loop("pair", self.outputs, 0, 2) as pair:
-                channel = minimum(pair, self.outputs - 2)
-                if self.first is not None:
-                    channel = self.base + channel
-                self._channels(k.let("channel", channel), w, windows, to)
-
-    def _at(self, pixel: Expr) -> Expr:
-        """Where the group's channels of a pixel begin."""
-        at = pixel * self.g.channels
-        return at if self.first is None else at + self.first
-
-    def _window(self, ox: Expr, number: int) -> Var:
-        k, g = self.k, self.g
-        x0 = k.let(f"x{number}", ox * g.stride - g.left)
-        if self.patch is None:
-            row = k.row(f"row{number}", 1, INT16)
-            return k.let(f"window{number}", offset(row, self._at(x0)))
-        patch = k.let(f"window{number}", offset(self.patch, self.words * (4 * number)))
-        to = k.let(f"at{number}", patch)
-        ends = g.inside(k, x0)
-        with k.loop("ky", g.kernel_h) as ky:
-            row = k.row("row", ky * g.dilation_h + 1, INT16)
-            self._outside(to, const(0), ends[0])
-            with k.loop("kx", ends[1], ends[0]) as kx:
-                column = self._at(x0 + kx * g.dilation_w)
-                source = k.let("source", offset(row, column))
-                with k.loop("c", self.inputs) as c:
-                    k.store(to, c, load(source, c))
-                k.assign(to, offset(to, self.inputs))
-            self._outside(to, ends[1], g.kernel_w)
-        # weights behind the last tap are 0, whatever is there
-        return patch
-
-    def _outside(self, to: Var, first: Expr, last: Expr) -> None:
-        """Zeros for the columns that are not in the row."""
-        if not self.layer.window.padded:
-            return
-        k = self.k
-        count = k.let("outside", (last - first) * self.inputs)
-        with k.loop("c", count) as c:
-            k.store(to, c, const(0, INT16))
-        k.assign(to, offset(to, count))
-
-    def _channels(
-        self, channel: Expr, w: Var, windows: list[Var], to: list[Var]
-    ) -> None:
-        k = self.k
-        sums = [
-            [k.let(f"sum{c}_{p}", load(self.bias, channel + c)) for c in (0, 1)]
-            for p in range(len(windows))
-        ]
-        moving = [k.let(f"x_{p}", window) for p, window in enumerate(windows)]
-        unrolled = self.layer.unrolled
-        with k.loop("word", self.words, 0, unrolled, rolled=True):
-            for word in range(unrolled):
-                self._multiply(sums, w, moving, word)
-            for x in moving:
-                k.assign(x, offset(x, 4 * unrolled))
-            k.assign(w, offset(w, 2 * unrolled))
-        for p, pixel in enumerate(sums):
-            for c, total in enumerate(pixel):
-                stored = self.finish.apply(total, channel + c)
-                k.store(to[p], channel + c, stored)
-
-    def _multiply(
-        self, sums: list[list[Var]], w: Var, windows: list[Var], word: int
-    ) -> None:
-        """Four taps."""
-        k = self.k
-        values = [
-            [k.let("value", wide(x, 4 * word + 2 * h)) for h in (0, 1)] for x in windows
-        ]
-        for c in (0, 1):
-            four = k.let("four", load(w, 2 * word + c))
-            for h, half in enumerate((EVEN_BYTES(four), ODD_BYTES(four))):
-                pair = k.let("pair", half)
-                for p, value in enumerate(values):
-                    k.assign(sums[p][c], DOT2(value[h], pair, sums[p][c]))
+def _layers(window: Window, ending: End16) -> list[Layer]:
+    ways = ((2, 3), (2, 2), (4, 1), (2, 1))
+    return [
+        Layer(window, ending, channels, pixels)
+        for channels, pixels in ways
+        if channels <= window.group_outputs and pixels <= window.out_width
+    ]
 
 
 def candidates(
@@ -254,27 +208,28 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    known = on_pairs16(node, graph, target)
-    if known is None:
+    if "dsp" not in target.features or not takes_int16(node, graph):
         return []
-    kernels, finish, bias = known
-    layer = Layer(window, finish, 2 if window.out_width > 1 else 1)
-    if layer.taps < _FEWEST_TAPS or layer.outputs < 2:
+    kernels = kernels_of(node, graph)
+    if kernels.shape[1] < _FEWEST_TAPS or window.group_outputs < 2:
         return []
+    ending, bias = sums16(node, graph, kernels, target)
+    layer = min(_layers(window, ending), key=_cost)
+    if ending.long:
+        lanes = _lanes(layer, kernels)
+        most = turns_of_run(lanes, lanes.shape[1], _LANES * layer.unrolled)
+        layer = Layer(window, ending, layer.channels, layer.pixels, most)
     k = kernel(layer)
-    pixels = calls[0] * calls[1] * window.out_width
-    copied = layer.taps * window.groups if layer.copies else 0
-    tables = (pack(layer, kernels), Packed("bias", bias, order=EACH), *finish.tables())
     return [
         Candidate(
             func=k.finish(),
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=tables,
+            constants=(pack(layer, kernels), ending.table(bias, _order(layer))),
             images=calls[0],
             bands=calls[1],
             scratch=layer.scratch,
-            cost=pixels * (window.out_channels * (2 * layer.taps + 24) + 8 * copied),
+            cost=calls[0] * calls[1] * window.groups * _cost(layer),
         )
     ]
