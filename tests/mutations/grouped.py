@@ -54,9 +54,9 @@ GROUPED = (
     ),
     (
         "the bias of a group of int16",
-        "pybuild/kernels/dsp/conv16.py",
-        "channel = self.base + channel",
-        "channel = channel + 0",
+        "pybuild/kernels/dsp/conv16_code.py",
+        'its_ends = k.let("its_ends", offset(self.ends, group * ends))',
+        'its_ends = k.let("its_ends", self.ends)',
         _GROUPS,
     ),
     (
