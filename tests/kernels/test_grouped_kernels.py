@@ -115,7 +115,7 @@ def test_llvm_equals_numpy(step: int) -> None:
         assert any(kind in name for name in names), kind
     # lone ones always
     some = [job for i, job in enumerate(jobs) if i % step == 0 or "_lone" in names[i]]
-    assert len(some) > len(jobs) // step + 1
+    assert step == 1 or len(some) > len(jobs) // step + 1
     _check(some, run_llvm(some))
 
 

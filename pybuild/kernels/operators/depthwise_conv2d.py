@@ -17,6 +17,7 @@ from pybuild.kernels.layers.weights import constant, ending, kernels_of, window_
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.portable import depthwise
+from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import depthwise as depthwise_block
 from pybuild.targets.target import Target
 
@@ -51,5 +52,6 @@ def depthwise_conv2d(
     if window.channels < GROUP:
         found += conv_dsp.candidates(node, graph, target, grouped, rows, calls)
     if window.out_channels > window.channels:
-        found += conv_mve.candidates(node, graph, target, grouped, rows, calls)
+        for family in (conv_mve, conv_block):
+            found += family.candidates(node, graph, target, grouped, rows, calls)
     return found + conv16.candidates(node, graph, target, grouped, rows, calls)

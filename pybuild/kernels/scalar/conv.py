@@ -26,7 +26,7 @@ from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
-from pybuild.kernels.layers.weights import constant, fixed, in_blocks
+from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
 from pybuild.targets.target import Target
@@ -37,7 +37,9 @@ _ROOM = 2  # copying a byte into the patch
 
 
 def _order(layer: Layer) -> Array:
-    return in_blocks(layer.window.out_channels, layer.channels)
+    blocks = in_blocks(layer.group_outputs, layer.channels)
+    groups = range(layer.window.groups)
+    return np.concatenate([blocks + layer.group_outputs * g for g in groups])
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
@@ -67,14 +69,14 @@ def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
 def cost(layer: Layer) -> int:
     """Estimated instructions of a row: loads, products, loops, ends, the patch."""
     w = layer.window
-    blocks = -(-w.out_width // layer.pixels) * -(-w.out_channels // layer.channels)
+    blocks = -(-w.out_width // layer.pixels) * layer.blocks * w.groups
     sums = layer.words * layer.pixels
     tap = layer.words + layer.pixels + 2 * sums
     turns = layer.lanes // layer.unrolled * 4
     ends = (16 + 2 * layer.paired) * layer.channels * layer.pixels
     block = layer.lanes * tap + turns + ends + 8 * layer.channels
     copied = 0 if layer.direct else -(-w.out_width // layer.pixels) * layer.pixels
-    return blocks * block + copied * (_ROOM * layer.taps + 20)
+    return blocks * block + copied * w.groups * (_ROOM * layer.taps + 20)
 
 
 def offer(
@@ -112,7 +114,7 @@ def _best(window: Window, ending: AnyEnding, x_zero: int, target: Target, paired
               held)
         for channels, pixels in blocks
         if pixels <= window.out_width
-        and channels * (1 + paired) <= window.out_channels
+        and channels * (1 + paired) <= window.group_outputs
     ]  # fmt: skip
     return min(layers, key=cost, default=None)
 
@@ -123,9 +125,9 @@ def _odd_blocks(window: Window, target: Target) -> list[tuple[int, int]]:
     each pixel."""
     least = min(channels for channels, _ in target.sums)
     most = max(channels * pixels + pixels for channels, pixels in target.sums)
-    if window.out_channels % least == 0:
+    if window.group_outputs % least == 0:
         return []
-    sizes = range(1, min(least, window.out_channels + 1))
+    sizes = range(1, min(least, window.group_outputs + 1))
     return [(c, n) for c in sizes for n in range(1, most // (c + 1) + 1)]
 
 
@@ -176,10 +178,9 @@ def candidates(
     may share and a faster one."""
     is_int8 = graph.tensor(node.output).dtype is DType.INT8
     known = takes_int16(node, graph) or (is_int8 and fixed(node, graph))
-    if not (target.sums and known) or window.groups > 1:
+    if not (target.sums and known) or (paired and window.groups > 1):
         return []
-    weights = constant(node, graph, 1)
-    kernels = weights.reshape(len(weights), -1)
+    kernels = kernels_of(node, graph)
     if not is_int8:
         return _of_int16(node, graph, target, window, rows, calls, kernels, paired)
     if "dsp" in target.features and kernels.shape[1] >= WORD:

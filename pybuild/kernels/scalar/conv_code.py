@@ -73,6 +73,11 @@ class _Writer:
         if layer.halved:
             at = k.arg("sums_at", layer.patch // 4 - layer.pixels)
             self.sums = k.let("half_sums", offset(words, at))
+        # of a group: its inputs and outputs, and where they begin
+        self.inputs: Expr = g.channels
+        self.outputs: Expr = self.out_channels
+        self.start: Expr = const(0)
+        self.base: Expr = const(0)
         if layer.ahead:
             self.patch_bytes = k.arg("patch_bytes", layer.patch)
             self.patch_size: Expr = self.patch_bytes
@@ -80,6 +85,27 @@ class _Writer:
                 self.patch_size = self.patch_bytes >> self.elem.bytes // 2
 
     def write(self) -> Builder:
+        k, layer = self.k, self.layer
+        groups = layer.window.groups
+        if groups == 1:
+            self._row()
+            return k
+        self.inputs = k.arg("group_inputs", layer.window.group_channels)
+        self.outputs = k.arg("group_outputs", layer.group_outputs)
+        count = layer.blocks * layer.channels
+        weights, ends = self.weights, self.ends
+        taps = k.arg("group_weights", count * layer.lanes)
+        words = k.arg("group_ends", count * columns(layer.ending))
+        with k.loop("group", k.arg("groups", groups)) as group:
+            self.start = k.let("start", group * self.inputs)
+            self.base = k.let("base", group * self.outputs)
+            self.weights = k.let("its_weights", offset(weights, group * taps))
+            self.ends = k.let("its_ends", offset(ends, group * words))
+            self._row()
+        return k
+
+    def _row(self) -> None:
+        """All pixels, of a group."""
         k, g, layer = self.k, self.g, self.layer
         if layer.ahead:
             with self._blocks() as ox:
@@ -93,7 +119,6 @@ class _Writer:
                 if not layer.ahead:
                     self._gather_all(ox)
                 self._channels(ox, self.patch)
-        return k
 
     @contextmanager
     def _blocks(self) -> Iterator[Expr]:
@@ -140,9 +165,9 @@ class _Writer:
     def _inside(self, x0: Expr, to: Var, total: Var | None) -> None:
         """A window that lies in the row."""
         k, g, w = self.k, self.g, self.layer.window
-        begin = k.let("begin", x0 * g.channels)
-        run = g.channels
-        if not w.pointwise and w.dilation_w == 1:
+        begin = k.let("begin", x0 * g.channels + self.start)
+        run = self.inputs
+        if not w.pointwise and not w.by_taps:
             run = k.let("run", g.channels * g.kernel_w)
         with g.runs(k, begin, self.layer.elem) as x:
             self._copy(x, run, to, total)
@@ -152,10 +177,10 @@ class _Writer:
         k, g = self.k, self.g
         with g.columns(k, x0, self.layer.elem) as (inside, source):
             with k.when(inside):
-                x = k.let("x", source)
-                self._copy(x, g.channels, to, total)
+                x = k.let("x", offset(source, self.start))
+                self._copy(x, self.inputs, to, total)
             with k.otherwise():
-                self._copy(None, g.channels, to, total)
+                self._copy(None, self.inputs, to, total)
 
     def _copy(self, x: Var | None, count: Expr, to: Var, total: Var | None) -> None:
         """`count` bytes into the patch; None: the zero point as often."""
@@ -180,9 +205,10 @@ class _Writer:
             "x": x,
             "weights": self.weights,
             "epilogue": self.ends,
-            "y": offset(self.y, ox * self.out_channels),
+            "y": offset(self.y, ox * self.out_channels + self.base),
             "out_channels": self.out_channels,
             "turns": self.turns,
+            **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
         }
         if layer.halved:
             given["half_sums"] = self.sums
@@ -205,7 +231,8 @@ class _Writer:
             "paired" if layer.paired else "",
             "unsigned" if layer.unsigned else "",
             "direct" if layer.direct else "",
-            "over" if layer.window.out_channels % layer.channels else "",
+            "over" if layer.group_outputs % layer.channels else "",
+            "grouped" if layer.window.groups > 1 else "",
             layer.ending.key,
         )
         return "_".join(p for p in parts if p)
@@ -223,10 +250,10 @@ class _Sums:
     def write(self) -> None:
         k, known, n = self.k, self.known, self.layer.channels
         w, ends = k.let("w", known["weights"]), k.let("end", known["epilogue"])
-        outputs = known["out_channels"]
+        outputs = known.get("group_outputs", known["out_channels"])
         with k.loop("channel", outputs, 0, n, rolled=True) as channel:
             first: Expr = channel
-            if self.layer.window.out_channels % n:
+            if self.layer.group_outputs % n:
                 first = k.let("first", minimum(channel, outputs - n))
             self._block(w, ends, k.let("out", offset(known["y"], first)))
             k.assign(ends, offset(ends, n * columns(self.layer.ending)))

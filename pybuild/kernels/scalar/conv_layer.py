@@ -65,7 +65,17 @@ class Layer:
 
     @property
     def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.channels
+        w = self.window
+        return w.kernel_h * w.kernel_w * w.group_channels
+
+    @property
+    def group_outputs(self) -> int:
+        return self.window.group_outputs
+
+    @property
+    def blocks(self) -> int:
+        """Of output channels that are summed together, of a group."""
+        return -(-self.group_outputs // self.channels)
 
     @property
     def unrolled(self) -> int:
@@ -89,6 +99,7 @@ class Layer:
     def direct(self) -> bool:
         """A single pixel is read where it is."""
         whole = self.lanes == self.taps and self.window.pointwise
+        whole = whole and self.window.groups == 1
         return self.pixels == 1 and whole and not (self.unsigned or self.row)
 
     @property
@@ -134,7 +145,7 @@ class Layer:
             "ahead" if self.ahead else "row" if self.row else "",
             "fours" if self.fours else "",
             f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
-            "over" if self.window.out_channels % self.channels else "",
+            "over" if self.group_outputs % self.channels else "",
             self.ending.key,
             f"by{self.unrolled}",
         )
@@ -167,4 +178,5 @@ class Layer:
     @property
     def fours(self) -> bool:
         """Four neighbours are copied in one turn."""
-        return (self.window.channels if self.window.padded else self.run) % 4 == 0
+        w = self.window
+        return (w.group_channels if w.padded else self.run) % 4 == 0
