@@ -123,7 +123,7 @@ SCALAR = (
     (
         "blocks of channels that four do not divide",
         "pybuild/kernels/scalar/conv.py",
-        "if window.out_channels % least == 0:",
+        "if window.group_outputs % least == 0:",
         "if window.out_channels:",
         _SMALL,
     ),
