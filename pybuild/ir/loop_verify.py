@@ -9,6 +9,7 @@ from pybuild.ir.loop import (
     INT16,
     INT32,
     Assign,
+    Binary,
     Call,
     Expr,
     For,
@@ -110,11 +111,16 @@ def _same(var: Var, value: Expr) -> None:
 
 
 def _expr(expr: Expr, scope: dict[str, Var]) -> None:
-    for child in children(expr):
+    if type(expr) is Var:
+        known = scope.get(expr.name)
+        _require(known is expr or known == expr, f"'{expr.name}' is not declared")
+        return
+    inside = children(expr)
+    for child in inside:
         _expr(child, scope)
+    if not inside or type(expr) is Binary:
+        return  # nothing more to see to
     match expr:
-        case Var(name):
-            _require(scope.get(name) == expr, f"'{name}' is not declared")
         case Load(_, index) | Offset(_, index) | Row(index) | WideLoad(_, index):
             _require(index.type == INT32, "an index is not int32")
         case Select(condition, a, b):
@@ -204,17 +210,15 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def _names(stmt: Stmt) -> set[str]:
+def _add_names(stmt: Stmt, found: set[str]) -> None:
     """Those in a statement's own expressions."""
-    found: set[str] = set()
     left = [*operands(stmt)]
     while left:
         expr = left.pop()
-        if isinstance(expr, Var):
+        if type(expr) is Var:
             found.add(expr.name)
         else:
             left += children(expr)
-    return found
 
 
 def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
@@ -237,7 +241,7 @@ def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
                 otherwise, more = used(stmt.otherwise)
                 stmt = replace(stmt, body=inside, otherwise=otherwise)
                 names |= inner | more
-        names |= _names(stmt)
+        _add_names(stmt, names)
         found.append(stmt)
     return tuple(reversed(found)), names
 

@@ -40,7 +40,7 @@ class SoftmaxParameters:
     """Every integer of an int8 softmax. For one row, d = max(x) - x in 0..255:
 
     table      int32[256], exp(-d * beta * scale), fixed point, 0 where too small
-    low, high  of y
+    low, high  of y, int8 or int16
 
     "even" (and every output scale but 1/256):
         total = sum(table[d])                                     int32, > 0
@@ -54,8 +54,8 @@ class SoftmaxParameters:
         t     = 1515870810 + mulhi_round(h, -1010580540)          Q2.29
         three times: t += mulhi_round(t, 2^29 - mulhi_round(h, t)) << 2
         r     = t >= 2^30 ? 2^31 - 1 : t << 1                     Q0.31
-        e     = 35 - clz
-        y     = clamp(shift_round(mulhi_round(r, table[d]), e) - 128); -128 if e > 31
+        e     = 35 - clz, of an int16 y 27 - clz
+        y     = clamp(shift_round(mulhi_round(r, table[d]), e) + low); low if e > 31
     mulhi_round(a, b) = (int32)((a * b + 2^30) >> 31) in int64; shift_round rounds
     ties away from zero (all its arguments here are >= 0).
     """
@@ -82,7 +82,7 @@ def softmax_parameters(node: Node, graph: Graph) -> SoftmaxParameters:
     if count > 4095:
         raise invalid(node, graph, f"{count} values in a row, at most 4095 in int8")
     low, high = y.dtype.low, y.dtype.high
-    if rounding(node) == "even":
+    if rounding(node) == "even" and y.dtype is DType.INT8:
         bits = 30 - max(1, count).bit_length()
         steps = np.exp(-np.arange(256) * (beta * x.scale)) * 2.0**bits
         table = tuple(int(v) for v in np.rint(steps))
@@ -94,9 +94,11 @@ def softmax_parameters(node: Node, graph: Graph) -> SoftmaxParameters:
         return SoftmaxParameters(
             "even", table, inverse << bits, places + bits, y.zero_point, low, high
         )
-    if y.zero_point != low or abs(y.scale * 256 - 1) > 1e-3:
+    steps_of_1 = high - low + 1
+    if y.zero_point != low or abs(y.scale * steps_of_1 - 1) > 1e-3:
         what = f"the output has scale {y.scale:g} and zero point {y.zero_point}"
-        raise invalid(node, graph, what, f"quantise it with 1/256 and {low}")
+        hint = f"quantise it with 1/{steps_of_1} and {low}"
+        raise invalid(node, graph, what, hint)
     exps = tuple(int(v) for v in exponentials(beta * x.scale))
     return SoftmaxParameters("double", exps, 0, 0, low, low, high)
 
@@ -147,7 +149,7 @@ def _exp_quarter(a: Ints) -> Ints:
 
 
 def infer(node: Node, graph: Graph) -> Types:
-    """Shapes  y as x; attrs axis, beta"""
+    """Shapes  y as x; attrs axis, beta, wide: int16 of int8"""
     x = operand(node, graph, 0)
     dtype = computable(node, graph, x)
     if not 0 <= int(node.attrs["axis"]) < len(x.shape):
@@ -155,7 +157,8 @@ def infer(node: Node, graph: Graph) -> Types:
         raise invalid(node, graph, what)
     if not 0 < float(node.attrs["beta"]) < math.inf:
         raise invalid(node, graph, f"beta is {node.attrs['beta']}")
-    return ((x.shape, dtype),)
+    wide = dtype is DType.INT8 and bool(node.attrs.get("wide"))
+    return ((x.shape, DType.INT16 if wide else dtype),)
 
 
 def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
@@ -165,7 +168,7 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     y = graph.tensor(node.output)
     if y.dtype is DType.FLOAT32:
         shares = _float(x, float(node.attrs["beta"]))
-    elif y.dtype is DType.INT16:
+    elif x.dtype == np.int16:
         shares = softmax16(node, graph, x)
     else:
         shares = softmax8(softmax_parameters(node, graph), x, y.dtype)
@@ -176,7 +179,7 @@ def softmax8(made: SoftmaxParameters, x: Array, dtype: DType) -> Array:
     """Of the last axis; x: integers at most 255 apart."""
     table = np.asarray(made.table, np.int64)
     exps = table[x.max(-1, keepdims=True).astype(np.int64) - x]
-    whole = _even(exps, made) if made.rounding == "even" else _twice(exps)
+    whole = _even(exps, made) if made.rounding == "even" else _twice(exps, made)
     return saturated(whole + made.y_zero, dtype, made.low, made.high)
 
 
@@ -196,10 +199,10 @@ def _even(exps: Ints, made: SoftmaxParameters) -> Ints:
     return np.asarray((exps * share + half) >> made.shift)
 
 
-def _twice(exps: Ints) -> Ints:
+def _twice(exps: Ints, made: SoftmaxParameters) -> Ints:
     total = ((exps + 2048) >> _SUM_BITS).sum(-1, keepdims=True)
     leading = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
     inverse = reciprocal((total << leading) >> 1)
-    bits = 35 - leading
+    bits = 35 - leading - (8 if made.low < -128 else 0)
     whole = shift_away(mulhi(inverse, exps), np.minimum(bits, 31))
     return np.where(bits > 31, 0, whole)

@@ -22,6 +22,7 @@ from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 # and where RAM goes first
 _MOST_COST_RAM = 2.0
+_TRIES = 3  # of such plans
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -37,22 +38,22 @@ def chosen_rows(
     ram_limit: Limits,
     made: Callable[[Arrangement, Limits], Plan],
     thrifty: bool = False,
+    times: Callable[[Plan], float] = lambda _: 1.0,
 ) -> Plan:
     """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
     that keeps it.
 
     whole   the stages of one step, which write results over what they are made of
+    times   what its kernels come to, in those of whole tensors
     thrifty  twice the instructions are fair
     Errors  of `made`, where no plan keeps the limit
     """
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
-        cost = _fair_cost(search.graph)
-        fair = ordered(search, cost)
-        plan = made(min(whole, fair.least(cost), key=least_bytes), ram_limit)
+        plan = _fair(search, whole, made, ram_limit, times)
         if thrifty:
             return _thrifty(ordered(search, _MOST_COST_RAM), plan, made, ram_limit)
-        return _smallest(fair, cost, plan, made) if search.spent else plan
+        return plan
     if least_bytes(whole) <= limit:
         plan = made(whole, None)
         if plan.arena_bytes <= limit:
@@ -65,6 +66,31 @@ def chosen_rows(
             if plan.arena_bytes <= limit:
                 return plan
     return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
+
+
+def _fair(
+    search: Search,
+    whole: Arrangement,
+    made: Callable[[Arrangement, Limits], Plan],
+    ram_limit: Limits,
+    times: Callable[[Plan], float],
+) -> Plan:
+    """The plan of the fewest bytes. Its kernels are chosen after its stages, and may
+    come to more than these were thought to: where that is beyond the dearer price, with
+    a lower one; where none of some tries keeps it, the plan of whole tensors."""
+    cost = _fair_cost(search.graph)
+    for _ in range(_TRIES):
+        found = ordered(search, cost)
+        plan = made(min(whole, found.least(cost), key=least_bytes), ram_limit)
+        if search.spent:
+            plan = _smallest(found, cost, plan, made)
+        over = times(plan) - _MOST_COST_NARROW if by_rows(plan) else 0.0
+        if over <= 0:
+            return plan
+        cost -= over
+        if cost < 1:
+            break
+    return made(whole, ram_limit)
 
 
 def _thrifty(

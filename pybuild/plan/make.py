@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -120,8 +121,37 @@ def make_plan(
         found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
-        return chosen_rows(search, found, ram_limit, made, thrifty)
+        times = _times(found, options, weighed)
+        return chosen_rows(search, found, ram_limit, made, thrifty, times)
     return made(found, ram_limit)
+
+
+def _times(
+    whole: Arrangement,
+    options: Sequence[tuple[Node, Sequence[Candidate]]],
+    weighed: Weighed | None,
+) -> Callable[[Plan], float]:
+    """What the kernels of a plan are estimated to take, in those of whole tensors."""
+    if weighed is None:
+        return lambda plan: 1.0
+    base = functools.cache(
+        lambda: sum(_estimates(exchanged(whole, options, weighed).steps, weighed)) or 1
+    )
+
+    def times(plan: Plan) -> float:
+        works = ((step.node, step.candidate) for step in plan.steps)
+        return sum(_estimates(works, weighed)) / base()
+
+    return times
+
+
+def _estimates(steps: Iterable[Work], weighed: Weighed) -> Iterator[int]:
+    """Of each layer; a kernel in two steps counts with its first."""
+    for node, candidate in steps:
+        for option in weighed.options.get(node.output, ()):
+            if option.func == candidate.func:
+                yield option.instructions
+                break
 
 
 def placed(search: Search, found: Arrangement) -> Plan:

@@ -91,20 +91,79 @@ def chosen(options: Options, optimise: str) -> dict[str, Option]:
     Source  greedy: from the fastest kernels on, whatever step gains most
     """
     usable = {layer: [o for o in found if o.usable] for layer, found in options.items()}
-    at = {layer: min(found, key=_speed) for layer, found in usable.items()}
-    fastest = sum(o.instructions for o in at.values())
-    most = _MOST[optimise] * fastest
-
-    def value(tried: Mapping[str, Option]) -> float:
-        total = sum(o.instructions for o in tried.values())
-        return _value(tried, fastest, optimise) if total <= most else _NEVER
-
+    at = _Chosen(usable, optimise)
+    most = _MOST[optimise] * at.fastest
     while _WORTH[optimise]:
-        best = min(_steps(usable, at), key=value, default=at)
-        if value(best) >= value(at):
+        worth = [
+            (at.value(changed), n, changed)
+            for n, changed in enumerate(_steps(usable, at.options))
+            if at.instructions + at.slower(changed) <= most
+        ]
+        value, _, changed = min(worth, default=(_NEVER, 0, {}), key=lambda one: one[:2])
+        if value >= at.value({}):
             break
-        at = best
-    return at
+        at.take(changed)
+    return at.options
+
+
+class _Chosen:
+    """What computes each layer so far: what it comes to is counted on, so that a step
+    costs as much as it changes.
+
+    users   of each piece of code, how many layers; size: bytes of all that have some
+    """
+
+    def __init__(self, usable: Mapping[str, Sequence[Option]], optimise: str) -> None:
+        self.options = {layer: min(each, key=_speed) for layer, each in usable.items()}
+        self.optimise = optimise
+        # a piece is as large in all layers, but for what their arguments leave out
+        self.bytes: dict[str, int] = {}
+        for each in usable.values():
+            for option in each:
+                self.bytes.update(option.pieces)
+        self.users: Counter[str] = Counter()
+        self.instructions = self.size = 0
+        for option in self.options.values():
+            self._count(option, 1)
+        self.fastest = self.instructions
+
+    def _count(self, option: Option, by: int) -> None:
+        self.instructions += by * option.instructions
+        self.size += by * self._tables(option)
+        for name in option.pieces:
+            before = self.users[name]
+            self.users[name] = before + by
+            if min(before, before + by) == 0:
+                self.size += by * self.bytes[name]
+
+    def _tables(self, option: Option) -> int:
+        return option.tables if self.optimise in _WITH_TABLES else 0
+
+    def slower(self, changed: Mapping[str, Option]) -> int:
+        """Instructions more, where layers get these."""
+        old = self.options
+        return sum(o.instructions - old[n].instructions for n, o in changed.items())
+
+    def value(self, changed: Mapping[str, Option]) -> float:
+        """Instructions, and bytes for what they are worth, where layers get these."""
+        more: Counter[str] = Counter()
+        size = self.size
+        for layer, new in changed.items():
+            old = self.options[layer]
+            size += self._tables(new) - self._tables(old)
+            more.update(new.pieces.keys())
+            more.subtract(old.pieces.keys())
+        for name, by in more.items():
+            before = self.users[name]
+            size += self.bytes[name] * ((before + by > 0) - (before > 0))
+        total = self.instructions + self.slower(changed)
+        return total + _WORTH[self.optimise] * self.fastest * size
+
+    def take(self, changed: Mapping[str, Option]) -> None:
+        for layer, new in changed.items():
+            self._count(self.options[layer], -1)
+            self._count(new, 1)
+            self.options[layer] = new
 
 
 def _value(at: Mapping[str, Option], fastest: int, optimise: str) -> float:
@@ -136,28 +195,29 @@ def _steps(
     usable: Mapping[str, Sequence[Option]], at: Mapping[str, Option]
 ) -> Iterator[dict[str, Option]]:
     """A kernel takes all layers that it could compute, or those of one other; or gives
-    up those it has."""
+    up those it has. What changes: layers with their new kernels."""
     by_kernel: dict[str, dict[str, Option]] = {}
     for layer, found in usable.items():
         for option in found:
             by_kernel.setdefault(option.kernel, {})[layer] = option
-    used = {option.kernel for option in at.values()}
+    has: dict[str, list[str]] = {}
+    for layer, option in at.items():
+        has.setdefault(option.kernel, []).append(layer)
     for kernel, mine in by_kernel.items():
-        theirs = {at[layer].kernel for layer in mine} - {kernel}
+        theirs: dict[str, dict[str, Option]] = {}
+        for layer, option in mine.items():
+            if at[layer].kernel != kernel:
+                theirs.setdefault(at[layer].kernel, {})[layer] = option
         if theirs:
-            yield {**at, **mine}
-        for other in sorted(theirs) if len(theirs) > 1 else ():
-            taken = {n: o for n, o in mine.items() if at[n].kernel == other}
-            yield {**at, **taken}
-        if kernel not in used:
-            continue
+            yield mine
+        if len(theirs) > 1:
+            yield from (theirs[other] for other in sorted(theirs))
         others = {
-            layer: [o for o in usable[layer] if o.kernel in used - {kernel}]
-            for layer, option in at.items()
-            if option.kernel == kernel
+            layer: [o for o in usable[layer] if o.kernel in has and o.kernel != kernel]
+            for layer in has.get(kernel, ())
         }
-        if all(others.values()):
-            yield {**at, **{n: min(o, key=_speed) for n, o in others.items()}}
+        if others and all(others.values()):
+            yield {n: min(o, key=_speed) for n, o in others.items()}
 
 
 @dataclass(frozen=True)

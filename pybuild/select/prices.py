@@ -70,7 +70,8 @@ class Prices:
 
 
 _M3 = Prices()
-_MOST_PRICES = 4096  # that are remembered
+# that are remembered: prices of kernels, cores with calls of parts, and such calls
+_MOST_PRICES, _MOST_WALKS, _MOST_PARTS = 4096, 16, 1 << 16
 # of the cores that are known; others are taken for an M3
 PRICES = {
     "cortex-m0": Prices(
@@ -135,10 +136,21 @@ _SINGLE = {
     "crt_in_order": "mulhi",
 }
 _Values = Mapping[str, int | None]
+_Part = tuple[float, float, Mapping[str, float]]
+
+
+@functools.lru_cache(_MOST_WALKS)
+def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
+    """What calls of parts came to, by their names and the values that they were given:
+    layers of a model share most of them."""
+    return {}
 
 
 class _Walk:
-    """One kernel: `static` instructions are those in its code, once each."""
+    """One kernel: `static` instructions are those in its code, once each.
+
+    known  of expressions, at a depth of loops and while variables change where they do
+    """
 
     def __init__(self, table: Prices, target: Target, rare: float = 0.0) -> None:
         self.table, self.target, self.rare = table, target, rare
@@ -148,6 +160,9 @@ class _Walk:
         self.static = 0.0
         self.parts: dict[str, float] = {}
         self.intrins: dict[str, float] = {}
+        self.known: dict[tuple[int, int, int], tuple[float, int, float]] = {}
+        self.level_changes = 0
+        self.assigned: dict[int, set[str]] = {}
 
     def kernel(self, func: Func, values: _Values) -> float:
         self.values.update(values)
@@ -161,7 +176,7 @@ class _Walk:
             case Let(var, value) | Assign(var, value):
                 self.values[var.name] = self.value(value)
                 spent, level = self.seen(value)
-                self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
+                self.changes(var.name, level if isinstance(stmt, Let) else self.depth)
                 return spent
             case Store(pointer, index, value):
                 spent = self.add(self.table.store)
@@ -173,15 +188,21 @@ class _Walk:
             case Part():
                 return self.part(stmt)
 
+    def changes(self, name: str, level: int) -> None:
+        """The loop whose turns change a variable."""
+        if self.depth_of.get(name) != level:
+            self.depth_of[name] = level
+            self.level_changes += 1
+
     def loop(self, stmt: For) -> float:
         first, last = self.value(stmt.start), self.value(stmt.stop)
         turns = 1
         if first is not None and last is not None:
             turns = max(0, -((first - last) // stmt.step))
         self.depth += 1
-        self.depth_of[stmt.var.name] = self.depth
-        for var in _assigned(stmt.body):
-            self.depth_of[var] = self.depth
+        self.changes(stmt.var.name, self.depth)
+        for var in self.changed_in(stmt.body):
+            self.changes(var, self.depth)
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         total = turns * each
         if first is not None and turns > 1 and self.uneven(stmt.body):
@@ -197,9 +218,15 @@ class _Walk:
         """The body in one turn."""
         at = None if first is None else first + number * stmt.step
         self.values[stmt.var.name] = at
-        for var in _assigned(stmt.body):
+        for var in self.changed_in(stmt.body):
             self.values[var] = None
         return self.block(stmt.body)
+
+    def changed_in(self, body: tuple[Stmt, ...]) -> set[str]:
+        found = self.assigned.get(id(body))
+        if found is None:
+            found = self.assigned[id(body)] = _assigned(body)
+        return found
 
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
         """Turns may do more or less: a test, or a loop whose ends change."""
@@ -221,15 +248,26 @@ class _Walk:
         """A function of its own: its name says which others it is the same as."""
         spent = sum(self.expr(e) for e in stmt.args) + len(stmt.args)
         self.add(len(stmt.args) + 1)
-        outer = self.static, self.depth, self.values, self.depth_of
-        self.values = {
-            p.name: self.value(a) for p, a in zip(stmt.params, stmt.args, strict=True)
-        }
-        self.static, self.depth, self.depth_of = 0.0, 0, {}
-        spent += self.table.call + self.block(stmt.body)
-        self.parts[stmt.name] = self.static + self.table.call
-        self.static, self.depth, self.values, self.depth_of = outer
-        return spent
+        given = tuple(self.value(argument) for argument in stmt.args)
+        calls, key = (
+            _parts_of(self.target, self.rare),
+            (stmt.name, len(stmt.body), given),
+        )
+        if key not in calls:
+            if len(calls) >= _MOST_PARTS:
+                calls.clear()
+            calls[key] = self.inside(stmt, given)
+        inner, static, parts = calls[key]
+        self.parts |= parts
+        self.parts[stmt.name] = static + self.table.call
+        return spent + (self.table.call + inner)
+
+    def inside(self, stmt: Part, given: tuple[int | None, ...]) -> _Part:
+        """Instructions of a call, those in its code, and in that of what it calls."""
+        walk = _Walk(self.table, self.target, self.rare)
+        walk.values = {p.name: n for p, n in zip(stmt.params, given, strict=True)}
+        spent = walk.block(stmt.body)
+        return spent, walk.static, walk.parts
 
     def add(self, instructions: float) -> float:
         self.static += instructions
@@ -245,6 +283,18 @@ class _Walk:
             return 0.0, self.depth_of.get(expr.name, 0)
         if isinstance(expr, Const):
             return 0.0, 0
+        key = (id(expr), self.depth, self.level_changes)
+        found = self.known.get(key)
+        if found is None:
+            before = self.static
+            found = (*self.walked(expr), self.static - before)
+            self.known[key] = found
+        else:
+            self.static += found[2]
+        return found[:2]
+
+    def walked(self, expr: Expr) -> tuple[float, int]:
+        """As seen, of an expression that is not remembered."""
         spent, level = 0.0, 0
         for child in children(expr):
             more, inner = self.seen(child)

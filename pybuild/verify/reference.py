@@ -7,6 +7,7 @@ kernels or generated code.
 from __future__ import annotations
 
 import importlib.util
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,9 @@ _WEIGHTED = (
     "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF",
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
 )  # fmt: skip
+
+
+_OURS = "compared with our own numpy model only"
 
 
 class _Lacking(BuildError):
@@ -82,8 +86,12 @@ def reference(
         try:
             known = reference(kind, path, graph, rounding, every)
             return replace(known, missing=_missing(path, rounding))
-        except _Lacking:
-            kind = "numpy"
+        except BuildError as error:
+            if kind != "litert":
+                raise
+            numpy = reference("numpy", path, graph, rounding, every)
+            why = error.problems[0].what.replace("--ref litert", "LiteRT")
+            return replace(numpy, missing=f"{why}: {_OURS}")
     _must_fit(kind, path)
     match kind:
         case "litert" | "ort" | "standard":
@@ -131,7 +139,7 @@ def _missing(path: Path, rounding: str) -> str:
     if not kind or _installed(kind):
         return ""
     package = _PACKAGES[kind].replace("_", "-")
-    what = f"{package} is not installed: compared with our own numpy model only"
+    what = f"{package} is not installed: {_OURS}"
     return f"{what}. Hint: pip install {package}, it is in the extra 'verify'"
 
 
@@ -205,7 +213,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
         if _LACKING not in str(error):
             raise
         if any(tensor.quant for tensor in graph.tensors.values()):
-            what = "LiteRT has no reference kernel of one of its operators"
+            what = f"LiteRT has no reference kernel of {_lacks(str(error))}"
             raise _Lacking(path.name, what, "--ref numpy") from None
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         first, kernels = _litert_net(path, graph, resolver), "kernels"
@@ -232,6 +240,12 @@ def _litert(path: Path, graph: Graph) -> Reference:
     name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
     hybrid = is_hybrid(read(path.name, path.read_bytes()))
     return Reference(name, "litert", run, hybrid=hybrid)
+
+
+def _lacks(said: str) -> str:
+    """The operator, as LiteRT names it in "Didn't find op for builtin opcode 'ELU'"."""
+    found = re.search(r"(?:opcode|operator|custom op)[^'\"]*['\"]([^'\"]+)['\"]", said)
+    return found[1] if found else "one of its operators"
 
 
 def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:

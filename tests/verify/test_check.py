@@ -224,7 +224,9 @@ def test_what_litert_has_no_reference_kernel_for(tmp_path: Path) -> None:
     floats.write_bytes(_elu(()))
     bytes_.write_bytes(_elu((0.25,)))
     for path, name in ((floats, " kernels"), (bytes_, "numpy")):
-        assert name in reference("auto", path, load(path).graph).name
+        known = reference("auto", path, load(path).graph)
+        assert name in known.name
+        assert ("of ELU: compared with our own" in known.missing) == (name == "numpy")
     with pytest.raises(BuildError, match="LiteRT has no reference kernel"):
         reference("litert", bytes_, load(bytes_).graph)
 

@@ -61,9 +61,10 @@ def softmax(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     operands = whole_operands(node, graph)
     if y.dtype is FLOAT32:
         return [_float(node, graph, operands)]
-    if y.dtype is INT16:
+    wide = bool(node.attrs.get("wide"))
+    if y.dtype is INT16 and not wide:
         return [_int16(node, graph, operands)]
-    pair = y.shape[node.attrs["axis"] :] == (2,)
+    pair = y.shape[node.attrs["axis"] :] == (2,) and not wide
     return (pair and _pair(node, graph, operands)) or [_int8(node, graph, operands)]
 
 
@@ -87,7 +88,7 @@ def _lines(
     axis: int = node.attrs["axis"]
     outer, inner = math.prod(y.shape[:axis]), math.prod(y.shape[axis + 1 :])
     to = k.row("y", 0, y.dtype, writable=True)
-    source = k.row("x", operands.numbers[0], y.dtype)
+    source = k.row("x", operands.numbers[0], graph.tensor(node.inputs[0]).dtype)
     turns, depth = k.arg("outer", outer), k.arg("depth", y.shape[axis])
     one: Expr = const(1)
     step = k.arg("inner", inner) if inner > 1 else one
@@ -153,13 +154,16 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     index of it.
     """
     made = softmax_parameters(node, graph)
-    even = made.rounding == "even"
+    even, y = made.rounding == "even", graph.tensor(node.output)
+    to = " to int16" if y.dtype is INT16 else ""
     doc = told(
-        f"softmax, int8 by integers: exponentials of a table, {_SHARE[even]}", _ORDER
+        f"softmax, int8{to} by integers: exponentials of a table, {_SHARE[even]}",
+        _ORDER,
     )
-    k = Builder(_name(node, graph, f"s8_{'even' if even else 'double'}"), doc)
+    kind = f"s8{'_s16' * bool(to)}_{'even' if even else 'double'}"
+    k = Builder(_name(node, graph, kind), doc)
     table = k.row("table", operands.after, INT32)
-    steps = _even(k, made) if even else _twice(k)
+    steps = _even(k, made) if even else _twice(k, y.dtype)
 
     def body(line: _Line) -> None:
         most = _most(k, line, INT8)
@@ -173,14 +177,14 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
             k.assign(total, total + steps.term(power(c)))
         share = steps.share(total)
         with k.loop("c", line.depth) as c:
-            k.store(line.y, c * line.step, cast(share(power(c)), INT8))
+            k.store(line.y, c * line.step, cast(share(power(c)), y.dtype))
 
     _lines(k, node, graph, operands, body)
     powers = np.asarray(made.table, np.int64)[::-1] + steps.more
     order = "exp of how far an element is below the most, from the farthest on"
     tables = (Packed("exponentials", powers.astype(np.int32), order=order),)
-    cost = 20 * graph.tensor(node.output).size
-    return offer(k, operands, tables=tables, in_place=(0,), cost=cost)
+    over = () if to else (0,)
+    return offer(k, operands, tables=tables, in_place=over, cost=20 * y.size)
 
 
 def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
@@ -291,7 +295,7 @@ def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
 _MORE = 2048 - (1 << 31)
 
 
-def _twice(k: Builder) -> _Steps:
+def _twice(k: Builder, to: DType) -> _Steps:
     """With `r` and `e` of SoftmaxParameters, 2^30 <= r:
 
     mulhi_round(r, power) = power + the high half of (2 * r - 2^32) * power, rounded.
@@ -302,13 +306,16 @@ def _twice(k: Builder) -> _Steps:
         spare = k.let("spare", SPARE_BITS(total))
         inverse = maximum(RECIPROCAL(total << spare), 1 << 30)
         factor = k.let("factor", (inverse + -(1 << 31)) * 2)
-        shift = k.let("shift", minimum(const(33) - spare, 31))
+        # of an int16 8 bits less
+        first, ends = (33, SATURATE8) if to is INT8 else (25, None)
+        shift = k.let("shift", minimum(const(first) - spare, 31))
 
         def stored(more: Expr) -> Expr:
             power = k.let("power", more + -_MORE)
             scaled = MULHI_ADD_ROUND(power, factor, power)
             # half a step and the zero point, both twice
-            return SATURATE8(((scaled >> shift) + (1 - 256)) >> 1)
+            whole = ((scaled >> shift) + (1 + 2 * to.low)) >> 1
+            return ends(whole) if ends else minimum(whole, to.high)
 
         return stored
 

@@ -214,7 +214,10 @@ def mean(call: Call) -> None:
 def softmax(call: Call) -> None:
     x = call.tensor(0)
     beta = call.any_option("Beta")
-    attrs = {"axis": len(x.shape) - 1, "beta": 1.0 if beta is None else float(beta)}
+    attrs: dict[str, Attr] = {"axis": len(x.shape) - 1}
+    attrs["beta"] = 1.0 if beta is None else float(beta)
+    if (x.dtype, call.output(x.shape).dtype) == (DType.INT8, DType.INT16):
+        attrs["wide"] = True
     call.emit("softmax", (x.name,), attrs)
 
 

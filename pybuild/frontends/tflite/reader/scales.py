@@ -13,7 +13,8 @@ def quant_of(source: str, name: str, flat: FlatTensor, dtype: DType) -> Quant | 
     if not flat.scale or dtype.is_float or dtype is DType.BOOL:
         return None
     zeros = flat.zero_point or (0,)
-    count, axis = len(flat.scale), flat.axis
+    # old converters gave a bias the axis of the weights, such as 3
+    count, axis = len(flat.scale), flat.axis if len(flat.shape) > 1 else 0
     whole = count == 1
     if not whole and not (0 <= axis < len(flat.shape) and flat.shape[axis] == count):
         what = f"'{name}' has {count} scales on axis {axis} of {list(flat.shape)}"
