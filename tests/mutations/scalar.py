@@ -53,15 +53,15 @@ SCALAR = (
     (
         "shares of softmax of which nothing is left",
         "pybuild/kernels/portable/softmax.py",
-        "minimum(const(33) - spare, 31)",
-        "minimum(const(33) - spare, 30)",
+        "minimum(const(first) - spare, 31)",
+        "minimum(const(first) - spare, 30)",
         _SOFTMAX,
     ),
     (
         "half a step of a share",
         "pybuild/kernels/portable/softmax.py",
-        "(1 - 256)) >> 1",
-        "(0 - 256)) >> 1",
+        "(1 + 2 * to.low)) >> 1",
+        "(0 + 2 * to.low)) >> 1",
         _SOFTMAX,
     ),
     (

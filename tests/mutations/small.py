@@ -90,8 +90,8 @@ SMALL = (
     (
         "layers of one other kernel",
         "pybuild/select/choose.py",
-        "if len(theirs) > 1 else ()",
-        "if len(theirs) > 9 else ()",
+        "if len(theirs) > 1:",
+        "if len(theirs) > 9:",
         _SMALL.format("test_a_kernel_takes_the_layers_of_one_other"),
     ),
     (
