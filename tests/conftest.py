@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiled import keep_compiled
+
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    keep_compiled()
 
 
 def models_folder() -> Path:

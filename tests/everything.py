@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests import wheels
+from tests import compiled, wheels
 from tests.concern import concern, source
 from tests.conftest import models_folder
 from tests.wheels import ROOT, Setting
@@ -64,6 +64,7 @@ def with_wheel(setting: Setting, arguments: list[str]) -> int:
     environment = wheels.environment(setting, wheel)
     env = wheels.variables(setting, environment)
     env["CRT_MODELS"] = str(models_folder())
+    env["CRT_COMPILED"] = str(compiled.folder() or "")
     with tempfile.TemporaryDirectory(prefix="crt-installed-") as folder:
         wheels.copy_tree(Path(folder), BESIDE)
         python = environment / "bin" / "python"

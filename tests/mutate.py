@@ -2,21 +2,37 @@
 
 python -m tests.mutate [NAME...]: copies the tree, applies a mutation, runs the
 tests that watch that place. Exit status 1 if a mutation survives.
+--quick-sample N [SEED]: which share of N mutations `./dev test --quick` notices.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 
+from tests import compiled
+
 ROOT = Path(__file__).resolve().parent.parent
+NONE_COLLECTED = 5
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
+
+
+SHARE = 0.9  # of a sample that the quick tests notice at least
+# that each mutation finds its place says nothing of the code
+QUICK = ("-p", "tests.quick", "-m", "not sweep",
+         "--ignore=tests/house/test_mutations.py")  # fmt: skip
+SURVIVED, CAUGHT = "SURVIVED", "caught  "
 
 
 @dataclass(frozen=True)
@@ -30,30 +46,45 @@ class Mutation:
     tests: str
 
 
-def _listed() -> Iterator[Mutation]:
-    """Of every tuple in tests/mutations/."""
-    root = Path(__file__).parent.parent
-    for path in sorted((root / "tests" / "mutations").rglob("*.py")):
-        name = ".".join(path.relative_to(root).with_suffix("").parts)
-        listed = importlib.import_module(name)
+def _listed() -> Iterator[tuple[str, tuple[Mutation, ...]]]:
+    """Every tuple in tests/mutations/, and what it is called."""
+    for path in sorted((ROOT / "tests" / "mutations").rglob("*.py")):
+        room = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        listed = importlib.import_module(room)
         for name, value in vars(listed).items():
             if name.isupper() and not name.startswith("_") and type(value) is tuple:
-                yield from (Mutation(*words) for words in value)
+                yield f"{room}.{name}", tuple(Mutation(*words) for words in value)
 
 
-MUTATIONS = tuple(_listed())
+LISTS = dict(_listed())
+MUTATIONS = tuple(chain(*LISTS.values()))
 
 
-def passes(tests: str, mutation: Mutation | None = None) -> bool:
-    """Whether the tests pass in a copy of the tree, mutated or as it is."""
+@contextmanager
+def _mutated(mutation: Mutation | None) -> Iterator[Path]:
+    """A copy of the tree, as it is or with a mutation."""
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
         tree = Path(temporary) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
         if mutation is not None:
             _apply(mutation, tree / mutation.file)
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-        done = subprocess.run([*command, *tests.split()], cwd=tree, capture_output=True)
-        return done.returncode == 0
+        yield tree
+
+
+def _run(tree: Path, *arguments: str) -> tuple[int, str]:
+    """pytest's status and what it said, up to the first test that fails."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    env = {"CRT_COMPILED": str(compiled.folder() or ""), **os.environ}
+    done = subprocess.run(
+        [*command, *arguments], cwd=tree, capture_output=True, text=True, env=env
+    )
+    return done.returncode, done.stdout
+
+
+def passes(tests: str, mutation: Mutation | None = None) -> bool:
+    """Whether the tests pass in a copy of the tree, mutated or as it is."""
+    with _mutated(mutation) as tree:
+        return _run(tree, *tests.split())[0] == 0
 
 
 def _apply(mutation: Mutation, file: Path) -> None:
@@ -63,7 +94,53 @@ def _apply(mutation: Mutation, file: Path) -> None:
     file.write_text(text.replace(mutation.old, mutation.new))
 
 
+# ---- what the quick tests notice --------------------------------------------
+
+
+def drawn(number: int, seed: int) -> list[Mutation]:
+    """So many mutations: one of each list in turn, the lists and theirs shuffled."""
+    chance = random.Random(seed)
+    lists = [chance.sample(values, len(values)) for values in LISTS.values()]
+    chance.shuffle(lists)
+    found = [m for turn in zip_longest(*lists) for m in turn if m is not None]
+    return found[:number]
+
+
+def _noticed_by(mutation: Mutation, tree: Path) -> str:
+    """The quick test that fails in a tree with the mutation; "" if none does. What
+    watches the place is first, then what is near, then all."""
+    from tests.concern import concern
+
+    near = concern([ROOT / mutation.file]).files
+    files = [path.relative_to(ROOT).as_posix() for path in near]
+    for some in (mutation.tests.split(), ["-n2", *files], ["-n2"]):
+        status, said = _run(tree, *QUICK, *some)
+        if status not in (0, NONE_COLLECTED):
+            failed = re.search(r"(?m)^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said)
+            return failed[1] if failed else said[-300:]
+    return ""
+
+
+def quick_sample(number: int, seed: int = 0) -> int:
+    """Says of each mutation whether the quick tests notice it; 1 if too few are. What
+    fails without a mutation, too, has noticed nothing."""
+    count = 0
+    with _mutated(None) as as_it_is:
+        for mutation in (sample := drawn(number, seed)):
+            with _mutated(mutation) as tree:
+                by = _noticed_by(mutation, tree)
+            if by and _run(as_it_is, *QUICK, by)[0] != 0:
+                print(f"without a mutation, too: {by}", flush=True)
+                return 1
+            count += bool(by)
+            print(f"{CAUGHT if by else SURVIVED}  {mutation.name}  {by}", flush=True)
+    print(f"{count} of {len(sample)} are caught by the quick tests")
+    return 0 if count >= SHARE * len(sample) else 1
+
+
 def main(names: list[str]) -> int:
+    if names[:1] == ["--quick-sample"]:
+        return quick_sample(*map(int, names[1:]))
     chosen = [m for m in MUTATIONS if not names or m.name in names]
     watching = sorted({test for m in chosen for test in m.tests.split()})
     if not passes(" ".join(watching)):
@@ -73,7 +150,7 @@ def main(names: list[str]) -> int:
     for mutation in chosen:
         alive = passes(mutation.tests, mutation)
         left += alive
-        print(f"{'SURVIVED' if alive else 'caught  '}  {mutation.name}", flush=True)
+        print(f"{SURVIVED if alive else CAUGHT}  {mutation.name}", flush=True)
     print(f"{len(chosen) - left} passed, {left} failed")
     return 1 if left else 0
 

@@ -6,18 +6,18 @@ fails instead, so that nothing is left out unseen.
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from pybuild.install import crt_headers, made_once
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "crt" / "include"
@@ -28,7 +28,7 @@ STRICT = tuple(
 
 # what is undefined ends in a trap: calls that tell what it was take as long to compile
 # as all else
-SANITIZE = ("-g", "-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
+SANITIZE = ("-g1", "-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
 
 
 def absent(reason: str) -> NoReturn:
@@ -61,10 +61,11 @@ def run(command: Sequence[object], cwd: Path | None = None) -> str:
 
 @cache
 def runtime(compiler: str, *flags: str) -> tuple[Path, ...]:
-    """crt's objects, compiled once for all tests of a process."""
-    folder = Path(tempfile.mkdtemp(prefix="crt-objects-"))
-    atexit.register(shutil.rmtree, folder)
-    run([compiler, *flags, f"-I{INCLUDE}", "-c", *SOURCES], folder)
+    """crt's objects, compiled once for what they are made of, by whichever test."""
+    command = [compiler, *flags, f"-I{INCLUDE}", "-c", *map(str, SOURCES)]
+    content = repr((command, run([compiler, "--version"]))).encode()
+    content += b"".join(path.read_bytes() for path in (*crt_headers(), *SOURCES))
+    folder = made_once(content, lambda made: print(run(command, made), end=""))
     return tuple(sorted(folder.glob("*.o")))
 
 

@@ -40,6 +40,7 @@ COMPILERS = ("cc", "gcc", "clang")
 # of this machine, where no compiler is to be found
 PROGRAMS = ("sh", "env", "uname", "true")
 TOOLS = ("meson", "ninja")
+EPOCH = "1700000000"  # when a release is said to be made
 NO_NETWORK = """\
 import sys
 
@@ -156,7 +157,8 @@ def _make(folder: Path) -> None:
     build = [sys.executable, "-m", "build"]
     # in isolation zig would make its C library for Windows anew, which takes minutes
     every = ("-C", "systems=all")
-    call([*build, "-w", "-n", *every, "-o", folder / "direct", tree], folder)
+    env = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    call([*build, "-w", "-n", *every, "-o", folder / "direct", tree], folder, env)
     # an sdist is what is committed
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "all")):

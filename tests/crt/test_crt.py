@@ -124,10 +124,7 @@ def _add_counts(report: dict[str, Any], counts: dict[str, dict[str, int]]) -> No
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_cpp(compiler: str, standard: str, tmp_path: Path) -> None:
     require(compiler)
-    objects = []
-    for source in SOURCES:
-        objects.append(tmp_path / f"{source.stem}.o")
-        run([require("gcc"), *INCLUDES, "-c", source, "-o", objects[-1]])
+    objects = runtime(require("gcc"))
     flags = [f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     files = [HERE / "headers.cpp", *objects]
     run([compiler, *flags, *INCLUDES, *files, "-o", tmp_path / "test"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.mutate import MUTATIONS, Mutation
+from tests.mutate import LISTS, MUTATIONS, Mutation, drawn
 from tests.toolchains import ROOT
 
 
@@ -24,3 +24,12 @@ def test_every_mutation_has_its_place() -> None:
     wrong = {m.name: found for m in MUTATIONS if (found := _problems(m))}
     assert not wrong
     assert len({m.name for m in MUTATIONS}) == len(MUTATIONS)
+
+
+def test_a_sample_has_as_many_of_each_list() -> None:
+    names = {m.name: name for name, found in LISTS.items() for m in found}
+    sample = drawn(2 * len(LISTS), 7)
+    lists = [names[m.name] for m in sample]
+    assert set(lists[: len(LISTS)]) == set(LISTS) == set(lists[len(LISTS) :])
+    assert len(set(sample)) == len(sample)
+    assert sample == drawn(2 * len(LISTS), 7) != drawn(2 * len(LISTS), 8)

@@ -20,12 +20,12 @@ from pybuild.dtype import Array
 from pybuild.emit.kernels import c as c_printer
 from pybuild.emit.kernels import llvm as llvm_printer
 from pybuild.emit.kernels.llvm_declared import declarations
-from pybuild.emit.llvm import passes as llvm_passes
 from pybuild.host.jit import host_features
 from pybuild.ir.loop import Func, Intrin
 from pybuild.ir.loop_verify import intrins
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from tests import toolchains
+from tests.compiled import optimised_or_kept
 
 Pointer = tuple[int, int]  # buffer, byte offset
 
@@ -242,7 +242,7 @@ def _compile(funcs: Sequence[Func]) -> Any:
     text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
-    llvm_passes.optimise(module, machine, host=True)
+    optimised_or_kept(module, machine, host=True)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine

@@ -43,7 +43,8 @@ _FIXED = {"softmax": (1 / 256, -128), "logistic": (1 / 256, -128), "tanh": (1 / 
 #                                      `w_scale = [low, high]` of the scales
 #     const = [4]                      shape of a constant second operand
 #     y     = [1, 192]                 output shape, where it is not inferred (reshape)
-#     x_quant, y_quant = [scale, zero_point]    (x_quant: or a list of them)
+#     x_quant, y_quant = [scale, zero_point]    (x_quant: or a list of them; y_quant
+#                                      = "x": that of x, whose integers are handed on)
 #     y_type = "uint8"                 output type where it differs from the input's
 #     bias_type = "int32"              of int16 layers, else int64
 #     litert = false                   the format cannot say it
@@ -263,6 +264,8 @@ def _attr(value: Any) -> Any:
 def _output_quant(case: Case, maker: _Maker, kind: DType) -> Quant | None:
     if kind is DType.FLOAT32:
         return None
+    if case.spec.get("y_quant") == "x":
+        return maker.tensors["x"].quant
     if "y_quant" in case.spec:
         return maker.quant(case.spec["y_quant"])
     if case.op in _FIXED and kind is DType.INT16:

@@ -206,12 +206,13 @@ def raw(tensor: Tensor) -> DType:
 def _moved(
     name: str,
     axes: Sequence[Axis],
-    begin: int,
+    begin: int | None,
     operands: Operands,
     y: Tensor,
     target: Target,
 ) -> Candidate:
-    """One input copied to the whole output, from element `begin` on."""
+    """One input copied to the whole output, from element `begin` on, which is an
+    argument; without it from the first."""
     joined = join(axes)
     elem = element(y)
     by = blocks(target, joined, elem)
@@ -219,7 +220,7 @@ def _moved(
     k = Builder(f"{name}_{short(elem)}_{key(joined, by)}", doc)
     x: Expr = k.row("x", operands.numbers[0], elem)
     to = k.row("y", 0, elem, writable=True)
-    if name == "slice":
+    if begin is not None:
         x = k.let("first", offset(x, k.arg("begin", begin)))
     copy_axes(k, joined, x, to, by=by)
     return offer(k, operands, cost=_COST * y.size)
@@ -232,14 +233,14 @@ def copy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if graph.tensor(node.inputs[0]).shape != y.shape:
         operands = whole_operands(node, graph)
     count = y.size // (operands.images * operands.bands)
-    return [_moved("copy", (Axis(count, 1, 1),), 0, operands, y, target)]
+    return [_moved("copy", (Axis(count, 1, 1),), None, operands, y, target)]
 
 
 def assign(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """y = x, in one piece: all has been read that was in y."""
     y = graph.tensor(node.output)
     axes = (Axis(y.size, 1, 1),)
-    return [_moved("copy", axes, 0, whole_operands(node, graph), y, target)]
+    return [_moved("copy", axes, None, whole_operands(node, graph), y, target)]
 
 
 def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -250,7 +251,7 @@ def transpose(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         Axis(x.shape[p], steps[p], to)
         for p, to in zip(node.attrs["perm"], row_major(y.shape), strict=True)
     ]
-    return [_moved("transpose", axes, 0, whole_operands(node, graph), y, target)]
+    return [_moved("transpose", axes, None, whole_operands(node, graph), y, target)]
 
 
 def strided_slice(node: Node, graph: Graph, target: Target) -> list[Candidate]:

@@ -1,0 +1,94 @@
+"""Machine code that LLVM made is kept from test to test and run to run, by the content
+of the module: what is equal, for the same LLVM, passes and machine, is not compiled
+again; whatever changes the printed code changes the name of what is kept.
+
+CRT_COMPILED: the folder, else build/compiled; empty: everything is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from pybuild.emit.llvm import passes
+from pybuild.host import jit
+
+ROOT = Path(__file__).resolve().parent.parent
+DAYS = 14  # that nothing was asked for, until it is removed
+_engine = llvm.create_mcjit_compiler
+_WITH = f"{llvmlite.__version__} {llvm.llvm_version_info} {inspect.getsource(passes)}"
+
+
+def folder() -> Path | None:
+    """Where it is kept, or None."""
+    given = os.environ.get("CRT_COMPILED", str(ROOT / "build" / "compiled"))
+    return Path(given) if given else None
+
+
+def keep_compiled() -> None:
+    """Of models that run in this process, from now on."""
+    place = folder()
+    if place is None:
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    _remove_old(place)
+    vars(jit)["llvm_passes"] = SimpleNamespace(optimise=optimised_or_kept)
+    llvm.create_mcjit_compiler = _engine_with_kept
+
+
+def _remove_old(place: Path) -> None:
+    before = time.time() - DAYS * 24 * 3600
+    for file in place.iterdir():
+        try:
+            if file.stat().st_mtime < before:
+                file.unlink()
+        except OSError:  # another process was first
+            continue
+
+
+def optimised_or_kept(parsed: Any, machine: Any, host: bool) -> None:
+    """As pybuild's `optimise`; nothing is left to do where the code is kept."""
+    if folder() is None:
+        passes.optimise(parsed, machine, host)
+        return
+    about = f"{_WITH} {machine.triple} {llvm.get_host_cpu_name()} "
+    about += llvm.get_host_cpu_features().flatten()
+    key = hashlib.sha256(about.encode() + parsed.as_bitcode()).hexdigest()
+    if not _kept(key).is_file():
+        passes.optimise(parsed, machine, host)
+    parsed.name = key
+
+
+def _engine_with_kept(parsed: Any, machine: Any) -> Any:
+    engine = _engine(parsed, machine)
+    if len(parsed.name) == 64:  # the name of what is kept
+        engine.set_object_cache(_keep, _take)
+    return engine
+
+
+def _kept(name: str) -> Path:
+    place = folder()
+    assert place is not None
+    return place / name
+
+
+def _keep(module: Any, code: bytes) -> None:
+    new = _kept(f"{module.name}.{os.getpid()}")
+    new.write_bytes(code)
+    new.rename(_kept(module.name))
+
+
+def _take(module: Any) -> bytes | None:
+    file = _kept(module.name)
+    if not file.is_file():
+        return None
+    os.utime(file)
+    return file.read_bytes()
