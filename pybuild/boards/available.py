@@ -8,7 +8,7 @@ from pybuild.boards.device import missing_simulator
 from pybuild.boards.simulators.qemu import find_qemu
 from pybuild.boards.simulators.unicorn import find_unicorn
 from pybuild.targets.board import Board, board_names, load_board
-from pybuild.targets.toolchain import NAMES, find_toolchain, missing_tools
+from pybuild.targets.toolchain import NAMES, find_toolchain, missing_compilers
 
 
 def board_facts(name: str | None = None) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def _facts(board: Board) -> dict[str, Any]:
     machines = [s for s in (find_qemu(board), find_unicorn(board)) if s]
     missing = []
     if not tools:
-        missing.append(f"a compiler: {_either(missing_tools('zig', arch), arch)}")
+        missing.append(f"a compiler: {missing_compilers(arch)}")
     if not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")
@@ -42,7 +42,3 @@ def _facts(board: Board) -> dict[str, Any]:
         "simulators": [machine.name for machine in machines],
         "missing": missing,
     }
-
-
-def _either(hint: str, arch: str) -> str:
-    return f"{hint} or {missing_tools('gcc', arch)}"

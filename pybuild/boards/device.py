@@ -18,7 +18,8 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.plan.plan import Plan
 from pybuild.targets.board import Board, load_board
-from pybuild.targets.core import Core, core_named
+from pybuild.targets.core import Core
+from pybuild.targets.names import core_named
 from pybuild.targets.toolchain import Toolchain, choose_toolchain
 
 if TYPE_CHECKING:

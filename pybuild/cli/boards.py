@@ -47,11 +47,8 @@ Outcome = tuple[int, dict[str, Any]]
 
 def target_of(args: argparse.Namespace) -> str:
     """Whose kernels to build: as asked, else the board's core's."""
-    from pybuild.targets.core import CORES
-
     if "target" in args.given:
-        name = str(args.given["target"])
-        return CORES[name].target if name in CORES else name
+        return str(args.given["target"])
     on = getattr(args, "on", HOST)
     if on == HOST:
         return "generic"
@@ -62,10 +59,10 @@ def target_of(args: argparse.Namespace) -> str:
 
 def _device(args: argparse.Namespace) -> Device:
     from pybuild.boards.device import open_device
-    from pybuild.targets.core import CORES
+    from pybuild.targets.names import core_of
 
     # kernels for no core in particular are built as code of the board's own
-    core = args.target if args.target in CORES else ""
+    core = str(args.target) if core_of(args.target) else ""
     chosen = args.on, args.toolchain, args.simulator, core, args.optimise
     return open_device(*chosen, both=bool(args.device))
 

@@ -16,8 +16,8 @@ from typing import Any
 from pybuild.errors import fitting
 from pybuild.options.regions import RegionSpec, read_regions
 from pybuild.targets.board import board_names
-from pybuild.targets.core import CORES
-from pybuild.targets.target import TARGETS, Target
+from pybuild.targets.names import chips, hint_for, is_known, known_names
+from pybuild.targets.target import Target
 
 Reader = Callable[[Any], Any]
 
@@ -262,14 +262,14 @@ def _regions(value: Any) -> Any:
 
 
 def _cpus() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*TARGETS, *CORES)))
+    return (*known_names(), *chips())
 
 
 def _cpu(value: Any) -> str | Target:
     if isinstance(value, Target):
         return value
-    if value not in _cpus():
-        raise Wrong(f"'{value}' is not known", fitting(str(value), _cpus()))
+    if not is_known(value):
+        raise Wrong(f"'{value}' is not known", hint_for(str(value)))
     return str(value)
 
 

@@ -18,7 +18,8 @@ from pybuild.emit.c.regions import size_macro
 from pybuild.emit.tables.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 from pybuild.package.folder import EXAMPLE, REPORT, digest_of
-from pybuild.targets.core import CORES, GCC, Core
+from pybuild.targets.core import GCC, Core
+from pybuild.targets.names import core_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # printf conversion and cast for each element type
@@ -51,7 +52,8 @@ static void print_float(float value)
 
 # of -dumpmachine; that of GNU C for RISC-V often comes without a C library
 _MACHINES = {"arm": "arm-% armv% thumb%", "riscv": "riscv%"}
-_NO_C_LIBRARY = {"arm": (), "riscv": ("-ffreestanding", "-DCRT_NO_STRING_H")}
+_ALONE = ("-ffreestanding", "-DCRT_NO_STRING_H")
+_NO_C_LIBRARY = {"riscv": _ALONE, "xtensa": _ALONE}
 _CHECK = """\
 # {name}.o is for {core}: a compiler that says it is for another machine is refused
 ifeq ($(filter clean,$(MAKECMDGOALS)),)
@@ -85,7 +87,7 @@ def tree_files(
         "functions": _PRINT_FLOAT if _any_float(tables) else "",
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
-    core = CORES.get(target) if isinstance(target, str) else None
+    core = core_of(target) if isinstance(target, str) else None
     example |= _machine(tables.name, core, f"{tables.name}.o" in generated)
     return _with_builds(tables.name, (tables,), generated, "main.c.in", example)
 
@@ -95,12 +97,14 @@ def _machine(name: str, core: Core | None, has_object: bool) -> dict[str, str]:
     if core is None:
         flags = "-Os -mcpu=cortex-m4 -mthumb"
         return {"make": f"make CC={GCC['arm']} CFLAGS='{flags}'", "machine": ""}
-    flags = " ".join(("-Os", *core.gcc, *_NO_C_LIBRARY[core.arch]))
+    flags = " ".join(("-Os", *core.gcc, *_NO_C_LIBRARY.get(core.arch, ())))
     make = f"make CC={GCC[core.arch]} CFLAGS='{flags}'"
+    if not has_object:
+        return {"make": make, "machine": ""}
     check = _CHECK.format(
         name=name, core=core.name, machines=_MACHINES[core.arch], make=make
     )
-    return {"make": make, "machine": check if has_object else ""}
+    return {"make": make, "machine": check}
 
 
 def image_tree(

@@ -12,7 +12,8 @@ from pybuild.kernels.table import candidates
 from pybuild.passes.placement.place import Rules, place
 from pybuild.select.parameters import bound
 from pybuild.targets.llvm import Llvm, llvm_named
-from pybuild.targets.target import Target, target_named
+from pybuild.targets.names import target_named
+from pybuild.targets.target import Target
 
 Targets = str | Target | Mapping[int, str | Target]
 
@@ -45,13 +46,19 @@ def by_name(target: Targets) -> str | dict[int, str]:
 
     Errors  BuildError for a target that is no known one
     """
-    table = table_of(target)
-    for one in table:
-        if one != target_named(one.name):
+    names = _names(target)
+    for name, one in zip(names, table_of(target), strict=True):
+        if one != target_named(name):
             what = f"'{one.name}' is not as pybuild knows it"
             raise BuildError("--target", what, "only known targets can be exported")
-    names = {index: one.name for index, one in enumerate(table)}
-    return names if isinstance(target, Mapping) else names[0]
+    return dict(enumerate(names)) if isinstance(target, Mapping) else names[0]
+
+
+def _names(target: Targets) -> list[str]:
+    """Of the devices in their order, as they were given."""
+    table = target if isinstance(target, Mapping) else {0: target}
+    given = (one for _, one in sorted(table.items()))
+    return [one.name if isinstance(one, Target) else one for one in given]
 
 
 def processor_of(target: Targets) -> Llvm:
@@ -59,7 +66,8 @@ def processor_of(target: Targets) -> Llvm:
 
     Errors  BuildError for devices of several kinds
     """
-    names = dict.fromkeys(t.name for t in table_of(target))
+    table_of(target)
+    names = dict.fromkeys(_names(target))
     if len(names) > 1:
         what = f"one object is made for one processor, not for {', '.join(names)}"
         raise BuildError("--emit obj", what, "--emit c")

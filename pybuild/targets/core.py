@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pybuild.errors import BuildError, fitting
-
 
 @dataclass(frozen=True)
 class Core:
     """A core with its real units; without them a bare name lacks FPU or DSP.
 
-    arch     "arm" (Thumb) or "riscv"
+    arch     "arm" (Thumb), "riscv", "avr"; "xtensa", whose compilers are of one core
+             each: "xtensa-esp32" is the name of another
     target   the name in TARGETS whose kernels run on it
     runs     the cores whose code it runs too
     gcc      flags; also those of clang, after `clang`
     clang    the target
     zig      target and -mcpu
-    unicorn  the simulator's model of it, "" for none
+    unicorn  the simulator's model of it, or of one that runs its code; "" for none
+    library  GNU C's flags of the core whose run-time library is taken; (): its own
     """
 
     name: str
@@ -31,14 +31,37 @@ class Core:
     clang: str
     zig: tuple[str, str]
     unicorn: str = ""
+    library: tuple[str, ...] = ()
 
 
 # the names of GNU C by architecture
-GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
+GCC = {
+    "arm": "arm-none-eabi-gcc",
+    "riscv": "riscv64-unknown-elf-gcc",
+    "xtensa": "xtensa-lx106-elf-gcc",
+    "xtensa-esp32": "xtensa-esp32-elf-gcc",
+    "xtensa-esp32s2": "xtensa-esp32s2-elf-gcc",
+    "xtensa-esp32s3": "xtensa-esp32s3-elf-gcc",
+    "avr": "avr-gcc",
+}
 _M = "-mthumb"
 _HARD = "-mfloat-abi=hard"
 _EABI, _EABIHF = "thumb-freestanding-eabi", "thumb-freestanding-eabihf"
-_RV32 = ("-march=rv32imc", "-mabi=ilp32")
+_RV32IMC = ("rv32im", "rv32i", "rv32emc", "rv32ec")  # it runs these, too
+_NONE = ("", "")  # zig does not compile for it
+
+
+def _riscv(
+    isa: str, target: str, runs: tuple[str, ...], zig: str, library: str = ""
+) -> Core:
+    """isa: as in -march; what is beyond the letters is not in the GNU C's libraries."""
+    abi = "ilp32e" if isa.startswith("rv32e") else "ilp32"
+    flags = ("-misa-spec=2.2", f"-march={isa}", f"-mabi={abi}")
+    known = (flags[0], f"-march={library}", flags[2]) if library else ()
+    machine = ("riscv32-freestanding-none", f"generic_rv32{zig}")
+    return Core(isa, "riscv", target, runs, flags, "riscv32-unknown-elf", machine,
+                "" if library else "SIFIVE_E31", known)  # fmt: skip
+
 
 CORES = {
     core.name: core
@@ -47,6 +70,16 @@ CORES = {
             "cortex-m0", "arm", "cortex-m0", (),
             (_M, "-mcpu=cortex-m0"),
             "thumbv6m-none-eabi", (_EABI, "cortex_m0"), "CORTEX_M0",
+        ),
+        Core(
+            "cortex-m0plus", "arm", "cortex-m0", ("cortex-m0",),
+            (_M, "-mcpu=cortex-m0plus"),
+            "thumbv6m-none-eabi", (_EABI, "cortex_m0plus"), "CORTEX_M0",
+        ),
+        Core(
+            "cortex-m23", "arm", "cortex-m0", ("cortex-m0", "cortex-m0plus"),
+            (_M, "-mcpu=cortex-m23"),
+            "thumbv8m.base-none-eabi", (_EABI, "cortex_m23"), "CORTEX_M33",
         ),
         Core(
             "cortex-m3", "arm", "cortex-m3", ("cortex-m0",),
@@ -81,24 +114,35 @@ CORES = {
             (_M, "-mcpu=cortex-m55", _HARD),
             "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
         ),
+        # no GNU C of Debian 12 knows it; its instructions are those of the M55
         Core(
-            "rv32imc", "riscv", "rv32imc", (),
-            ("-misa-spec=2.2", *_RV32),
-            "riscv32-unknown-elf",
-            ("riscv32-freestanding-none", "generic_rv32+m+c+zicsr"), "SIFIVE_E31",
+            "cortex-m85", "arm", "cortex-m55",
+            ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33",
+             "cortex-m55"),
+            (_M, "-mcpu=cortex-m55", _HARD),
+            "thumbv8.1m.main-none-eabihf", (_EABIHF, "cortex_m55+mve_fp+fp_armv8d16"),
         ),
+        _riscv("rv32imc", "rv32imc", _RV32IMC, "+m+c+zicsr"),
+        _riscv("rv32im", "rv32imc", ("rv32i",), "+m+zicsr"),
+        _riscv("rv32imac", "rv32imc", ("rv32imc", *_RV32IMC), "+m+a+c+zicsr"),
+        # with Zbs, too, GNU C 12 fails in its own code
+        _riscv(
+            "rv32imac_zba_zbb", "rv32imc", ("rv32imac", "rv32imc", *_RV32IMC),
+            "+m+a+c+zicsr+zba+zbb", "rv32imac",
+        ),
+        _riscv("rv32i", "rv32ec", (), "+zicsr"),
+        _riscv("rv32ec", "rv32ec", (), "+e+c+zicsr"),
+        _riscv("rv32emc", "rv32ec", ("rv32ec",), "+e+m+c+zicsr"),
+        Core("xtensa-lx106", "xtensa", "xtensa", (), (), "", _NONE),
+        *(
+            Core(n, f"xtensa-{n}", kernels, (), ("-mlongcalls",), "", _NONE)
+            for n, kernels in (
+                ("esp32", "esp32"), ("esp32s2", "xtensa"), ("esp32s3", "esp32"),
+            )
+        ),
+        Core("avr", "avr", "generic", (), ("-mmcu=atmega2560",), "", _NONE),
     )
 }  # fmt: skip
-
-
-def core_named(name: str) -> Core:
-    """The core of that name.
-
-    Errors  BuildError listing the known ones
-    """
-    if name not in CORES:
-        raise BuildError("--target", f"'{name}' is no core", fitting(name, CORES))
-    return CORES[name]
 
 
 def linkable_with(core: Core, other: Core) -> Core:

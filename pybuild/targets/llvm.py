@@ -5,10 +5,10 @@ The data layout, and with it pointer bytes and alignment, is LLVM's own of these
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybuild.errors import BuildError
-from pybuild.targets.target import target_named
+from pybuild.targets.names import core_of, target_named
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,28 @@ LLVM = {
     ),
 }
 
+_RV32 = LLVM["rv32imc"]
+# the same code generators with what these cores have more, or less
+_NEAR = {
+    "cortex-m0plus": replace(LLVM["cortex-m0"], cpu="cortex-m0plus"),
+    "cortex-m23": replace(
+        LLVM["cortex-m0"], triple="thumbv8m.base-unknown-none-gnueabi", cpu="cortex-m23"
+    ),
+    "cortex-m33-nodsp": replace(
+        LLVM["cortex-m3"],
+        triple="thumbv8m.main-unknown-none-gnueabi",
+        cpu="cortex-m33",
+        features="-dsp,-fp-armv8d16sp",
+    ),
+    "cortex-m85": replace(LLVM["cortex-m55"], cpu="cortex-m85"),
+    "rv32i": replace(_RV32, features=""),
+    "rv32im": replace(_RV32, features="+m"),
+    "rv32imac": replace(_RV32, features="+m,+a,+c"),
+    "rv32imac_zba_zbb": replace(_RV32, features="+m,+a,+c,+zba,+zbb"),
+    "rv32ec": replace(_RV32, features="+e,+c", abi="ilp32e"),
+    "rv32emc": replace(_RV32, features="+e,+m,+c", abi="ilp32e"),
+}
+
 
 def llvm_named(target: str) -> Llvm:
     """The facts of a target.
@@ -75,7 +97,10 @@ def llvm_named(target: str) -> Llvm:
     Errors  BuildError for an unknown one, and one that no object is made for
     """
     target_named(target)
-    if target not in LLVM:
+    core = core_of(target)
+    known = LLVM | _NEAR
+    name = core.name if core and target not in known else target
+    if name not in known:
         what = f"objects are not made for the target '{target}'"
-        raise BuildError("--emit obj", what, f"--target {', '.join(LLVM)}")
-    return LLVM[target]
+        raise BuildError("--emit obj", what, f"--target {', '.join(known)}")
+    return known[name]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybuild.errors import BuildError, fitting
-
 
 @dataclass(frozen=True)
 class Target:
@@ -81,16 +79,10 @@ TARGETS = {
             features=_MULTIPLY,
             float_calls=True,
         ),
+        # without a multiplier, or with 16 registers
+        Target("rv32ec", sums=((4, 1),), row_sums=3, float_calls=True),
+        Target("xtensa", sums=((4, 1),), row_sums=3, float_calls=True),
+        # that with a unit for single floats
+        Target("esp32", sums=((4, 1),), row_sums=3, float_sums=((4, 2), (4, 1))),
     )
 }
-
-
-def target_named(name: str) -> Target:
-    """The target of that name.
-
-    Errors  BuildError listing the known ones
-    """
-    if name not in TARGETS:
-        hint = fitting(name, TARGETS)
-        raise BuildError("--target", f"'{name}' is not known", hint)
-    return TARGETS[name]

@@ -19,6 +19,14 @@ from pybuild.install import called
 from pybuild.targets.core import GCC, Core
 
 NAMES = ("gcc", "zig", "clang")
+# of those architectures that only GNU C compiles for, too
+_PACKAGES = {
+    "arm": "gcc-arm-none-eabi",
+    "riscv": "gcc-riscv64-unknown-elf",
+    "xtensa": "gcc-xtensa-lx106",
+    "avr": "gcc-avr avr-libc",
+}
+_BY_ALL = ("arm", "riscv")
 # equal floats everywhere; sections that the linker may drop; no run-time support
 _COMMON = (
     "-std=c99", "-ffp-contract=off", "-fno-math-errno", "-ffunction-sections",
@@ -105,13 +113,13 @@ class Toolchain:
     def libraries(self, core: Core) -> tuple[str, ...]:
         """The compiler's run time: 64-bit and float arithmetic of small cores."""
         match self.kind:
-            case "gcc":
+            case "gcc" if not core.library:
                 return ("-lgcc",)
-            case "clang":
+            case "gcc" | "clang":
                 gcc = shutil.which(GCC[core.arch])
                 if gcc is None:
                     return ()
-                ask = [gcc, *core.gcc, "-print-libgcc-file-name"]
+                ask = [gcc, *(core.library or core.gcc), "-print-libgcc-file-name"]
                 return (_said(ask),)
             case _:
                 return ()
@@ -135,6 +143,8 @@ def find_toolchain(kind: str, arch: str) -> Toolchain | None:
             path = shutil.which(name)
             version = _said([path, "-dumpfullversion"]) if path else ""
             return Toolchain(kind, name, version, (path,)) if path else None
+        case _ if arch not in _BY_ALL:
+            return None
         case "clang":
             path = shutil.which("clang")
             if path is None or shutil.which("ld.lld") is None:
@@ -163,12 +173,19 @@ def missing_tools(kind: str, arch: str) -> str:
     """What to install for a tool chain that is not here."""
     match kind:
         case "gcc":
-            package = {"arm": "gcc-arm-none-eabi", "riscv": "gcc-riscv64-unknown-elf"}
-            return f"apt-get install {package[arch]}"
+            if arch not in _PACKAGES:
+                return f"install {GCC[arch]}, which comes with ESP-IDF"
+            return f"apt-get install {_PACKAGES[arch]}"
         case "clang":
             return "apt-get install clang lld"
         case _:
             return "pip install ziglang"
+
+
+def missing_compilers(arch: str) -> str:
+    """What to install where there is no compiler for it."""
+    kinds = ("zig", "gcc") if arch in _BY_ALL else ("gcc",)
+    return " or ".join(missing_tools(kind, arch) for kind in kinds)
 
 
 def choose_toolchain(wanted: str, core: Core) -> Toolchain:
@@ -182,7 +199,7 @@ def choose_toolchain(wanted: str, core: Core) -> Toolchain:
             return found
     if wanted == "auto":
         what = "there is no compiler for this core on this machine"
-        hints = " or ".join(missing_tools(kind, core.arch) for kind in ("zig", "gcc"))
+        hints = missing_compilers(core.arch)
         raise BuildError(core.name, what, hints)
     what = f"there is no {wanted} for {core.name} on this machine"
     raise BuildError("--toolchain", what, missing_tools(wanted, core.arch))

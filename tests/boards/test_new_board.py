@@ -15,6 +15,7 @@ import pytest
 from pybuild.boards.simulators.qemu import machine_options
 from pybuild.errors import BuildError
 from pybuild.targets.board import load_board
+from pybuild.targets.core import CORES
 from tests.boards.devices import DIGITS
 from tests.toolchains import ROOT, require, require_module, run
 
@@ -100,10 +101,7 @@ def test_every_fault_of_the_files_is_told(folder: Path) -> None:
         load_board(str(folder / "lm3s6965evb"))
     said = str(caught.value).replace(str(folder), "F").splitlines()
     own, soc = "F/lm3s6965evb/board.toml", "F/soc/lm3s6965.toml"
-    cores = (
-        "cortex-m0, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m33-nodsp, "
-        "cortex-m55, rv32imc"
-    )
+    cores = ", ".join(CORES)
     uarts = "cmsdk, stm32, pl011, nrf51, ns16550, sifive"
     assert sorted(said) == sorted(
         [

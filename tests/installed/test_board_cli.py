@@ -15,7 +15,8 @@ from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.targets import toolchain
 from pybuild.targets.board import load_board
-from pybuild.targets.core import CORES, core_named
+from pybuild.targets.core import CORES
+from pybuild.targets.names import core_named
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS, device
 from tests.toolchains import require_module

@@ -12,7 +12,7 @@ import pytest
 import pybuild
 from pybuild.errors import BuildError
 from pybuild.library import Library
-from pybuild.targets.target import target_named
+from pybuild.targets.names import target_named
 from tests.graphs.networks import Network
 
 

@@ -1,0 +1,88 @@
+"""The names that people type for a processor: of kernels, cores, chips and families.
+
+Each stands for a core, which has flags, and by it for a target, which has kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+
+from pybuild.errors import BuildError, close_to
+from pybuild.install import boards
+from pybuild.targets.core import CORES, Core
+from pybuild.targets.target import TARGETS, Target
+
+# other names of a core: its vendor's, and those of chips that no file is about
+OTHERS = {
+    "cortex-m0+": "cortex-m0plus",
+    "cortex-m1": "cortex-m0",
+    "cortex-m4f": "cortex-m4",
+    "cortex-m35p": "cortex-m33",
+    "cortex-m52": "cortex-m55",
+    "rv32imafc": "rv32imac",
+    "hazard3": "rv32imac_zba_zbb",
+    "lx106": "xtensa-lx106",
+    "esp8266": "xtensa-lx106",
+    "xtensa-lx6": "esp32",
+    "xtensa-lx7": "esp32s3",
+}
+
+
+def core_of(name: object) -> Core | None:
+    """The core of a name, if it is one of a core or of a chip."""
+    known = OTHERS.get(str(name), str(name))
+    if known not in CORES and known not in TARGETS:
+        known = chips().get(known, known)
+    return CORES.get(known)
+
+
+@functools.cache
+def chips() -> dict[str, str]:
+    """Each chip of boards/soc, and its first core."""
+    return {file.stem: _cpu(file) for file in sorted(boards().glob("soc/*.toml"))}
+
+
+def _cpu(file: Path) -> str:
+    """Only the line that is asked for: all files are read for one unknown name."""
+    return str(tomllib.loads(file.read_text(encoding="utf-8")).get("cpu", ""))
+
+
+def known_names() -> tuple[str, ...]:
+    """Of kernels, then of cores."""
+    return tuple(dict.fromkeys((*TARGETS, *CORES, *OTHERS)))
+
+
+def is_known(name: object) -> bool:
+    return name in TARGETS or core_of(name) is not None
+
+
+def hint_for(name: str) -> str:
+    """All there is, for a name that is not known."""
+    names = known_names()
+    close = close_to(name, (*names, *chips()))
+    meant = f"did you mean '{close}'? " if close else ""
+    return f"{meant}one of {', '.join(names)}; or a chip of `crt fit`"
+
+
+def core_named(name: str) -> Core:
+    """The core of that name.
+
+    Errors  BuildError listing the known ones
+    """
+    core = core_of(name)
+    if core is None:
+        raise BuildError("--target", f"'{name}' is no core", hint_for(name))
+    return core
+
+
+def target_named(name: str) -> Target:
+    """The target of that name, or of the core that it stands for.
+
+    Errors  BuildError listing the known ones
+    """
+    core = None if name in TARGETS else core_of(name)
+    if core is None and name not in TARGETS:
+        raise BuildError("--target", f"'{name}' is not known", hint_for(name))
+    return TARGETS[core.target if core else name]
