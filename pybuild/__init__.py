@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         runtime,
     )
     from pybuild.check_build import check
+    from pybuild.chips.fit import fit
     from pybuild.entry import Quantised, build, load, load_module, quantise
     from pybuild.error import TVMError
     from pybuild.graph_builder import GraphBuilder
@@ -51,6 +52,7 @@ _LATE = {
     "check": "check_build",
     "cpu": "runtime",
     "device": "runtime",
+    "fit": "chips.fit",
     "ext_dev": "runtime",
     "function": "ops.base.functions",
     "functions": "ops.base.functions",
@@ -72,9 +74,9 @@ _MODULES = {
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
     "Model", "Quantised", "TVMError", "build", "build_image", "check", "contrib",
-    "cpu", "debug_executor", "device", "error", "ext_dev", "features", "function",
-    "functions", "graph_executor", "load", "load_module", "nd", "quantise", "relay",
-    "rpc", "runtime",
+    "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
+    "function", "functions", "graph_executor", "load", "load_module", "nd",
+    "quantise", "relay", "rpc", "runtime",
 ]  # fmt: skip
 
 

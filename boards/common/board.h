@@ -25,6 +25,9 @@ int32_t board_read(int32_t file, void *data, uint32_t bytes);
 int32_t board_write(int32_t file, const void *data, uint32_t bytes);
 void board_close(int32_t file);
 
+/* A byte for the console of the debugger or simulator. */
+void board_put(uint8_t byte);
+
 /* The next byte of a file that is read. */
 void board_seek(int32_t file, uint32_t at);
 

@@ -9,6 +9,7 @@
 enum {
     SYS_OPEN = 0x01,
     SYS_CLOSE = 0x02,
+    SYS_WRITEC = 0x03,
     SYS_WRITE = 0x05,
     SYS_READ = 0x06,
     SYS_SEEK = 0x0A,
@@ -84,10 +85,16 @@ void board_seek(int32_t file, uint32_t at)
     call(SYS_SEEK, arguments);
 }
 
+void board_put(uint8_t byte)
+{
+    call(SYS_WRITEC, &byte);
+}
+
 void crt_port_exit(int code)
 {
     const uintptr_t arguments[2] = {APPLICATION_EXIT, (uintptr_t)code};
 
-    for (;;)
-        call(SYS_EXIT_EXTENDED, arguments);
+    call(SYS_EXIT_EXTENDED, arguments);
+    for (;;) { /* where nobody answered, the board stops here */
+    }
 }

@@ -363,12 +363,12 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
 
 int crt_graph_input_count(const struct crt_graph *g)
 {
-    return crt_is_ready(g) ? g->model->input_count : CRT_ERR_NULL;
+    return crt_is_ready(g) ? (int)g->model->input_count : CRT_ERR_NULL;
 }
 
 int crt_graph_output_count(const struct crt_graph *g)
 {
-    return crt_is_ready(g) ? g->model->output_count : CRT_ERR_NULL;
+    return crt_is_ready(g) ? (int)g->model->output_count : CRT_ERR_NULL;
 }
 
 const struct crt_tensor *crt_graph_input_info(const struct crt_graph *g,

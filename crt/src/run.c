@@ -30,7 +30,7 @@ static void compute(const struct crt_graph *g, const struct crt_step *step,
                     void **p, uint32_t image, uint32_t band)
 {
     const struct crt_operand *operand = step->operands;
-    uint32_t constant = 0u - step->output_count - step->input_count;
+    uint32_t constant = (uint32_t)0 - step->output_count - step->input_count;
     uint32_t last = (uint32_t)step->constant_count + step->scratch_count;
     void **end = p;
 

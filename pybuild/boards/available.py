@@ -6,6 +6,7 @@ from typing import Any
 
 from pybuild.boards.device import missing_simulator
 from pybuild.boards.simulators.qemu import find_qemu
+from pybuild.boards.simulators.stand_ins import simulation
 from pybuild.boards.simulators.unicorn import find_unicorn
 from pybuild.targets.board import Board, board_names, load_board
 from pybuild.targets.toolchain import NAMES, find_toolchain, missing_compilers
@@ -18,13 +19,16 @@ def board_facts(name: str | None = None) -> list[dict[str, Any]]:
 
 
 def _facts(board: Board) -> dict[str, Any]:
-    arch = board.core.arch
+    arch, chip = board.core.arch, board.facts
+    kind = simulation(board)
     tools = [t for t in (find_toolchain(kind, arch) for kind in NAMES) if t]
     machines = [s for s in (find_qemu(board), find_unicorn(board)) if s]
     missing = []
     if not tools:
         missing.append(f"a compiler: {missing_compilers(arch)}")
-    if not machines:
+    if kind == "facts only":
+        missing.append("a simulator: pybuild drives none of this core")
+    elif not machines:
         hints = [missing_simulator(s, board) for s in ("qemu", "unicorn")]
         missing.append(f"a simulator: {' or '.join(filter(None, hints))}")
     elif board.second is not None and find_qemu(board) is None:
@@ -35,9 +39,17 @@ def _facts(board: Board) -> dict[str, Any]:
         "title": board.title,
         "cpu": board.core.name,
         "second": board.second.name if board.second else None,
-        "hz": board.hz,
+        "simulation": kind,
+        "cores": chip.cores,
+        "hz": chip.hz,
+        "fpu": chip.fpu,
+        "dsp": chip.dsp,
         "flash": board.flash.size,
         "ram": board.ram.size,
+        "memories": {name: m.size for name, m in board.memories.items()},
+        "source": chip.source,
+        "note": chip.note,
+        "program": board.flash_command,
         "toolchains": [{"name": t.name, "version": t.version} for t in tools],
         "simulators": [machine.name for machine in machines],
         "missing": missing,

@@ -209,6 +209,8 @@ def _total(elf: Elf, names: Sequence[str]) -> int:
 
 
 _BOARD = (
+    ".boot",
+    ".literal",
     ".vectors",
     ".waiting",
     ".text",

@@ -13,7 +13,8 @@ from pybuild.boards.firmware.build import Firmware, runner_firmware
 from pybuild.boards.firmware.fit import Program, fitted
 from pybuild.boards.simulators.qemu import find_qemu, qemu_package
 from pybuild.boards.simulators.simulator import Simulator, must_succeed
-from pybuild.boards.simulators.unicorn import find_unicorn
+from pybuild.boards.simulators.stand_ins import in_qemu, in_unicorn, simulation
+from pybuild.boards.simulators.unicorn import Unicorn, find_unicorn
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.plan.plan import Plan
@@ -68,6 +69,7 @@ def open_device(
     board = load_board(name)
     chosen = core_named(core) if core else board.core
     machine = choose_simulator(board, simulator, both)
+    board = (in_unicorn if isinstance(machine, Unicorn) else in_qemu)(board)
     return Device(board, chosen, choose_toolchain(toolchain, chosen), machine, optimise)
 
 
@@ -81,8 +83,10 @@ def choose_simulator(
     """
     both = both and board.second is not None
     qemu, unicorn = find_qemu(board), None if both else find_unicorn(board)
-    # of QEMU on Windows nothing is counted: it takes no functions of a plugin
-    first = unicorn or qemu if sys.platform == "win32" else qemu or unicorn
+    # Unicorn has memories where the chip has them. Of QEMU on Windows nothing is
+    # counted: it takes no functions of a plugin
+    by_core = sys.platform == "win32" or not board.machine
+    first = unicorn or qemu if by_core else qemu or unicorn
     found = {"qemu": qemu, "unicorn": unicorn, "auto": first}[wanted]
     if found is not None:
         return found
@@ -90,6 +94,10 @@ def choose_simulator(
         what = f"no {board.core.name}"
         what = f"one core, this program of {board.name} uses two" if both else what
         raise BuildError("--simulator", f"Unicorn has {what}", "--simulator qemu")
+    if simulation(board) == "facts only":
+        what = f"{board.name} is not simulated: pybuild drives no simulator of its "
+        what += board.core.name
+        raise BuildError("--on", what, "build for it with --target, or use --port")
     kinds = [s for s in SIMULATORS if wanted in ("auto", s)]
     hints = [missing_simulator(kind, board, both) for kind in kinds]
     where, which = "--simulator", wanted

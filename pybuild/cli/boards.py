@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
     if on != HOST:
         beside, idle = f"--on {on}", ["backend", "runs"]
     elif getattr(args, "port", None):
-        beside, idle = "--port", ["ref", "backend", "toolchain", "simulator"]
+        beside = "--port"
+        idle = ["ref", "backend", "against", "toolchain", "simulator"]
     pairs = [(word, beside) for word in idle]
     if data is not None:
         pairs += [("samples", "--data"), ("seed", "--data")]
@@ -195,19 +197,15 @@ def _check_remote(
     args: argparse.Namespace, library: pybuild.Library, own: Samples | None
 ) -> Outcome:
     from pybuild.rpc.check import check_remote
-    from pybuild.rpc.line import RemoteError
 
     if args.on != HOST or args.per_layer:
         option = "on" if args.on != HOST else "per-layer"
         raise UsageError("--port", f"and --{option} do not go together")
-    with working(f"checking {Path(args.model).name} at {args.port}") as progress:
-        try:
-            result = check_remote(
-                args.port, library, args.model, args.samples, args.seed, own, progress
-            )
-        except RemoteError as error:
-            what = str(error).removeprefix(f"{args.port}: ")
-            raise BuildError(args.port, what) from None
+    said = f"checking {Path(args.model).name} at {args.port}"
+    with working(said) as progress, _remote(args.port):
+        result = check_remote(
+            args.port, library, args.model, args.samples, args.seed, own, progress
+        )
     if not args.json:
         tables.show_check(result)
     return OK if result.ok else MISMATCH, result.to_json()
@@ -216,12 +214,49 @@ def _check_remote(
 def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     from pybuild.boards.bench import bench_on_board
 
+    if args.port:
+        return _bench_remote(args, library)
     device = _device(args)
     with working(f"counting {Path(args.model).name} on {device.board.name}"):
         result = bench_on_board(device, library, args.seed)
     if not args.json:
         show_bench(result, args.long)
     return OK, result.to_json()
+
+
+def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
+    from pybuild.rpc.bench import bench_remote
+
+    if args.on != HOST:
+        raise UsageError("--port", "and --on do not go together")
+    said = f"timing {Path(args.model).name} at {args.port}"
+    with working(said) as progress, _remote(args.port):
+        result = bench_remote(args.port, library, args.runs, args.seed, progress)
+    if not args.json:
+        rows = [
+            [str(i), ", ".join(stage.layers), f"{stage.ticks:,}",
+             f"{1e6 * stage.seconds:,.1f}"]
+            for i, stage in enumerate(result.stages)
+        ]  # fmt: skip
+        columns = [("stage", "right"), ("layers", "left"), ("ticks", "right")]
+        where = f"{result.model} on {result.board} at {result.port}"
+        tables.table(where, [*columns, ("us", "right")], rows)
+        told, clock = result.seconds, f"{result.hz:,.0f} Hz"
+        print(f"run    {1e6 * told.median:,.1f} us, of {result.runs} runs", end="")
+        print(f" ({1e6 * told.min:,.1f} to {1e6 * told.max:,.1f}), clock {clock}")
+    return OK, result.to_json()
+
+
+@contextmanager
+def _remote(port: str) -> Iterator[None]:
+    """What goes wrong on the line is told of the port."""
+    from pybuild.rpc.line import RemoteError
+
+    try:
+        yield
+    except RemoteError as error:
+        what = str(error).removeprefix(f"{port}: ")
+        raise BuildError(port, what) from None
 
 
 def show_fit(fit: Fit | None) -> None:

@@ -27,6 +27,7 @@ ABOUT = {
     "bench": "measure a model, whole and by layer",
     "run": "run a model once, here or on a board",
     "debug": "show what each layer computes, and the first that is wrong",
+    "fit": "list all chips: what the model needs there, how long it takes",
 }
 
 

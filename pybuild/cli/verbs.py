@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybuild.cli import boards, tables
+from pybuild.cli.chips import fit
 from pybuild.cli.compare import compare
 from pybuild.cli.init import init
 from pybuild.cli.models import built
@@ -114,7 +115,7 @@ def bench(args: argparse.Namespace) -> Outcome:
     from pybuild.verify.bench import bench as measure
 
     library = built(args, args.model)
-    if args.on != boards.HOST:
+    if args.on != boards.HOST or args.port:
         return boards.bench(args, library)
     with working(f"timing {Path(args.model).name}"):
         result = measure(
@@ -158,6 +159,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "bench": bench,
     "run": run,
     "debug": debug,
+    "fit": fit,
     "init": init,
     "rebuild": rebuild,
     "params": params,

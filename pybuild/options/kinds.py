@@ -279,6 +279,18 @@ def _target(value: Any) -> Any:
     return _cpu(value)
 
 
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+def _duration(value: Any) -> float:
+    """Seconds, of a number or of a text with a unit."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(s|ms|us)?", str(value).strip())
+    if found is None or float(found[1]) <= 0:
+        raise Wrong(f"'{value}' is no time", "50ms, 20us, or seconds as 0.05")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+DURATION = Kind(_duration, "TIME", example="50ms")
 TARGET = Kind(_target, "CPU", known=_cpus, example="cortex-m4")
 DEVICES = pairs("N=CPU", _cpu, {"1": "cortex-m4"}, _device)
 LAYOUT = pairs("NAME=nhwc", word("nhwc", "nchw").read, {"NAME": "nhwc"})

@@ -338,6 +338,10 @@ class BenchOptions:
     against: str | None = option(
         None, kinds.word("litert"), "bench", "time this too, in turn with ours"
     )
+    port: str | None = option(
+        None, kinds.text("ADDRESS"), "bench",
+        "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -368,6 +372,16 @@ class DebugOptions:
     backend: str = option("llvm", kinds.word("c", "llvm"), "debug", _HERE)
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """crt fit."""
+
+    latency: float | None = option(
+        None, kinds.DURATION, "fit",
+        "how long an inference may take, as 50ms or 0.05 (seconds)",
+    )  # fmt: skip
+
+
 COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 # what each verb takes
 VERBS: Mapping[str, tuple[type, ...]] = {
@@ -379,4 +393,5 @@ VERBS: Mapping[str, tuple[type, ...]] = {
     "bench": (*COMMON, BenchOptions, BoardOptions),
     "run": (*COMMON, RunOptions, BoardOptions),
     "debug": (*COMMON, DebugOptions),
+    "fit": (*COMMON, FitOptions),
 }

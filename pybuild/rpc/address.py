@@ -8,7 +8,7 @@ from typing import Any, cast
 from pybuild.boards.device import choose_simulator
 from pybuild.boards.firmware.server import server_firmware
 from pybuild.boards.simulators.qemu import Qemu
-from pybuild.errors import UsageError
+from pybuild.errors import BuildError, UsageError
 from pybuild.host.source import Portable
 from pybuild.rpc.line import Line, SerialLine, tcp_line
 from pybuild.rpc.remote import Remote, Simulated, Wired
@@ -42,6 +42,9 @@ def connect(
     limit = _PATIENCE[kind] if patience is None else patience
     if kind in ("qemu", "unicorn"):
         facts = load_board(rest)
+        if not facts.machine:
+            what = f"the console of {facts.name} is not simulated, only its core"
+            raise BuildError(where, what, "connect the board: serial:PORT,BAUD")
         start = functools.partial(_started, where, kind, facts, toolchain)
         remote: Remote = Simulated(where, facts, limit, start)
     else:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.simulators.process import tied
-from pybuild.boards.simulators.qemu import Qemu, machine_options
+from pybuild.boards.simulators.qemu import Qemu, machine_options, program_options
 from pybuild.boards.simulators.unicorn import NOWHERE, PAGE, SYSTEM, Machine
 from pybuild.errors import BuildError
 from pybuild.install import temporary_folder
@@ -64,8 +64,9 @@ class QemuLine(SocketLine):
         with here:
             options = machine_options(firmware.board)
             options[options.index("-serial") + 1] = address
+            options += program_options(firmware.board, firmware.path)
             self._process = subprocess.Popen(
-                tied([machine.path, *options, "-kernel", str(firmware.path)]),
+                tied([machine.path, *options]),
                 cwd=self._folder.name, stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for this process

@@ -22,6 +22,7 @@ CORES = {
     "cortex-m33-nodsp": "mps2-an521",
     "cortex-m55": "mps3-an547",
     "rv32imc": "riscv32-virt",
+    "xtensa-lx106": "esp8266-nodemcu",
     "cortex-m0": "mps2-an385",  # which runs its code, and has room for all models
 }
 

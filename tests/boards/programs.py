@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from pybuild.boards.firmware.build import ENTRIES, board_group, linker_script
-from pybuild.boards.simulators.qemu import machine_options
+from pybuild.boards.simulators.qemu import machine_options, program_options
+from pybuild.boards.simulators.stand_ins import in_qemu
 from pybuild.install import boards
 from pybuild.targets.board import load_board
 from pybuild.targets.core import CORES, Core
@@ -34,7 +35,7 @@ def compiler(core: Core, kind: str = "gcc") -> list[str]:
 @functools.cache
 def _start(target: str) -> tuple[tempfile.TemporaryDirectory[str], list[Path]]:
     """Start-up, console and the little C library as objects, once for all tests."""
-    core, board = CORES[target], load_board(BOARDS[target])
+    core, board = CORES[target], in_qemu(load_board(BOARDS[target]))
     group = board_group(board)
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
     made = []
@@ -49,7 +50,7 @@ def _start(target: str) -> tuple[tempfile.TemporaryDirectory[str], list[Path]]:
 
 def link_flags(target: str, folder: Path) -> list[str]:
     """After a program's own objects: the script, which is written, and all else."""
-    core, board = CORES[target], load_board(BOARDS[target])
+    core, board = CORES[target], in_qemu(load_board(BOARDS[target]))
     script = folder / "board.ld"
     script.write_text(linker_script(board, core, STACK))
     tools = chain(core)
@@ -61,9 +62,9 @@ def link_flags(target: str, folder: Path) -> list[str]:
 
 def emulated(target: str, program: Path) -> str:
     """What the program prints; it must end well."""
-    board = load_board(BOARDS[target])
+    board = in_qemu(load_board(BOARDS[target]))
     qemu = require(f"qemu-system-{board.system}")
-    command = [qemu, *machine_options(board), "-kernel", str(program)]
+    command = [qemu, *machine_options(board), *program_options(board, program)]
     done = subprocess.run(
         command, cwd=program.parent, capture_output=True, text=True, timeout=300
     )

@@ -71,7 +71,7 @@ def completed(folder: Path, line: str) -> set[str]:
         ("crt bui", {"build"}),
         ("crt build --ram-l", {"--ram-limit"}),
         ("crt build --target cortex-m3", {"cortex-m3", "cortex-m33",
-         "cortex-m33-nodsp"}),
+         "cortex-m33-nodsp", "cortex-m35p"}),
         ("crt inspect --optimise s", {"size", "speed"}),
         ("crt check --on mps2-an38", {"mps2-an385", "mps2-an386"}),
         ("crt boards micro", {"microbit"}),

@@ -27,7 +27,7 @@ CRT_INLINE int32_t crt_mulhi_round(int32_t acc, int32_t multiplier)
 /* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's. */
 CRT_INLINE int32_t crt_shift_round(int32_t x, int32_t shift)
 {
-    int32_t mask = (1 << shift) - 1;
+    int32_t mask = ((int32_t)1 << shift) - 1;
     return (x >> shift) + (((mask >> 1) + (x < 0 ? 1 : 0)) < (x & mask) ? 1
         : 0);
 }

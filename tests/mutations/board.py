@@ -4,6 +4,9 @@ _SIZES = "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]"
 _ALIKE = "tests/boards/test_on_boards.py::test_both_simulators_count_alike[mps2-an386]"
 _TWO = "tests/boards/test_two_cores.py"
 _OPTIONS = "tests/boards/test_board_options.py"
+_OWNED = "tests/boards/test_owned_boards.py"
+_CHIPS = "tests/chips/test_fit_chips.py"
+_AVR = "tests/ops/test_small_int.py"
 
 BOARDS = (
     (
@@ -96,5 +99,71 @@ BOARDS = (
         "if (data == 0) { /* it is on a device */",
         "if (0) {",
         _OPTIONS,
+    ),
+)
+
+OWNED = (
+    (
+        "the RAM of a board whose core alone is simulated",
+        "pybuild/boards/simulators/stand_ins.py",
+        "ram=Memory(other.ram.origin, board.ram.size),",
+        "ram=other.ram,",
+        f"{_OWNED}::test_its_memories_are_in_the_linker_script[nucleo-h743zi]",
+    ),
+    (
+        "no pointer, where code is at address 0",
+        "pybuild/boards/firmware/stack.py",
+        "addresses = set(words.tolist()) - {0}",
+        "addresses = set(words.tolist()) - {1}",
+        f"{_OWNED}::test_the_core_gives_the_same_bits[ch32v203-evt]",
+    ),
+    (
+        "a breakpoint that nobody answers",
+        "boards/common/start_arm.c",
+        "if (pc >= (uintptr_t)vectors &&",
+        "if (pc == 0 && pc >= (uintptr_t)vectors &&",
+        f"{_OWNED}::test_a_program_ends_well_where_nobody_answers",
+    ),
+    (
+        "ties of floats on Xtensa",
+        "boards/common/libgcc_xtensa.c",
+        "(rest == SIGN && (fraction & 1u) != 0)",
+        "rest == SIGN",
+        f"{_OWNED}::test_functions_of_the_run_time_of_xtensa",
+    ),
+    (
+        "what a chip lacks",
+        "pybuild/chips/fit.py",
+        "return max(self.needed - self.has, 0)",
+        "return 0",
+        f"{_CHIPS}::test_the_option_that_is_named_makes_it_fit",
+    ),
+    (
+        "time on a chip",
+        "pybuild/chips/fit.py",
+        "seconds = cycles / chip.hz",
+        "seconds = cycles / chip.start_hz",
+        f"{_CHIPS}::test_one_chip_in_figures",
+    ),
+    (
+        "a shift where int has 16 bits",
+        "pybuild/emit/kernels/c.py",
+        'if op == "<<" and isinstance(a, Const) and a.type in _WORDS:',
+        'if op == "<" and isinstance(a, Const) and a.type in _WORDS:',
+        f"{_AVR}::test_a_case_where_int_has_16_bits",
+    ),
+    (
+        "the runner's counter where int has 16 bits",
+        "crt/src/run.c",
+        "(uint32_t)0 - step->output_count",
+        "0u - step->output_count",
+        f"{_AVR}::test_a_network_on_an_atmega2560",
+    ),
+    (
+        "the end of a sample",
+        "examples/mlperf_tiny/main.c",
+        "if (taken == expected)",
+        "if (taken > expected)",
+        "tests/boards/test_mlperf_tiny.py::test_accuracy_and_performance_behind_a_pty",
     ),
 )

@@ -39,6 +39,7 @@ from tests.toolchains import (
     run,
 )
 
+MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
 DIGITS = np.arange(-32, 32, dtype=np.int8).reshape(1, 8, 8, 1)
 
 
@@ -115,6 +116,25 @@ def test_every_board(name: str) -> None:
                 interpret(lib.plan.graph, {"image": DIGITS})["scores"],
             )
             assert module.benchmark(repeat=1, number=1).mean > 0
+
+
+def test_bench_at_a_port(capsys: pytest.CaptureFixture[str]) -> None:
+    from pybuild.cli import main
+
+    where = place("unicorn", "mps2-an386")
+    words = ["bench", str(MODEL), "--port", where, "--runs", "3"]
+    assert main([*words, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["board"] == "mps2-an386" and len(facts["ticks"]) == facts["runs"] == 3
+    assert all(spent > 0 for spent in facts["ticks"])
+    assert facts["seconds"]["min"] <= facts["seconds"]["median"]
+    layers = [name for stage in facts["stages"] for name in stage["layers"]]
+    assert layers == ["conv", "depthwise", "pointwise", "pool", "scores"]
+    assert main(words) == 0
+    assert "us, of 3 runs" in capsys.readouterr().out
+    assert main([*words, "--on", "mps2-an386"]) == 64
+    assert main([*words, "--against", "litert"]) == 64
+    assert "--against: has no meaning with --port" in capsys.readouterr().err
 
 
 def test_a_board_that_ends_is_an_error() -> None:

@@ -21,8 +21,9 @@ from pybuild.boards.firmware.too_large import overflows, too_large
 from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
-from pybuild.targets.board import Board, Memory
+from pybuild.targets.board import Board
 from pybuild.targets.core import Core, linkable_with
+from pybuild.targets.facts import Memory
 from pybuild.targets.toolchain import Toolchain
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _SHARED = ("runtime", "board")  # roles whose files are alike for all models
 _OBJECTS: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 _SECOND = "board_second_reset"
 PUSHES = "push_row"  # of the runner: hands a row to the model
-ENTRIES = {"arm": "board_reset", "riscv": "board_entry"}
+ENTRIES = {"arm": "board_reset", "riscv": "board_entry", "xtensa": "board_entry"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,14 @@ def board_group(board: Board) -> Group:
     """Start-up, console, ticks, semihosting and the little C library."""
     common = boards() / "common"
     arch = board.core.arch
+    own = "_xtensa" if arch == "xtensa" else ""
     files = [
         common / f"start_{arch}.c",
         common / f"ticks_{arch}.c",
-        common / "semihosting.c",
+        common / f"semihosting{own}.c",
         common / "libc" / "libc.c",
-        board.folder / "board.c",
+        *([common / "libgcc_xtensa.c"] if own else []),
+        board.console,
     ]
     return Group("board", texts(files), board_flags(board))
 

@@ -21,7 +21,7 @@ from pybuild.targets.toolchain import Toolchain
 
 # bytes that the linker script keeps free for each core, to be changed by hand
 STACK, SECOND_STACK = 2048, 1024
-_CPUS = {"arm": "arm", "riscv": "riscv32"}
+_CPUS = {"arm": "arm", "riscv": "riscv32", "xtensa": "xtensa"}
 
 
 def board_files(board: Board, toolchain: Toolchain) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Just enough of Thumb and RV32C machine code: lengths, calls, stack movements.
+"""Just enough of Thumb, RV32C and Xtensa machine code: lengths, calls, stack movements.
 
 Knows instructions, no program; what a kernel computes is of no interest here.
 """
@@ -24,13 +24,13 @@ class Flow:
 
 def flows(arch: str, data: bytes, address: int) -> Iterator[Flow]:
     """All that the instructions of a piece of code do; jumps inside it too."""
-    decode = _thumb if arch == "arm" else _riscv
+    decode = {"arm": _thumb, "riscv": _riscv, "xtensa": _xtensa}[arch]
     at = 0
     high = 0  # what the RV32 instruction before put into a register's high bits
     while at + 2 <= len(data):
         word = int.from_bytes(data[at : at + 4], "little")
         size = length(arch, word)
-        if size == 4 and at + 4 > len(data):
+        if at + size > len(data):
             return
         if arch == "riscv" and word & 0x7F == 0x17:
             high = address + at + _signed(word & 0xFFFFF000, 32)
@@ -42,6 +42,8 @@ def flows(arch: str, data: bytes, address: int) -> Iterator[Flow]:
 
 def length(arch: str, word: int) -> int:
     """Bytes of the instruction whose first halfword is the low half of `word`."""
+    if arch == "xtensa":
+        return 2 if word & 8 else 3
     if arch == "riscv":
         return 4 if word & 3 == 3 else 2
     return 4 if (word >> 11) & 0x1F >= 0b11101 else 2
@@ -157,3 +159,19 @@ def _riscv_16(word: int, at: int) -> Iterator[Flow]:
 def _moved(by: int) -> Iterator[Flow]:
     if by < 0:
         yield Flow("push", -by)
+
+
+def _xtensa(word: int, size: int, at: int, _: int) -> Iterator[Flow]:
+    """Calls without windows; what is beyond their reach is called through a register
+    with a constant, whose function cannot be seen here."""
+    if size == 2:
+        return
+    word &= 0xFFFFFF
+    if word & 0x3F == 0x05:  # CALL0
+        yield Flow("call", (at & ~3) + 4 + 4 * _signed(word >> 6, 18))
+    elif word & 0x3F == 0x06:  # J: a tail call, where it leaves the function
+        yield Flow("call", at + 4 + _signed(word >> 6, 18))
+    elif word & 0xFFF0FF in (0x0000C0, 0x0000A0):  # CALLX0, JX
+        yield Flow("indirect")
+    elif word & 0xFFF == 0xC112:  # ADDI a1, a1, N
+        yield Flow("push", max(0, -_signed(word >> 16, 8)))

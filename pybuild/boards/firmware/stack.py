@@ -90,7 +90,7 @@ def _tabled(elf: Elf, arch: str) -> set[str]:
     data = elf.image(at)[:size] if size else b""
     words = np.frombuffer(data[: len(data) // 4 * 4], "<u4")
     thumb = 1 if arch == "arm" else 0
-    addresses = set(words.tolist())
+    addresses = set(words.tolist()) - {0}  # no pointer, though code may be there
     return {s.name for s in elf.symbols if s.code and s.address | thumb in addresses}
 
 

@@ -22,11 +22,17 @@ from pybuild.boards.simulators.count import (
 )
 from pybuild.boards.simulators.process import tied
 from pybuild.boards.simulators.simulator import TIMEOUT, Files, Outcome
+from pybuild.boards.simulators.stand_ins import qemu_system
 from pybuild.errors import BuildError
 from pybuild.install import called, temporary_folder
 from pybuild.targets.board import Board
 
-_PACKAGES = {"arm": "qemu-system-arm", "riscv32": "qemu-system-misc"}
+_PACKAGES = {
+    "arm": "qemu-system-arm",
+    "riscv32": "qemu-system-misc",
+    "xtensa": "qemu-system-misc",
+    "avr": "qemu-system-misc",
+}
 
 _COSTS = "crt.costs"  # for the plugin
 
@@ -46,7 +52,7 @@ class Qemu:
             for name, data in files.items():
                 (root / name).write_bytes(data)
             command = [self.path, *machine_options(firmware.board)]
-            command += ["-kernel", str(firmware.path)]
+            command += program_options(firmware.board, firmware.path)
             known = costs_of(firmware) if plan is not None else None
             if known is not None:
                 (root / _COSTS).write_bytes(known.of)
@@ -72,6 +78,14 @@ def machine_options(board: Board) -> list[str]:
         "-serial", "stdio", *board.arguments,
         "-semihosting-config", "enable=on,target=native",
     ]  # fmt: skip
+
+
+def program_options(board: Board, program: Path) -> list[str]:
+    """What makes the machine begin with a program: that of Xtensa loads no kernel."""
+    if board.system != "xtensa":
+        return ["-kernel", str(program)]
+    path = str(program).replace(",", ",,")
+    return ["-device", f"loader,file={path},cpu-num=0"]
 
 
 def _finished(
@@ -122,9 +136,12 @@ def _version(path: str) -> str:
 
 def find_qemu(board: Board) -> Qemu | None:
     """QEMU with this board's processor, if it is here."""
-    path = shutil.which(f"qemu-system-{board.system}")
-    return Qemu(board.system, path) if path else None
+    system = qemu_system(board)
+    path = shutil.which(f"qemu-system-{system}") if system else None
+    return Qemu(system, path) if path else None
 
 
 def qemu_package(board: Board) -> str:
-    return f"apt-get install {_PACKAGES[board.system]}"
+    """ "" where it has no such core."""
+    system = qemu_system(board)
+    return f"apt-get install {_PACKAGES[system]}" if system else ""

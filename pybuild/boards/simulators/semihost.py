@@ -19,6 +19,7 @@ Write = Callable[[int, bytes], None]
 class Semihost:
     """The host's side of the calls that boards/common/semihosting.c makes.
 
+    said  what went to the console
     code  exit code, None while the program runs
     """
 
@@ -28,6 +29,7 @@ class Semihost:
         self._write = write
         self._handles: dict[int, tuple[str, int]] = {}  # name, position
         self.files: dict[str, bytearray] = {}
+        self.said = bytearray()
         self.code: int | None = None
 
     def call(self, operation: int, arguments: int) -> int:
@@ -38,6 +40,9 @@ class Semihost:
             case 0x02:  # SYS_CLOSE
                 (handle,) = self._words(arguments, 1)
                 return 0 if self._handles.pop(handle, None) else -1
+            case 0x03:  # SYS_WRITEC
+                self.said += self._read(arguments, 1)
+                return 0
             case 0x05:  # SYS_WRITE
                 return self._put(*self._words(arguments, 3))
             case 0x06:  # SYS_READ

@@ -1,9 +1,8 @@
 """Cycles of Thumb instructions, as Arm publishes them for each core: an estimate.
 
-Memory is taken to answer at once: no wait states of a flash, no bus that is busy.
-Sources  Cortex-M0 TRM (DDI 0432C) table 3-1; Cortex-M3 TRM (DDI 0337) table 3-1;
-         Cortex-M4 TRM (DDI 0439B) tables 3-1 and 7-1; of the Cortex-M33 none are
-         published: as its predecessor, the M4
+Memory answers at once: no wait states, no busy bus. Sources: Arm's TRM of Cortex-M0
+(DDI 0432C) table 3-1, M0+ (DDI 0484C) table 3-1, M3 (DDI 0337) table 3-1, M4 (DDI
+0439B) tables 3-1 and 7-1; of the Cortex-M33 none is published: as its predecessor, M4
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ class Timing:
 _M4 = Timing(True, 2)
 TIMINGS = {
     "cortex-m0": Timing(False, 2, call=2),
+    "cortex-m0plus": Timing(False, 1, call=2),
     "cortex-m3": Timing(True, 2, add=2, long=4),
     "cortex-m4": _M4,
     "cortex-m33": _M4,

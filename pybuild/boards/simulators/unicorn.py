@@ -22,10 +22,12 @@ from pybuild.boards.simulators.count import (
 from pybuild.boards.simulators.semihost import Semihost
 from pybuild.boards.simulators.simulator import FAULT, TIMEOUT, Files, Outcome
 from pybuild.errors import BuildError
-from pybuild.targets.board import Board, Memory
+from pybuild.targets.board import Board
+from pybuild.targets.facts import Memory
 
 PAGE = 0x1000
 WIDEST = 16  # bytes of one access
+_PERIPHERALS = range(0x40000000, 0x60000000)  # of every Cortex-M
 NOWHERE = 0xFFFFFFFE  # an address that no program reaches
 SYSTEM = 0xE000E000  # SysTick and the system control block of Cortex-M
 _MOST_STEPS = _MOST_JOBS = 4096  # of boards/host/count.h
@@ -57,7 +59,8 @@ class Unicorn:
         code, said = machine.run()
         counts = counter.counts() if counter is not None else None
         made = {name: bytes(data) for name, data in machine.host.files.items()}
-        console = machine.console.decode(errors="replace")
+        said_here = machine.console + machine.host.said
+        console = said_here.decode(errors="replace")
         return Outcome(code, console, made, counts, said)
 
 
@@ -118,6 +121,9 @@ class Machine:
     def _unmapped(
         self, uc: Any, access: int, at: int, size: int, value: int, user: object
     ) -> bool:
+        if self.is_arm and at in _PERIPHERALS and self.board.uart in _UARTS:
+            uc.mem_map(at & -PAGE, PAGE)  # pins and clocks: registers that keep
+            return True
         self.outside = self.outside or f"access of 0x{at:08X} at {self._place()}"
         return False
 
@@ -129,8 +135,9 @@ class Machine:
             uc.mem_write(segment.address, segment.data)
         if self.is_arm:
             uc.mem_map(SYSTEM, PAGE)
-        page = board.uart_base & -PAGE
-        uc.mmio_map(page, PAGE, self._load, None, self._store, None)
+        if board.uart in _UARTS:
+            page = board.uart_base & -PAGE
+            uc.mmio_map(page, PAGE, self._load, None, self._store, None)
 
     def _load(self, uc: object, offset: int, size: int, user: object) -> int:
         """Reads of the console's page: always ready to send, nothing came."""

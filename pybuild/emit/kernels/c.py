@@ -50,6 +50,7 @@ _LEVEL = {
 }  # fmt: skip
 _UNARY, _ATOM, _TERNARY = 14, 16, 2
 # gcc's -Wparentheses asks for brackets where these mix with others
+_WORDS = (DType.INT32, DType.UINT32)
 _TOUCHY = ("<<", ">>", "&", "|", "^", "<", "<=", "==", "!=")
 
 
@@ -128,7 +129,10 @@ def _binary(op: str, a: Expr, b: Expr) -> tuple[str, int]:
     left, right = level, level + 1
     if op in _TOUCHY:
         left = right = 13
-    return f"{_inner(a, left)} {op} {_inner(b, right)}", level
+    first = _inner(a, left)
+    if op == "<<" and isinstance(a, Const) and a.type in _WORDS:
+        first = f"({a.type.c}){first}"  # the result has its type; int may have 16 bits
+    return f"{first} {op} {_inner(b, right)}", level
 
 
 def _inner(expr: Expr, least: int) -> str:

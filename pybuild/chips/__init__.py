@@ -1,0 +1,1 @@
+"""Which chip? What a model needs on each, and what there is."""

@@ -1,0 +1,252 @@
+"""Which chip? All chips of boards/soc for one model: what it needs there and what there
+is, how long it takes by estimate, and what would make it fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pybuild.entry import load
+from pybuild.errors import BuildError
+from pybuild.library import Library
+from pybuild.model import Model
+from pybuild.model_source import Source
+from pybuild.options.option import options_in
+from pybuild.options.table import FitOptions
+from pybuild.progress import Progress, Steps, silent
+from pybuild.targets.board import board_names, load_board
+from pybuild.targets.chip import Chip, all_chips
+
+# bytes beside those of the model, kws and ad measured on each core: crt, start-up and
+# console 3.3 to 4.8 KB; stack and data 0.3 to 0.7
+CODE, STACK = 5120, 1024
+# cycles for each instruction that the planner estimates, likewise: by the timings that
+# are published of M0, M3, M4 (of the M33: none), else one for each that was counted
+PACE = {
+    "cortex-m0": 1.65, "cortex-m3": 1.17, "cortex-m4": 1.13, "cortex-m33": 1.13,
+    "cortex-m7": 0.88, "cortex-m55": 1.2, "rv32imc": 0.96, "xtensa": 1.33,
+    "esp32": 1.33, "rv32ec": 13.3,
+}  # fmt: skip
+_ROUGH = 1.0
+_FASTER = ("--optimise speed",)
+_ALIGN = 16
+
+
+@dataclass(frozen=True)
+class Need:
+    """Units  bytes."""
+
+    needed: int
+    has: int
+
+    @property
+    def missing(self) -> int:
+        return max(self.needed - self.has, 0)
+
+
+@dataclass(frozen=True)
+class ChipFit:
+    """One chip.
+
+    fits      with the options that were asked for, and within the latency
+    boards    of `crt boards`, that have it
+    cycles    of one inference, estimated; seconds: at the chip's highest clock
+    microjoules  of one inference; None: no source has what the chip draws
+    missing   in words, what it lacks; (): nothing
+    options   words of the command line with which it fits; (): it does, or none help
+    """
+
+    chip: str
+    title: str
+    core: str
+    target: str
+    boards: tuple[str, ...]
+    fits: bool
+    ram: Need
+    flash: Need
+    cycles: int
+    seconds: float
+    microjoules: float | None
+    missing: tuple[str, ...]
+    options: tuple[str, ...]
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fit(
+    model: Model | Source,
+    latency: float | str | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> tuple[ChipFit, ...]:
+    """Every chip, first those that the model fits, the fastest first.
+
+    model    what pybuild.load takes, or gave
+    latency  seconds that an inference may take, or a text like "50ms"; None: any
+    options  of Model.build, but for `target`
+    Errors   BuildError; a `ram_limit` that no plan keeps
+    """
+    most: float | None = options_in(FitOptions)[0].read(latency)
+    model = model if isinstance(model, Model) else load(model)
+    chips = all_chips()
+    by_target = _Builds(model, options)
+    owners = _owners()
+    step, found = Steps(progress, len(chips)), []
+    for chip in chips:
+        found.append(_fit(chip, by_target, most, owners.get(chip.name, ())))
+        step()
+    return tuple(sorted(found, key=lambda one: (not one.fits, one.seconds, one.chip)))
+
+
+def _owners() -> dict[str, tuple[str, ...]]:
+    """The boards of each chip."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in board_names():
+        chip = load_board(name).facts.name
+        found[chip] = (*found.get(chip, ()), name)
+    return found
+
+
+class _Builds:
+    """Plans of one model, each made once."""
+
+    def __init__(self, model: Model, options: Mapping[str, Any]) -> None:
+        self.model, self.options = model, dict(options)
+        self.is_float = any(t.dtype.name == "FLOAT32" for t in _weights(model))
+        self._made: dict[tuple[Any, ...], Library | None] = {}
+
+    def of(self, target: str, **changed: Any) -> Library:
+        made = self.tried(target, **changed)
+        assert made is not None, "only limits are tried"
+        return made
+
+    def tried(self, target: str, **changed: Any) -> Library | None:
+        """None: there is no such plan."""
+        key = (target, *sorted(changed.items()))
+        if key not in self._made:
+            given = {**self.options, **changed, "target": target}
+            try:
+                self._made[key] = self.model.build(**given)
+            except BuildError:
+                if not changed:
+                    raise
+                self._made[key] = None
+        return self._made[key]
+
+
+def _weights(model: Model) -> Iterator[Any]:
+    graph = model.graph
+    return (graph.tensor(n) for n, v in graph.constants.items() if v.ndim > 1)
+
+
+def _fit(
+    chip: Chip, builds: _Builds, latency: float | None, boards: tuple[str, ...]
+) -> ChipFit:
+    target = chip.core.target
+    library = builds.of(target)
+    ram, flash, cycles = _ram(library, chip), _flash(library, chip), _cycles(library)
+    seconds = cycles / chip.hz
+    missing = []
+    for name, need in (("RAM", ram), ("flash", flash)):
+        if need.missing:
+            missing.append(f"{need.missing:,} bytes of {name}")
+    if latency is not None and seconds > latency:
+        missing.append(f"{seconds / latency:.1f} times too slow")
+
+    def in_time(other: Library) -> bool:
+        return latency is None or _cycles(other) / chip.hz <= latency
+
+    return ChipFit(
+        chip=chip.name,
+        title=chip.title,
+        core=chip.core.name,
+        target=target,
+        boards=boards,
+        fits=not missing,
+        ram=ram,
+        flash=flash,
+        cycles=cycles,
+        seconds=seconds,
+        microjoules=chip.microjoules(cycles),
+        missing=tuple(missing),
+        options=_options(chip, builds, library, in_time) if missing else (),
+        source=chip.source,
+    )
+
+
+def _ram(library: Library, chip: Chip) -> Need:
+    ram = library.report.ram
+    return Need(ram.arena + ram.instance + ram.unpacked + STACK, chip.ram.size)
+
+
+def _flash(library: Library, chip: Chip) -> Need:
+    report = library.report
+    kernels = {row.kernel: row.bytes for row in report.kernels}
+    held = report.flash.weights + report.flash.tables + sum(kernels.values())
+    return Need(held + CODE, chip.flash.size)
+
+
+def _cycles(library: Library) -> int:
+    cost = sum(step.candidate.cost for step in library.plan.steps)
+    return round(cost * PACE.get(library.targets[0].name, _ROUGH))
+
+
+def _options(
+    chip: Chip, builds: _Builds, library: Library, in_time: Callable[[Library], bool]
+) -> tuple[str, ...]:
+    """The first of what there is to try that fits, in time if there is one."""
+    target = chip.core.target
+    slow: tuple[str, ...] = ()
+    for words, changed in _ladder(chip, library):
+        other = builds.tried(target, **changed)
+        if other is None or _ram(other, chip).missing or _flash(other, chip).missing:
+            continue
+        if in_time(other):
+            return words
+        if other.options != library.options and words != _FASTER:
+            slow = slow or words
+    if slow:
+        return slow
+    if builds.is_float and _would_fit_as_int8(chip, library):
+        return ("--quantise SAMPLES",)
+    return ()
+
+
+def _ladder(
+    chip: Chip, library: Library
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Options that save what is scarce, the cheapest first."""
+    ram, flash = _ram(library, chip), _flash(library, chip)
+    chosen = library.options
+    if not ram.missing and not flash.missing:
+        yield _FASTER, {"optimise": "speed"}
+        return
+    smaller = {"optimise": "size"} if flash.missing else {}
+    words = ("--optimise size",) if flash.missing else ()
+    if not ram.missing:
+        yield words, smaller
+        if flash.missing < library.report.flash.weights and chosen.compress == "none":
+            yield ("--compress lz4-layer",), {"compress": "lz4-layer"}
+        return
+    room = (library.report.ram.arena - ram.missing) // _ALIGN * _ALIGN
+    if room <= 0:
+        return
+    least = library.least_arena() if chosen.plan == "rows" else None
+    if least is not None and least <= room:
+        yield (f"--ram-limit {room}", *words), {"ram_limit": room, **smaller}
+    yield ("--optimise ram",), {"optimise": "ram"}
+    if chosen.input != "consumable":
+        more = {"optimise": "ram", "input": "consumable"}
+        yield ("--optimise ram", "--input consumable"), more
+
+
+def _would_fit_as_int8(chip: Chip, library: Library) -> bool:
+    """Where floats become int8: weights and tensors are a quarter."""
+    ram, flash, report = _ram(library, chip), _flash(library, chip), library.report
+    saved = replace(ram, needed=ram.needed - report.ram.arena * 3 // 4)
+    held = replace(flash, needed=flash.needed - report.flash.weights * 3 // 4)
+    return not saved.missing and not held.missing

@@ -1,0 +1,62 @@
+"""`crt fit`: all chips for one model; options in, a table or JSON out."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybuild.cli import tables
+from pybuild.cli.models import loaded, options
+from pybuild.cli.progress import working
+from pybuild.options.option import options_in
+from pybuild.options.table import BuildOptions
+from pybuild.package.grid import NAME, NUMBER, TEXT
+
+if TYPE_CHECKING:
+    from pybuild.chips.fit import ChipFit
+
+OK = 0
+
+
+def fit(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Exit 0, too, where no chip has what the model needs."""
+    from pybuild.chips.fit import fit as chips_of
+
+    known = {one.keyword for one in options_in(BuildOptions)}
+    given = {k: v for k, v in options(args).items() if k in known and k != "target"}
+    with working(f"building {Path(args.model).name} for all chips") as progress:
+        model = loaded(args, args.model)
+        found = chips_of(model, args.latency, progress, **given)
+    if not args.json:
+        _show(Path(args.model).name, found)
+    facts = {"model": Path(args.model).name, "latency": args.latency}
+    return OK, {**facts, "chips": [_plain(one) for one in found]}
+
+
+def _plain(one: ChipFit) -> dict[str, Any]:
+    return {**asdict(one), "options": list(one.options), "missing": list(one.missing)}
+
+
+def _show(model: str, found: tuple[ChipFit, ...]) -> None:
+    columns = [("chip", NAME), ("core", TEXT), ("RAM", NUMBER), ("of", NUMBER)]
+    columns += [("flash", NUMBER), ("of", NUMBER), ("cycles", NUMBER)]
+    columns += [("ms", NUMBER), ("uJ", NUMBER), ("missing", TEXT), ("with", TEXT)]
+    rows = [
+        [one.chip, one.core, _kb(one.ram.needed), _kb(one.ram.has),
+         _kb(one.flash.needed), _kb(one.flash.has), f"{one.cycles:,}",
+         f"{1000 * one.seconds:.3g}",
+         "" if one.microjoules is None else f"{one.microjoules:,.0f}",
+         "; ".join(one.missing), " ".join(one.options)]
+        for one in found
+    ]  # fmt: skip
+    tables.table(f"{model} on {len(found)} chips, by estimate", columns, rows)
+    fitting = sum(one.fits for one in found)
+    print(
+        f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock"
+    )
+
+
+def _kb(size: int) -> str:
+    return f"{size / 1024:,.0f}"

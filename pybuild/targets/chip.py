@@ -1,0 +1,121 @@
+"""Chips as boards/soc describes them: facts of a datasheet, which the file names.
+
+Knows no board, no console and no simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pybuild.errors import BuildError
+from pybuild.install import boards
+from pybuild.targets.core import CORES, Core
+from pybuild.targets.facts import Memory, Reader
+
+FPUS = ("none", "single", "double")
+STARTERS = ("sse200",)  # of second cores, as boards/common knows them
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One chip, or an image of an FPGA.
+
+    hz        its highest clock; start_hz: the one that it has after reset
+    memories  besides `ram`, by name: closely coupled, or outside the chip
+    cores     that run programs; beside: the second, where it is another one
+    second    a further core that sees the same memory, and that boards/common can
+              start; starter: in which way
+    charge    microamperes for each MHz while it computes, at `volts`; 0: not given
+    image     it is no chip that can be bought
+    source    where the facts are from; note: what else a user must know
+    """
+
+    name: str
+    title: str
+    core: Core
+    hz: int
+    start_hz: int
+    flash: Memory
+    ram: Memory
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    cores: int = 1
+    beside: Core | None = None
+    second: Core | None = None
+    starter: str = ""
+    fpu: str = "none"
+    dsp: bool = False
+    charge: float = 0.0
+    volts: float = 0.0
+    image: bool = False
+    source: str = ""
+    note: str = ""
+
+    def microjoules(self, cycles: int) -> float | None:
+        """Of a computation by one core; None: no source has it."""
+        return cycles * self.charge * self.volts * 1e-6 if self.charge else None
+
+
+def read_chip(file: Path, reader: Reader) -> Chip:
+    """What is wrong becomes the reader's problem."""
+    given = reader.toml(file)
+    cpu = reader.one_of(given, "cpu", file, tuple(CORES))
+    hz = reader.number(given, "hz", file)
+    second, starter = _second(given, file, reader)
+    charge, volts = _energy(given, file, reader)
+    fpu = reader.one_of(given, "fpu", file, FPUS) if "fpu" in given else FPUS[0]
+    return Chip(
+        name=file.stem,
+        title=reader.text(given, "title", file),
+        core=CORES.get(cpu, CORES["cortex-m0"]),
+        hz=hz,
+        start_hz=reader.number(given, "start_hz", file) if "start_hz" in given else hz,
+        flash=reader.memory(given, "flash", file),
+        ram=reader.memory(given, "ram", file),
+        memories=reader.memories(given, file),
+        cores=reader.number(given, "cores", file) if "cores" in given else 1,
+        beside=CORES.get(str(given.get("beside", ""))),
+        second=second,
+        starter=starter,
+        fpu=fpu,
+        dsp=bool(given.get("dsp", False)),
+        charge=charge,
+        volts=volts,
+        image=bool(given.get("image", False)),
+        source=str(given.get("source", "")),
+        note=str(given.get("note", "")),
+    )
+
+
+def _second(
+    given: dict[str, Any], file: Path, reader: Reader
+) -> tuple[Core | None, str]:
+    """Most chips have none."""
+    if "second" not in given:
+        return None, ""
+    table = reader.table(given, "second", file)
+    cpu = reader.one_of(table, "cpu", file, tuple(CORES))
+    return CORES.get(cpu), reader.one_of(table, "chip", file, STARTERS)
+
+
+def _energy(given: dict[str, Any], file: Path, reader: Reader) -> tuple[float, float]:
+    if "energy" not in given:
+        return 0.0, 0.0
+    table = reader.table(given, "energy", file)
+    charge = reader.real(table, "microamperes_per_mhz", file)
+    return charge, reader.real(table, "volts", file)
+
+
+def all_chips() -> tuple[Chip, ...]:
+    """Those of boards/soc that are chips, by name.
+
+    Errors  BuildError with every fault of the files
+    """
+    reader = Reader()
+    files = sorted(boards().glob("soc/*.toml"))
+    found = [read_chip(file, reader) for file in files]
+    if reader.problems:
+        raise BuildError.of(reader.problems)
+    return tuple(chip for chip in found if not chip.image)

@@ -1,0 +1,95 @@
+"""Values of the TOML files that describe chips and boards: each fault is a problem."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybuild.errors import Problem
+
+_SIZE = re.compile(r"(\d+)([KM]?)")
+_SCALE = {"": 1, "K": 1024, "M": 1024**2}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Units  bytes."""
+
+    origin: int
+    size: int
+
+
+class Reader:
+    """Reads values; what is wrong with one is kept, and another stands for it."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def toml(self, file: Path) -> dict[str, Any]:
+        try:
+            return tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            self.wrong(file, f"cannot be read: {error}")
+            return {}
+
+    def wrong(self, file: Path, what: str, hint: str = "") -> None:
+        self.problems.append(Problem(str(file), what, hint))
+
+    def text(self, table: dict[str, Any], key: str, file: Path) -> str:
+        value = table.get(key)
+        if not isinstance(value, str) or not value:
+            self.wrong(file, f"'{key}' must be a text")
+            return ""
+        return value
+
+    def one_of(
+        self, table: dict[str, Any], key: str, file: Path, known: tuple[str, ...]
+    ) -> str:
+        value = table.get(key)
+        if value not in known:
+            hint = f"one of {', '.join(known)}"
+            self.wrong(file, f"'{key}' is {value!r}", hint)
+        return str(value)
+
+    def number(self, table: dict[str, Any], key: str, file: Path) -> int:
+        value = table.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            self.wrong(file, f"'{key}' must be a number")
+            return 0
+        return value
+
+    def real(self, table: dict[str, Any], key: str, file: Path) -> float:
+        value = table.get(key)
+        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+            self.wrong(file, f"'{key}' must be a number")
+            return 0.0
+        return float(value)
+
+    def table(self, table: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
+        value = table.get(key)
+        if not isinstance(value, dict):
+            self.wrong(file, f"'{key}' must be a table")
+            return {}
+        return value
+
+    def memory(self, chip: dict[str, Any], key: str, file: Path) -> Memory:
+        table = self.table(chip, key, file)
+        found = _SIZE.fullmatch(str(table.get("size", "")))
+        if found is None:
+            self.wrong(file, f"'{key}.size' must be a text like \"64K\"")
+        size = int(found[1]) * _SCALE[found[2]] if found else 0
+        return Memory(self.number(table, "origin", file), size)
+
+    def memories(self, chip: dict[str, Any], file: Path) -> dict[str, Memory]:
+        """The tables [memory.NAME], where there are some."""
+        given = chip.get("memory", {})
+        if not isinstance(given, dict):
+            self.wrong(file, "'memory' must hold tables, as [memory.dtcm]")
+            return {}
+        for name in given:
+            if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in ("flash", "ram"):
+                self.wrong(file, f"'memory.{name}' cannot be the name of a memory")
+        return {name: self.memory(given, name, file) for name in sorted(given)}

@@ -1,0 +1,164 @@
+"""examples/mlperf_tiny: its firmware behind a pty and in QEMU, its runner before it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pty
+import subprocess
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.boards.firmware.build import (
+    Group,
+    board_flags,
+    build,
+    model_groups,
+    sorted_files,
+    texts,
+)
+from pybuild.boards.simulators.qemu import machine_options
+from pybuild.install import crt_include, crt_sources
+from pybuild.targets.board import load_board
+from pybuild.targets.toolchain import choose_toolchain
+from tests.boards.devices import DIGITS, FLOATS
+from tests.toolchains import ROOT, STRICT, require, run
+
+HERE = ROOT / "examples" / "mlperf_tiny"
+
+
+def _runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("mlperf_runner", HERE / "runner.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+runner = _runner()
+
+
+def _built(model: Path, folder: Path, *defines: str) -> Path:
+    """The firmware as a program of this machine."""
+    for name, text in pybuild.load(model).build(name="net").sources().items():
+        (folder / name).write_text(str(text))
+    program = folder / "mlperf"
+    sources = [
+        HERE / "main.c",
+        ROOT / "tests" / "boards" / "mlperf_port.c",
+        *folder.glob("net*.c"),
+    ]
+    run([require("gcc"), *STRICT, "-O2", "-DBOARD_HZ=1000000u", *defines, f"-I{folder}",
+         f"-I{crt_include()}", *sources, *crt_sources(), "-o", program])  # fmt: skip
+    return program
+
+
+@contextmanager
+def behind_a_pty(program: Path) -> Iterator[object]:
+    """Its line at the master's end of a pty."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    with subprocess.Popen([str(program)], stdin=slave, stdout=slave) as process:
+        os.close(slave)
+        try:
+            yield runner.Files(master, master)
+        finally:
+            process.kill()
+            os.close(master)
+
+
+def test_accuracy_and_performance_behind_a_pty(tmp_path: Path) -> None:
+    model = pybuild.load(DIGITS)
+    samples = runner.made_data(model, 4, "raw")
+    labels = runner.expected(model, samples, "raw")
+    with behind_a_pty(_built(DIGITS, tmp_path)) as line:
+        dut = runner.Dut(line, 20)
+        assert dut.lines() == ["m-init-done", "m-ready"]
+        assert dut.about()[0] == "crt"
+        assert runner.accuracy(dut, samples, labels) == 1.0
+        wrong = [(label + 1) % 10 for label in labels]
+        assert runner.accuracy(dut, samples, wrong) == 0.0
+        count, rate = runner.performance(dut, samples[:2], 0.02)
+        assert count >= 10 and rate > 10
+        dut.load(samples[0])
+        assert dut.command("db print")[0].startswith(f"m-buffer-{samples[0][0]:02x}-")
+        seconds, found = dut.infer(3, 2)
+        assert seconds >= 0 and len(found) == 10
+
+
+def test_results_are_the_real_numbers(tmp_path: Path) -> None:
+    """Of a float net that takes floats, to three digits; of one that takes pixels."""
+    model = pybuild.load(FLOATS)
+    (sample,) = runner.made_data(model, 1, "floats")
+    net = model.build().host()
+    tensor = model.graph.tensor(model.graph.inputs[0])
+    value = np.frombuffer(sample, "<f4").reshape(tensor.shape)
+    (wanted,) = net(**{tensor.name: value}).values()
+    with behind_a_pty(_built(FLOATS, tmp_path, "-DNET_SAMPLE=2")) as line:
+        dut = runner.Dut(line, 20)
+        dut.lines()
+        dut.load(sample)
+        _, found = dut.infer(1)
+    np.testing.assert_allclose(found, wanted.ravel(), atol=6e-4)
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    said = {
+        "jump": r"e-\[Unknown command: jump\]",
+        "db": r"e-\[Command 'db' requires a subcommand\]",
+        "db load": r"requires the # of bytes",
+        "db load x": r"must be >0 bytes",
+        "db load 99999": r"size 99999 exceeds maximum of 32768",
+        "db 00": r"More bytes than 'db load' said",
+        "infer 0": r"iterations must be >0",
+        "infer 1 x": r"warmup must be >=0",
+        "infer 1 0": r"The sample is not loaded",
+    }
+    with behind_a_pty(_built(DIGITS, tmp_path)) as line:
+        dut = runner.Dut(line, 20)
+        dut.lines()
+        for command, message in said.items():
+            with pytest.raises(runner.Wrong, match=message):
+                dut.command(command)
+        dut.command("db load 2")
+        with pytest.raises(runner.Wrong, match="number of hex digits"):
+            dut.command("db 0")
+        assert "m-ready" in dut.command("help")
+        with pytest.raises(runner.Wrong, match=r"Unknown command: x{160}\]"):
+            dut.command("x" * 500)
+        assert dut.command("name")[0] == "m-name-dut-[crt]"
+
+
+def test_in_qemu(tmp_path: Path) -> None:
+    """Over the simulated UART of a Cortex-M4."""
+    board = load_board("mps2-an386")
+    qemu = require("qemu-system-arm")
+    toolchain = choose_toolchain("gcc", board.core)
+    library = pybuild.load(DIGITS).build(name="net", target="cortex-m4")
+    sources, headers, objects = sorted_files(library.sources())
+    main = texts([HERE / "main.c"])
+    groups = [*model_groups(sources), Group("main", main, board_flags(board))]
+    firmware = build(library, board, toolchain, board.core, "balanced",
+                     groups, headers, objects)  # fmt: skip
+    command = [qemu, *machine_options(board), "-kernel", str(firmware.path)]
+    made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert made.stdin is not None and made.stdout is not None
+    line = runner.Files(made.stdout.fileno(), made.stdin.fileno(), made)
+    try:
+        dut = runner.Dut(line, 30)
+        dut.lines()
+        model = pybuild.load(DIGITS)
+        samples = runner.made_data(model, 2, "raw")
+        labels = runner.expected(model, samples, "raw")
+        assert runner.accuracy(dut, samples, labels) == 1.0
+        _, rate = runner.performance(dut, samples[:1], 0.01)
+        assert rate > 0
+    finally:
+        line.close()

@@ -1,0 +1,134 @@
+"""crt fit: every chip, what a model needs there, and what would make it fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.chips import fit as chips
+from pybuild.chips.fit import ChipFit, fit
+from pybuild.cli import main
+from pybuild.errors import BuildError
+from pybuild.targets.chip import all_chips
+from tests.boards.devices import DIGITS, device, library
+
+
+@pytest.fixture(scope="module")
+def digits() -> dict[str, ChipFit]:
+    return {one.chip: one for one in fit(DIGITS)}
+
+
+def test_all_chips_are_there_in_order(digits: dict[str, ChipFit]) -> None:
+    assert len(digits) >= 20
+    assert set(digits) == {chip.name for chip in all_chips()}
+    assert not {"an386", "virt_rv32"} & set(digits)
+    rows = [(not one.fits, one.seconds) for one in digits.values()]
+    assert rows == sorted(rows)
+
+
+def test_one_chip_in_figures(digits: dict[str, ChipFit]) -> None:
+    one, made = digits["nrf52840"], pybuild.load(DIGITS).build(target="cortex-m4")
+    ram = made.report.ram
+    assert one.fits and not one.missing and not one.options
+    assert one.ram.needed == ram.arena + ram.instance + chips.STACK
+    assert one.ram.has == 256 * 1024
+    assert one.boards == ("nano-33-ble", "nrf52840-dk")
+    assert one.seconds == one.cycles / 64e6
+    fast = digits["stm32l4r5zi"]  # after reset its clock has 4 MHz
+    assert fast.seconds == fast.cycles / 120e6
+    assert one.microjoules == pytest.approx(one.cycles * 52e-6 * 3)
+
+
+@pytest.mark.parametrize("board", ["nrf52840-dk", "pico"])
+def test_estimates_beside_what_is_counted(
+    board: str, digits: dict[str, ChipFit]
+) -> None:
+    """Not exact: a planner's estimate, and a part of the code that is always there."""
+    here = device(board)
+    counted = bench_on_board(here, library(DIGITS, here))
+    one = digits[here.board.facts.name]
+    assert counted.cycles is not None
+    assert 0.7 < one.cycles / counted.cycles < 1.4
+    flash = counted.flash
+    used = flash.runtime + flash.kernels + flash.tables + flash.weights + flash.board
+    assert used < one.flash.needed < 2 * used
+    ram = counted.ram
+    assert ram.arena + ram.instance + ram.data + ram.program < one.ram.needed
+
+
+def _wide(tmp_path: Path) -> Path:
+    """A float net of 96 KB of weights, and tensors of 16 and 12 KB."""
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    made = onnx.helper
+    tensors = [
+        onnx.numpy_helper.from_array(rng.normal(size=size).astype(np.float32), name)
+        for name, size in (("a", (16, 4, 3, 3)), ("b", (6, 4096)))
+    ]
+    nodes = [
+        made.make_node("Conv", ["x", "a"], ["c"], pads=[1, 1, 1, 1]),
+        made.make_node("Relu", ["c"], ["r"]),
+        made.make_node("Flatten", ["r"], ["f"]),
+        made.make_node("Gemm", ["f", "b"], ["y"], transB=1),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    graph = made.make_graph(
+        nodes, "wide",
+        [made.make_tensor_value_info("x", kind, (1, 4, 16, 16))],
+        [made.make_tensor_value_info("y", kind, (1, 6))], tensors,
+    )  # fmt: skip
+    file = tmp_path / "wide.onnx"
+    onnx.save(made.make_model(graph, opset_imports=[made.make_opsetid("", 17)],
+                              ir_version=8), file)  # fmt: skip
+    return file
+
+
+def test_what_is_missing_and_what_would_help(tmp_path: Path) -> None:
+    found = {one.chip: one for one in fit(_wide(tmp_path))}
+    tight = found["ch32v203c8"]
+    assert not tight.fits
+    assert any(text.endswith(" bytes of flash") for text in tight.missing)
+    assert tight.options == ("--quantise SAMPLES",)
+    small = found["gd32vf103cb"]
+    assert small.fits == (not small.missing)
+    hopeless = found["ch32v003f4"]
+    assert hopeless.missing and hopeless.options == ()
+
+
+def test_the_option_that_is_named_makes_it_fit(
+    monkeypatch: pytest.MonkeyPatch, digits: dict[str, ChipFit]
+) -> None:
+    (chip,) = (one for one in all_chips() if one.name == "nrf52840")
+    ram = replace(chip.ram, size=digits["nrf52840"].ram.needed - 300)
+    monkeypatch.setattr(chips, "all_chips", lambda: (replace(chip, ram=ram),))
+    (tight,) = fit(DIGITS)
+    assert tight.missing == ("300 bytes of RAM",) and not tight.fits
+    option, _, limit = tight.options[0].partition(" ")
+    assert option == "--ram-limit"
+    (again,) = fit(DIGITS, ram_limit=int(limit))
+    assert again.fits and again.cycles > tight.cycles
+    (slow,) = fit(DIGITS, latency=0.9 * tight.seconds)
+    assert slow.options == tight.options and len(slow.missing) == 2
+    (whole,) = fit(DIGITS, plan="whole")
+    assert whole.options != tight.options
+
+
+def test_latency(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["fit", str(DIGITS), "--latency", "1ms", "--json"]
+    assert main(words) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["latency"] == 0.001 and len(facts["chips"]) >= 20
+    slow = [one for one in facts["chips"] if one["seconds"] > 0.001]
+    assert slow and not any(one["fits"] for one in slow)
+    assert all(any("too slow" in t for t in one["missing"]) for one in slow)
+    assert main(["fit", str(DIGITS)]) == 0
+    shown = capsys.readouterr().out
+    assert "nrf52840" in shown and "fits   " in shown
+    with pytest.raises(BuildError, match="'soon' is no time"):
+        fit(DIGITS, latency="soon")
