@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild import __version__
+from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.c.constants import constants_file
 from pybuild.emit.c.header import header_file
 from pybuild.emit.c.image import (
@@ -48,7 +49,7 @@ from pybuild.package.grid import as_html
 from pybuild.package.image_report import ImageReport, image_report
 from pybuild.package.page import image_page
 from pybuild.package.provenance import banner, provenance_of
-from pybuild.package.tree import image_tree, with_report
+from pybuild.package.tree import image_tree, program_of_image, with_report
 from pybuild.plan.connections import Connection, read_connections
 from pybuild.plan.image_memory import Room, lay_pieces
 
@@ -93,7 +94,7 @@ class Member(Library):
 
 
 @dataclass(frozen=True, repr=False)
-class Image:
+class Image(Packaged):
     """Models that are built together; image["kws"] is one of them."""
 
     members: Mapping[str, Member]
@@ -151,14 +152,25 @@ class Image:
             c: image_file(self.tables, _banner(c, names)),
         }
 
-    def files(self) -> dict[str, Content]:
-        """The whole tree: path -> content."""
+    def generated(self) -> dict[str, Content]:
+        """Of the tree what is these models' alone: file name -> content."""
         made = self.in_c()
         for member in self.members.values():
             made |= member.generated()
-        regions = [self.tables.pieces[i].name for i in self.tables.used]
-        tree = image_tree(self.name, self.pool.models, regions, made)
+        return made
+
+    def files(self) -> dict[str, Content]:
+        """The whole tree: path -> content."""
+        tree = image_tree(self.name, self.pool.models, self._used(), self.generated())
         return with_report(tree, self.report.to_json())
+
+    def _used(self) -> list[str]:
+        """The regions that are arguments of IMAGE_init."""
+        return [self.tables.pieces[i].name for i in self.tables.used]
+
+    def program(self) -> tuple[dict[str, str], tuple[Tables, ...]]:
+        models = tuple(self.pool.models)
+        return program_of_image(self.name, models, self._used()), models
 
     def host(self, backend: str = "llvm") -> dict[str, Net]:
         """An instance of each model, connected, in memory as the image has it."""

@@ -18,6 +18,7 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from pybuild.errors import BuildError
@@ -55,6 +56,14 @@ def crt_headers() -> tuple[Path, ...]:
 def crt_sources() -> tuple[Path, ...]:
     """Every C file of crt, sorted by name."""
     return tuple(sorted((_home() / "crt" / "src").glob("*.c")))
+
+
+def licence_text() -> str:
+    """Of crt and pybuild: Apache-2.0."""
+    if is_checkout():
+        return (_ROOT / "LICENSE").read_text(encoding="utf-8")
+    text = metadata.distribution("pybuild-crt").read_text("licenses/LICENSE")
+    return text or "Apache-2.0: https://www.apache.org/licenses/LICENSE-2.0\n"
 
 
 def boards() -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import Array
+from pybuild.ecosystems.packaged import Packaged
 from pybuild.emit.c.long_text import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, Problem, all_known
@@ -27,7 +28,7 @@ from pybuild.package.names import names_file
 from pybuild.package.page import report_page
 from pybuild.package.provenance import Origin, banner
 from pybuild.package.report import Report, promise
-from pybuild.package.tree import tree_files, with_report
+from pybuild.package.tree import program_of_model, tree_files, with_report
 from pybuild.params.codecs import CODECS, LZ4, Codec
 from pybuild.params.image_read import read_image
 from pybuild.plan.choice import by_rows, ram_curve, search_of
@@ -44,7 +45,7 @@ from pybuild.targets.target import Target
 
 
 @dataclass(frozen=True, repr=False)
-class Library(Factory):
+class Library(Factory, Packaged):
     """A planned model: figures, files, and instances on this machine.
 
     backend   of instances that ask for none
@@ -233,6 +234,9 @@ class Library(Factory):
         """The whole tree: path -> content."""
         made = tree_files(self.tables, self.generated(), self.options.target)
         return with_report(made, self.report.to_json())
+
+    def program(self) -> tuple[dict[str, str], tuple[Tables, ...]]:
+        return program_of_model(self.tables), (self.tables,)
 
     def generated(self) -> dict[str, Content]:
         """Of the tree what is this model's alone: file name -> content."""

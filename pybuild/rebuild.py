@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pybuild
+from pybuild.ecosystems.packages import packages
 from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.image import Image
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.options.option import read_options
+from pybuild.options.packages import PackageOptions
 from pybuild.options.recipe import source_of
-from pybuild.package.folder import EXAMPLE, LIST, PAGE, REPORT, digest_of
+from pybuild.package.folder import EXAMPLE, PAGE, REPORT, digest_of, list_lines
 from pybuild.project.read import find_project, read_project
 
 Find = Callable[[Mapping[str, str]], Path]
@@ -62,7 +65,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
         made = _image(facts, search) if "models" in facts else _library(facts, search)
         search.check()
         assert made is not None
-        fresh = made.files()
+        fresh = _files(made, facts)
     listed = _listed(folder)
     if PAGE in listed and isinstance(made, Library):
         fresh[PAGE] = made.to_html()
@@ -82,6 +85,14 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
     return Comparison(
         made, fresh, before, tuple(changed), tuple(by_hand), tuple(missing)
     )
+
+
+def _files(made: Library | Image, facts: Mapping[str, Any]) -> dict[str, Content]:
+    """Of a tree, or of a model's package if the folder is one."""
+    if "package" not in facts:
+        return made.files()
+    asked = read_options(PackageOptions, facts["package"])
+    return packages(made.for_packages(), asked)[made.name][1]
 
 
 class _Search:
@@ -234,10 +245,7 @@ def _samples(made: Mapping[str, Any], search: _Search) -> dict[str, Path | None]
 
 def _listed(folder: Path) -> dict[str, str]:
     """Path -> SHA-256 of what the build has written."""
-    try:
-        lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return {}
+    lines = list_lines(folder)
     parts = (line.partition("  ") for line in lines)
     return {path: digest for digest, _, path in parts}
 

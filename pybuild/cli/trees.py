@@ -6,7 +6,7 @@ All is planned and printed in memory before anything is written.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,14 @@ import pybuild
 from pybuild.cli import tables
 from pybuild.cli.models import built, loaded, located, options, raise_all
 from pybuild.cli.names import chosen_names
+from pybuild.cli.options import chosen
 from pybuild.cli.progress import working
+from pybuild.ecosystems.write import Ready, prepared
 from pybuild.emit.c.long_text import Content
 from pybuild.emit.tables.names import chosen_prefix
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, Problem
+from pybuild.options.option import told
+from pybuild.options.packages import PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
 from pybuild.package.page import image_page, report_page
 from pybuild.package.report import Report
@@ -36,25 +40,60 @@ Outcome = tuple[int, dict[str, Any]]
 class Tree:
     """What is to be written to a folder; long: full names are shown; drawn: its page,
     if there is to be one.
+
+    package  a package beside others in this folder, or its archives
     """
 
     out: Path
     force: bool
     long: bool
     made: Library | Image
+    package: PackageOptions
     drawn: Callable[[], str] | None = None
 
     def files(self) -> dict[str, Content]:
         files = self.made.files()
         return files if self.drawn is None else {**files, PAGE: self.drawn()}
 
-    def show(self) -> None:
+    @property
+    def folder(self) -> Path:
+        """That no other tree may be written to."""
+        return self.out / self.made.name if self.package.package else self.out
+
+    def ready(self) -> Ready | Folder:
+        if not self.package.package:
+            return Folder(self.out, self.files(), self.made.name, self.force)
+        made = self.made.for_packages()
+        return prepared(self.out, made, self.package, self.force)
+
+    def show(self, paths: Sequence[Path]) -> None:
         report = self.made.report
         if isinstance(report, Report):
             tables.show(report_page(report, self.long))
         else:
             tables.show(image_page(report))
-        print(f"wrote {self.out}")
+        for path in paths:
+            print(f"wrote {path}")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A tree that is no package."""
+
+    out: Path
+    files: Mapping[str, Content]
+    name: str
+    force: bool
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.out]
+
+    def problems(self) -> list[Problem]:
+        return refusals(self.out, self.files, self.name, self.force)
+
+    def write(self) -> None:
+        write_tree(self.out, self.files, self.name, self.force)
 
 
 def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
@@ -68,19 +107,24 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
         except BuildError as error:
             errors.append(error)
     for index, tree in enumerate(trees):
-        if tree.out in [other.out for other in trees[:index]]:
-            errors.append(BuildError("--out", f"two trees would be in {tree.out}"))
+        if tree.folder in [other.folder for other in trees[:index]]:
+            errors.append(BuildError("--out", f"two trees would be in {tree.folder}"))
     raise_all(errors)
-    ready = [(tree, tree.files()) for tree in trees]
-    for tree, files in ready:
-        found = refusals(tree.out, files, tree.made.name, tree.force)
+    ready: list[Ready | Folder] = []
+    for tree in trees:
+        try:
+            ready.append(tree.ready())
+        except BuildError as error:
+            errors.append(error)
+    for each in ready:
+        found = each.problems()
         errors += [BuildError.of(found)] if found else []
     raise_all(errors)
-    for tree, files in ready:
-        write_tree(tree.out, files, tree.made.name, tree.force)
+    for each in ready:
+        each.write()
     if not jobs[0].json:
-        for tree in trees:
-            tree.show()
+        for tree, each in zip(trees, ready, strict=True):
+            tree.show(each.paths)
     facts = [tree.made.report.to_json() for tree in trees]
     return OK, facts[0] if len(facts) == 1 else {"trees": facts}
 
@@ -101,12 +145,23 @@ def _tree(args: argparse.Namespace) -> Tree:
     if len(args.models) > 1:
         if args.html:
             raise BuildError("--html", "is for one model", "crt report MODEL for each")
-        return Tree(out, args.force, args.long, _image(args))
+        return Tree(out, args.force, args.long, _image(args), _package(args))
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
     made = built(args, args.models[0])
-    return Tree(out, args.force, args.long, made, made.to_html if args.html else None)
+    drawn = made.to_html if args.html else None
+    return Tree(out, args.force, args.long, made, _package(args), drawn)
+
+
+def _package(args: argparse.Namespace) -> PackageOptions:
+    """Errors  BuildError for --archive of no package"""
+    asked, _ = told(PackageOptions, chosen(PackageOptions, args))
+    if asked.archive and not asked.package:
+        raise BuildError("--archive", "is of packages", "--package NAME")
+    if args.html and asked.package:
+        raise BuildError("--html", "is of no package", "crt report MODEL")
+    return asked
 
 
 def _image(args: argparse.Namespace) -> Image:

@@ -202,6 +202,18 @@ def words(*known: str) -> Kind:
     return replace(one, read=read, many=True, example=[*known])
 
 
+def listed(*known: str, whole: str) -> Kind:
+    """Some of a few, several with commas between; `whole` is all of them."""
+    one = word(*known, whole)
+
+    def read(value: Any) -> tuple[str, ...]:
+        texts = (_text(each) for each in _list(value))
+        given = [one.read(part.strip()) for text in texts for part in text.split(",")]
+        return known if whole in given else tuple(n for n in known if n in given)
+
+    return Kind(read, "NAME,...", many=True, known=one.known, example=[whole])
+
+
 def pairs(
     form: str, value: Reader, example: Any, key: Reader = _text, flipped: bool = False
 ) -> Kind:

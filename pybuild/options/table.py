@@ -12,6 +12,7 @@ from typing import Any
 
 from pybuild.options import kinds
 from pybuild.options.option import option
+from pybuild.options.packages import PackageOptions
 from pybuild.options.regions import RegionSpec
 from pybuild.targets.target import Target
 
@@ -386,7 +387,7 @@ COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 # what each verb takes
 VERBS: Mapping[str, tuple[type, ...]] = {
     "inspect": (*COMMON, InspectOptions),
-    "build": (*COMMON, ImageOptions, TreeOptions),
+    "build": (*COMMON, ImageOptions, TreeOptions, PackageOptions),
     "report": (*COMMON, ReportOptions, BoardOptions),
     "compare": (*COMMON, CompareOptions),
     "check": (*COMMON, CheckOptions, BoardOptions),

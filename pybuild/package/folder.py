@@ -18,7 +18,8 @@ from pathlib import Path
 from pybuild.emit.c.long_text import Content
 from pybuild.errors import BuildError, BuildWarning, Problem
 
-LIST = "crt/files.sha256"
+# of a tree, and of a package, where extras/ is what no build compiles
+LIST, PACKAGE_LIST = "crt/files.sha256", "extras/files.sha256"
 REPORT, PAGE = "report.json", "report.html"
 EXAMPLE, EXAMPLE_NEW = "example/main.c", "example/main.c.new"
 _ELSEWHERE = "another folder, or --force"
@@ -91,7 +92,7 @@ def write_beside(folder: Path, files: Mapping[str, Content]) -> None:
 
     Errors  BuildError with every file that is there and holds something else
     """
-    made = {name: b"".join(_pieces(content)) for name, content in files.items()}
+    made = {name: b"".join(pieces(content)) for name, content in files.items()}
     found = _no_folder(folder)
     for name, data in sorted(made.items()):
         if (folder / name).exists() and _digest(folder / name) != digest_of(data):
@@ -118,7 +119,7 @@ def write_file(path: Path, content: Content, said: Path | None = None) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("wb") as file:
-                for piece in _pieces(content):
+                for piece in pieces(content):
                     digest.update(piece)
                     file.write(piece)
             os.replace(partial, path)
@@ -138,7 +139,8 @@ def telling(path: Path) -> Iterator[None]:
         raise BuildError(str(path), f"cannot be written: {reason}") from None
 
 
-def _pieces(content: Content) -> Iterator[bytes]:
+def pieces(content: Content) -> Iterator[bytes]:
+    """The bytes of a file."""
     for piece in (content,) if isinstance(content, str | bytes) else content:
         yield piece.encode() if isinstance(piece, str) else piece
 
@@ -161,7 +163,8 @@ def _write_all(place: Path, files: Mapping[str, Content], said: Path) -> None:
     }
     digests.pop(EXAMPLE_NEW, None)  # for the user to take or remove
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
-    write_file(place / LIST, lines, said / LIST)
+    listed = PACKAGE_LIST if any(name.startswith("src/") for name in files) else LIST
+    write_file(place / listed, lines, said / listed)
 
 
 def _remove(path: Path, digest: str) -> None:
@@ -214,10 +217,7 @@ def _built_before(folder: Path) -> object:
 
 def _listed(folder: Path) -> dict[str, str]:
     """Path -> SHA-256 of what a build says that it has written; those within."""
-    try:
-        lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return {}
+    lines = list_lines(folder)
     parts = (line.partition("  ") for line in lines)
     inside = folder.resolve()
     return {
@@ -225,6 +225,16 @@ def _listed(folder: Path) -> dict[str, str]:
         for digest, _, path in parts
         if (inside / path).resolve().is_relative_to(inside)
     }
+
+
+def list_lines(folder: Path) -> list[str]:
+    """Of the list of files that a build has left."""
+    for name in (LIST, PACKAGE_LIST):
+        try:
+            return (folder / name).read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            continue
+    return []
 
 
 def _beside_the_users(
@@ -262,6 +272,6 @@ def _digest(path: Path) -> str:
 def digest_of(content: Content) -> str:
     """Its SHA-256."""
     whole = hashlib.sha256()
-    for piece in _pieces(content):
+    for piece in pieces(content):
         whole.update(piece)
     return whole.hexdigest()

@@ -74,7 +74,15 @@ def tree_files(
     generated  the model's own files and report
     target     that it is built for, if that is one
     """
-    example = {
+    core = core_of(target) if isinstance(target, str) else None
+    example = program_of_model(tables)
+    example |= _machine(tables.name, core, f"{tables.name}.o" in generated)
+    return _with_builds(tables.name, (tables,), generated, "main.c.in", example)
+
+
+def program_of_model(tables: Tables) -> dict[str, str]:
+    """What an example of this model is made of, by its name in templates."""
+    return {
         "regions": _arrays(
             [row.name for row in tables.regions],
             [size_macro(tables, row) for row in tables.regions],
@@ -87,9 +95,6 @@ def tree_files(
         "functions": _PRINT_FLOAT if _any_float(tables) else "",
         "prints": "\n".join(_print(row, tables.name) for row in tables.outputs),
     }
-    core = core_of(target) if isinstance(target, str) else None
-    example |= _machine(tables.name, core, f"{tables.name}.o" in generated)
-    return _with_builds(tables.name, (tables,), generated, "main.c.in", example)
 
 
 def _machine(name: str, core: Core | None, has_object: bool) -> dict[str, str]:
@@ -114,9 +119,16 @@ def image_tree(
     generated: Mapping[str, Content],
 ) -> dict[str, Content]:
     """As tree_files, of several models; regions: those of the image that are used."""
+    example = {**_machine(name, None, False), **program_of_image(name, models, regions)}
+    return _with_builds(name, models, generated, "image.c.in", example)
+
+
+def program_of_image(
+    name: str, models: Sequence[Tables], regions: Sequence[str]
+) -> dict[str, str]:
+    """As program_of_model, of several; regions: those of the image that are used."""
     sizes = [f"{name.upper()}_{region.upper()}_BYTES" for region in regions]
-    example = {
-        **_machine(name, None, False),
+    return {
         "regions": _arrays(regions, sizes),
         "memory": ", ".join(regions),
         "weights": "".join(_weights(m, f"{m.name}_") for m in models),
@@ -126,7 +138,6 @@ def image_tree(
             for m in models
         ),
     }
-    return _with_builds(name, models, generated, "image.c.in", example)
 
 
 def _with_builds(
@@ -158,9 +169,13 @@ def _with_builds(
         ("Makefile", "Makefile.in"),
         (EXAMPLE, main),
     ):
-        text = (_TEMPLATES / template).read_text(encoding="utf-8")
-        files[target] = _At(text).substitute(values)
+        files[target] = filled(_TEMPLATES / template, values)
     return files
+
+
+def filled(template: Path, values: Mapping[str, str]) -> str:
+    """The text of a template: @{name} is replaced, @@ is an @."""
+    return _At(template.read_text(encoding="utf-8")).substitute(values)
 
 
 def _runtime(

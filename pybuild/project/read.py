@@ -14,7 +14,14 @@ from typing import Any
 
 from pybuild.errors import BuildError, Problem, UsageError, fitting
 from pybuild.options.option import Option, of_words
-from pybuild.options.table import COMMON, VERBS, BoardOptions, ImageOptions, TreeOptions
+from pybuild.options.packages import PackageOptions
+from pybuild.options.table import (
+    COMMON,
+    VERBS,
+    BoardOptions,
+    ImageOptions,
+    TreeOptions,
+)
 from pybuild.project.lines import key_lines, line_of
 
 FILE, OTHER = "crt.toml", "pyproject.toml"
@@ -22,7 +29,7 @@ SECTION = ("tool", "crt")
 # of the command line alone: a model's key is its name
 ALONE = ("name", "project", "force")
 # what may stand beside `file` and `models`; all else is for one verb
-_SHARED = (*COMMON, BoardOptions, TreeOptions, ImageOptions)
+_SHARED = (*COMMON, BoardOptions, PackageOptions, TreeOptions, ImageOptions)
 _VERBS = tuple(verb for verb in VERBS if verb != "build")
 _PATHS = ("file", "folder")
 _NAME_FILES = {
@@ -227,7 +234,7 @@ class _Reader:
 
     def _known(self, at: tuple[str, ...]) -> dict[str, Option]:
         """The options of a table, whatever the verb."""
-        classes: tuple[type, ...] = (*COMMON, BoardOptions)
+        classes: tuple[type, ...] = (*COMMON, BoardOptions, PackageOptions)
         if at:
             classes += (TreeOptions,)
         if at[:1] == ("images",):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pybuild.options.kinds import FLAG
 from pybuild.options.option import Option, of_words
+from pybuild.options.packages import PackageOptions
 from pybuild.options.table import (
     COMMON,
     VERBS,
@@ -36,7 +37,7 @@ def project_text(name: str, file: str) -> str:
     """Of one model; each option is there, commented out."""
     parts = [_HEAD.format(name=name, file=json.dumps(file, ensure_ascii=False))]
     groups: dict[str, list[Option]] = {}
-    for one in of_words(TreeOptions, *COMMON, BoardOptions):
+    for one in of_words(TreeOptions, PackageOptions, *COMMON, BoardOptions):
         if one.word not in ALONE:
             groups.setdefault(one.group, []).append(one)
     for group, options in groups.items():

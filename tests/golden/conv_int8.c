@@ -213,9 +213,10 @@ static const int32_t conv_int8_dims_1[] = {1, 5, 4, 4};
 /* name, dims, scale, zero point, bytes, at, align, region, type, rank,
  * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor conv_int8_tensors[] = {
-    {"image", conv_int8_dims_0, 0.0500000007f, 3, 40, 80, 1, 0, CRT_INT8, 4,
-    CRT_TENSOR_CONSUMED},
-    {"sum", conv_int8_dims_1, 0.0799999982f, -5, 80, 80, 1, 0, CRT_INT8, 4, 0},
+    {CRT_NAME("image"), conv_int8_dims_0, 0.0500000007f, 3, 40, 80, 1, 0,
+    CRT_INT8, 4, CRT_TENSOR_CONSUMED},
+    {CRT_NAME("sum"), conv_int8_dims_1, 0.0799999982f, -5, 80, 80, 1, 0,
+    CRT_INT8, 4, 0},
 };
 
 static const uint32_t conv_int8_regions[] = {
@@ -226,7 +227,7 @@ static const uint32_t conv_int8_regions[] = {
  * outputs, parameters; pointers of the largest step; alignment; how many
  * regions, devices; rows */
 const struct crt_model conv_int8_model = {
-    CRT_ABI, "conv_int8", NULL, conv_int8_steps,
+    CRT_ABI, CRT_NAME("conv_int8"), NULL, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 3, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows

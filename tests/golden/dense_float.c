@@ -83,8 +83,10 @@ static const int32_t dense_float_dims_1[] = {1, 3};
 /* name, dims, scale, zero point, bytes, at, align, region, type, rank,
  * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor dense_float_tensors[] = {
-    {"image", dense_float_dims_0, 0.0f, 0, 24, 0, 4, 0, CRT_FLOAT32, 2, 0},
-    {"scores", dense_float_dims_1, 0.0f, 0, 12, 24, 4, 0, CRT_FLOAT32, 2, 0},
+    {CRT_NAME("image"), dense_float_dims_0, 0.0f, 0, 24, 0, 4, 0, CRT_FLOAT32,
+    2, 0},
+    {CRT_NAME("scores"), dense_float_dims_1, 0.0f, 0, 12, 24, 4, 0,
+    CRT_FLOAT32, 2, 0},
 };
 
 static const uint32_t dense_float_regions[] = {
@@ -95,7 +97,7 @@ static const uint32_t dense_float_regions[] = {
  * outputs, parameters; pointers of the largest step; alignment; how many
  * regions, devices; rows */
 const struct crt_model dense_float_model = {
-    CRT_ABI, "dense_float", NULL, dense_float_steps,
+    CRT_ABI, CRT_NAME("dense_float"), NULL, dense_float_steps,
     dense_float_tensors, NULL, dense_float_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 1, 1, 1, 1, 0, 4, 16, 1, 1, dense_float_rows

@@ -483,10 +483,10 @@ static const int32_t whole_int8_dims_1[] = {1, 5};
 /* name, dims, scale, zero point, bytes, at, align, region, type, rank,
  * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor whole_int8_tensors[] = {
-    {"image", whole_int8_dims_0, 0.0500000007f, 3, 192, 0, 1, 0, CRT_INT8, 4,
-    CRT_TENSOR_CONSUMED},
-    {"scores", whole_int8_dims_1, 0.00390625f, -128, 5, 0, 1, 0, CRT_INT8, 2,
-    0},
+    {CRT_NAME("image"), whole_int8_dims_0, 0.0500000007f, 3, 192, 0, 1, 0,
+    CRT_INT8, 4, CRT_TENSOR_CONSUMED},
+    {CRT_NAME("scores"), whole_int8_dims_1, 0.00390625f, -128, 5, 0, 1, 0,
+    CRT_INT8, 2, 0},
 };
 
 static const uint32_t whole_int8_regions[] = {
@@ -497,7 +497,7 @@ static const uint32_t whole_int8_regions[] = {
  * outputs, parameters; pointers of the largest step; alignment; how many
  * regions, devices; rows */
 const struct crt_model whole_int8_model = {
-    CRT_ABI, "whole_int8", NULL, whole_int8_steps,
+    CRT_ABI, CRT_NAME("whole_int8"), NULL, whole_int8_steps,
     whole_int8_tensors, NULL, whole_int8_regions,
     NULL, NULL, NULL, NULL, NULL, NULL,
     0, 6, 6, 1, 1, 0, 9, 16, 1, 1, whole_int8_rows

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define CRT_ABI 6
+#define CRT_ABI 7
 
 /* A kernel computes one band of output rows.
  *
@@ -99,6 +99,13 @@ struct crt_link {
 };
 
 struct crt_accelerator; /* crt/device.h */
+
+/* The name of a model, an input or an output in generated tables. */
+#ifdef CRT_NO_NAMES
+#define CRT_NAME(text) NULL
+#else
+#define CRT_NAME(text) (text)
+#endif
 
 /* A model input, output or parameter. */
 struct crt_tensor {

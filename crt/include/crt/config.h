@@ -12,6 +12,8 @@
  *                  costs per-layer checking and timing on the device
  * CRT_NO_RPC       leaves out the server of crt/rpc.h; it is not linked anyway
  *                  where nothing calls it
+ * CRT_NO_NAMES     leaves out the names of models, inputs and outputs: tensors
+ *                  are then found by their numbers, CRT_ERR_NAME by name
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
  *                  for tool chains without a C library */
 

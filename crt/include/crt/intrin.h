@@ -7,6 +7,13 @@
 
 #include "crt/inline.h"
 
+/* One rounding for each product and sum where no flag says so, as Arduino. */
+#if defined(__clang__) || defined(__ICCARM__) || defined(__ICCRISCV__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__FP_FAST_FMAF) && !defined(__STRICT_ANSI__) /* GCC, gnu99 */
+#pragma GCC optimize("fp-contract=off")
+#endif
+
 CRT_C_BODIES
 
 CRT_INLINE int32_t crt_min_int32(int32_t a, int32_t b)

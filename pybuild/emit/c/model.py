@@ -120,7 +120,7 @@ def _model(tables: Tables) -> list[str]:
     )
     sizes = [f"    {size_macro(tables, row)}," for row in tables.regions]
     lines += table(f"uint32_t {name}_regions[]", sizes)
-    label = c_string(name) if tables.named else "NULL"
+    label = f"CRT_NAME({c_string(name)})" if tables.named else "NULL"
     stages = "NULL" if tables.plain_stages else f"{name}_stages"
     layouts, devices, accelerator = "NULL", "NULL", "NULL"
     unpack = tables.unpack or "NULL"
@@ -169,6 +169,8 @@ def c_string(text: str) -> str:
 def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
     tensor = row.tensor
     text = c_string(tensor.name) if tables.named else "NULL"
+    if tables.named and index < len(tables.inputs) + len(tables.outputs):
+        text = f"CRT_NAME({text})"  # of parameters, files of weights name them
     scale, zero = quantisation(row)
     kind = f"CRT_{tensor.dtype.name}"
     names = {CONSUMED: "CONSUMED", LAZY: "LAZY", PUSHED: "PUSHED"}

@@ -15,7 +15,7 @@ from pybuild.emit.tables.tables import DTYPES, Constant, Kernels, Tables, Tensor
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.external import External
 
-ABI = 6
+ABI = 7
 _OPERAND, _ROWS = "{ i32, i16, i16 }", "{ ptr, i32, i16, i16, i16, i16, i16 }"
 _STEP = "{ ptr, ptr, ptr, ptr, i16, i16, i8, i8, i8, i8 }"
 _STAGE = "{ i16, i8, i8, i16 }"

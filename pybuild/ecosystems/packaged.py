@@ -1,0 +1,67 @@
+"""What a library and an image have in common: they are written as packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pybuild.emit.c.long_text import Content
+from pybuild.emit.tables.tables import Tables
+from pybuild.errors import BuildError, fitting
+from pybuild.options.option import read_options
+from pybuild.options.packages import ECOSYSTEMS, PackageOptions
+
+if TYPE_CHECKING:
+    from pybuild.ecosystems.packages import Made
+
+
+class Reported(Protocol):
+    """A report of a build."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Packaged:
+    """A build of one model or several."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...
+
+        @property
+        def report(self) -> Reported: ...
+
+    def generated(self) -> Mapping[str, Content]:
+        raise NotImplementedError
+
+    def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
+        """Of an example's templates the values, and its models."""
+        raise NotImplementedError
+
+    def for_packages(self) -> Made:
+        """What packages of this build are made of."""
+        from pybuild.ecosystems.packages import Made
+
+        values, models = self.program()
+        whole = {"name": self.name, **values}
+        facts, is_image = self.report.to_json(), models[0].name != self.name
+        return Made(self.name, self.generated(), whole, models, facts, is_image)
+
+    def write_packages(
+        self, out: str | Path, force: bool = False, **asked: Any
+    ) -> None:
+        """Writes OUT/NAME and OUT/crt, packages of firmware projects, or archives.
+
+        force   over files of other builds
+        asked   package="all" or names, archive, version, licence, description,
+                author, url
+        Errors  BuildError, before anything is written
+        """
+        from pybuild.ecosystems.write import prepared
+
+        options = read_options(PackageOptions, asked)
+        if not options.package:
+            raise BuildError("package", "is missing", fitting("", (*ECOSYSTEMS, "all")))
+        prepared(Path(out), self.for_packages(), options, force).write()

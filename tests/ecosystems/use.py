@@ -1,0 +1,79 @@
+"""A program of two networks, and running what builds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STUBS = Path(__file__).resolve().parent
+SAID = "digits: self-test: no error\n"
+SCORES = "scores: -6 -5 -33 16 -37 -9 3 3 56 15\n"
+TWO_SAY = SAID + "floats: self-test: no error\n"
+
+_BEGIN = """\
+#include "digits.h"
+#include "floats.h"
+
+static uint8_t arena[DIGITS_ARENA_BYTES] __attribute__((aligned(DIGITS_ARENA_ALIGN)));
+static uint8_t other[FLOATS_ARENA_BYTES] __attribute__((aligned(FLOATS_ARENA_ALIGN)));
+static struct digits digits;
+static struct floats floats;
+static struct crt_params params;
+
+"""
+_TEST = """\
+    const struct digits_memory memory = DIGITS_MEMORY(arena);
+    const struct floats_memory room = FLOATS_MEMORY(other);
+    int error = digits_init(&digits, &memory);
+    int second = floats_init(&floats, &room);
+
+    if (error == CRT_OK)
+        error = digits_selftest(&digits);
+    if (second == CRT_OK)
+        second = floats_open_params(&params);
+    if (second == CRT_OK)
+        second = floats_load_params(&floats, &params);
+    if (second == CRT_OK)
+        second = floats_selftest(&floats);
+"""
+TWO = f"""\
+{_BEGIN}#include <stdio.h>
+
+int main(void)
+{{
+{_TEST}    printf("digits: self-test: %s\\n", crt_strerror(error));
+    printf("floats: self-test: %s\\n", crt_strerror(second));
+    return error != CRT_OK || second != CRT_OK;
+}}
+"""
+SKETCH = f"""\
+{_BEGIN}void setup()
+{{
+{_TEST}    Serial.begin(115200);
+    Serial.print("digits: self-test: ");
+    Serial.println(crt_strerror(error));
+    Serial.print("floats: self-test: ");
+    Serial.println(crt_strerror(second));
+}}
+
+void loop()
+{{
+}}
+"""
+
+
+def said(
+    words: Sequence[object],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """What a program printed that must succeed."""
+    plain = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    made = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd, capture_output=True, text=True, env={**plain, **(env or {})},
+    )  # fmt: skip
+    assert made.returncode == 0, made.stdout + made.stderr
+    return made.stdout
