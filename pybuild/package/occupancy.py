@@ -139,18 +139,25 @@ def _blocks(plan: Plan, occupied: Occupied, after: int) -> Iterator[BlockTimes]:
     rings = {ring.home for ring in occupied.found.rings.values()}
     weights = {unpack.place for unpack in plan.unpacks}
     weights |= {slot.home for slot in plan.slots.values()}
-    for name, spot in occupied.spots.items():
-        if spot.region < 0 or not spot.block.bytes:
+    for name, block_offset in occupied.block_offsets.items():
+        if block_offset.region < 0 or not block_offset.block.bytes:
             continue
         kind = _kind(name, graph, scratch, rings, weights)
         pieces = occupied.pieces.get(name)
         made: tuple[PieceTimes, ...]
         if pieces is None:
-            alive = max(spot.block.first + 1, 0), min(spot.block.last + 1, after) + 1
-            made = (PieceTimes(0, spot.block.bytes, (alive,)),)
+            alive = (
+                max(block_offset.block.first + 1, 0),
+                min(block_offset.block.last + 1, after) + 1,
+            )
+            made = (PieceTimes(0, block_offset.block.bytes, (alive,)),)
         else:
             made = tuple(PieceTimes(p.at, p.end, _spans(p)) for p in pieces if p.when)
-        region, at, size = spot.region, spot.at, spot.block.bytes
+        region, at, size = (
+            block_offset.region,
+            block_offset.at,
+            block_offset.block.bytes,
+        )
         held = tuple(within.get(name, ()))
         yield BlockTimes(region, at, size, kind, graph.shown(name), held, made)
 

@@ -13,7 +13,7 @@ from pybuild.options.regions import RegionSpec
 from pybuild.passes.sums import apart
 from pybuild.plan.advice import less_ram
 from pybuild.plan.buffers.compressed import Unpack, as_parameters, find_packed, task
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
@@ -21,7 +21,7 @@ from pybuild.plan.choice import chosen_rows, least_bytes, with_less_scratch
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.plan import Plan, Step
-from pybuild.plan.regions.block_offsets import Given, find_spots
+from pybuild.plan.regions.block_offsets import Given, find_block_offsets
 from pybuild.plan.regions.regions import (
     BLOCK_ALIGN,
     Limits,
@@ -197,8 +197,10 @@ def _placed(
         align=max((BLOCK_ALIGN, *(t.dtype.bytes for t in graph.tensors.values()))),
     )
     beside = (*copies, *homes.values())
-    occupied, regions = find_spots(graph, views, found, beside, slots, wishes, given)
-    found, spots = occupied.found, occupied.spots
+    occupied, regions = find_block_offsets(
+        graph, views, found, beside, slots, wishes, given
+    )
+    found, block_offsets = occupied.found, occupied.block_offsets
     advice = partial(
         less_ram,
         graph,
@@ -207,13 +209,15 @@ def _placed(
         spent=given.spent,
     )
     check_limits(graph, regions, given.ram_limit, advice)
-    chosen, unpacks = keep_placed(found.steps, unpacks, spots)
+    chosen, unpacks = keep_placed(found.steps, unpacks, block_offsets)
     found = replace(found, steps=tuple(chosen))
-    places = place_tensors(graph, views, found, spots, given.pushed)
+    places = place_tensors(graph, views, found, block_offsets, given.pushed)
     for unpack in unpacks:
-        spot = spots[unpack.place]
-        places[unpack.place] = Place(ARENA, spot.at, spot.at, spot.region)
-    steps, stages = _steps(found, stages, unpacks, spots)
+        block_offset = block_offsets[unpack.place]
+        places[unpack.place] = Place(
+            ARENA, block_offset.at, block_offset.at, block_offset.region
+        )
+    steps, stages = _steps(found, stages, unpacks, block_offsets)
     if not found.stages:
         steps = with_waits(graph, steps, places, regions)
         stages = tuple(Stage(i, i + 1) for i in range(len(steps)))
@@ -222,17 +226,17 @@ def _placed(
         steps=tuple(steps),
         places=places,
         regions=regions,
-        consumed=overwritten(graph, found.storage, views, spots),
+        consumed=overwritten(graph, found.storage, views, block_offsets),
         slots=slots,
-        slot_spots={name: spots[block.name] for name, block in homes.items()},
+        slot_offsets={name: block_offsets[block.name] for name, block in homes.items()},
         lazy=frozenset(given.lazy),
         pushed=given.pushed,
         unpacks=tuple(unpacks),
         stages=stages,
         rings=by_tensor(graph, views, found),
-        counters=spots[COUNTERS].at if COUNTERS in spots else 0,
+        counters=block_offsets[COUNTERS].at if COUNTERS in block_offsets else 0,
         owners=found.storage.block_of,
-        kept=kept_memory(graph, spots),
+        kept=kept_memory(graph, block_offsets),
         occupied=occupied,
     )
 
@@ -241,7 +245,7 @@ def _steps(
     found: Arrangement,
     stages: Sequence[Stage],
     unpacks: Sequence[Unpack],
-    spots: Mapping[str, Spot],
+    block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[Sequence[Step], tuple[Stage, ...]]:
     """What a stage's constants need is done before it, in stages of their own."""
     steps: list[Step] = []
@@ -254,8 +258,8 @@ def _steps(
         first = len(steps)
         for index in range(stage.first, stage.end):
             node, candidate = found.steps[index]
-            spot = spots.get(found.scratch[index])
-            where = (spot.at, spot.region) if spot else (-1, 0)
+            block_offset = block_offsets.get(found.scratch[index])
+            where = (block_offset.at, block_offset.region) if block_offset else (-1, 0)
             steps.append(Step(node, candidate, *where))
         made.append(Stage(first, len(steps), stage.links))
     return steps, tuple(made)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.buffers.compressed import Unpack
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import Key, Slot
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.memory.persistent import Kept
@@ -51,7 +51,7 @@ class Plan:
               the first is the CPU's, those without a block come last
     consumed  inputs whose home is used for something else during a run
     slots     parameters as an instance binds them, by what tells them apart
-    slot_spots  homes of those that a device reads, by name
+    slot_offsets  homes of those that a device reads, by name
     lazy      inputs and outputs without memory: they are where the user binds them
     unpacks   constants that are packed in flash
     stages    steps that advance together
@@ -70,7 +70,7 @@ class Plan:
     regions: tuple[Region, ...]
     consumed: frozenset[str]
     slots: Mapping[Key, Slot] = field(default_factory=dict)
-    slot_spots: Mapping[str, Spot] = field(default_factory=dict)
+    slot_offsets: Mapping[str, BlockOffset] = field(default_factory=dict)
     lazy: frozenset[str] = frozenset()
     unpacks: tuple[Unpack, ...] = ()
     stages: tuple[Stage, ...] = ()

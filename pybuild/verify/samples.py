@@ -137,7 +137,7 @@ def _stripes(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
 
 
 def _blobs(shape: tuple[int, ...], rng: np.random.Generator) -> F64:
-    """Three bright spots on black."""
+    """Three bright block_offsets on black."""
     grids = np.meshgrid(*(np.linspace(0, 1, s) for s in shape), indexing="ij")
     total = np.zeros(shape)
     for _ in range(3):

@@ -25,7 +25,7 @@ WAYS = [
     pytest.param("zig", "c", marks=pytest.mark.sweep),
     pytest.param("zig", "obj", marks=pytest.mark.sweep),
 ]
-# between them: every ending, edge, remainder and form of copying
+# between them: every epilogue, edge, remainder and form of copying
 SEEDS = range(9)
 
 

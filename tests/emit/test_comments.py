@@ -188,8 +188,10 @@ def test_the_map_of_memory_has_what_steps_touch(
             assert size in {r.bytes - (at - r.at) for r in live}, (number, access)
             touched += 1
         if step.candidate.scratch:
-            spots = {(r.at, r.bytes) for r in rows if r.live == f"{number}..{number}"}
-            assert (step.scratch_at, step.candidate.scratch) in spots
+            block_offsets = {
+                (r.at, r.bytes) for r in rows if r.live == f"{number}..{number}"
+            }
+            assert (step.scratch_at, step.candidate.scratch) in block_offsets
     assert touched > 5
     assert all(r.at + r.bytes <= library.tables.regions[0].bytes for r in rows)
 

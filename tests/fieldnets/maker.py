@@ -289,8 +289,8 @@ def images(chance: np.random.Generator, shape: Sequence[int], low: float) -> Arr
             far = (y - chance.uniform(0, rows)) ** 2 + (
                 x - chance.uniform(0, columns)
             ) ** 2
-            spot = np.exp(-far / (2 * size**2))[..., None]
-            picture += spot * chance.normal(0, 1, channels)
+            block_offset = np.exp(-far / (2 * size**2))[..., None]
+            picture += block_offset * chance.normal(0, 1, channels)
     made += chance.normal(0, 0.1, made.shape)
     made = (made - made.min()) / (made.max() - made.min())
     return (low + made * (1 - low)).astype(np.float32)

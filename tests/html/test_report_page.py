@@ -239,10 +239,10 @@ def test_shapes_do_not_overlap(mobile: Library) -> None:
     """What the map shows is sound: no byte has two owners at one time."""
     memory = mobile.report.memory
     assert memory is not None and len(memory.regions) == 1
-    spots = np.zeros((memory.times + 1, memory.regions[0].bytes // 4), np.int8)
+    block_offsets = np.zeros((memory.times + 1, memory.regions[0].bytes // 4), np.int8)
     for block in memory.blocks:
         for piece in block.pieces:
             first, end = (block.at + piece.at) // 4, -(-(block.at + piece.end) // 4)
             for start, stop in piece.times:
-                spots[start:stop, first:end] += 1
-    assert spots.max() == 1
+                block_offsets[start:stop, first:end] += 1
+    assert block_offsets.max() == 1

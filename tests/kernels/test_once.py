@@ -20,7 +20,7 @@ LAYER = Layer(Window(5, 5, 16, 8, 1, 1), ENDING, 3)
 
 
 def test_layers_that_differ_in_arrays_have_one_kernel() -> None:
-    other = replace(LAYER, ending=replace(ENDING, offsets=np.arange(8) * 5))
+    other = replace(LAYER, epilogue=replace(ENDING, offsets=np.arange(8) * 5))
     assert kernel(LAYER) is kernel(other)
     assert kernel(LAYER).finish(True) is kernel(other).finish(True)
 
@@ -31,9 +31,9 @@ def test_layers_that_differ_in_arrays_have_one_kernel() -> None:
         {"window": replace(LAYER.window, width=7, out_width=7)},
         {"x_zero": 4},
         {"pixels": 1},
-        {"ending": replace(ENDING, shift=10)},
-        {"ending": replace(ENDING, below=np.arange(8))},
-        {"ending": replace(ENDING, low=0)},
+        {"epilogue": replace(ENDING, shift=10)},
+        {"epilogue": replace(ENDING, below=np.arange(8))},
+        {"epilogue": replace(ENDING, low=0)},
     ],
 )
 def test_all_else_tells_them_apart(change: dict[str, Any]) -> None:
@@ -41,12 +41,12 @@ def test_all_else_tells_them_apart(change: dict[str, Any]) -> None:
 
 
 def test_code_that_reads_an_array_is_an_error() -> None:
-    assert bare(LAYER).ending.offsets == ()
+    assert bare(LAYER).epilogue.offsets == ()
 
     @once
     def wrong(layer: Layer) -> Builder:
         k = Builder("wrong")
-        k.arg("offset", int(layer.ending.offsets[0]))
+        k.arg("offset", int(layer.epilogue.offsets[0]))
         return k
 
     with pytest.raises(IndexError):

@@ -42,18 +42,18 @@ def _made(rule: str) -> tuple[ConvParameters, Ints]:
     return ConvParameters(rule, mults, shifts, (), 0, -5, -120, 127), sums
 
 
-def _job(ending: Exact, sums: Ints, wanted: Array) -> Job:
+def _job(epilogue: Exact, sums: Ints, wanted: Array) -> Job:
     """y[channel] = end(sum), four channels at a time."""
     count = len(sums)
     k = Builder("test_exact")
     y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
     ends = k.let("at", k.row("ends", 2, INT32))
-    finish = ExactFinish(k, ending)
+    finish = ExactFinish(k, epilogue)
     with k.loop("i", k.arg("n", count), 0, 4) as i:
         k.store(y, i, finish.narrow(words_at(x, i), ends))
-        k.assign(ends, offset(ends, ending.size))
+        k.assign(ends, offset(ends, epilogue.size))
     func = k.finish()
-    table = ending.table(np.zeros(count, np.int64), np.arange(count))
+    table = epilogue.table(np.zeros(count, np.int64), np.arange(count))
     rows = [RowAccess(n, 1, b, 1, 0) for n, b in (("y", count), ("x", 4 * count))]
     made = Candidate(func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (table,))
     arrays = {"x": sums.astype(np.int32)}
@@ -70,8 +70,8 @@ def _jobs(rule: str) -> list[Job]:
         y = requantize(some, mult[:count], bits[:count], rule) + made.y_zero
         wanted = np.clip(y, made.low, made.high)
         every = sums.min(1), sums.max(1)
-        ending = exact(made, *every)
-        first = replace(ending, factors=ending.factors[:count])
+        epilogue = exact(made, *every)
+        first = replace(epilogue, factors=epilogue.factors[:count])
         jobs.append(_job(first, some, wanted))
     return jobs
 

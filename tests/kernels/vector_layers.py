@@ -16,7 +16,7 @@ FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d",
          "several": "depthwise_conv2d"}  # fmt: skip
 OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
-# endings: no clamp but int8's own ends; ReLU at the zero point; a clamp within
+# epilogues: no clamp but int8's own ends; ReLU at the zero point; a clamp within
 _ENDINGS = ((None, None), (0.0, None), (-3.0, 4.0))
 
 

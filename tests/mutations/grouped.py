@@ -76,8 +76,8 @@ GROUPED = (
     (
         "the end of a product on cores that multiply one by one",
         "pybuild/kernels/operators/eltwise.py",
-        "values = values if starts_at_zero(ending) else values[1:]",
-        "values = values if starts_at_zero(ending) else values[:-1]",
+        "values = values if starts_at_zero(epilogue) else values[1:]",
+        "values = values if starts_at_zero(epilogue) else values[:-1]",
         "tests/kernels/test_block_kernels.py::test_llvm_equals_numpy",
     ),
     (

@@ -78,8 +78,8 @@ PAIRED = (
     (
         "zero points of a mean by high products",
         "pybuild/kernels/mve/pool.py",
-        "High(ending, -count * made.x_zero)",
-        "High(ending, 1 - count * made.x_zero)",
+        "High(epilogue, -count * made.x_zero)",
+        "High(epilogue, 1 - count * made.x_zero)",
         _LAYERS,
     ),
     (

@@ -88,8 +88,8 @@ SCALAR = (
     (
         "the lower part of a multiplier",
         "pybuild/kernels/epilogues/by_channel.py",
-        "((acc * lower) >> ending.part)",
-        "((acc * lower) >> (ending.part + 2))",
+        "((acc * lower) >> epilogue.part)",
+        "((acc * lower) >> (epilogue.part + 2))",
         _KERNELS,
     ),
     (

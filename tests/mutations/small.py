@@ -48,7 +48,7 @@ SMALL = (
     (
         "signed ends by a kernel without",
         "pybuild/kernels/compact/epilogue.py",
-        "(False, True) if ending.below is None else (True,)",
+        "(False, True) if epilogue.below is None else (True,)",
         "(False, True)",
         _SMALL.format("test_llvm_equals_numpy"),
     ),

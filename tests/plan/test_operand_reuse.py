@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 
-from pybuild.plan.buffers.offsets import Spot, place
+from pybuild.plan.buffers.offsets import BlockOffset, place
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.memory.operand_reuse import Settled, whole
 
 
-def chain(chance: random.Random) -> tuple[dict[str, Spot], list[tuple[str, ...]]]:
+def chain(
+    chance: random.Random,
+) -> tuple[dict[str, BlockOffset], list[tuple[str, ...]]]:
     """Steps that read what one before has made, with scratch; placed."""
     count, sizes = chance.randrange(3, 9), [4 * chance.randrange(1, 9) for _ in "12345"]
     made = {f"y{i}": (chance.choice(sizes), i, i + 1) for i in range(count)}
@@ -22,23 +24,35 @@ def chain(chance: random.Random) -> tuple[dict[str, Spot], list[tuple[str, ...]]
         steps.append((f"y{i}", read, f"s{i}"))
     blocks = [Block(name, *rest) for name, rest in made.items()]
     offsets = place(blocks, 4).offsets
-    spots = zip(blocks, offsets, strict=True)
-    return {block.name: Spot(0, at, block) for block, at in spots}, steps
+    block_offsets = zip(blocks, offsets, strict=True)
+    return {block.name: BlockOffset(0, at, block) for block, at in block_offsets}, steps
 
 
 def test_no_block_moves_onto_what_is_alive() -> None:
     moved = settled = 0
     for seed in range(200):
-        spots, steps = chain(random.Random(seed))
-        pieces = {name: [whole(spot.block)] for name, spot in spots.items()}
+        block_offsets, steps = chain(random.Random(seed))
+        pieces = {
+            name: [whole(block_offset.block)]
+            for name, block_offset in block_offsets.items()
+        }
         for used_first in (False, True):
-            layout = Settled(spots, pieces, 4, used_first)
+            layout = Settled(block_offsets, pieces, 4, used_first)
             if not layout.settle([(names, (len(names),)) for names in steps]):
                 continue
             settled += 1
-            moved += any(layout.at[name] != spot.at for name, spot in spots.items())
-            ends = max(spot.at + spot.block.bytes for spot in spots.values())
-            there = [Spot(0, layout.at[name], s.block) for name, s in spots.items()]
+            moved += any(
+                layout.at[name] != block_offset.at
+                for name, block_offset in block_offsets.items()
+            )
+            ends = max(
+                block_offset.at + block_offset.block.bytes
+                for block_offset in block_offsets.values()
+            )
+            there = [
+                BlockOffset(0, layout.at[name], s.block)
+                for name, s in block_offsets.items()
+            ]
             for i, a in enumerate(there):
                 assert a.at % 4 == 0 and a.at + a.block.bytes <= ends
                 for b in there[:i]:

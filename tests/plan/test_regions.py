@@ -144,11 +144,11 @@ def test_what_by_density_would_not_fit_is_tried_by_size() -> None:
 def test_devices_without_regions_keep_their_arena() -> None:
     blocks = [Block("x", 64, 0, 1), Block("y", 32, 0, 1)]
     wishes = Wishes((RegionSpec("tcm", 100, "fast", False, 1),))
-    regions, spots = place_regions(blocks, {"y": 1}, wishes)
+    regions, block_offsets = place_regions(blocks, {"y": 1}, wishes)
     assert [(r.name, r.device, r.bytes) for r in regions] == [
         ("arena", 0, 64), ("tcm", 1, 32),
     ]  # fmt: skip
-    assert spots["y"].region == 1
+    assert block_offsets["y"].region == 1
 
 
 def test_a_thousand_blocks_take_seconds() -> None:

@@ -14,7 +14,7 @@ from pybuild.host.native import Net
 from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.sharing import Block
 from pybuild.plan.regions import block_offsets as planner
 from pybuild.plan.regions.regions import Region, Wishes
@@ -62,19 +62,19 @@ def apart() -> Iterator[list[tuple[int, int]]]:
 
     def place(
         blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes
-    ) -> tuple[tuple[Region, ...], dict[str, Spot]]:
+    ) -> tuple[tuple[Region, ...], dict[str, BlockOffset]]:
         if wishes.pieces:  # they would lie over each other
             return (Region(0, 1 << 40, 0, ()),), {}
         gaps.clear()
-        at, spots = 0, {}
+        at, block_offsets = 0, {}
         for block in blocks:
             gaps.append((at, at + GAP))
-            spots[block.name] = Spot(0, at + GAP, block)
+            block_offsets[block.name] = BlockOffset(0, at + GAP, block)
             end = at + GAP + block.bytes
             at = -(-end // 4) * 4
             gaps.append((end, at))
         gaps.append((at, at + GAP))
-        return (Region(0, at + GAP, at, ()),), spots
+        return (Region(0, at + GAP, at, ()),), block_offsets
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "place_regions", place)

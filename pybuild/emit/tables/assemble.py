@@ -185,14 +185,14 @@ class _Maker:
 
     def _parameter(self, slot: Slot) -> TensorRow:
         """Read where it is bound; or at its home, if a device is to read it."""
-        spot = self.plan.slot_spots.get(slot.name)
+        block_offset = self.plan.slot_offsets.get(slot.name)
         return TensorRow(
             tensor=slot.tensor,
             symbol="",
-            at=spot.at if spot else 0,
+            at=block_offset.at if block_offset else 0,
             align=max(_SLOT_ALIGN, slot.tensor.dtype.bytes),
-            flags=0 if spot else LAZY,
-            region=spot.region if spot else 0,
+            flags=0 if block_offset else LAZY,
+            region=block_offset.region if block_offset else 0,
             device=slot.device,
             layout=slot.layout,
         )

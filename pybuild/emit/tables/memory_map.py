@@ -109,8 +109,8 @@ def _scratch(plan: Plan) -> Iterator[tuple[str, _Piece]]:
     for number, step in enumerate(plan.steps):
         if step.scratch_at >= 0 and step.candidate.scratch:
             what = [f"scratch of {plan.graph.called(step.node)}"]
-            spot = (step.scratch_region, step.scratch_at)
-            yield f"{number}..{number}", _Piece(*spot, step.candidate.scratch, what)
+            where = (step.scratch_region, step.scratch_at)
+            yield f"{number}..{number}", _Piece(*where, step.candidate.scratch, what)
 
 
 def _others(plan: Plan) -> Iterator[tuple[str, _Piece]]:
@@ -121,7 +121,7 @@ def _others(plan: Plan) -> Iterator[tuple[str, _Piece]]:
         what = ["how many bands each step in lock step has computed"]
         live = f"{linked[0].first}..{linked[-1].end - 1}"
         yield live, _Piece(0, plan.counters, size, what)
-    for name, spot in plan.slot_spots.items():
+    for name, where in plan.slot_offsets.items():
         size = next(s.tensor.bytes for s in plan.slots.values() if s.name == name)
         what = [f"parameter {plan.graph.shown(name)}"]
-        yield "always", _Piece(spot.region, spot.at, size, what)
+        yield "always", _Piece(where.region, where.at, size, what)

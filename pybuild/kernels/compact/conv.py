@@ -41,7 +41,7 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     first = _pairs(layer)
     both = 256 * lanes[first] + lanes[first + 1]
     words = (both[:, 1::2] << 16) + (both[:, 0::2] & 0xFFFF)
-    ends = columns(layer.ending, bias, layer.signed)
+    ends = columns(layer.epilogue, bias, layer.signed)
     parts = (
         words.reshape(-1, 2, words.shape[1]).transpose(0, 2, 1),
         np.concatenate([ends[first], ends[first + 1]], axis=1),
@@ -70,13 +70,15 @@ def candidates(
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []
-    sums, ending = known
+    sums, epilogue = known
     found = []
-    for signed in forms(ending):
-        layer = Layer(window, ending, sums.made.x_zero, signed)
+    for signed in forms(epilogue):
+        layer = Layer(window, epilogue, sums.made.x_zero, signed)
         if have_room(layer.arguments):
             found.append(_offer(layer, rows, pack(layer, kernels, sums.bias), calls))
-    one = conv_dsp_layer.Layer(window, ending, sums.made.x_zero, pixels=1, direct=True)
+    one = conv_dsp_layer.Layer(
+        window, epilogue, sums.made.x_zero, pixels=1, direct=True
+    )
     if calls[0] * calls[1] * window.out_width == 1 and one.may_be_direct:
         # a model of such layers has no use for pairs of pixels
         tables = (conv_dsp.pack(one, kernels), conv_dsp.table(one, sums.bias))

@@ -40,7 +40,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine
+    epilogue: Affine
     x_zero: int
     signed: bool
 
@@ -103,7 +103,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        return kind_of(self.ending, self.signed)
+        return kind_of(self.epilogue, self.signed)
 
     @property
     def name(self) -> str:
@@ -120,7 +120,7 @@ class Layer:
             f"any size{gaps}",
             f"two pixels at a time, widened into the patch; then {BLOCK} output "
             "channels at a time; weights and epilogues are one stream, read forward",
-            told_form(self.signed, self.ending.clamped),
+            told_form(self.signed, self.epilogue.clamped),
         )
 
 
@@ -159,7 +159,7 @@ class _Writer:
         self.patch = k.row("patch", after + 1, INT32, writable=True)
         bytes_of = k.row("bytes", after + 1, INT8, writable=True)
         self.piece = k.let("piece", offset(bytes_of, self.turns * (8 * UNROLLED)))
-        self.finish = AffineFinish(k, layer.ending, False)
+        self.finish = AffineFinish(k, layer.epilogue, False)
 
     def write(self) -> Builder:
         k = self.k

@@ -43,7 +43,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine
+    epilogue: Affine
     x_zero: int
     image: Image | None
     signed: bool
@@ -99,14 +99,14 @@ class Layer:
             "depthwise convolution, int8, int32 sums: windows of any size",
             f"{lines} copied with what stands beside them; then pixel by pixel, four "
             "channels at a time; weights and epilogues are one stream, read forward",
-            told_form(self.signed, self.ending.clamped),
+            told_form(self.signed, self.epilogue.clamped),
         )
 
     @property
     def kind(self) -> str:
         """What distinguishes the sums of two layers."""
         wide = "wide" if self.turns > UNROLLED else ""
-        return "_".join(p for p in (wide, kind_of(self.ending, self.signed)) if p)
+        return "_".join(p for p in (wide, kind_of(self.epilogue, self.signed)) if p)
 
 
 def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
@@ -118,7 +118,7 @@ def pack(layer: Layer, kernels: Array, bias: Array) -> Packed:
     whole[..., : w.kernel_w] = kernels.reshape(w.channels, w.kernel_h, w.kernel_w)
     fours = whole[read].reshape(len(read) // GROUP, GROUP, -1)
     words = np.ascontiguousarray(fours.transpose(0, 2, 1)).view("<i4")
-    ends = columns(layer.ending, bias, layer.signed)
+    ends = columns(layer.epilogue, bias, layer.signed)
     rows = [part.reshape(len(fours), -1) for part in (words, ends[read])]
     order = "of each four channels: words of each tap, then their epilogue"
     made = np.concatenate(rows, axis=1).astype(np.int32).reshape(-1)
@@ -159,7 +159,7 @@ class _Writer:
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", after + 1, INT32)
         self.lines = k.row("lines", after + 2, INT8, writable=True)
-        self.finish = AffineFinish(k, layer.ending, False, together=True)
+        self.finish = AffineFinish(k, layer.epilogue, False, together=True)
 
     def write(self) -> Builder:
         k = self.k
@@ -266,7 +266,7 @@ def candidates(
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []
-    sums, ending = known
+    sums, epilogue = known
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
@@ -276,9 +276,9 @@ def candidates(
     if strides[0] == strides[1]:
         ways.append((image, (both[0], both[1]), (x.shape[0], 1)))
     found = []
-    for signed in forms(ending):
+    for signed in forms(epilogue):
         for at_once, met, (images, bands) in ways:
-            layer = Layer(window, ending, sums.made.x_zero, at_once, signed)
+            layer = Layer(window, epilogue, sums.made.x_zero, at_once, signed)
             if not layer.has_room:
                 continue
             k = kernel(layer)

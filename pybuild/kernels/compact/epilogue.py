@@ -16,21 +16,21 @@ from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected
 
 
-def forms(ending: Affine) -> tuple[bool, ...]:
-    """Whether the kernel's ending is signed: which of both can serve a layer."""
-    return (False, True) if ending.below is None else (True,)
+def forms(epilogue: Affine) -> tuple[bool, ...]:
+    """Whether the kernel's epilogue is signed: which of both can serve a layer."""
+    return (False, True) if epilogue.below is None else (True,)
 
 
-def kind_of(ending: Affine, signed: bool) -> str:
+def kind_of(epilogue: Affine, signed: bool) -> str:
     """What distinguishes the code of two layers."""
-    return "_".join(["signed"] * signed + ["clamped"] * ending.clamped)
+    return "_".join(["signed"] * signed + ["clamped"] * epilogue.clamped)
 
 
-def columns(ending: Affine, bias: Array, signed: bool) -> Ints:
+def columns(epilogue: Affine, bias: Array, signed: bool) -> Ints:
     """The words of each channel's end: start, multiplier; or start, offset, below,
     multiplier."""
-    made = ending.columns(bias)
-    if not signed or ending.below is not None:
+    made = epilogue.columns(bias)
+    if not signed or epilogue.below is not None:
         return made
     none = np.zeros(len(made), np.int64)
     return np.stack([made[:, 0], none, none, made[:, 1]], axis=1)

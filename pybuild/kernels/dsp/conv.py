@@ -70,7 +70,7 @@ def _first_of_pairs(layer: Layer) -> list[int]:
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each pair of output channels starts and ends with, in reading order."""
-    made = layer.ending
+    made = layer.epilogue
     if isinstance(made, Exact):
         pairs = np.asarray(_first_of_pairs(layer))[:, None] + (0, 1)
         return made.table(bias, None if layer.lone else pairs.reshape(-1))
@@ -125,7 +125,7 @@ def offer(
         scratch=layer.scratch,
         in_place=(0,) if over and is_row_by_row(w, rows, calls) else (),
         cost=60 * images * bands + cost(layer, outputs),
-        rare=exact_share(layer.ending),
+        rare=exact_share(layer.epilogue),
     )
 
 
@@ -153,10 +153,10 @@ def candidates(
     if not takes_pairs(node, graph, target):
         return []
     kernels = kernels_of(node, graph)
-    sums, ending = ended_sums(node, graph, kernels)
+    sums, epilogue = ended_sums(node, graph, kernels)
     pixels = PIXELS if calls[0] * calls[1] * window.out_width > 1 else 1
     layers = [
-        Layer(replace(window, groups=groups), ending, sums.made.x_zero, pixels)
+        Layer(replace(window, groups=groups), epilogue, sums.made.x_zero, pixels)
         for groups in (window.groups, _fewer_groups(window))
     ]
     able = [one for one in layers if one.run >= WORD]
@@ -168,7 +168,7 @@ def candidates(
     found = []
     for one in (*fives, best, *_smaller(best)):
         layer = within_words(one, wider, sums.made)
-        rules = exact_tables(layer.ending, sums.bias)
+        rules = exact_tables(layer.epilogue, sums.bias)
         tables = (pack(layer, wider), table(layer, sums.bias), *rules)
         found.append(offer(layer, rows, tables, calls))
     return found
@@ -189,7 +189,7 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     reach = int(turns.sum(1).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
-    layer = replace(layer, ending=exact(made, len(kernels)), runs=2)
+    layer = replace(layer, epilogue=exact(made, len(kernels)), runs=2)
     while 256 * _of_run(layer, turns) + reach > _MOST:
         layer = replace(layer, runs=layer.runs + 1)
     return layer

@@ -37,7 +37,7 @@ class Layer:
     """
 
     window: Window
-    ending: End16
+    epilogue: End16
     channels: int
     pixels: int
     run_turns: int = 0
@@ -115,7 +115,7 @@ class Layer:
             "direct" if self.direct else "",
             "over" if self.group_outputs % self.channels else "",
             "runs" if self.run_turns else "",
-            self.ending.key,
+            self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
 
@@ -141,7 +141,7 @@ class Layer:
             f"pairs of int16 (SMLAD): {self.window.words}",
             f"{many} at a time, {first}; then {self.channels} output channels at a "
             "time; weights forward, four taps a word",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     def part_doc(self, pixels: int) -> str:
@@ -190,10 +190,10 @@ def _block_cost(layer: Layer, pixels: int) -> int:
     return layer.blocks * block + copied
 
 
-def _layers(window: Window, ending: End16) -> list[Layer]:
+def _layers(window: Window, epilogue: End16) -> list[Layer]:
     ways = ((2, 3), (2, 2), (4, 1), (2, 1))
     return [
-        Layer(window, ending, channels, pixels)
+        Layer(window, epilogue, channels, pixels)
         for channels, pixels in ways
         if channels <= window.group_outputs and pixels <= window.out_width
     ]
@@ -213,12 +213,12 @@ def candidates(
     kernels = kernels_of(node, graph)
     if kernels.shape[1] < _FEWEST_TAPS or window.group_outputs < 2:
         return []
-    ending, bias = sums16(node, graph, kernels, target)
-    layer = min(_layers(window, ending), key=_cost)
-    if ending.long:
+    epilogue, bias = sums16(node, graph, kernels, target)
+    layer = min(_layers(window, epilogue), key=_cost)
+    if epilogue.long:
         lanes = _lanes(layer, kernels)
         most = turns_of_run(lanes, lanes.shape[1], _LANES * layer.unrolled)
-        layer = Layer(window, ending, layer.channels, layer.pixels, most)
+        layer = Layer(window, epilogue, layer.channels, layer.pixels, most)
     k = kernel(layer)
     return [
         Candidate(
@@ -226,7 +226,7 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(pack(layer, kernels), ending.table(bias, _order(layer))),
+            constants=(pack(layer, kernels), epilogue.table(bias, _order(layer))),
             images=calls[0],
             bands=calls[1],
             scratch=layer.scratch,

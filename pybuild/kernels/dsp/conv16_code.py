@@ -54,7 +54,7 @@ class _Writer:
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.out_channels = k.arg("out_channels", self.w.out_channels)
         self.turns = k.arg("turns", layer.words // layer.unrolled)
-        self.finish = Bound16(k, layer.ending)
+        self.finish = Bound16(k, layer.epilogue)
         # of a group, and its first input
         self.inputs: Expr = g.channels
         self.outputs: Expr = self.out_channels
@@ -71,7 +71,7 @@ class _Writer:
         self.outputs = k.arg("group_outputs", layer.group_outputs)
         channels = layer.blocks * layer.channels
         words = k.arg("group_words", channels * layer.words)
-        ends = k.arg("group_ends", channels * layer.ending.size)
+        ends = k.arg("group_ends", channels * layer.epilogue.size)
         with k.loop("group", k.arg("groups", self.w.groups)) as group:
             self.start = k.let("start", group * self.inputs)
             weights = k.let("its_weights", offset(self.weights, group * words))
@@ -219,10 +219,10 @@ class _Sums:
             if self.layer.group_outputs % n:
                 first = k.let("first", minimum(channel, outputs - n))
             self._block(w, ends, k.let("out", offset(known["y"], first)))
-            k.assign(ends, offset(ends, n * self.layer.ending.size))
+            k.assign(ends, offset(ends, n * self.layer.epilogue.size))
 
     def _block(self, w: Var, ends: Var, y: Var) -> None:
-        k, layer, size = self.k, self.layer, self.layer.ending.size
+        k, layer, size = self.k, self.layer, self.layer.epilogue.size
         sums = []
         for c in range(layer.channels):
             start = k.let(f"start{c}", self.finish.start(ends, size * c))

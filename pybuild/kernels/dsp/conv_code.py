@@ -49,7 +49,7 @@ class _Writer:
         self.weights = k.row("weights", g.rows + 1, INT32)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         self.after, rules = g.rows + 3, None
-        if exact_of(layer.ending) is not None:
+        if exact_of(layer.epilogue) is not None:
             rules = k.row("exact", self.after, INT32)
             self.after = self.after + 1
         if not layer.direct:
@@ -66,8 +66,8 @@ class _Writer:
             self.given["runs"] = k.arg("runs", layer.runs)
             self.given["run_turns"] = k.arg("run_turns", layer.run_turns)
         self.run = self._run()
-        usual = is_usual(layer.ending)
-        self.finish = AffineFinish(k, layer.ending, usual, rows=rules)
+        usual = is_usual(layer.epilogue)
+        self.finish = AffineFinish(k, layer.epilogue, usual, rows=rules)
         if layer.window.padded:
             zeros = layer.x_zero * 65536 + (layer.x_zero & 0xFFFF)
             self.x_zeros = k.arg("x_zeros", zeros)
@@ -271,6 +271,6 @@ class _Writer:
             layer.sums,
             "grouped" if layer.window.groups > 1 else "",
             "twice" if pixels < layer.pixels and layer.twice else "",
-            kind(layer.ending, is_usual(layer.ending)),
+            kind(layer.epilogue, is_usual(layer.epilogue)),
         )
         return "_".join(p for p in parts if p)

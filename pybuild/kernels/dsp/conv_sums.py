@@ -29,7 +29,7 @@ class Sums:
         self.known = known
         self.out_channels, self.turns = known["out_channels"], known["turns"]
         self.outputs = known.get("outputs", self.out_channels)
-        self.only_rule = isinstance(layer.ending, Exact)
+        self.only_rule = isinstance(layer.epilogue, Exact)
 
     def write(self, pixels: int) -> None:
         """Blocks of pairs of output channels, then single pairs."""
@@ -118,7 +118,7 @@ class Sums:
         k, layer = self.k, self.layer
         first: Expr = const(0)
         second: Expr = const(0)
-        signed = is_signed(layer.ending)
+        signed = is_signed(layer.epilogue)
         if signed or not (self.only_rule or layer.apart):
             first = load(ends, b * layer.end_size)
         if signed:
@@ -189,16 +189,16 @@ class Sums:
         return [k.let("value", (ODD_BYTES if tap % 2 else EVEN_BYTES)(self.word))]
 
     def _finish(self, sums: list[_Pair], ends: Expr, y: Expr) -> None:
-        k, ending, apart = self.k, self.layer.ending, self.layer.apart
+        k, epilogue, apart = self.k, self.layer.epilogue, self.layer.apart
         for which in (0, 1):
             to = [
                 (self._told(pair, which), y, self.out_channels * p + which)
                 for p, pair in enumerate(sums)
             ]
-            if isinstance(ending, Exact):
-                self.finish.by_rule(to, offset(ends, ending.size * which))
+            if isinstance(epilogue, Exact):
+                self.finish.by_rule(to, offset(ends, epilogue.size * which))
                 continue
-            signed = is_signed(ending)
+            signed = is_signed(epilogue)
             at = (2 + 3 * which) if signed else (1 + 2 * which)
             if signed:
                 plus = k.let("plus", load(ends, at))

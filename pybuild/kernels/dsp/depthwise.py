@@ -58,12 +58,12 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     return Packed("weights", made, order=order)
 
 
-def table(ending: Affine | Exact, bias: Array, multiplier: int) -> Packed:
+def table(epilogue: Affine | Exact, bias: Array, multiplier: int) -> Packed:
     """What each output channel starts and ends with, in reading order."""
-    made, group = ending.columns(bias), GROUP * multiplier
+    made, group = epilogue.columns(bias), GROUP * multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
-    order = f"{EACH}: {ending.row}"
+    order = f"{EACH}: {epilogue.row}"
     return Packed("epilogue", np.concatenate(rows).astype(np.int32), order=order)
 
 
@@ -83,17 +83,17 @@ def candidates(
     kernels = kernels_of(node, graph)
     if 256 * 128 * int(np.abs(kernels.astype(np.int64)).sum(1).max()) > _MOST:
         return []
-    sums, ending = ended_sums(node, graph, kernels)
+    sums, epilogue = ended_sums(node, graph, kernels)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     copies = window.out_channels // window.channels
-    ends = table(ending, sums.bias, copies)
-    rules = exact_tables(ending, sums.bias)
-    row = Layer(window, ending, sums.made.x_zero)
+    ends = table(epilogue, sums.bias, copies)
+    rules = exact_tables(epilogue, sums.bias)
+    row = Layer(window, epilogue, sums.made.x_zero)
     by_row = _offer(row, rows, (pack_pairs(row, kernels), ends, *rules), calls)
     tables = (pack(kernels, copies), ends, *rules)
-    layer = Layer(window, ending, sums.made.x_zero, image)
+    layer = Layer(window, epilogue, sums.made.x_zero, image)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
     # the rows of a ring are neighbours
@@ -123,5 +123,5 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         cost=images * heights * (widened + summed),
-        rare=exact_share(layer.ending),
+        rare=exact_share(layer.epilogue),
     )

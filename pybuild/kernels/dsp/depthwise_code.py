@@ -59,7 +59,7 @@ class _Writer:
         self.packed = k.row("weights", after, INT32)
         self.ends = k.row("epilogue", after + 1, INT32)
         after, rules = after + 2, None
-        if exact_of(layer.ending) is not None:
+        if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.lines = k.row("lines", after, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
@@ -80,8 +80,8 @@ class _Writer:
         self.rest: Expr = const(layer.rest)
         if layer.may_rest:
             self.rest = k.arg("rest", layer.rest)
-        usual = is_usual(layer.ending)
-        self.finish = AffineFinish(k, layer.ending, usual, rows=rules)
+        usual = is_usual(layer.epilogue)
+        self.finish = AffineFinish(k, layer.epilogue, usual, rows=rules)
         self.plane = k.arg("plane_size", layer.plane)
 
     def write(self) -> Builder:
@@ -301,6 +301,6 @@ class _Writer:
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_h}_{w.dilation_w}" if w.dilated else "",
             "multiplied" if layer.multiplier > 1 else "",
-            kind(layer.ending, is_usual(layer.ending)),
+            kind(layer.epilogue, is_usual(layer.epilogue)),
         )
         return "_".join(p for p in parts if p)

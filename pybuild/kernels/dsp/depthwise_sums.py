@@ -84,7 +84,7 @@ class Sums:
     def _sum(self, n: int, x: Var, weights: Var, ends: Var, y: Var) -> None:
         """`n` pixels, the first at an even column."""
         k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
-        only_rule = isinstance(self.layer.ending, Exact)
+        only_rule = isinstance(self.layer.epilogue, Exact)
         first = k.let("first", const(0) if only_rule else load(ends))
         sums = [k.let(f"sum{i}", first) for i in range(n)]
         if self.layer.taps <= UNROLLED:
@@ -126,12 +126,12 @@ class Sums:
         return i32(word & const(0xFF00FF00, DType.UINT32))
 
     def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
-        k, ending = self.k, self.layer.ending
+        k, epilogue = self.k, self.layer.epilogue
         to = [(acc >> FRACTION, y, self.channels * i) for i, acc in enumerate(sums)]
-        if isinstance(ending, Exact):
+        if isinstance(epilogue, Exact):
             self.finish.by_rule(to, ends)
             return
-        signed = is_signed(ending)
+        signed = is_signed(epilogue)
         if signed:
             plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
         factor = k.let("factor", load(ends, self.layer.end_size - 1))

@@ -118,22 +118,22 @@ def _each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
 
 def mul4(made: MulParameters) -> tuple[_Maker, str, str] | None:
     """mul by one high multiplication, where that is proven."""
-    ending = of_products(made)
-    if ending is None:
+    epilogue = of_products(made)
+    if epilogue is None:
         return None
-    usual = is_usual(ending)
-    key = kind(ending, usual)
-    maker = _product(made, ending, usual)
-    return maker, f"dsp_{key}".rstrip("_"), ending.words
+    usual = is_usual(epilogue)
+    key = kind(epilogue, usual)
+    maker = _product(made, epilogue, usual)
+    return maker, f"dsp_{key}".rstrip("_"), epilogue.words
 
 
-def _product(made: MulParameters, ending: Affine, usual: bool) -> _Maker:
-    (above, *below, factor) = (int(n) for n in ending.columns(np.zeros(1, int))[0])
-    if ending.below is not None:
+def _product(made: MulParameters, epilogue: Affine, usual: bool) -> _Maker:
+    (above, *below, factor) = (int(n) for n in epilogue.columns(np.zeros(1, int))[0])
+    if epilogue.below is not None:
         above, below = below[0], below[1:]
 
     def make(k: Builder) -> Arithmetic:
-        finish = AffineFinish(k, ending, usual)
+        finish = AffineFinish(k, epilogue, usual)
         a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
         a_zeros = k.arg("a_zeros", _twice(-made.a_zero))
         b_zeros = k.arg("b_zeros", _twice(-made.b_zero))

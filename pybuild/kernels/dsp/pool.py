@@ -39,8 +39,8 @@ def kernel(
     named   what it is called, and how it ends
     """
     rule = layer.rule
-    ending = rule.key if rule is not None else "divide"
-    name, words = named or (f"avg_pool_dsp_{ending}", rule.words if rule else DIVIDED)
+    epilogue = rule.key if rule is not None else "divide"
+    name, words = named or (f"avg_pool_dsp_{epilogue}", rule.words if rule else DIVIDED)
     doc = told(
         "average over windows that lie in the row, int8, sums of 16 bits two in a word",
         "pixel by pixel, four channels at a time, all cells row by row",

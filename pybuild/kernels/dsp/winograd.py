@@ -80,8 +80,8 @@ def pack(weights: Ints) -> Packed:
 
 def table(layer: Layer, bias: Array) -> Packed:
     """What each output channel starts and ends with, in reading order."""
-    rows = layer.ending.columns(bias)[in_blocks(len(bias), OUTPUTS)]
-    order = f"{EACH}: {layer.ending.row}"
+    rows = layer.epilogue.columns(bias)[in_blocks(len(bias), OUTPUTS)]
+    order = f"{EACH}: {layer.epilogue.row}"
     return Packed("epilogue", rows.astype(np.int32).reshape(-1), order=order)
 
 
@@ -104,11 +104,11 @@ def candidates(
     known = affine_sums(node, graph, kernels)
     if known is None:
         return []
-    sums, ending = known
+    sums, epilogue = known
     top = node.attrs.get("pads", (0, 0, 0, 0))[0]
-    layer = Layer(window, ending, sums.made.x_zero, x.shape[1], y.shape[1], top)
+    layer = Layer(window, epilogue, sums.made.x_zero, x.shape[1], y.shape[1], top)
     larger, start = transformed(weights), sums.bias.astype(np.int64)
-    added = (start << FRACTION) + ending.offsets
+    added = (start << FRACTION) + epilogue.offsets
     if not fits(larger, sums.low - start, sums.high - start, added):
         return []
     k = kernel(layer)

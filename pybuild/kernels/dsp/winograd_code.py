@@ -48,7 +48,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine
+    epilogue: Affine
     x_zero: int
     height: int
     out_height: int
@@ -87,7 +87,7 @@ class Layer:
     @property
     def end(self) -> int:
         """Words that an output channel starts and ends with."""
-        return 2 if self.ending.below is None else 4
+        return 2 if self.epilogue.below is None else 4
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class Layer:
             f"columns{w.out_width % WIDTH}" if w.out_width % WIDTH else "",
             "odd_rows" if self.out_height % HEIGHT else "",
             "odd" if w.out_channels % OUTPUTS else "",
-            kind(self.ending, is_usual(self.ending)),
+            kind(self.epilogue, is_usual(self.epilogue)),
             f"by{self.unrolled}",
         )
         return "_".join(p for p in parts if p)
@@ -114,7 +114,7 @@ class Layer:
             "two tiles of 2x2 pixels at a time: the pixels under them are transformed, "
             "multiplied with all output channels, and the sums transformed back; "
             "weights forward, once for both tiles",
-            self.ending.words,
+            self.epilogue.words,
         )
 
 
@@ -158,7 +158,7 @@ class _Writer:
         self.x_zeros = k.arg("x_zeros", zeros)
         at = k.arg("at_columns", layer.tiles)
         self.columns = k.let("columns", offset(self.tiles, at))
-        self.finish = AffineFinish(k, layer.ending, is_usual(layer.ending))
+        self.finish = AffineFinish(k, layer.epilogue, is_usual(layer.epilogue))
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
@@ -274,7 +274,7 @@ class _Writer:
         """All output channels of two tiles, in a function of their own."""
         k, layer, outer = self.k, self.layer, self.finish
         odd = layer.window.out_channels % OUTPUTS > 0
-        ends = kind(layer.ending, is_usual(layer.ending))
+        ends = kind(layer.epilogue, is_usual(layer.epilogue))
         parts = ("winograd_dot", "odd" if odd else "", ends, f"by{layer.unrolled}")
         with k.part(
             "_".join(p for p in parts if p),
@@ -353,6 +353,6 @@ class _Writer:
     def _ended(self, total: Expr, end: Sequence[Expr]) -> Expr:
         """The value of 4 times a sum without its bias."""
         scaled = total * (1 << FRACTION - 2) + end[0]
-        if self.layer.ending.below is not None:
+        if self.layer.epilogue.below is not None:
             scaled = corrected(self.k.let("scaled", scaled), end[1], end[2])
         return self.finish.narrow(scaled, end[-1])

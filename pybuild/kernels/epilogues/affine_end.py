@@ -35,34 +35,34 @@ class AffineFinish:
     """
 
     def __init__(
-        self, k: Builder, ending: Affine | Exact, usual: bool, together: bool = False,
+        self, k: Builder, epilogue: Affine | Exact, usual: bool, together: bool = False,
         rows: Expr | None = None,
     ) -> None:  # fmt: skip
-        self.ending = ending
+        self.epilogue = epilogue
         self.bound: dict[str, Expr] = {}
-        found = ending if isinstance(ending, Exact) else ending.exact
-        if not isinstance(ending, Exact):
-            self._bind(k, ending, usual, together)
+        found = epilogue if isinstance(epilogue, Exact) else epilogue.exact
+        if not isinstance(epilogue, Exact):
+            self._bind(k, epilogue, usual, together)
         self.rule = ExactEnd(k, found) if found is not None else None
         if rows is not None:
             self.bound["rows"] = rows
 
-    def _bind(self, k: Builder, ending: Affine, usual: bool, together: bool) -> None:
-        base: Expr = const(ending.base)
-        shift: Expr = const(ending.shift)
+    def _bind(self, k: Builder, epilogue: Affine, usual: bool, together: bool) -> None:
+        base: Expr = const(epilogue.base)
+        shift: Expr = const(epilogue.shift)
         if together:
-            steps = ending.base >> ending.shift - 1
-            both = k.arg("steps_shift", steps << 16 | ending.shift)
+            steps = epilogue.base >> epilogue.shift - 1
+            both = k.arg("steps_shift", steps << 16 | epilogue.shift)
             shift = both & 0xFFFF
             base = (both >> 16) << (shift - 1)
         elif not usual:
-            base = k.arg("base", ending.base)
-            shift = k.arg("shift", ending.shift)
+            base = k.arg("base", epilogue.base)
+            shift = k.arg("shift", epilogue.shift)
         self.bound = {"base": base, "shift": shift}
-        self.bound |= {"low": const(ending.low), "high": const(ending.high)}
-        if ending.clamped:
-            self.bound["low"] = k.arg("low", ending.low)
-            self.bound["high"] = k.arg("high", ending.high)
+        self.bound |= {"low": const(epilogue.low), "high": const(epilogue.high)}
+        if epilogue.clamped:
+            self.bound["low"] = k.arg("low", epilogue.low)
+            self.bound["high"] = k.arg("high", epilogue.high)
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -73,7 +73,7 @@ class AffineFinish:
     def inside(self, params: Mapping[str, Var]) -> AffineFinish:
         """The same in a part that was given `values`."""
         inner = AffineFinish.__new__(AffineFinish)
-        inner.ending = self.ending
+        inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         inner.rule = self.rule.inside(params) if self.rule is not None else None
         return inner
@@ -82,7 +82,7 @@ class AffineFinish:
     def cheap(self, k: Builder, factor: Expr, sums: Sequence[Sum]) -> Iterator[None]:
         """The code of a channel's cheap end, and beside it, where a layer has other
         channels, the rule itself."""
-        if isinstance(self.ending, Affine) and self.ending.exact is None:
+        if isinstance(self.epilogue, Affine) and self.epilogue.exact is None:
             yield
             return
         with k.when(factor < 0, rare=True):
@@ -99,13 +99,13 @@ class AffineFinish:
     def narrow(self, scaled: Expr, factor: Expr) -> Expr:
         """The int8 value of 256 * acc + offset."""
         base, low, high = (self.bound[n] for n in ("base", "low", "high"))
-        assert isinstance(self.ending, Affine)
+        assert isinstance(self.epilogue, Affine)
         if isinstance(base, Const):
             value = MULHI(scaled, factor) + base
         else:
             value = MULHI_ADD(scaled, factor, base)
         value = value >> self.bound["shift"]
-        if not self.ending.clamped:
+        if not self.epilogue.clamped:
             return cast(SATURATE8(value), INT8)
         return cast(minimum(maximum(value, low), high), INT8)
 
@@ -119,27 +119,27 @@ def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr],
     return lambda total: SHIFT_EVEN(total, cheap.shift) + base
 
 
-def is_usual(ending: Affine | Exact) -> bool:
+def is_usual(epilogue: Affine | Exact) -> bool:
     """Whether base and shift, if any, are those of most layers."""
-    if isinstance(ending, Exact):
+    if isinstance(epilogue, Exact):
         return True
-    return (ending.base, ending.shift) == (0, SHIFTS[0])
+    return (epilogue.base, epilogue.shift) == (0, SHIFTS[0])
 
 
-def is_signed(ending: Affine | Exact) -> bool:
+def is_signed(epilogue: Affine | Exact) -> bool:
     """Whether a sum's sign adds to it."""
-    return isinstance(ending, Affine) and ending.below is not None
+    return isinstance(epilogue, Affine) and epilogue.below is not None
 
 
-def kind(ending: Affine | Exact, usual: bool) -> str:
+def kind(epilogue: Affine | Exact, usual: bool) -> str:
     """What distinguishes the code of two layers."""
-    if isinstance(ending, Exact):
-        return ending.key
+    if isinstance(epilogue, Exact):
+        return epilogue.key
     parts = (
-        "signed" if ending.below is not None else "",
-        "clamped" if ending.clamped else "",
+        "signed" if epilogue.below is not None else "",
+        "clamped" if epilogue.clamped else "",
         "" if usual else "scaled",
-        ending.exact.key if ending.exact is not None else "",
+        epilogue.exact.key if epilogue.exact is not None else "",
     )
     return "_".join(p for p in parts if p)
 

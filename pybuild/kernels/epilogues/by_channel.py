@@ -39,13 +39,13 @@ from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 
-Ending = Affine | Split | Exact
+Epilogue = Affine | Split | Exact
 # of layers of int8, and of int16
-AnyEnding = Ending | End16
+AnyEpilogue = Epilogue | End16
 _MOST_EXACT = 0.25  # of channels, beside parts of a multiplier
 
 
-def scalar_ending(
+def scalar_epilogue(
     made: ConvParameters, low: Ints, high: Ints, target: Target
 ) -> Affine | Split | None:
     """The cheapest form that is proven for every channel, on that core.
@@ -59,9 +59,11 @@ def scalar_ending(
     return affine(made, low, high)
 
 
-def layer_ending(made: ConvParameters, low: Ints, high: Ints, target: Target) -> Ending:
+def layer_epilogue(
+    made: ConvParameters, low: Ints, high: Ints, target: Target
+) -> Epilogue:
     """Likewise, and the rule itself of channels that have no such form."""
-    found: Ending | None = scalar_ending(made, low, high, target)
+    found: Epilogue | None = scalar_epilogue(made, low, high, target)
     if found is not None:
         return found
     if "mulhi" not in target.features:
@@ -71,112 +73,120 @@ def layer_ending(made: ConvParameters, low: Ints, high: Ints, target: Target) ->
     return affine_or_exact(made, low, high)
 
 
-def starts_at_zero(ending: Ending) -> bool:
+def starts_at_zero(epilogue: Epilogue) -> bool:
     """Whether the bias is added at the end: within the offset, or by the rule."""
-    if isinstance(ending, Affine):
-        return ending.below is None
-    return isinstance(ending, Exact)
+    if isinstance(epilogue, Affine):
+        return epilogue.below is None
+    return isinstance(epilogue, Exact)
 
 
-def columns(ending: AnyEnding) -> int:
+def columns(epilogue: AnyEpilogue) -> int:
     """Words of the table for one output channel."""
-    if isinstance(ending, Exact | End16):
-        return ending.size
-    if isinstance(ending, Split):
-        return 5 + (ending.below is not None)
-    return 2 if ending.below is None else 4
+    if isinstance(epilogue, Exact | End16):
+        return epilogue.size
+    if isinstance(epilogue, Split):
+        return 5 + (epilogue.below is not None)
+    return 2 if epilogue.below is None else 4
 
 
-def exact_of(ending: AnyEnding) -> Exact | None:
+def exact_of(epilogue: AnyEpilogue) -> Exact | None:
     """The rule of channels that have no cheaper form, beside others."""
-    return None if isinstance(ending, Exact | End16) else ending.exact
+    return None if isinstance(epilogue, Exact | End16) else epilogue.exact
 
 
-def exact_share(ending: AnyEnding) -> float:
+def exact_share(epilogue: AnyEpilogue) -> float:
     """Of channels that end by the rule itself, beside others."""
-    if isinstance(ending, Exact | End16):
+    if isinstance(epilogue, Exact | End16):
         return 0.0
-    marks = ending.uppers if isinstance(ending, Split) else ending.multipliers
+    marks = epilogue.uppers if isinstance(epilogue, Split) else epilogue.multipliers
     return float(np.mean(marks < 0))
 
 
-def exact_tables(ending: Ending, bias: Array) -> tuple[Packed, ...]:
+def exact_tables(epilogue: Epilogue, bias: Array) -> tuple[Packed, ...]:
     """The rows of channels that end by the rule itself, beside others."""
-    if isinstance(ending, Exact) or ending.exact is None:
+    if isinstance(epilogue, Exact) or epilogue.exact is None:
         return ()
-    lie = f"of each channel that ends by the rule itself: {ending.exact.row}"
-    return (Packed("exact", ending.rows(bias).astype(np.int32), order=lie),)
+    lie = f"of each channel that ends by the rule itself: {epilogue.exact.row}"
+    return (Packed("exact", epilogue.rows(bias).astype(np.int32), order=lie),)
 
 
 def tables(
-    ending: AnyEnding, bias: Ints, order: Array | None = None
+    epilogue: AnyEpilogue, bias: Ints, order: Array | None = None
 ) -> tuple[Packed, ...]:
     """A row for each output channel: its start, if any, and what its end reads; then
     those of channels that end by the rule itself, beside others."""
-    if isinstance(ending, Exact | End16):
-        return (ending.table(bias, order),)
-    return (table(ending, bias, order), *exact_tables(ending, bias))
+    if isinstance(epilogue, Exact | End16):
+        return (epilogue.table(bias, order),)
+    return (table(epilogue, bias, order), *exact_tables(epilogue, bias))
 
 
-def table(ending: Affine | Split, bias: Ints, order: Array | None = None) -> Packed:
+def table(epilogue: Affine | Split, bias: Ints, order: Array | None = None) -> Packed:
     """A row for each output channel: its start, if any, and what `narrow` reads."""
-    wide = ending.added(bias)
-    below = [] if ending.below is None else [ending.below]
-    if isinstance(ending, Split):
-        parts = [wide, ending.uppers, ending.lowers, ending.offsets, ending.shifts]
+    wide = epilogue.added(bias)
+    below = [] if epilogue.below is None else [epilogue.below]
+    if isinstance(epilogue, Split):
+        parts = [
+            wide,
+            epilogue.uppers,
+            epilogue.lowers,
+            epilogue.offsets,
+            epilogue.shifts,
+        ]
         parts += below
-    elif starts_at_zero(ending):
-        parts = [ending.offsets + (wide << FRACTION), ending.multipliers]
+    elif starts_at_zero(epilogue):
+        parts = [epilogue.offsets + (wide << FRACTION), epilogue.multipliers]
     else:
-        parts = [wide, ending.offsets, *below, ending.multipliers]
+        parts = [wide, epilogue.offsets, *below, epilogue.multipliers]
     rows = np.stack(parts, axis=1)
     rows = rows if order is None else rows[order]
-    lie = f"{EACH}: {_row(ending)}"
+    lie = f"{EACH}: {_row(epilogue)}"
     return Packed("epilogue", rows.astype(np.int32), order=lie)
 
 
-def _row(ending: Affine | Split) -> str:
+def _row(epilogue: Affine | Split) -> str:
     """`table` for readers of the C."""
-    if isinstance(ending, Split):
+    if isinstance(epilogue, Split):
         words = "bias, upper and lower part of the factor, offset, shift"
-        return words + ", what is added below zero" * (ending.below is not None)
-    if starts_at_zero(ending):
-        return ending.row
-    return ending.row.removeprefix("256 * ")
+        return words + ", what is added below zero" * (epilogue.below is not None)
+    if starts_at_zero(epilogue):
+        return epilogue.row
+    return epilogue.row.removeprefix("256 * ")
 
 
 class ScalarFinish:
-    """The bound values of an Ending; what is the same in most layers is constant.
+    """The bound values of an Epilogue; what is the same in most layers is constant.
 
     rows  the table of channels that end by the rule itself, beside others
     """
 
-    def __init__(self, k: Builder, ending: Ending, rows: Expr | None = None) -> None:
-        self.ending = ending
+    def __init__(
+        self, k: Builder, epilogue: Epilogue, rows: Expr | None = None
+    ) -> None:
+        self.epilogue = epilogue
         self.bound: dict[str, Expr] = {}
         self.rule: ExactEnd | None = None
-        found = ending if isinstance(ending, Exact) else ending.exact
-        if not isinstance(ending, Exact):
-            self._bind(k, ending)
+        found = epilogue if isinstance(epilogue, Exact) else epilogue.exact
+        if not isinstance(epilogue, Exact):
+            self._bind(k, epilogue)
         if found is not None:
             self.rule = ExactEnd(k, found)
         if rows is not None:
             self.bound["rows"] = rows
 
-    def _bind(self, k: Builder, ending: Affine | Split) -> None:
+    def _bind(self, k: Builder, epilogue: Affine | Split) -> None:
         self.bound = {
             "base": const(0),
-            "low": const(ending.low),
-            "high": const(ending.high),
+            "low": const(epilogue.low),
+            "high": const(epilogue.high),
             "limit": const(0),
         }
-        if isinstance(ending, Affine) and ending.base:
-            self.bound["base"] = k.arg("base", ending.base)
-        if isinstance(ending, Split) and ending.limit is not None:
-            self.bound["limit"] = k.arg("limit", ending.limit)
-        if ending.clamped:
-            self.bound["low"] = k.arg("low", ending.low)
-            self.bound["high"] = k.arg("high", ending.high)
+        if isinstance(epilogue, Affine) and epilogue.base:
+            self.bound["base"] = k.arg("base", epilogue.base)
+        if isinstance(epilogue, Split) and epilogue.limit is not None:
+            self.bound["limit"] = k.arg("limit", epilogue.limit)
+        if epilogue.clamped:
+            self.bound["low"] = k.arg("low", epilogue.low)
+            self.bound["high"] = k.arg("high", epilogue.high)
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -187,26 +197,26 @@ class ScalarFinish:
     @property
     def is_cheap(self) -> bool:
         """`narrow` is all that a sum needs."""
-        return not isinstance(self.ending, Exact) and self.ending.exact is None
+        return not isinstance(self.epilogue, Exact) and self.epilogue.exact is None
 
     def inside(self, params: Mapping[str, Var]) -> ScalarFinish:
         """The same in a part that was given `values`."""
         inner = ScalarFinish.__new__(ScalarFinish)
-        inner.ending = self.ending
+        inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         inner.rule = self.rule.inside(params) if self.rule is not None else None
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
         """What an accumulator begins with, its row of the table at `at`."""
-        return const(0) if starts_at_zero(self.ending) else load(ends, at)
+        return const(0) if starts_at_zero(self.epilogue) else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
         """The rest of the channel's row; where all end by the rule itself, nothing."""
-        if isinstance(self.ending, Exact):
+        if isinstance(self.epilogue, Exact):
             return []
-        first = 0 if starts_at_zero(self.ending) else 1
-        count = columns(self.ending)
+        first = 0 if starts_at_zero(self.epilogue) else 1
+        count = columns(self.epilogue)
         return [k.let(f"end{i}", load(ends, at + i)) for i in range(first, count)]
 
     def store(
@@ -220,13 +230,13 @@ class ScalarFinish:
 
         ends  its row of the table
         """
-        if isinstance(self.ending, Exact):
+        if isinstance(self.epilogue, Exact):
             self._by_rule(sums, ends)
             return
-        if self.ending.exact is None:
+        if self.epilogue.exact is None:
             self._cheap(k, sums, row)
             return
-        mark = row[0] if isinstance(self.ending, Split) else row[-1]
+        mark = row[0] if isinstance(self.epilogue, Split) else row[-1]
         with k.when(mark < 0, rare=True):
             self._by_rule(sums, offset(self.bound["rows"], const(-1) - mark))
         with k.otherwise():
@@ -243,45 +253,45 @@ class ScalarFinish:
 
     def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
         """The int8 value of an accumulator that has a cheap end."""
-        assert not isinstance(self.ending, Exact)
-        if isinstance(self.ending, Split):
+        assert not isinstance(self.epilogue, Exact)
+        if isinstance(self.epilogue, Split):
             value = self._by_parts(k, acc, row)
         else:
             value = self._by_high_half(k, acc, row)
-        if not self.ending.clamped:
+        if not self.epilogue.clamped:
             return cast(SATURATE8(value), INT8)
         low, high = self.bound["low"], self.bound["high"]
         return cast(minimum(maximum(value, low), high), INT8)
 
     def _by_parts(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
-        ending = self.ending
-        assert isinstance(ending, Split)
+        epilogue = self.epilogue
+        assert isinstance(epilogue, Split)
         upper, lower, plus, shift, *minus = row
-        if ending.limit is not None:
+        if epilogue.limit is not None:
             limit = self.bound["limit"]
             acc = k.let("held", minimum(maximum(acc, const(0) - limit), limit))
-        value = acc * upper + ((acc * lower) >> ending.part) + plus
+        value = acc * upper + ((acc * lower) >> epilogue.part) + plus
         if minus:
             value = value + ((acc >> 31) & minus[0])
         return value >> shift
 
     def _by_high_half(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
-        ending = self.ending
-        assert isinstance(ending, Affine)
+        epilogue = self.epilogue
+        assert isinstance(epilogue, Affine)
         plus, *minus, factor = row
         scaled = acc * (1 << FRACTION)
         if minus:
             scaled = corrected(k.let("scaled", scaled), plus, minus[0])
         else:
             scaled = scaled + plus
-        return (MULHI(scaled, factor) + self.bound["base"]) >> ending.shift
+        return (MULHI(scaled, factor) + self.bound["base"]) >> epilogue.shift
 
 
 BoundEnd = ScalarFinish | Bound16
 
 
-def finish_of(k: Builder, ending: AnyEnding, rows: Expr | None = None) -> BoundEnd:
+def finish_of(k: Builder, epilogue: AnyEpilogue, rows: Expr | None = None) -> BoundEnd:
     """The bound values of a layer's end; rows: as in ScalarFinish."""
-    if isinstance(ending, End16):
-        return Bound16(k, ending)
-    return ScalarFinish(k, ending, rows)
+    if isinstance(epilogue, End16):
+        return Bound16(k, epilogue)
+    return ScalarFinish(k, epilogue, rows)

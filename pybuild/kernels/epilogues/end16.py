@@ -177,12 +177,12 @@ def _bits(words: Ints) -> Ints:
 class Bound16:
     """The bound values of an End16 inside a kernel being written."""
 
-    def __init__(self, k: Builder, ending: End16) -> None:
-        self.ending = ending
+    def __init__(self, k: Builder, epilogue: End16) -> None:
+        self.epilogue = epilogue
         self.bound: dict[str, Expr] = {}
-        if not ending.is_cheap or ending.clamped:
-            self.bound["lowest"] = k.arg("lowest", ending.low)
-            self.bound["most"] = k.arg("most", ending.high)
+        if not epilogue.is_cheap or epilogue.clamped:
+            self.bound["lowest"] = k.arg("lowest", epilogue.low)
+            self.bound["most"] = k.arg("most", epilogue.high)
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -192,29 +192,29 @@ class Bound16:
     @property
     def is_cheap(self) -> bool:
         """`narrow` is all that a sum needs."""
-        return self.ending.is_cheap
+        return self.epilogue.is_cheap
 
     def inside(self, params: Mapping[str, Var]) -> Bound16:
         """The same in a part that was given `values`."""
         inner = Bound16.__new__(Bound16)
-        inner.ending = self.ending
+        inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
     def start(self, ends: Expr, at: Operand) -> Expr:
         """What an accumulator begins with, its row of the table at `at`."""
-        return const(0) if self.ending.long else load(ends, at)
+        return const(0) if self.epilogue.long else load(ends, at)
 
     def row(self, k: Builder, ends: Expr, at: int) -> list[Var]:
         """The rest of the channel's row, where its end is cheap."""
         if not self.is_cheap:
             return []
         word = load(ends, at + 1)
-        if self.ending.form == "high":
+        if self.epilogue.form == "high":
             return [k.let("factor", word)]
         both = k.let("both", word)
         shift = k.let("shift", both & 0xFF)
-        factor = both & -65536 if self.ending.form == "shifted" else both >> 8
+        factor = both & -65536 if self.epilogue.form == "shifted" else both >> 8
         half = k.let("half", const(1) << shift - 1)
         return [k.let("factor", factor), shift, half]
 
@@ -230,10 +230,10 @@ class Bound16:
 
     def narrow(self, k: Builder, acc: Expr, row: Sequence[Expr]) -> Expr:
         """The value of an accumulator that has a cheap end."""
-        if self.ending.form == "high":
+        if self.epilogue.form == "high":
             return self._held(HIGH(acc, row[0]))
         factor, shift, half = row
-        if self.ending.form == "shifted":
+        if self.epilogue.form == "shifted":
             return self._held(MULHI_ADD(acc, factor, half) >> shift)
         low = (acc & 0xFFFF) * factor
         return self._held(((acc >> 16) * factor + (low >> 16) + half) >> shift)
@@ -244,19 +244,19 @@ class Bound16:
 
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
         """In a function of its own, so that what is cheap keeps all registers."""
-        ending = self.ending
+        epilogue = self.epilogue
         # of a depthwise layer only the bias may have more bits
-        acc = i64(acc) if ending.long else acc
-        doc = told("y[0], int16, of one sum", "one row of the table", ending.words)
+        acc = i64(acc) if epilogue.long else acc
+        doc = told("y[0], int16, of one sum", "one row of the table", epilogue.words)
         given = {"y": y, "acc": acc, "row": ends, **self.bound}
-        with k.part(f"end16_{ending.key}", doc, **given) as params:
+        with k.part(f"end16_{epilogue.key}", doc, **given) as params:
             known = {p.name: p for p in params}
             row, total = known["row"], i64(known["acc"])
-            first = ending.bias_words
-            if ending.long:
+            first = epilogue.bias_words
+            if epilogue.long:
                 lower = cast(cast(load(row), UINT32), INT64)
                 total = total + (i64(load(row, 1)) * (1 << 32) + lower)
-            words = [load(row, first + i) for i in range(ending.size - first)]
+            words = [load(row, first + i) for i in range(epilogue.size - first)]
             value = self._value(known["acc"], k.let("total", total), words)
             low, high = known["lowest"], known["most"]
             held = minimum(maximum(value, low), high)
@@ -264,7 +264,7 @@ class Bound16:
 
     def _value(self, acc: Expr, total: Expr, words: Sequence[Expr]) -> Expr:
         factor, shift, *more = words
-        match self.ending.form:
+        match self.epilogue.form:
             case "wide":
                 return WIDE(total, factor, shift)
             case "exact":

@@ -35,7 +35,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine | Exact
+    epilogue: Affine | Exact
     x_zero: int
     pixels: int = PIXELS
     direct: bool = False
@@ -90,9 +90,9 @@ class Layer:
     @property
     def end_size(self) -> int:
         """Words of the table of ends for each pair, or one that is alone."""
-        if isinstance(self.ending, Exact):
-            return self.ending.size * (1 if self.lone else 2)
-        signed = is_signed(self.ending)
+        if isinstance(self.epilogue, Exact):
+            return self.epilogue.size * (1 if self.lone else 2)
+        signed = is_signed(self.epilogue)
         return 3 + signed if self.lone else 8 if signed else 4
 
     @property
@@ -208,7 +208,7 @@ class Layer:
             self._edges,
             self.odd,
             self.sums,
-            kind(self.ending, is_usual(self.ending)),
+            kind(self.epilogue, is_usual(self.epilogue)),
             f"by{self.unrolled}",
             "twice" if self.twice else "",
         )
@@ -227,7 +227,7 @@ class Layer:
             f"{kind}, int8, int32 sums by pairs of int16 (SMLAD): {self.window.words}",
             f"{many} at a time, {first}; then all output channels; weights forward, "
             "once for these pixels",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     def part_doc(self, pixels: int) -> str:

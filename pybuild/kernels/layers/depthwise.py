@@ -37,7 +37,7 @@ class Layer:
     """
 
     window: Window
-    ending: Affine | Exact
+    epilogue: Affine | Exact
     x_zero: int
     image: Image | None = None
 
@@ -97,9 +97,9 @@ class Layer:
     @property
     def end_size(self) -> int:
         """Words of the table of ends for each channel."""
-        if isinstance(self.ending, Exact):
-            return self.ending.size
-        return 4 if is_signed(self.ending) else 2
+        if isinstance(self.epilogue, Exact):
+            return self.epilogue.size
+        return 4 if is_signed(self.epilogue) else 2
 
     @property
     def pitch(self) -> int:
@@ -161,7 +161,7 @@ class Layer:
             ("", "head", "last", "ends")[self.head + 2 * self.last],
             "tail" if w.channels % GROUP else "",
             "multiplied" if self.multiplier > 1 else "",
-            kind(self.ending, is_usual(self.ending)),
+            kind(self.epilogue, is_usual(self.epilogue)),
             "once" if self.once else "",
             str(self.columns),
             f"rest{self.rest}" if self.rest and not self.may_rest else "",
@@ -183,7 +183,7 @@ class Layer:
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"four channels at a time: {rows}, two columns a word; then their "
             "sums; weights forward",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     @property

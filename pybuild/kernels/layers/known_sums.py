@@ -48,8 +48,8 @@ def affine_sums(
     Shapes  kernels [O, taps]
     """
     sums = known_sums(node, graph, kernels)
-    ending = affine(sums.made, sums.low, sums.high)
-    return None if ending is None else (sums, ending)
+    epilogue = affine(sums.made, sums.low, sums.high)
+    return None if epilogue is None else (sums, epilogue)
 
 
 def ended_sums(

@@ -9,7 +9,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.epilogues.end16 import End16, end16
-from pybuild.kernels.layers.weights import ending, fixed
+from pybuild.kernels.layers.weights import epilogue, fixed
 from pybuild.targets.target import Target
 
 # of the absolute weights under values down to -2^15, so that 32 bits are enough
@@ -29,7 +29,7 @@ def sums16(
     Shapes  kernels [O, taps]
     Errors  BuildError where a scaled sum could leave int32
     """
-    finish, bias, _ = ending(node, graph, kernels)
+    finish, bias, _ = epilogue(node, graph, kernels)
     long = DType.of(bias) is DType.INT64
     mulhi = bool(target.features & {"mulhi", "dsp"})
     return end16(finish, len(kernels), long, mulhi), bias

@@ -99,7 +99,7 @@ def on_pairs16(
     if "dsp" not in target.features or not fixed(node, graph):
         return None
     kernels = kernels_of(node, graph)
-    finish, bias, _ = ending(node, graph, kernels)
+    finish, bias, _ = epilogue(node, graph, kernels)
     return (kernels, finish, bias) if DType.of(bias) is DType.INT32 else None
 
 
@@ -129,7 +129,7 @@ def reach(node: Node, graph: Graph, kernels: Array, folded: Array) -> tuple[Ints
     return accumulator_bound(kernels, folded, 0)
 
 
-def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:
+def epilogue(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int]:
     """(finish, bias as its kernel adds it, input zero point) of a layer.
 
     Shapes  kernels [O, ...], one row of weights per output channel
@@ -142,12 +142,12 @@ def ending(node: Node, graph: Graph, kernels: Array) -> tuple[Finish, Array, int
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(outputs, np.int32))
     if graph.tensor(node.output).dtype is DType.INT16:
-        return (*_ending16(node, graph, made, kernels, bias), 0)
+        return (*_epilogue16(node, graph, made, kernels, bias), 0)
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
     return int8_finish(made), bias, made.x_zero
 
 
-def _ending16(
+def _epilogue16(
     node: Node, graph: Graph, made: ConvParameters, kernels: Array, bias: Array
 ) -> tuple[Finish, Array]:
     """The end and the bias, of the type of the sums: 32 bits where they are proven

@@ -52,14 +52,14 @@ def _blocks(layer: Layer) -> Array:
 
 
 def _ends(layer: Layer, bias: Array) -> Packed:
-    order, ending = _blocks(layer), layer.ending
-    if isinstance(ending, End16):
-        return ending.table(bias, order)
+    order, epilogue = _blocks(layer), layer.epilogue
+    if isinstance(epilogue, End16):
+        return epilogue.table(bias, order)
     if layer.together == 4:
-        return table(ending, bias, order)
-    if isinstance(ending, Exact):
-        return ending.table(bias, order, layer.together)
-    return by_channel.table(ending, bias.astype(np.int64), order)
+        return table(epilogue, bias, order)
+    if isinstance(epilogue, Exact):
+        return epilogue.table(bias, order, layer.together)
+    return by_channel.table(epilogue, bias.astype(np.int64), order)
 
 
 def candidates(
@@ -74,8 +74,8 @@ def candidates(
     row = is_row_by_row(window, rows, calls)
     if takes_vectors(node, graph, target):
         kernels = kernels_of(node, graph)
-        sums, ending = ended_sums(node, graph, kernels)
-        layer, bias = Layer(window, ending, sums.made.x_zero, row), sums.bias
+        sums, epilogue = ended_sums(node, graph, kernels)
+        layer, bias = Layer(window, epilogue, sums.made.x_zero, row), sums.bias
     elif "mve" in target.features and takes_int16(node, graph):
         kernels = kernels_of(node, graph)
         layer, bias = _layer16(node, graph, target, window, row, kernels)
@@ -88,14 +88,14 @@ def _layer16(
     node: Node, graph: Graph, target: Target, window: Window, row: bool, kernels: Array
 ) -> tuple[Layer, Array]:
     """A layer of int16, and its bias; with ends of vectors where they are cheap."""
-    ending, bias = sums16(node, graph, kernels, target)
-    layer = Layer(window, ending, 0, row, DType.INT16)
-    if ending.long:
+    epilogue, bias = sums16(node, graph, kernels, target)
+    layer = Layer(window, epilogue, 0, row, DType.INT16)
+    if epilogue.long:
         whole = layer.steps - layer.tail
         most = turns_of_run(kernels, whole * layer.step, layer.step)
         return replace(layer, run_steps=most), bias
-    four = exact16(ending)
-    return (layer if four is None else replace(layer, ending=four)), bias
+    four = exact16(epilogue)
+    return (layer if four is None else replace(layer, epilogue=four)), bias
 
 
 def _offer(

@@ -63,12 +63,12 @@ class _Writer:
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.steps = k.arg("steps", layer.steps)
         self.finish: ScalarFinish | VectorFinish | ExactFinish | Bound16
-        if isinstance(layer.ending, End16):
-            self.finish = Bound16(k, layer.ending)
-        elif layer.together < 4 and not isinstance(layer.ending, Exact):
-            self.finish = ScalarFinish(k, layer.ending)
+        if isinstance(layer.epilogue, End16):
+            self.finish = Bound16(k, layer.epilogue)
+        elif layer.together < 4 and not isinstance(layer.epilogue, Exact):
+            self.finish = ScalarFinish(k, layer.epilogue)
         else:
-            self.finish = finish_of(k, layer.ending)
+            self.finish = finish_of(k, layer.epilogue)
         self.pitch: Expr = g.channels * g.stride
         if layer.scratch:
             self.patch = k.row("patch", g.rows + 3, self.elem, writable=True)
@@ -295,7 +295,7 @@ class _Writer:
         layer, finish = self.layer, self.finish
         if not isinstance(finish, ScalarFinish | Bound16):
             return [const(0)] * layer.together
-        size = columns(finish.ending)
+        size = columns(finish.epilogue)
         return [finish.start(ends, size * c) for c in range(layer.together)]
 
     def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
@@ -303,7 +303,7 @@ class _Writer:
         k, finish = self.k, self.finish
         if isinstance(finish, Bound16):
             for c, total in enumerate(sums):
-                at = finish.ending.size * c
+                at = finish.epilogue.size * c
                 row = finish.row(k, ends, at)
                 finish.store(k, [(total, y, c)], row, offset(ends, at))
             return
@@ -317,7 +317,7 @@ class _Writer:
             for c, lane in enumerate(LANE[: len(sums)]):
                 k.store(y, c, cast(lane(made), self.elem))
             return
-        size = columns(finish.ending)
+        size = columns(finish.epilogue)
         for c, total in enumerate(sums):
             row = finish.row(k, ends, size * c)
             k.store(y, c, finish.narrow(k, total, row))

@@ -11,7 +11,7 @@ from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import columns
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.mve.epilogue import Ending, size_of
+from pybuild.kernels.mve.epilogue import Epilogue, size_of
 from pybuild.kernels.mve.exact import Exact
 
 VECTOR = 16  # bytes
@@ -28,7 +28,7 @@ class Layer:
     """
 
     window: Window
-    ending: Ending | End16
+    epilogue: Epilogue | End16
     x_zero: int
     row: bool = False
     elem: DType = DType.INT8
@@ -62,11 +62,11 @@ class Layer:
     @property
     def end_words(self) -> int:
         """Of the table of ends for these."""
-        if isinstance(self.ending, End16):
-            return self.together * self.ending.size
-        if self.together < 4 and not isinstance(self.ending, Exact):
-            return self.together * columns(self.ending)
-        return size_of(self.ending)
+        if isinstance(self.epilogue, End16):
+            return self.together * self.epilogue.size
+        if self.together < 4 and not isinstance(self.epilogue, Exact):
+            return self.together * columns(self.epilogue)
+        return size_of(self.epilogue)
 
     @property
     def pixels(self) -> int:
@@ -150,7 +150,7 @@ class Layer:
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
             f"time, {self.step} taps a vector; weights forward, once for these pixels",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     @property
@@ -173,7 +173,7 @@ class Layer:
             "odd" if odd else "",
             "grouped" if self.window.groups > 1 else "",
             "runs" if self.run_steps else "",
-            self.ending.key,
+            self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
 

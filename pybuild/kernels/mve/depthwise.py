@@ -56,12 +56,12 @@ def candidates(
     if w.width * w.channels < 16:
         return []
     weights = constant(node, graph, 1)
-    sums, ending = ended_sums(node, graph, weights.reshape(-1, w.channels).T)
-    layer = Layer(window, ending, sums.made.x_zero)
+    sums, epilogue = ended_sums(node, graph, weights.reshape(-1, w.channels).T)
+    layer = Layer(window, epilogue, sums.made.x_zero)
     if layer.steps > MOST:
         return []
     k = kernel(layer)
-    ends = table(ending, sums.bias, in_blocks(window.channels, 4))
+    ends = table(epilogue, sums.bias, in_blocks(window.channels, 4))
     images, bands = calls
     woven = layer.planes * layer.plane // 2
     summed = w.out_width * w.channels * (3 * layer.steps + 4)

@@ -14,7 +14,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.mve.epilogue import Ending, finish_of, size_of
+from pybuild.kernels.mve.epilogue import Epilogue, finish_of, size_of
 
 SIDE = 4  # rows in a word, columns in a vector
 
@@ -24,7 +24,7 @@ class Layer:
     """A depthwise convolution as its kernel sees it."""
 
     window: Window
-    ending: Ending
+    epilogue: Epilogue
     x_zero: int
 
     @property
@@ -123,7 +123,7 @@ class Layer:
             f"depthwise convolution, int8, int32 sums: {w.kernel_h} rows{gaps}",
             "the rows under the window are woven, a word of four rows for each pixel "
             "and channel; then the sums of the whole row",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     @property
@@ -148,7 +148,7 @@ class Layer:
             f"{self.together}by{w.stride_w}",
             "rest" if w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
-            self.ending.key,
+            self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
 
@@ -185,7 +185,7 @@ class _Writer:
         self.gap: Expr = self.channels
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
-        self.finish = finish_of(k, layer.ending)
+        self.finish = finish_of(k, layer.epilogue)
 
     def write(self) -> Builder:
         k, w = self.k, self.layer.window
@@ -287,7 +287,7 @@ class _Writer:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))
             yield c, k.let("w", offset(given["weights"], c * size)), ends
-            k.assign(ends, offset(ends, size_of(self.layer.ending)))
+            k.assign(ends, offset(ends, size_of(self.layer.epilogue)))
 
     def _columns(
         self, given: dict[str, Var], first: Expr

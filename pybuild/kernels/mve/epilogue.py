@@ -24,10 +24,10 @@ from pybuild.kernels.epilogues.affine import REACH, Affine, affine
 from pybuild.kernels.layers.known_sums import KnownSums, known_sums
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
 
-Ending = Affine | Exact
+Epilogue = Affine | Exact
 
 
-def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Ending]:
+def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epilogue]:
     """What a layer sums, and how it ends.
 
     Shapes  kernels [O, taps]
@@ -42,40 +42,40 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, End
     return sums, exact(sums.made, sums.low, sums.high)
 
 
-def table(ending: Ending, bias: Array, order: Array) -> Packed:
+def table(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
     """What each four output channels end with, in reading order."""
-    if isinstance(ending, Exact):
-        return ending.table(bias, order)
-    rows = ending.columns(bias)[order]
+    if isinstance(epilogue, Exact):
+        return epilogue.table(bias, order)
+    rows = epilogue.columns(bias)[order]
     fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
-    lie = f"of each four output channels, four words of each: {ending.row}"
+    lie = f"of each four output channels, four words of each: {epilogue.row}"
     return Packed("epilogue", fours.astype(np.int32), order=lie)
 
 
-def size_of(ending: Ending) -> int:
+def size_of(epilogue: Epilogue) -> int:
     """Of the table for each four channels."""
-    return ending.size if isinstance(ending, Exact) else 8
+    return epilogue.size if isinstance(epilogue, Exact) else 8
 
 
-def finish_of(k: Builder, ending: Ending) -> VectorFinish | ExactFinish:
-    if isinstance(ending, Exact):
-        return ExactFinish(k, ending)
-    return VectorFinish(k, ending)
+def finish_of(k: Builder, epilogue: Epilogue) -> VectorFinish | ExactFinish:
+    if isinstance(epilogue, Exact):
+        return ExactFinish(k, epilogue)
+    return VectorFinish(k, epilogue)
 
 
 class VectorFinish:
     """The bound values of an Affine; what is the same in most layers is constant."""
 
-    def __init__(self, k: Builder, ending: Affine) -> None:
-        self.ending = ending
+    def __init__(self, k: Builder, epilogue: Affine) -> None:
+        self.epilogue = epilogue
         self.base: Expr = const(0)
-        if ending.base:
-            self.base = k.arg("base", ending.base)
-        self.low: Expr = const(ending.low)
-        self.high: Expr = const(ending.high)
-        if ending.clamped:
-            self.low = k.arg("low", ending.low)
-            self.high = k.arg("high", ending.high)
+        if epilogue.base:
+            self.base = k.arg("base", epilogue.base)
+        self.low: Expr = const(epilogue.low)
+        self.high: Expr = const(epilogue.high)
+        if epilogue.clamped:
+            self.low = k.arg("low", epilogue.low)
+            self.high = k.arg("high", epilogue.high)
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -86,7 +86,7 @@ class VectorFinish:
     def inside(self, params: Mapping[str, Var]) -> VectorFinish:
         """The same in a part that was given `values`."""
         inner = VectorFinish.__new__(VectorFinish)
-        inner.ending = self.ending
+        inner.epilogue = self.epilogue
         inner.base = params.get("base", self.base)
         inner.low = params.get("low", self.low)
         inner.high = params.get("high", self.high)
@@ -96,6 +96,6 @@ class VectorFinish:
         """The values of four sums; `ends`: the table of these channels."""
         value = SCALE4(sums, words_at(ends))
         value = MULHI4(value, words_at(ends, 4))
-        if self.ending.base:
+        if self.epilogue.base:
             value = ADD4(value, self.base)
-        return NARROW4(value, self.ending.shift, self.low, self.high)
+        return NARROW4(value, self.epilogue.shift, self.low, self.high)

@@ -126,14 +126,14 @@ def exact(made: ConvParameters, low: Ints, high: Ints) -> Exact:
     return Exact(rule, np.stack(columns, axis=1), len(columns), *rest)
 
 
-def exact16(ending: End16) -> Exact | None:
+def exact16(epilogue: End16) -> Exact | None:
     """The same of a layer of int16 whose ends are cheap: LiteRT's factor has 15 bits,
     so that the high half of a product, shifted, is rounded once. None: they are not."""
-    if not ending.is_cheap:
+    if not epilogue.is_cheap:
         return None
-    mult, right = ending.factors
+    mult, right = epilogue.factors
     factors = np.stack([mult << 16, -right], axis=1)
-    return Exact("single", factors, 2, ending.low, ending.high, 0, "int16")
+    return Exact("single", factors, 2, epilogue.low, epilogue.high, 0, "int16")
 
 
 def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool:
@@ -148,12 +148,12 @@ def _may_tie(mult: Ints, right: Ints, left: Ints, low: Ints, high: Ints) -> bool
 class ExactFinish:
     """The bound values of an Exact inside a kernel being written."""
 
-    def __init__(self, k: Builder, ending: Exact) -> None:
-        self.ending = ending
+    def __init__(self, k: Builder, epilogue: Exact) -> None:
+        self.epilogue = epilogue
         self.bound: dict[str, Expr] = {
-            "lowest": k.arg("lowest", ending.low - ending.y_zero),
-            "most": k.arg("most", ending.high - ending.y_zero),
-            "y_zero": k.arg("y_zero", ending.y_zero),
+            "lowest": k.arg("lowest", epilogue.low - epilogue.y_zero),
+            "most": k.arg("most", epilogue.high - epilogue.y_zero),
+            "y_zero": k.arg("y_zero", epilogue.y_zero),
         }
 
     @property
@@ -164,18 +164,18 @@ class ExactFinish:
     def inside(self, params: Mapping[str, Var]) -> ExactFinish:
         """The same in a part that was given `values`."""
         inner = ExactFinish.__new__(ExactFinish)
-        inner.ending = self.ending
+        inner.epilogue = self.epilogue
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
     def narrow(self, sums: Expr, ends: Expr) -> Expr:
         """The values of four sums; `ends`: the table of these channels."""
         total = PLUS4(sums, words_at(ends))
-        given = [words_at(ends, 4 * i) for i in range(1, self.ending.size // 4)]
-        if self.ending.rule == "even":
+        given = [words_at(ends, 4 * i) for i in range(1, self.epilogue.size // 4)]
+        if self.epilogue.rule == "even":
             value: Expr = SCALED4(total, *given)
         else:
-            if self.ending.lifted:
+            if self.epilogue.lifted:
                 total = LIFT4(total, given.pop())
-            value = _RULES[self.ending.rule](total, *given)
+            value = _RULES[self.epilogue.rule](total, *given)
         return HOLD4(value, *(self.bound[n] for n in ("lowest", "most", "y_zero")))

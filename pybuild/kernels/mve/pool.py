@@ -54,31 +54,31 @@ class High:
     start  what is added to a sum of values as they are
     """
 
-    ending: Affine
+    epilogue: Affine
     start: int
 
     @property
     def low(self) -> int:
-        return self.ending.low
+        return self.epilogue.low
 
     @property
     def high(self) -> int:
-        return self.ending.high
+        return self.epilogue.high
 
     @property
     def key(self) -> str:
         """What distinguishes the code of two layers."""
-        signed = "" if self.ending.below is None else "_signed"
-        return "high" + ("_based" if self.ending.base else "") + signed
+        signed = "" if self.epilogue.below is None else "_signed"
+        return "high" + ("_based" if self.epilogue.base else "") + signed
 
     @property
     def words(self) -> str:
         """`key` for readers of the C."""
-        return self.ending.words
+        return self.epilogue.words
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
         """The words of four sums before they are shifted."""
-        made, first = self.ending, self.start << FRACTION
+        made, first = self.epilogue, self.start << FRACTION
         factor = k.let("factor", ALL4(k.arg("factor", int(made.multipliers[0]))))
         base = k.arg("base", made.base) if made.base else None
         plus, below = int(made.offsets[0]), made.below
@@ -131,8 +131,8 @@ def scaled_mean(made: MeanParameters) -> End | None:
         found = line(sums, wanted, scale, (made.low, made.high))
         if found is not None:
             return found
-    ending = of_means(made)
-    return None if ending is None else High(ending, -count * made.x_zero)
+    epilogue = of_means(made)
+    return None if epilogue is None else High(epilogue, -count * made.x_zero)
 
 
 def kernel(layer: Layer, end: End | None) -> Builder:
@@ -172,7 +172,7 @@ class Writer:
             self.low, self.high = k.arg("low", limits[0]), k.arg("high", limits[1])
         if isinstance(end, High):
             self.scaled = end.bind(k)
-            self.shift = k.arg("shift", end.ending.shift)
+            self.shift = k.arg("shift", end.epilogue.shift)
         elif end is not None:
             factor = k.let("factor", ALL4(k.arg("factor", end.factor)))
             plus = k.arg("offset", end.offset)

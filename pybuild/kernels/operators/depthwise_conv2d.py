@@ -13,7 +13,7 @@ from pybuild.kernels.dsp import conv as conv_dsp
 from pybuild.kernels.dsp import conv16, depthwise16
 from pybuild.kernels.dsp import depthwise as depthwise_dsp
 from pybuild.kernels.layers.depthwise import GROUP
-from pybuild.kernels.layers.weights import constant, ending, kernels_of, window_rows
+from pybuild.kernels.layers.weights import constant, epilogue, kernels_of, window_rows
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.portable import depthwise
@@ -32,7 +32,7 @@ def depthwise_conv2d(
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     weights = constant(node, graph, 1)
     window = convolution_window(node, x, y, (weights.shape[0], weights.shape[1]))
-    finish, bias, x_zero = ending(node, graph, kernels_of(node, graph))
+    finish, bias, x_zero = epilogue(node, graph, kernels_of(node, graph))
     layer = depthwise.Layer(window, finish, x_zero, y.dtype, DType.of(bias))
     source = window_rows(node, graph, window.rows, layer.x_zero)
     order = "taps row by row, channels"

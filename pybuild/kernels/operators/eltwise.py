@@ -38,7 +38,7 @@ from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.affine_end import rounded_sum
 from pybuild.kernels.epilogues.by_channel import (
     ScalarFinish,
-    scalar_ending,
+    scalar_epilogue,
     starts_at_zero,
 )
 from pybuild.kernels.epilogues.by_channel import table as scalar_table
@@ -243,15 +243,15 @@ def _mul(made: MulParameters, dtype: DType, where: str) -> _Way:
 
 def _proven(made: MulParameters, target: Target) -> _Way | None:
     """By the cheapest end of a core that multiplies one by one."""
-    ending = scalar_ending(*products(made), target)
-    if ending is None:
+    epilogue = scalar_epilogue(*products(made), target)
+    if epilogue is None:
         return None
-    values = scalar_table(ending, np.zeros(1, np.int64)).array[0]
-    values = values if starts_at_zero(ending) else values[1:]
+    values = scalar_table(epilogue, np.zeros(1, np.int64)).array[0]
+    values = values if starts_at_zero(epilogue) else values[1:]
 
     def make(k: Builder) -> Arithmetic:
         a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
-        finish = ScalarFinish(k, ending)
+        finish = ScalarFinish(k, epilogue)
         row = [k.arg(f"end{i}", int(value)) for i, value in enumerate(values)]
         return Arithmetic(
             lambda a: i32(a) - a_zero,
@@ -259,7 +259,7 @@ def _proven(made: MulParameters, target: Target) -> _Way | None:
             lambda a, b: finish.narrow(k, k.let("product", a * b), row),
         )
 
-    return make, f"proven_{ending.key}", ending.words
+    return make, f"proven_{epilogue.key}", epilogue.words
 
 
 def _add(made: AddParameters, dtype: DType, where: str) -> _Way:

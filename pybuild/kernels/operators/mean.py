@@ -72,14 +72,14 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     axes = join(x.shape, node.attrs["axes"])
     form = "".join("r" if axis.reduced else "k" for axis in axes)
     operands = whole_operands(node, graph)
-    ending = _float(x, node) if y.dtype is FLOAT32 else _whole(node, graph)
-    name = f"mean_{short(y.dtype)}_{form}{ending.key}"
+    epilogue = _float(x, node) if y.dtype is FLOAT32 else _whole(node, graph)
+    name = f"mean_{short(y.dtype)}_{form}{epilogue.key}"
     what = f"mean over {sum(axis.reduced for axis in axes)} joined axes"
     sums = f"{BLOCK} means at a time" if not axes[-1].reduced else "mean by mean"
     order = f"{sums}, from the first to the last; x in its own order"
-    doc = told(f"{what}, {y.dtype.value}", order, ending.words)
+    doc = told(f"{what}, {y.dtype.value}", order, epilogue.words)
     k = Builder(name, doc)
-    start, finish = ending.bind(k)
+    start, finish = epilogue.bind(k)
     _Writer(k, axes, y.dtype, start, finish).write(operands.numbers[0])
     cost = 4 * x.size + 20 * y.size
     found = [offer(k, operands, cost=cost)]
@@ -89,12 +89,12 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         found.append(offer(vectors, operands, cost=x.size + 2 * y.size))
     if layer is not None and pool_dsp.suits(layer, target):
         pairs = pool_dsp.kernel(
-            layer, ending.reduction, (f"mean_dsp{ending.key}", ending.words)
+            layer, epilogue.reduction, (f"mean_dsp{epilogue.key}", epilogue.words)
         )
         found.append(offer(pairs, operands, cost=2 * x.size + 20 * y.size))
     kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
     if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
-        found.append(_by_rows(name, x, y, ending, cost))
+        found.append(_by_rows(name, x, y, epilogue, cost))
     return found
 
 
@@ -121,7 +121,7 @@ def _on_vectors(
 
 
 @dataclass(frozen=True)
-class _Ending:
+class _Epilogue:
     """What a sum begins with, and what becomes of it."""
 
     key: str
@@ -139,17 +139,17 @@ class _Ending:
         )
 
 
-def _float(x: Tensor, node: Node) -> _Ending:
+def _float(x: Tensor, node: Node) -> _Epilogue:
     count = math.prod(x.shape[a] for a in node.attrs["axes"])
 
     def bind(k: Builder) -> tuple[Expr, Callable[[Expr], Expr]]:
         divisor = cast(k.arg("count", count), FLOAT32)
         return const(0.0, FLOAT32), lambda total: total / divisor
 
-    return _Ending("", "divided by the count", 0.0, bind)
+    return _Epilogue("", "divided by the count", 0.0, bind)
 
 
-def _whole(node: Node, graph: Graph) -> _Ending:
+def _whole(node: Node, graph: Graph) -> _Epilogue:
     made, y = mean_parameters(node, graph), graph.tensor(node.output)
     check_reach(
         graph.where(node), made.rounding, made.multiplier, made.shift,
@@ -166,19 +166,21 @@ def _whole(node: Node, graph: Graph) -> _Ending:
         bound = scaler(k, rule, 0)
         return start, lambda total: bound.apply(total, 0)
 
-    return _Ending(f"_{rule.key}", rule.words, first, bind)
+    return _Epilogue(f"_{rule.key}", rule.words, first, bind)
 
 
-def _by_rows(name: str, x: Tensor, y: Tensor, ending: _Ending, cost: int) -> Candidate:
+def _by_rows(
+    name: str, x: Tensor, y: Tensor, epilogue: _Epilogue, cost: int
+) -> Candidate:
     """The same, each row as it comes."""
 
     def finish(k: Builder, pointer: Expr) -> Callable[[Expr], Expr]:
-        return ending.bind(k)[1]
+        return epilogue.bind(k)[1]
 
     def add(total: Expr, value: Expr) -> Expr:
         return total + value
 
-    return accumulated(name, (x, y), ending.start, add, finish, (), cost)
+    return accumulated(name, (x, y), epilogue.start, add, finish, (), cost)
 
 
 class _Writer:

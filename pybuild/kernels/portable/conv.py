@@ -31,7 +31,7 @@ from pybuild.kernels.base.window import Bound, Window
 from pybuild.kernels.epilogues.int8 import Finish, FloatClamp
 from pybuild.kernels.layers.weights import (
     constant,
-    ending,
+    epilogue,
 )
 from pybuild.targets.target import Target
 
@@ -47,7 +47,7 @@ class Layer:
     """A convolution as its kernel sees it.
 
     x_zero  input zero point (0 for float)
-    sizes   output channels computed together, largest first, ending in 1
+    sizes   output channels computed together, largest first, the last one 1
     over    a pixel is copied before it is used: its row may be written over
     elem    of activations; the weights are float32 or int8
     total   of the sums
@@ -258,7 +258,7 @@ def weighted(
     """The layer of a node with weights and bias, and its tables in order."""
     weights = constant(node, graph, 1)
     kernels = weights.reshape(weights.shape[0], -1)
-    finish, bias, x_zero = ending(node, graph, kernels)
+    finish, bias, x_zero = epilogue(node, graph, kernels)
     is_float = isinstance(finish, FloatClamp)
     sizes = target.float_blocks if is_float else _INTEGER_SUMS
     if node.inputs[1] in graph.parameters:  # stay row-major: for all to share

@@ -27,7 +27,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.int8 import Finish
-from pybuild.kernels.layers.weights import constant, ending, fixed
+from pybuild.kernels.layers.weights import constant, epilogue, fixed
 from pybuild.targets.target import Target
 
 _LEAST, _MOST = -8, 7
@@ -135,7 +135,7 @@ def candidates(
         return []
     if window.out_channels < BLOCK or window.channels < 2:
         return []
-    finish, bias, _ = ending(node, graph, kernels)
+    finish, bias, _ = epilogue(node, graph, kernels)
     layer = Layer(window, finish)
     k = kernel(layer)
     return [

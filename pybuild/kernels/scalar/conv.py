@@ -17,9 +17,9 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.epilogues.by_channel import (
-    AnyEnding,
+    AnyEpilogue,
     exact_share,
-    layer_ending,
+    layer_epilogue,
     tables,
 )
 from pybuild.kernels.epilogues.end16 import End16
@@ -99,19 +99,21 @@ def offer(
         scratch=layer.scratch,
         in_place=(0,) if layer.row else (),
         cost=images * bands * cost(layer),
-        rare=exact_share(layer.ending),
+        rare=exact_share(layer.epilogue),
     )
 
 
-def _best(window: Window, ending: AnyEnding, x_zero: int, target: Target, paired: bool,
-          blocks: Iterable[tuple[int, int]], row: bool) -> Layer | None:  # fmt: skip
+def _best(
+    window: Window, epilogue: AnyEpilogue, x_zero: int, target: Target, paired: bool,
+    blocks: Iterable[tuple[int, int]], row: bool,
+) -> Layer | None:  # fmt: skip
     """The block that fits the layer best."""
     few, held = "signed_bytes" not in target.features, None
-    if isinstance(ending, End16):
+    if isinstance(epilogue, End16):
         few, held = False, DType.INT32 if few else None
     layers = [
-        Layer(window, ending, x_zero, channels * (1 + paired), pixels, few, paired, row,
-              held)
+        Layer(window, epilogue, x_zero, channels * (1 + paired), pixels, few, paired,
+              row, held)
         for channels, pixels in blocks
         if pixels <= window.out_width
         and channels * (1 + paired) <= window.group_outputs
@@ -132,12 +134,12 @@ def _odd_blocks(window: Window, target: Target) -> list[tuple[int, int]]:
 
 
 def _layers(
-    window: Window, ending: AnyEnding, x_zero: int, target: Target, paired: bool,
+    window: Window, epilogue: AnyEpilogue, x_zero: int, target: Target, paired: bool,
     row: bool,
 ) -> list[Layer]:  # fmt: skip
     """None, one, or one that other layers may share and a faster one."""
     usual, odd = (
-        _best(window, ending, x_zero, target, paired, blocks, row)
+        _best(window, epilogue, x_zero, target, paired, blocks, row)
         for blocks in (target.sums, _odd_blocks(window, target))
     )
     layers = [usual] if usual is not None else []
@@ -153,14 +155,14 @@ def _of_int16(node: Node, graph: Graph, target: Target, window: Window,
     pairs = "dsp" in target.features and kernels.shape[1] >= WORD and len(kernels) > 1
     if paired or pairs:
         return []  # dsp/conv16.py's are faster
-    ending, bias = sums16(node, graph, kernels, target)
+    epilogue, bias = sums16(node, graph, kernels, target)
     row = is_row_by_row(window, rows, calls)
     found = []
-    for layer in _layers(window, ending, 0, target, False, row):
-        if ending.long:
+    for layer in _layers(window, epilogue, 0, target, False, row):
+        if epilogue.long:
             most = turns_of_run(kernels, layer.lanes, layer.unrolled)
             layer = replace(layer, run_turns=most)
-        made = pack(layer, kernels), ending.table(bias, _order(layer))
+        made = pack(layer, kernels), epilogue.table(bias, _order(layer))
         found.append(offer(layer, rows, made, calls))
     return found
 
@@ -191,15 +193,15 @@ def candidates(
         return []
     sums = known_sums(node, graph, kernels)
     row = is_row_by_row(window, rows, calls)
-    ending = layer_ending(sums.made, sums.low, sums.high, target)
-    layers = _layers(window, ending, sums.made.x_zero, target, paired, row)
+    epilogue = layer_epilogue(sums.made, sums.low, sums.high, target)
+    layers = _layers(window, epilogue, sums.made.x_zero, target, paired, row)
     return [
         offer(
             layer,
             rows,
             (
                 pack(layer, kernels),
-                *tables(ending, start(layer, kernels, sums.bias), _order(layer)),
+                *tables(epilogue, start(layer, kernels, sums.bias), _order(layer)),
             ),
             calls,
         )

@@ -58,12 +58,12 @@ class _Writer:
         self.weights = k.row("weights", g.rows + 1, weight)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
         after, rules = g.rows + 3, None
-        if exact_of(layer.ending) is not None:
+        if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.patch = k.row("patch", after, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
         self.turns = k.arg("turns", layer.lanes // layer.unrolled)
-        self.finish = finish_of(k, layer.ending, rules)
+        self.finish = finish_of(k, layer.epilogue, rules)
         self.x_zero: Expr = const(0)
         if layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
@@ -95,7 +95,7 @@ class _Writer:
         count = layer.blocks * layer.channels
         weights, ends = self.weights, self.ends
         taps = k.arg("group_weights", count * layer.lanes)
-        words = k.arg("group_ends", count * columns(layer.ending))
+        words = k.arg("group_ends", count * columns(layer.epilogue))
         with k.loop("group", k.arg("groups", groups)) as group:
             self.start = k.let("start", group * self.inputs)
             self.base = k.let("base", group * self.outputs)
@@ -233,7 +233,7 @@ class _Writer:
             "direct" if layer.direct else "",
             "over" if layer.group_outputs % layer.channels else "",
             "grouped" if layer.window.groups > 1 else "",
-            layer.ending.key,
+            layer.epilogue.key,
         )
         return "_".join(p for p in parts if p)
 
@@ -256,7 +256,7 @@ class _Sums:
             if self.layer.group_outputs % n:
                 first = k.let("first", minimum(channel, outputs - n))
             self._block(w, ends, k.let("out", offset(known["y"], first)))
-            k.assign(ends, offset(ends, n * columns(self.layer.ending)))
+            k.assign(ends, offset(ends, n * columns(self.layer.epilogue)))
 
     def _block(self, w: Var, ends: Var, y: Var) -> None:
         k, layer = self.k, self.layer
@@ -302,7 +302,7 @@ class _Sums:
         k, layer = self.k, self.layer
         start: Expr = const(0)
         if not layer.paired:
-            start = self.finish.start(ends, j * columns(layer.ending))
+            start = self.finish.start(ends, j * columns(layer.epilogue))
         if layer.halved and layer.pixels > 1:
             start = k.let(f"start{j}", start)
         row = []
@@ -316,7 +316,7 @@ class _Sums:
     def _end(self, ends: Var, y: Var, j: int, accs: Sequence[Expr]) -> None:
         """A channel's values of all pixels."""
         k, layer = self.k, self.layer
-        at = j * columns(layer.ending)
+        at = j * columns(layer.epilogue)
         words = self.finish.row(k, ends, at)
         if layer.paired:
             accs = [k.let("acc", acc + self.finish.start(ends, at)) for acc in accs]

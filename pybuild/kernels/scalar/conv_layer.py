@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.by_channel import AnyEnding
+from pybuild.kernels.epilogues.by_channel import AnyEpilogue
 from pybuild.kernels.epilogues.end16 import End16
 
 UINT8 = DType.UINT8
@@ -34,7 +34,7 @@ class Layer:
     """
 
     window: Window
-    ending: AnyEnding
+    epilogue: AnyEpilogue
     x_zero: int
     channels: int
     pixels: int
@@ -47,7 +47,7 @@ class Layer:
     @property
     def elem(self) -> DType:
         """Of inputs and outputs."""
-        return DType.INT16 if isinstance(self.ending, End16) else DType.INT8
+        return DType.INT16 if isinstance(self.epilogue, End16) else DType.INT8
 
     @property
     def patch_elem(self) -> DType:
@@ -146,7 +146,7 @@ class Layer:
             "fours" if self.fours else "",
             f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
             "over" if self.group_outputs % self.channels else "",
-            self.ending.key,
+            self.epilogue.key,
             f"by{self.unrolled}",
         )
         return "_".join(p for p in parts if p)
@@ -163,7 +163,7 @@ class Layer:
             f"windows of {self.pixels} pixel{'s' * (self.pixels > 1)} at a time, "
             f"{first}; then all output channels; weights forward, once for "
             "these pixels",
-            self.ending.words,
+            self.epilogue.words,
         )
 
     @property

@@ -13,9 +13,9 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import (
-    AnyEnding,
+    AnyEpilogue,
     exact_share,
-    layer_ending,
+    layer_epilogue,
     tables,
 )
 from pybuild.kernels.layers.depthwise import GROUP, Image
@@ -60,9 +60,9 @@ def candidates(
     if kernels.shape[1] > _MOST_TAPS:
         return []
     unsigned = "signed_bytes" not in target.features
-    ending, start, x_zero = _ended(node, graph, kernels, target)
+    epilogue, start, x_zero = _ended(node, graph, kernels, target)
     lie, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
-    packed = Packed("weights", taps, order=lie), *tables(ending, start)
+    packed = Packed("weights", taps, order=lie), *tables(epilogue, start)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
@@ -74,7 +74,7 @@ def candidates(
     ):
         layer = min(
             (
-                Layer(window, ending, x_zero, n, shape, unsigned)
+                Layer(window, epilogue, x_zero, n, shape, unsigned)
                 for n in range(1, min(target.row_sums, window.out_width) + 1)
             ),
             key=cost,
@@ -86,7 +86,7 @@ def candidates(
 
 def _ended(
     node: Node, graph: Graph, kernels: Array, target: Target
-) -> tuple[AnyEnding, Ints, int]:
+) -> tuple[AnyEpilogue, Ints, int]:
     """How sums end, what they begin with, and the zero point of the input.
 
     Shapes  kernels [C, taps]
@@ -98,8 +98,8 @@ def _ended(
     start = sums.bias.astype(np.int64)
     if "signed_bytes" not in target.features:
         start = start - HALF * kernels.astype(np.int64).sum(1)
-    ending = layer_ending(sums.made, sums.low, sums.high, target)
-    return ending, start, sums.made.x_zero
+    epilogue = layer_epilogue(sums.made, sums.low, sums.high, target)
+    return epilogue, start, sums.made.x_zero
 
 
 def _offer(
@@ -121,5 +121,5 @@ def _offer(
         bands=bands,
         scratch=layer.scratch,
         cost=images * bands * cost(layer),
-        rare=exact_share(layer.ending),
+        rare=exact_share(layer.epilogue),
     )

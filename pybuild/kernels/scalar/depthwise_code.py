@@ -25,7 +25,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import (
-    AnyEnding,
+    AnyEpilogue,
     BoundEnd,
     columns,
     exact_of,
@@ -48,7 +48,7 @@ class Layer:
     """
 
     window: Window
-    ending: AnyEnding
+    epilogue: AnyEpilogue
     x_zero: int
     pixels: int
     image: Image | None = None
@@ -57,7 +57,7 @@ class Layer:
     @property
     def elem(self) -> DType:
         """Of inputs and outputs."""
-        return DType.INT16 if isinstance(self.ending, End16) else INT8
+        return DType.INT16 if isinstance(self.epilogue, End16) else INT8
 
     @property
     def line_elem(self) -> DType:
@@ -140,7 +140,7 @@ class Layer:
             "padded" if self.padded else "",
             f"copy{self.copied}",
             "over" if self.over else "",
-            self.ending.key,
+            self.epilogue.key,
             str(self.pixels),
         )
         return "_".join(p for p in parts if p)
@@ -157,7 +157,7 @@ class Layer:
             f"{w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}{gaps}",
             f"channel by channel: {whole} copied side by side, margins included, then "
             "its sums; weights forward",
-            self.ending.words,
+            self.epilogue.words,
         )
 
 
@@ -188,7 +188,7 @@ class _Writer:
         self.weights = k.row("weights", after, INT8)
         self.ends = k.row("epilogue", after + 1, INT32)
         after, rules = after + 2, None
-        if exact_of(layer.ending) is not None:
+        if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.lines = k.row("lines", after, self.elem, writable=True)
         self.channels = k.arg("channels", w.channels)
@@ -199,7 +199,7 @@ class _Writer:
         if w.padded:
             self.left = k.arg("left", w.left)
             self.inside = k.arg("inside", layer.inside)
-        self.finish = finish_of(k, layer.ending, rules)
+        self.finish = finish_of(k, layer.epilogue, rules)
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
@@ -218,7 +218,7 @@ class _Writer:
                 self._image(layer.image, c)
             self._sums(weights, ends, offset(self.y, c))
             k.assign(weights, offset(weights, layer.taps))
-            k.assign(ends, offset(ends, columns(layer.ending)))
+            k.assign(ends, offset(ends, columns(layer.epilogue)))
         return k
 
     def _image(self, image: Image, c: Expr) -> None:
@@ -272,7 +272,7 @@ class _Writer:
             "over" if layer.over else "",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
-            layer.ending.key,
+            layer.epilogue.key,
         )
         name = "_".join(p for p in parts if p)
         doc = f"All outputs of a channel, {layer.pixels} neighbours of a row at a time."

@@ -19,14 +19,14 @@ _SEARCH_VISITS = 400_000
 
 
 @dataclass(frozen=True)
-class Spot:
+class BlockOffset:
     """Where a block is: its region, and bytes from the start of it."""
 
     region: int
     at: int
     block: Block
 
-    def meets(self, other: Spot) -> bool:
+    def meets(self, other: BlockOffset) -> bool:
         """Whether they have a byte in common."""
         ends = self.at + self.block.bytes, other.at + other.block.bytes
         return self.region == other.region and self.at < ends[1] and other.at < ends[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pybuild.ir.graph import Graph
 from pybuild.kernels.base.candidate import RowAccess
-from pybuild.plan.buffers.offsets import Spot, round_up
+from pybuild.plan.buffers.offsets import BlockOffset, round_up
 from pybuild.plan.buffers.sharing import Block, Views
 from pybuild.plan.memory.live_ranges import Piece, alive_in
 from pybuild.plan.memory.row_offsets import Taken, taken_by
@@ -27,22 +27,31 @@ def made_alike(
     graph: Graph,
     views: Views,
     found: Arrangement,
-    spots: Mapping[str, Spot],
+    block_offsets: Mapping[str, BlockOffset],
     pieces: Mapping[str, Sequence[Piece]],
     align: int,
-) -> dict[str, Spot]:
-    """The spots, in as many bytes, of which most steps are handed the same.
+) -> dict[str, BlockOffset]:
+    """The offsets, in as many bytes, of which most steps are handed the same.
 
     pieces  of each block; of others than these all is alive from first to last
     """
-    handed = [*_handed(graph, views, found, spots)]
-    each = {name: [whole(spot.block)] for name, spot in spots.items()}
-    least, best = len({_met(names, how, spots) for names, how in handed}), spots
+    handed = [*_handed(graph, views, found, block_offsets)]
+    each = {
+        name: [whole(block_offset.block)]
+        for name, block_offset in block_offsets.items()
+    }
+    least, best = (
+        len({_met(names, how, block_offsets) for names, how in handed}),
+        block_offsets,
+    )
     for used_first in (False, True):
-        layout = Settled(spots, {**each, **pieces}, align, used_first)
+        layout = Settled(block_offsets, {**each, **pieces}, align, used_first)
         if not layout.settle(handed):
             continue
-        made = {n: replace(spot, at=layout.at[n]) for n, spot in spots.items()}
+        made = {
+            n: replace(block_offset, at=layout.at[n])
+            for n, block_offset in block_offsets.items()
+        }
         count = len({_met(names, how, made) for names, how in handed})
         if count < least:
             least, best = count, made
@@ -50,10 +59,12 @@ def made_alike(
 
 
 def _met(
-    names: Sequence[str], how: Sequence[object], spots: Mapping[str, Spot]
+    names: Sequence[str],
+    how: Sequence[object],
+    block_offsets: Mapping[str, BlockOffset],
 ) -> tuple[object, ...]:
     """What tells the operands of one step from those of another."""
-    return (*(spots[name].at for name in names), *how)
+    return (*(block_offsets[name].at for name in names), *how)
 
 
 def whole(block: Block) -> Piece:
@@ -62,7 +73,10 @@ def whole(block: Block) -> Piece:
 
 
 def _handed(
-    graph: Graph, views: Views, found: Arrangement, spots: Mapping[str, Spot]
+    graph: Graph,
+    views: Views,
+    found: Arrangement,
+    block_offsets: Mapping[str, BlockOffset],
 ) -> Iterator[_Handed]:
     bound = {views.of(name).root for name in (*graph.inputs, *graph.outputs)}
 
@@ -74,7 +88,7 @@ def _handed(
             rows = replace(access, tensor="")
             how = (view.at, rows, ring and (ring.rows, ring.pitch, ring.at))
         block = found.block_of(views, access.tensor)
-        if view.root in bound or block is None or spots[block].block.first < 0:
+        if view.root in bound or block is None or block_offsets[block].block.first < 0:
             return "", (view.root, how)
         return block, how
 
@@ -94,7 +108,7 @@ class Settled:
     used_first  a block tries addresses of others before that where it was
     """
 
-    spots: Mapping[str, Spot]
+    block_offsets: Mapping[str, BlockOffset]
     pieces: Mapping[str, Sequence[Piece]]
     align: int
     used_first: bool
@@ -103,7 +117,10 @@ class Settled:
 
     @functools.cached_property
     def bytes(self) -> int:
-        return max(spot.at + spot.block.bytes for spot in self.spots.values())
+        return max(
+            block_offset.at + block_offset.block.bytes
+            for block_offset in self.block_offsets.values()
+        )
 
     @functools.cached_property
     def alive(self) -> Mapping[str, int]:
@@ -115,7 +132,9 @@ class Settled:
         Source  greedy: each step as the first step before that it can be like
         """
         moving = {name for names, _ in handed for name in names}
-        self.at.update({n: s.at for n, s in self.spots.items() if n not in moving})
+        self.at.update(
+            {n: s.at for n, s in self.block_offsets.items() if n not in moving}
+        )
         seen: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
         for names, how in handed:
             known = seen.setdefault(how, [])
@@ -157,14 +176,14 @@ class Settled:
     def _ways(self, name: str, mine: Mapping[str, int]) -> list[int]:
         """Where a block may try to lie."""
         taken = {**self.at, **mine}
-        ends = {at + self.spots[n].block.bytes for n, at in taken.items()}
-        was = [self.spots[name].at]
+        ends = {at + self.block_offsets[n].block.bytes for n, at in taken.items()}
+        was = [self.block_offsets[name].at]
         first = [*taken.values(), *was] if self.used_first else was
         return [*first, 0, *sorted(round_up(end, self.align) for end in ends)]
 
     def _is_free(self, name: str, at: int, mine: Mapping[str, int]) -> bool:
         """Beside all that have their place, and those of the same step."""
-        if at + self.spots[name].block.bytes > self.bytes:
+        if at + self.block_offsets[name].block.bytes > self.bytes:
             return False
         return not any(
             low < at - place < high

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,16 @@ class Kept:
     initial: Array | None = field(default=None, compare=False, repr=False)
 
 
-def kept_memory(graph: Graph, spots: Mapping[str, Spot]) -> tuple[Kept, ...]:
+def kept_memory(
+    graph: Graph, block_offsets: Mapping[str, BlockOffset]
+) -> tuple[Kept, ...]:
     """The state of a graph: each tensor has a block of its own."""
     found = []
     for name, state in graph.state.items():
-        spot = spots[name]
+        block_offset = block_offsets[name]
         initial = state.initial if state.initial.tobytes().strip(b"\0") else None
         size = graph.tensor(name).bytes
-        found.append(Kept(name, spot.region, spot.at, size, initial))
+        found.append(Kept(name, block_offset.region, block_offset.at, size, initial))
     return tuple(found)
 
 

@@ -110,10 +110,10 @@ class _Search:
         for count, i in enumerate(order):
             size = self.sizes[i]
             around = (high - room, low + room) if at else (0, size)
-            spots = _free(self._beside(i, at), size, around, self.align)
-            if not spots:
+            spans = _free(self._beside(i, at), size, around, self.align)
+            if not spans:
                 return count, None
-            fair = _nearest(spots, low, high - size)
+            fair = _nearest(spans, low, high - size)
             at[i] = max(fair) if chance.random() < late else min(fair)
             low, high = min(low, at[i]), max(high, at[i] + size)
         offsets = tuple(at[i] - low for i in range(len(order)))
@@ -128,10 +128,10 @@ class _Search:
         )
 
 
-def _nearest(spots: Sequence[Span], low: int, high: int) -> list[int]:
-    """Of the spots, those from which least sticks out below `low` or above `high`."""
+def _nearest(spans: Sequence[Span], low: int, high: int) -> list[int]:
+    """Of the spans, those from which least sticks out below `low` or above `high`."""
     least, found = _FAR, list[int]()
-    for first, last in spots:
+    for first, last in spans:
         for wish in (low, high):
             s = first if wish < first else last if wish > last else wish
             out = (low - s if s < low else 0) + (s - high if s > high else 0)
@@ -143,7 +143,7 @@ def _nearest(spots: Sequence[Span], low: int, high: int) -> list[int]:
 
 
 def _free(taken: Sequence[Span], size: int, around: Span, align: int) -> list[Span]:
-    """(first, last) spots for `size` bytes outside all that is taken."""
+    """(first, last) spans for `size` bytes outside all that is taken."""
     reach, last = around[0], around[1] - size
     found = []
     for low, high in (*taken, (_FAR, _FAR)):

@@ -1,4 +1,4 @@
-"""Where every tensor's first byte is, once all blocks have their spots."""
+"""Where every tensor's first byte is, once all blocks have their offsets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pybuild.ir.graph import Graph
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.sharing import Views
 from pybuild.plan.schedule.lock_step import Ring
 from pybuild.plan.schedule.stages import Arrangement
@@ -41,12 +41,12 @@ def place_tensors(
     graph: Graph,
     views: Views,
     found: Arrangement,
-    spots: Mapping[str, Spot],
+    block_offsets: Mapping[str, BlockOffset],
     pushed: Collection[str],
 ) -> dict[str, Place]:
     """The places by the tensors' names.
 
-    spots   of blocks
+    block_offsets   of blocks
     pushed  inputs without a buffer
     """
     storage = found.storage
@@ -63,16 +63,16 @@ def place_tensors(
             if view.root in named:
                 places[name] = Place(named[view.root], view.at, view.at, -1)
             continue
-        spot = spots[storage.block_of[view.root]]
-        home = spot.at + view.at
+        block_offset = block_offsets[storage.block_of[view.root]]
+        home = block_offset.at + view.at
         buffer = named.get(view.root, ARENA)
         at = home if buffer == ARENA else view.at
-        places[name] = Place(buffer, at, home, spot.region)
+        places[name] = Place(buffer, at, home, block_offset.region)
     whole = dict(places)
     for name, ring in by_tensor(graph, views, found).items():
         base = whole.get(ring.home)
         if base is None:
-            spot = spots[ring.home]
-            base = Place(ARENA, spot.at, spot.at, spot.region)
+            block_offset = block_offsets[ring.home]
+            base = Place(ARENA, block_offset.at, block_offset.at, block_offset.region)
         places[name] = replace(base, at=base.at + ring.at, home=base.home + ring.at)
     return places

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pybuild.ir.graph import Graph
 from pybuild.options.regions import RegionSpec
-from pybuild.plan.buffers.offsets import Spot
+from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import Key, Slot
 from pybuild.plan.buffers.sharing import Block, Views, scratch_of
 from pybuild.plan.memory.live_ranges import Piece, in_pieces
@@ -43,11 +43,11 @@ class Occupied:
     """
 
     found: Arrangement
-    spots: Mapping[str, Spot]
+    block_offsets: Mapping[str, BlockOffset]
     pieces: Mapping[str, Sequence[Piece]]
 
 
-def find_spots(
+def find_block_offsets(
     graph: Graph,
     views: Views,
     found: Arrangement,
@@ -59,7 +59,9 @@ def find_spots(
     """Where blocks are: each as a whole, or row by row if that takes fewer bytes."""
     devices = _devices(graph, slots.values())
     wishes = replace(wishes, moved=moved_in(found, views, slots))
-    regions, spots = place_regions((*found.storage.blocks, *beside), devices, wishes)
+    regions, block_offsets = place_regions(
+        (*found.storage.blocks, *beside), devices, wishes
+    )
     finer = None
     if given.by_rows:
         finer = in_pieces(graph, views, found, beside, given.spent)
@@ -69,10 +71,12 @@ def find_spots(
         finely = replace(wishes, moved=moved, pieces=finer.of)
         less = place_regions(blocks, devices, finely)
         if less[0][0].bytes < regions[0].bytes:
-            found, wishes, (regions, spots) = finer.found, finely, less
-    if given.little and len(regions) == 1 and spots and not graph.storage:
-        spots = made_alike(graph, views, found, spots, wishes.pieces, wishes.align)
-    return Occupied(found, spots, wishes.pieces), regions
+            found, wishes, (regions, block_offsets) = finer.found, finely, less
+    if given.little and len(regions) == 1 and block_offsets and not graph.storage:
+        block_offsets = made_alike(
+            graph, views, found, block_offsets, wishes.pieces, wishes.align
+        )
+    return Occupied(found, block_offsets, wishes.pieces), regions
 
 
 def _devices(graph: Graph, slots: Iterable[Slot]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pybuild.errors import LimitError, Problem
 from pybuild.ir.graph import Graph
 from pybuild.options.regions import OPTION, RegionSpec
-from pybuild.plan.buffers.offsets import Layout, Spot, alive, place, round_up
+from pybuild.plan.buffers.offsets import BlockOffset, Layout, alive, place, round_up
 from pybuild.plan.buffers.sharing import Block, Storage, Views
 from pybuild.plan.memory.live_ranges import Piece, most_alive
 from pybuild.plan.memory.row_offsets import interlaced
@@ -80,8 +80,9 @@ def region_name(device: int) -> str:
 
 def place_regions(
     blocks: Sequence[Block], devices: Mapping[str, int], wishes: Wishes | None = None
-) -> tuple[tuple[Region, ...], dict[str, Spot]]:
-    """The regions, the CPU's first and unused ones last, and the spot of each block.
+) -> tuple[tuple[Region, ...], dict[str, BlockOffset]]:
+    """The regions, the CPU's first and unused ones last, and where each
+    block is.
 
     devices  by the block's name; others are the CPU's
     Errors   LimitError naming what does not fit
@@ -102,13 +103,17 @@ def place_regions(
     ]
     used = [one for one, there in zip(found, kept, strict=True) if there]
     unused = [one for one, there in zip(found, kept, strict=True) if not there]
-    spots = {}
+    block_offsets = {}
     for index, (_, members, layout) in enumerate(used):
         for block, at in zip(members, layout.offsets, strict=True):
-            spots[block.name] = Spot(index, at, block)
+            block_offsets[block.name] = BlockOffset(index, at, block)
     return (
         tuple(region for region, _, _ in (*used, *unused)),
-        {block.name: spots[block.name] for block in blocks if block.name in spots},
+        {
+            block.name: block_offsets[block.name]
+            for block in blocks
+            if block.name in block_offsets
+        },
     )
 
 
@@ -236,7 +241,10 @@ def check_limits(
 
 
 def overwritten(
-    graph: Graph, storage: Storage, views: Views, spots: Mapping[str, Spot]
+    graph: Graph,
+    storage: Storage,
+    views: Views,
+    block_offsets: Mapping[str, BlockOffset],
 ) -> frozenset[str]:
     """Inputs whose bytes some other group, or a result in place, overwrites."""
     found = set()
@@ -245,8 +253,8 @@ def overwritten(
         if owner is None:
             continue
         groups = [r for r, o in storage.block_of.items() if o == owner]
-        mine = spots[owner]
-        overlap = any(mine.meets(s) for s in spots.values() if s is not mine)
+        mine = block_offsets[owner]
+        overlap = any(mine.meets(s) for s in block_offsets.values() if s is not mine)
         if overlap or len(groups) > 1:
             found.add(name)
     return frozenset(found)
