@@ -85,6 +85,10 @@ test_executor_weights
     a_library_is_exported_and_loaded exported_bytes_are_the_same_each_time
     several_models_by_name ten_instances_have_one_copy_of_the_weights
     weights_are_late_by_blob_image_and_one_by_one weights_are_shared
+    what_cannot_be_shared_says_why
+test_field_nets
+    a_net_keeps_to_what_is_asked every_tensor_is_litert_s_by_both_back_ends
+    rows_take_hardly_more_ram_on_any_core
 test_fit
     a_roomy_board_takes_the_plan_as_it_is its_bits_are_the_same
     kws_fits_a_small_board_without_an_option the_fastest_plan_that_fits_is_taken
@@ -123,6 +127,8 @@ test_image_in_crt
     python_and_crt_refuse_the_same
 test_image_threads
     models_in_threads
+test_int16
+    by_c_with_sanitizers
 test_ir_text
     kernels_are_read_back
 test_kernel_table
@@ -181,7 +187,8 @@ test_own_samples
     at_the_end_of_a_line from_python labels_in_a_file_of_their_own many_runs
     on_a_simulated_board
 test_packaging
-    dev_demo_on_a_bare_machine pip_comes_from_the_index wheel_holds_everything_once
+    dev_demo_on_a_bare_machine pip_comes_from_the_index
+    the_sdist_gives_the_same_wheel wheel_holds_everything_once
     wheel_works_in_an_empty_environment
 test_parameters
     onnx_weights_have_the_name_and_the_order_of_the_file real_networks
