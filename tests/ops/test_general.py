@@ -259,7 +259,8 @@ def test_float16_is_the_nearest_and_even_of_two() -> None:
 
 def test_every_operator_and_function_has_a_case() -> None:
     assert EXPRESSIONS.keys() == FUNCTIONS.keys()
-    assert OPERATORS.keys() == KERNELS.keys() == SIGNATURES.keys()
+    where = "a line in ops/__init__.py, ops/base/signatures.py and kernels/table.py"
+    assert OPERATORS.keys() == KERNELS.keys() == SIGNATURES.keys(), where
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
     # (lstm and svdf: frontends/tflite/test_tflite_recurrent.py; sounds:

@@ -107,6 +107,7 @@ OWN = (
         ),
         "test_onnx_quantised.py",
     ),
+    ("com.microsoft", ("QLinearWhere",), "test_ort_quantiser.py"),
 )  # fmt: skip
 
 
