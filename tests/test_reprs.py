@@ -61,6 +61,7 @@ def test_a_remote_says_where_it_is() -> None:
 
     remote = Wired.__new__(Wired)
     remote.name, remote._board = "serial:/dev/ttyUSB0", None
+    remote._is_closed = False
     assert repr(remote) == "Wired('serial:/dev/ttyUSB0', not connected)"
 
 
