@@ -62,7 +62,9 @@ def licence_text() -> str:
     """Of crt and pybuild: Apache-2.0."""
     if is_checkout():
         return (_ROOT / "LICENSE").read_text(encoding="utf-8")
-    text = metadata.distribution("pybuild-crt").read_text("licenses/LICENSE")
+    # of a distribution, whose files are UTF-8
+    read = metadata.distribution("pybuild-crt").read_text
+    text = read("licenses/LICENSE")
     return text or "Apache-2.0: https://www.apache.org/licenses/LICENSE-2.0\n"
 
 

@@ -105,7 +105,9 @@ def _numbers(version: str) -> list[int]:
 
 def _facts(folder: Path) -> dict[str, str] | None:
     try:
-        facts: dict[str, str] = json.loads((folder / REPORT).read_text("utf-8"))
+        facts: dict[str, str] = json.loads(
+            (folder / REPORT).read_text(encoding="utf-8")
+        )
         _ = facts["abi"], _numbers(facts["version"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

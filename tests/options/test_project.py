@@ -14,6 +14,7 @@ import pytest
 from pybuild.cli import main
 from pybuild.errors import UsageError
 from pybuild.options.option import of_words
+from pybuild.options.packages import PackageOptions
 from pybuild.options.table import COMMON, VERBS, BoardOptions, TreeOptions
 from pybuild.project.read import ALONE, find_project, read_project
 from pybuild.project.write import project_text
@@ -178,7 +179,9 @@ def test_every_option_is_in_the_file_that_init_writes(tmp_path: Path) -> None:
     used = re.sub(section, r"\1\n", text.partition("# Several models")[0])
     (tmp_path / "crt.toml").write_text(used)
     entry = read_project(tmp_path / "crt.toml").models["d"]
-    known = {one.word for one in of_words(TreeOptions, *COMMON, BoardOptions)}
+    known = {
+        one.word for one in of_words(TreeOptions, PackageOptions, *COMMON, BoardOptions)
+    }
     assert set(entry.values) == known - set(ALONE)
     for verb in set(VERBS) - {"build"}:
         shared = of_words(*COMMON, BoardOptions)
