@@ -32,6 +32,7 @@ LINES: dict[str, dict[str, str]] = {
     },
     "report": {"MODEL -o report.html": ""},
     "compare": {"MODEL MODEL --plan whole": ""},
+    "fit": {"MODEL": "", "MODEL --latency 50ms --json": ""},
     "check": {
         "MODEL --samples 3": "",
         "MODEL --samples 3 --per-layer --backend llvm": "",
