@@ -25,7 +25,7 @@ SIGNAL = (
         f"{_OPS}/fft.py",
         "return x.astype(self.dtype).astype(np.int64)",
         "return x.astype(np.int64)",
-        f"{_ALL}[rfft_int16_4]",
+        f"{_ALL}[irfft_int16_8]",
     ),
     (
         "the largest number of silence",
