@@ -33,12 +33,10 @@ class Packaged:
         @property
         def report(self) -> Reported: ...
 
-    def generated(self) -> Mapping[str, Content]:
-        raise NotImplementedError
+        def generated(self) -> Mapping[str, Content]: ...
 
-    def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
-        """Of an example's templates the values, and its models."""
-        raise NotImplementedError
+        def program(self) -> tuple[Mapping[str, str], Sequence[Tables]]:
+            """Of an example's templates the values, and its models."""
 
     def for_packages(self) -> Made:
         """What packages of this build are made of."""

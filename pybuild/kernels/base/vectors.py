@@ -97,40 +97,36 @@ LINE4 = _intrin("crt_line4", (_V, _U, _N), _V * _U + _all(_N))
 MORE4 = _intrin("crt_more4", (_V, _U, _N), _V + _U * _all(_N))
 # four words as a vector
 LANES = _intrin("crt_lanes", _FOUR, Lanes(_FOUR))
-_SUM = Intrin(
-    "crt_sum16",
-    (_ALL,),
-    _total(_ALL),
-    c="crt_sum16({0})",
-    llvm="llvm.vector.reduce.add.v16i32",
-)
-# acc + the sum of all x * w
-DOT16 = Intrin(
-    "crt_dot16",
-    (_ACC, _X, _W),
-    _ACC + _SUM(Cast(_X, _WIDE) * Cast(_W, _WIDE)),
-    c="crt_dot16({0}, {1}, {2})",
-    feature="mve",
-    llvm="llvm.arm.mve.vmldava.v16i8",
-    lead=(0, 0, 0),
-)
-_SUM8 = Intrin(
-    "crt_sum8",
-    (_ALL8,),
-    _total(_ALL8),
-    c="crt_sum8({0})",
-    llvm="llvm.vector.reduce.add.v8i32",
-)
-# the same of int16
-DOT8 = Intrin(
-    "crt_dot8",
-    (_ACC, _X8, _W8),
-    _ACC + _SUM8(Cast(_X8, _WIDE8) * Cast(_W8, _WIDE8)),
-    c="crt_dot8({0}, {1}, {2})",
-    feature="mve",
-    llvm="llvm.arm.mve.vmldava.v8i16",
-    lead=(0, 0, 0),
-)
+
+
+def _dot(x: Var, w: Var, products: Var, kind: str) -> Intrin:
+    """acc + the sum of all x * w.
+
+    products  of the type that holds one in each lane; kind: of x, as LLVM calls it
+    """
+    wide = products.type
+    assert isinstance(wide, VectorType)
+    name = f"crt_dot{wide.lanes}"
+    total = Intrin(
+        f"crt_sum{wide.lanes}",
+        (products,),
+        _total(products),
+        c=f"crt_sum{wide.lanes}({{0}})",
+        llvm=f"llvm.vector.reduce.add.v{wide.lanes}i32",
+    )
+    return Intrin(
+        name,
+        (_ACC, x, w),
+        _ACC + total(Cast(x, wide) * Cast(w, wide)),
+        c=f"{name}({{0}}, {{1}}, {{2}})",
+        feature="mve",
+        llvm=f"llvm.arm.mve.vmldava.{kind}",
+        lead=(0, 0, 0),
+    )
+
+
+DOT16 = _dot(_X, _W, _ALL, "v16i8")
+DOT8 = _dot(_X8, _W8, _ALL8, "v8i16")
 # in each lane: v * 256 + u
 SCALE4 = _intrin("crt_scale4", (_V, _U), _V * _all(i32(256)) + _U)
 # in each lane: v + u, and where v is negative + t

@@ -46,6 +46,11 @@ class Window:
         return self.channels // self.groups
 
     @property
+    def taps(self) -> int:
+        """Values that an output is made of."""
+        return self.kernel_h * self.kernel_w * self.group_channels
+
+    @property
     def group_outputs(self) -> int:
         """Output channels of a group."""
         return self.out_channels // self.groups

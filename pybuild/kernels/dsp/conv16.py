@@ -44,8 +44,7 @@ class Layer:
 
     @property
     def taps(self) -> int:
-        w = self.window
-        return w.kernel_h * w.kernel_w * w.group_channels
+        return self.window.taps
 
     @property
     def direct(self) -> bool:

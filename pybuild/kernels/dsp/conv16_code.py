@@ -10,13 +10,11 @@ from typing import Any
 from pybuild.ir.loop import (
     INT16,
     INT32,
-    INT64,
     Expr,
     Var,
     WideLoad,
     const,
     i32,
-    i64,
     load,
     minimum,
     offset,
@@ -27,6 +25,7 @@ from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.end16 import Bound16
+from pybuild.kernels.layers.sums16 import LongSums
 
 # conv16.py's Layer
 Layer = Any
@@ -250,17 +249,12 @@ class _Sums:
 
     def _runs(self, sums: list[list[Var]], w: Var, x: Var) -> list[list[Var]]:
         """The sums of each run are added to sums of 64 bits."""
-        k, turns, most = self.k, self.known["turns"], self.known["run_turns"]
-        zero = const(0, INT64)
-        totals = [[k.let("total", zero) for _ in accs] for accs in sums]
-        with k.loop("run", self.known["runs"], rolled=True) as run:
-            count = k.let("count", minimum(turns - run * most, most))
-            self._turns(count, sums, w, x)
-            for accs, longs in zip(sums, totals, strict=True):
-                for acc, total in zip(accs, longs, strict=True):
-                    k.assign(total, total + i64(acc))
-                    k.assign(acc, 0)
-        return totals
+        known, longs = self.known, LongSums(self.k, sums)
+        longs.add_runs(
+            known["runs"], known["turns"], known["run_turns"],
+            lambda count: self._turns(count, sums, w, x),
+        )  # fmt: skip
+        return longs.totals
 
     def _word(self, sums: list[list[Var]], w: Var, x: Var, word: int) -> None:
         """Four taps: two pairs of each channel, each met by values of all pixels."""

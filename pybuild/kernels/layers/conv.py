@@ -136,7 +136,7 @@ class Layer:
 
     @property
     def taps(self) -> int:
-        return self.window.kernel_h * self.window.kernel_w * self.window.group_channels
+        return self.window.taps
 
     @property
     def lanes(self) -> tuple[int, ...]:

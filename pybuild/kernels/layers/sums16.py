@@ -4,10 +4,14 @@ proven to have 32 bits where those of all taps may have more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import INT64, Expr, Var, const, i64, minimum
+from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.epilogues.end16 import End16, end16
 from pybuild.kernels.layers.weights import epilogue, fixed
 from pybuild.targets.target import Target
@@ -55,3 +59,32 @@ def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
         if int(sums.max(initial=0)) <= MOST_WEIGHTS:
             return most
     raise AssertionError("a turn has few taps")
+
+
+class LongSums:
+    """Sums of 64 bits, to which those of each run of taps are added.
+
+    sums    of 32 bits, for each output channel those of its pixels
+    totals  the same of 64 bits
+    """
+
+    def __init__(self, k: Builder, sums: list[list[Var]]) -> None:
+        self.k, self.sums = k, sums
+        zero = const(0, INT64)
+        self.totals = [[k.let("total", zero) for _ in accs] for accs in sums]
+
+    def add_runs(
+        self, runs: Expr, turns: Expr, most: Expr, add: Callable[[Expr], None]
+    ) -> None:
+        """`add` sums so many turns, at most `most` in a run."""
+        k = self.k
+        with k.loop("run", runs, rolled=True) as run:
+            add(k.let("count", minimum(turns - run * most, most)))
+            self.carry()
+
+    def carry(self) -> None:
+        """What the sums hold goes to the totals."""
+        for accs, longs in zip(self.sums, self.totals, strict=True):
+            for acc, total in zip(accs, longs, strict=True):
+                self.k.assign(total, total + i64(acc))
+                self.k.assign(acc, 0)

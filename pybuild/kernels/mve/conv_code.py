@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pybuild.ir.loop import (
     INT8,
     INT32,
-    INT64,
     Expr,
     Var,
     VectorType,
     cast,
     const,
-    i64,
     load,
     minimum,
     offset,
@@ -30,6 +28,7 @@ from pybuild.kernels.base.vectors import DOT8, DOT16, LANES, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
@@ -326,27 +325,19 @@ class _Writer:
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> list[list[Var]]:
         """The sums of each run are added to sums of 64 bits."""
-        k, layer = self.k, self.layer
-        zero = const(0, INT64)
-        totals = [[k.let("total", zero) for _ in four] for four in sums]
+        k, layer, longs = self.k, self.layer, LongSums(self.k, sums)
         steps: Expr = given.get("steps", const(layer.steps))
         steps = steps - 1 if layer.tail else steps
         most = given["run_steps"]
         moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
-        with k.loop("run", given["runs"], rolled=True) as run:
-            count = k.let("count", minimum(steps - run * most, most))
-            self._steps(count, sums, moving, w)
-            self._carry(sums, totals)
+        longs.add_runs(
+            given["runs"], steps, most,
+            lambda count: self._steps(count, sums, moving, w),
+        )  # fmt: skip
         if layer.tail:
             self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
-            self._carry(sums, totals)
-        return totals
-
-    def _carry(self, sums: list[list[Var]], totals: list[list[Var]]) -> None:
-        for four, longs in zip(sums, totals, strict=True):
-            for acc, total in zip(four, longs, strict=True):
-                self.k.assign(total, total + i64(acc))
-                self.k.assign(acc, 0)
+            longs.carry()
+        return longs.totals
 
     def _loop(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var

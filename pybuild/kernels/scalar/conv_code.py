@@ -12,12 +12,10 @@ from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
-    INT64,
     Expr,
     Var,
     cast,
     const,
-    i64,
     load,
     minimum,
     offset,
@@ -32,6 +30,7 @@ from pybuild.kernels.epilogues.by_channel import (
     exact_of,
     finish_of,
 )
+from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 
 
@@ -285,17 +284,12 @@ class _Sums:
 
     def _runs(self, sums: list[list[Var]], w: Var, x: Var) -> list[list[Var]]:
         """The sums of each run are added to sums of 64 bits."""
-        k, turns, most = self.k, self.known["turns"], self.known["run_turns"]
-        zero = const(0, INT64)
-        totals = [[k.let("total", zero) for _ in accs] for accs in sums]
-        with k.loop("run", self.known["runs"], rolled=True) as run:
-            count = k.let("count", minimum(turns - run * most, most))
-            self._turns(count, sums, w, x)
-            for accs, longs in zip(sums, totals, strict=True):
-                for acc, total in zip(accs, longs, strict=True):
-                    k.assign(total, total + i64(acc))
-                    k.assign(acc, 0)
-        return totals
+        known, longs = self.known, LongSums(self.k, sums)
+        longs.add_runs(
+            known["runs"], known["turns"], known["run_turns"],
+            lambda count: self._turns(count, sums, w, x),
+        )  # fmt: skip
+        return longs.totals
 
     def _starts(self, ends: Var, j: int) -> list[Var]:
         """The sums of a channel, or of a pair, before anything is added."""
