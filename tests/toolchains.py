@@ -10,7 +10,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -47,6 +47,21 @@ def require_module(name: str) -> None:
     """A Python package, such as a reference interpreter, that may be absent."""
     if importlib.util.find_spec(name) is None:
         absent(f"the Python package {name} is not installed")
+
+
+def completed(
+    words: Sequence[object],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A program that succeeded, with nothing of a make that started the tests."""
+    plain = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    made = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd, capture_output=True, text=True, env={**plain, **(env or {})},
+    )  # fmt: skip
+    assert made.returncode == 0, made.stdout + made.stderr
+    return made
 
 
 def run(command: Sequence[object], cwd: Path | None = None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.toolchains import completed
 
 STUBS = Path(__file__).resolve().parent
 SAID = "digits: self-test: no error\n"
@@ -70,10 +70,4 @@ def said(
     env: Mapping[str, str] | None = None,
 ) -> str:
     """What a program printed that must succeed."""
-    plain = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
-    made = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd, capture_output=True, text=True, env={**plain, **(env or {})},
-    )  # fmt: skip
-    assert made.returncode == 0, made.stdout + made.stderr
-    return made.stdout
+    return completed(words, cwd, env).stdout

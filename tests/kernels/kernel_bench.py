@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,11 @@ from pybuild.host.jit import host_features
 from pybuild.ir.loop import Func, Intrin
 from pybuild.ir.loop_verify import intrins
 from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.table import candidates
+from pybuild.targets.target import TARGETS
 from tests import toolchains
 from tests.compiled import optimised_or_kept
+from tests.kernels.kernel_cases import Case
 
 Pointer = tuple[int, int]  # buffer, byte offset
 
@@ -290,6 +293,33 @@ def run_c(
             at += len(buffer)
         results.append(_results(job, pieces))
     return results
+
+
+def named_jobs(
+    cases: Iterable[Case], cores: Sequence[str], words: Sequence[str]
+) -> list[tuple[str, Job]]:
+    """Two of each kernel that serves a case on one of the cores, with its name, of
+    those whose name has one of the words; numpy says what each must make.
+    """
+    found: dict[str, tuple[str, Job]] = {}
+    for count, one in enumerate(cases):
+        expected = one.expected()
+        for core in cores:
+            for offer in candidates(one.node, one.graph, TARGETS[core]):
+                assert offer.func is not None
+                name = offer.func.name
+                if any(word in name for word in words):
+                    job = Job(offer, one.arrays, {"y": expected})
+                    found.setdefault(f"{name}{count % 2}", (name, job))
+    return list(found.values())
+
+
+def must_be_equal(
+    jobs: Sequence[tuple[str, Job]],
+    run: Callable[[Sequence[Job]], list[dict[str, Array]]],
+) -> None:
+    for (name, job), made in zip(jobs, run([j for _, j in jobs]), strict=True):
+        np.testing.assert_array_equal(made["y"], job.outputs["y"], name)
 
 
 def _job_bytes(job: Job, kernel: int) -> list[bytes]:

@@ -16,7 +16,13 @@ from pybuild.ir.graph import Quant
 from pybuild.kernels.table import candidates
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
-from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_bench import (
+    Job,
+    must_be_equal,
+    named_jobs,
+    run_c,
+    run_llvm,
+)
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "rv32imc")
@@ -95,18 +101,7 @@ def _cases() -> Iterator[Case]:
 
 @cache
 def _jobs() -> list[tuple[str, Job]]:
-    """Two of each kernel."""
-    found: dict[str, tuple[str, Job]] = {}
-    for count, one in enumerate(_cases()):
-        expected = one.expected()
-        for core in CORES:
-            for offer in candidates(one.node, one.graph, TARGETS[core]):
-                assert offer.func is not None
-                name = offer.func.name
-                if any(word in name for word in FAST):
-                    job = Job(offer, one.arrays, {"y": expected})
-                    found.setdefault(f"{name}{count % 2}", (name, job))
-    return list(found.values())
+    return named_jobs(_cases(), CORES, FAST)
 
 
 def test_forms() -> None:
@@ -120,17 +115,12 @@ def test_forms() -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_by_llvm(part: int) -> None:
-    jobs = _jobs()[part::PARTS]
-    for (name, job), made in zip(jobs, run_llvm([j for _, j in jobs]), strict=True):
-        np.testing.assert_array_equal(made["y"], job.outputs["y"], name)
+    must_be_equal(_jobs()[part::PARTS], run_llvm)
 
 
 @pytest.mark.slow
 def test_by_c_with_sanitizers(tmp_path: Path) -> None:
-    jobs = _jobs()
-    results = run_c([j for _, j in jobs], tmp_path)
-    for (name, job), made in zip(jobs, results, strict=True):
-        np.testing.assert_array_equal(made["y"], job.outputs["y"], name)
+    must_be_equal(_jobs(), lambda jobs: run_c(jobs, tmp_path))
 
 
 @pytest.mark.parametrize("core", CORES)

@@ -22,9 +22,9 @@ WIDE = (
     ),
     (
         "sums that begin anew with each run",
-        "pybuild/kernels/scalar/conv_code.py",
-        "k.assign(acc, 0)",
-        "k.assign(acc, acc)",
+        "pybuild/kernels/layers/sums16.py",
+        "self.k.assign(acc, 0)",
+        "self.k.assign(acc, acc)",
         _FAST,
     ),
     (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 import pybuild
 from pybuild.targets.core import CORES
 from tests.conftest import made_once
-from tests.toolchains import ROOT, STRICT, require, require_module
+from tests.toolchains import ROOT, STRICT, completed, require, require_module
 
 DIGITS = ROOT / "examples" / "digits"
 ZIG = f"{sys.executable} -m ziglang cc"
@@ -83,12 +82,7 @@ def done(
     env: Mapping[str, str] | None = None,
 ) -> str:
     """What a program said that must succeed; compilers and make complain of nothing."""
-    plain = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
-    made = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd, capture_output=True, text=True, env={**plain, **(env or {})},
-    )  # fmt: skip
-    assert made.returncode == 0, made.stdout + made.stderr
+    made = completed(words, cwd, env)
     assert made.stderr == "" or words[: len(MESON)] == MESON  # which shows progress
     return made.stdout
 
