@@ -36,6 +36,12 @@ def crt(capture: Capture, *words: str) -> tuple[int, dict[str, Any], str]:
     return code, json.loads(out), err
 
 
+def are_times(layers: list[dict[str, Any]]) -> bool:
+    """What the clock costs is taken off: a layer of nanoseconds may come to 0."""
+    seconds = [layer["seconds"] for layer in layers]
+    return min(seconds) >= 0 < max(seconds)
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
@@ -301,7 +307,7 @@ def test_bench(capsys: Capture) -> None:
     keys = ["name", "short", "op", "macs", "seconds"]
     assert all(list(x) == keys for x in facts["layers"])
     assert facts["seconds"]["min"] > 0
-    assert all(x["seconds"] > 0 for x in facts["layers"])
+    assert are_times(facts["layers"])
 
 
 def test_rows_are_pushed_by_run_debug_and_bench(
@@ -323,7 +329,7 @@ def test_rows_are_pushed_by_run_debug_and_bench(
         assert {**pushed, "seconds": 0} == {**whole, "seconds": 0}
     whole, pushed = facts["bench", False], facts["bench", True]
     assert pushed["seconds"]["min"] > 0
-    assert all(row["seconds"] > 0 for row in pushed["layers"])
+    assert are_times(pushed["layers"])
     names = [[row["name"] for row in one["layers"]] for one in (whole, pushed)]
     assert names[0] == names[1]
 
