@@ -28,7 +28,9 @@ PACE = {
     "cortex-m0": 1.65, "cortex-m3": 1.17, "cortex-m4": 1.13, "cortex-m33": 1.13,
     "cortex-m7": 0.88, "cortex-m55": 1.2, "rv32imc": 0.96, "xtensa": 1.33,
     "esp32": 1.33, "rv32ec": 13.3,
+    "generic": 18.0,  # an ATmega2560, counted by simavr: 17.5 of digits, 18.8 of a CNN
 }  # fmt: skip
+FLOAT_PACE = {"generic": 45.0}  # likewise, of that CNN in floats
 _ROUGH = 1.0
 _FASTER = ("--optimise speed",)
 _ALIGN = 16
@@ -53,6 +55,7 @@ class ChipFit:
     fits      with the options that were asked for, and within the latency
     boards    of `crt boards`, that have it
     cycles    of one inference, estimated; seconds: at the chip's highest clock
+    wait_states  of the flash at that clock, which `cycles` do not have; None: no source
     microjoules  of one inference; None: no source has what the chip draws
     missing   in words, what it lacks; (): nothing
     options   words of the command line with which it fits; (): it does, or none help
@@ -72,6 +75,7 @@ class ChipFit:
     missing: tuple[str, ...]
     options: tuple[str, ...]
     source: str
+    wait_states: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -175,12 +179,16 @@ def _fit(
         missing=tuple(missing),
         options=_options(chip, builds, library, in_time) if missing else (),
         source=chip.source,
+        wait_states=chip.wait_states,
     )
 
 
 def _ram(library: Library, chip: Chip) -> Need:
-    ram = library.report.ram
-    return Need(ram.arena + ram.instance + ram.unpacked + STACK, chip.ram.size)
+    ram, flash = library.report.ram, library.report.flash
+    needed = ram.arena + ram.instance + ram.unpacked + STACK
+    if chip.core.arch == "avr":  # its compiler copies constants to RAM
+        needed += flash.weights + flash.tables
+    return Need(needed, chip.ram.size)
 
 
 def _flash(library: Library, chip: Chip) -> Need:
@@ -191,8 +199,15 @@ def _flash(library: Library, chip: Chip) -> Need:
 
 
 def _cycles(library: Library) -> int:
-    cost = sum(step.candidate.cost for step in library.plan.steps)
-    return round(cost * PACE.get(library.targets[0].name, _ROUGH))
+    """Without the flash's wait states."""
+    cost, target = 0.0, library.targets[0].name
+    for step in library.plan.steps:
+        pace = PACE.get(target, _ROUGH)
+        of_floats = library.plan.graph.tensor(step.node.output).dtype.name == "FLOAT32"
+        if of_floats:
+            pace = FLOAT_PACE.get(target, pace)
+        cost += pace * step.candidate.cost
+    return round(cost)
 
 
 def _options(

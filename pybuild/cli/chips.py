@@ -42,11 +42,13 @@ def _plain(one: ChipFit) -> dict[str, Any]:
 def _show(model: str, found: tuple[ChipFit, ...]) -> None:
     columns = [("chip", NAME), ("core", TEXT), ("RAM", NUMBER), ("of", NUMBER)]
     columns += [("flash", NUMBER), ("of", NUMBER), ("cycles", NUMBER)]
-    columns += [("ms", NUMBER), ("uJ", NUMBER), ("missing", TEXT), ("with", TEXT)]
+    columns += [("ms", NUMBER), ("WS", NUMBER), ("uJ", NUMBER)]
+    columns += [("missing", TEXT), ("with", TEXT)]
     rows = [
         [one.chip, one.core, _kb(one.ram.needed), _kb(one.ram.has),
          _kb(one.flash.needed), _kb(one.flash.has), f"{one.cycles:,}",
          f"{1000 * one.seconds:.3g}",
+         "" if one.wait_states is None else str(one.wait_states),
          "" if one.microjoules is None else f"{one.microjoules:,.0f}",
          "; ".join(one.missing), " ".join(one.options)]
         for one in found
@@ -55,6 +57,10 @@ def _show(model: str, found: tuple[ChipFit, ...]) -> None:
     fitting = sum(one.fits for one in found)
     print(
         f"fits   {fitting} of {len(found)}; KB of RAM and flash, at the highest clock"
+    )
+    print(
+        "not    counted: the flash's wait states at that clock (WS, where a source has "
+        "them),\n       and what caches and prefetch hide of them"
     )
 
 

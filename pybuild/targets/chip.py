@@ -16,6 +16,15 @@ from pybuild.targets.core import CORES, Core
 from pybuild.targets.facts import Memory, Reader
 
 FPUS = ("none", "single", "double")
+# what a file may state; FIXED: what its core leaves no choice about
+FACTS = ("cpu", "cores", "hz", "start_hz", "wait_states", "flash", "ram", "fpu", "dsp",
+         "energy")  # fmt: skip
+FIXED = {
+    "cortex-m0": ("fpu", "dsp"), "cortex-m0plus": ("fpu", "dsp"),
+    "cortex-m3": ("fpu", "dsp"), "cortex-m4": ("dsp",), "cortex-m7": ("dsp",),
+    "xtensa-lx106": ("fpu", "dsp"), "esp32": ("dsp",), "esp32s3": ("dsp",),
+}  # fmt: skip
+_BARE = ("riscv", "avr")  # none of these cores here has a unit for floats
 STARTERS = ("sse200",)  # of second cores, as boards/common knows them
 
 
@@ -29,8 +38,12 @@ class Chip:
     second    a further core that sees the same memory, and that boards/common can
               start; starter: in which way
     charge    microamperes for each MHz while it computes, at `volts`; 0: not given
+    wait_states  of its flash at its highest clock, where no cache helps; None: no
+              source has them
     image     it is no chip that can be bought
     source    where the facts are from; note: what else a user must know
+    stated    the facts that its file has, of FACTS, and "memory.NAME"
+    compared  public text that was read beside the file -> the facts it confirms
     """
 
     name: str
@@ -52,6 +65,18 @@ class Chip:
     image: bool = False
     source: str = ""
     note: str = ""
+    wait_states: int | None = None
+    stated: tuple[str, ...] = ()
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """The facts that nobody has compared with a public text."""
+        known = {fact for facts in self.compared.values() for fact in facts}
+        if "cpu" in known:
+            bare = ("fpu", "dsp") if self.core.arch in _BARE else ()
+            known |= {*FIXED.get(self.core.name, bare)}
+        return tuple(fact for fact in self.stated if fact not in known)
 
     def microjoules(self, cycles: int) -> float | None:
         """Of a computation by one core; None: no source has it."""
@@ -86,7 +111,36 @@ def read_chip(file: Path, reader: Reader) -> Chip:
         image=bool(given.get("image", False)),
         source=str(given.get("source", "")),
         note=str(given.get("note", "")),
+        wait_states=_wait_states(given, file, reader),
+        stated=_stated(given),
+        compared=_compared(given, file, reader),
     )
+
+
+def _wait_states(given: dict[str, Any], file: Path, reader: Reader) -> int | None:
+    known = "wait_states" in given
+    return reader.number(given, "wait_states", file) if known else None
+
+
+def _stated(given: dict[str, Any]) -> tuple[str, ...]:
+    named = [fact for fact in FACTS if fact in given]
+    more = given.get("memory", {})
+    return (*named, *(f"memory.{name}" for name in more if isinstance(more, dict)))
+
+
+def _compared(
+    given: dict[str, Any], file: Path, reader: Reader
+) -> dict[str, tuple[str, ...]]:
+    """The table [compared]; each fact that it names must be in the file."""
+    table = reader.table(given, "compared", file) if "compared" in given else {}
+    stated, found = _stated(given), {}
+    for text, facts in table.items():
+        held = facts if isinstance(facts, list) else [facts]
+        for fact in held:
+            if fact not in stated:
+                reader.wrong(file, f"'compared' names {fact!r}, which is not here")
+        found[text] = tuple(map(str, held))
+    return found
 
 
 def _second(

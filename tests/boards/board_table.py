@@ -1,10 +1,13 @@
-"""Writes the table of boards in docs/boards.md from their files: what each has, and
-how it is simulated."""
+"""Writes the tables of docs/boards.md from the files of boards and chips: what each has,
+how it is simulated, and with what its facts were compared."""
 
 from __future__ import annotations
 
 from pybuild.boards.simulators.stand_ins import simulation
+from pybuild.install import boards
 from pybuild.targets.board import Board, board_names, load_board
+from pybuild.targets.chip import Chip, read_chip
+from pybuild.targets.facts import Reader
 from tests.toolchains import ROOT
 
 PAGE = ROOT / "docs" / "boards.md"
@@ -22,10 +25,46 @@ after reset.
 | --- | --- | --- | --- | --- | ---: | ---: | ---: | --- | --- |
 """
 
+SOURCES = """\
+
+## Where the facts are from
+
+Written by the same command. Each chip's file in `boards/soc/` names the datasheet, and
+in `[compared]` the public text that was read beside it, fact by fact: repository and
+path, or page. {whole} of {chips} files are compared whole, and {known} of {facts} facts;
+`fpu` and `dsp` count where the core leaves no choice. What the third column names rests
+on the datasheet as remembered: read it there before you rely on it.
+
+| chip | facts | not compared | compared with |
+| --- | ---: | --- | --- |
+"""
+
+
+def chips() -> list[Chip]:
+    """Every file of boards/soc, images of FPGAs too."""
+    files = sorted(boards().glob("soc/*.toml"))
+    return [read_chip(file, Reader()) for file in files]
+
 
 def section() -> str:
     rows = [_row(load_board(name)) for name in board_names()]
-    return OPENING + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = OPENING + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return table + _sources(chips())
+
+
+def _sources(found: list[Chip]) -> str:
+    facts = sum(len(chip.stated) for chip in found)
+    unknown = sum(len(chip.unverified) for chip in found)
+    opening = SOURCES.format(
+        whole=sum(not chip.unverified for chip in found), chips=len(found),
+        known=facts - unknown, facts=facts,
+    )  # fmt: skip
+    rows = [
+        f"| `{chip.name}` | {len(chip.stated)} | {', '.join(chip.unverified) or '-'} "
+        f"| {'; '.join(chip.compared)} |\n"
+        for chip in found
+    ]
+    return opening + "".join(rows)
 
 
 def _row(board: Board) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from pybuild.chips import fit as chips
 from pybuild.chips.fit import ChipFit, fit
 from pybuild.cli import main
 from pybuild.errors import BuildError
+from pybuild.install import crt_include, crt_sources
 from pybuild.targets.chip import all_chips
 from tests.boards.devices import DIGITS, device, library
+from tests.toolchains import require, run
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +63,35 @@ def test_estimates_beside_what_is_counted(
     assert used < one.flash.needed < 2 * used
     ram = counted.ram
     assert ram.arena + ram.instance + ram.data + ram.program < one.ram.needed
+
+
+def test_an_atmega2560_beside_simavr(
+    tmp_path: Path, digits: dict[str, ChipFit]
+) -> None:
+    """Cycles by its Timer1, which counts every 1024th; constants are in its RAM."""
+    gcc, simulator = require("avr-gcc"), require("simavr")
+    made = pybuild.load(DIGITS).build(target="avr", name="digits")
+    for file, text in made.files().items():
+        if "/" not in file and file.endswith((".c", ".h")):
+            (tmp_path / file).write_text(str(text))
+    names = ("array", "error", "graph", "run", "lockstep", "push", "state", "copy")
+    needed = [path for path in crt_sources() if path.stem in names]
+    main = Path(__file__).with_name("avr_cycles.c")
+    flags = ["-mmcu=atmega2560", "-std=c99", "-Os", "-ffunction-sections"]
+    program = tmp_path / "cycles.elf"
+    run([gcc, *flags, "-fdata-sections", "-Wl,--gc-sections", f"-I{crt_include()}",
+         f"-I{tmp_path}", *needed, *sorted(tmp_path.glob("*.c")), main,
+         "-o", program])  # fmt: skip
+    told = run([simulator, "-m", "atmega2560", "-f", "16000000", program])
+    counted = 1024 * int(re.findall(r"error 0, ticks (\d+)", told)[0])
+    one = digits["atmega2560"]
+    assert 0.8 < one.cycles / counted < 1.25
+    flash, ram = made.report.flash, made.report.ram
+    held = ram.arena + ram.instance + flash.weights + flash.tables
+    assert 0 <= one.ram.needed - held - chips.STACK < 16  # of another name
+    sizes = run([require("avr-size"), program]).splitlines()[1].split()
+    text, data, bss = map(int, sizes[:3])
+    assert data + bss < one.ram.needed and text + data < one.flash.needed
 
 
 def _wide(tmp_path: Path) -> Path:
@@ -130,5 +162,8 @@ def test_latency(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", str(DIGITS)]) == 0
     shown = capsys.readouterr().out
     assert "nrf52840" in shown and "fits   " in shown
+    assert "not    counted: the flash's wait states" in shown
+    waits = {one["chip"]: one["wait_states"] for one in facts["chips"]}
+    assert (waits["stm32l4r5zi"], waits["stm32f100rb"], waits["nrf52840"]) == (5, 0, None)
     with pytest.raises(BuildError, match="'soon' is no time"):
         fit(DIGITS, latency="soon")
