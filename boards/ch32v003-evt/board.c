@@ -9,7 +9,7 @@
 
 void crt_port_init(void)
 {
-    REG(RCC + 0x04u) &= ~0xF0u; /* CFGR0: HCLK is SYSCLK, not a third of it */
+    REG(RCC + 0x04u) &= ~0xF0u; /* CFGR0: HCLK is SYSCLK, not divided */
     REG(RCC + 0x18u) |= 1u << 5 | 1u << 14; /* APB2ENR: port D, USART1 */
     REG(GPIOD) = (REG(GPIOD) & ~(0xFFu << 20)) | 0x4Bu << 20; /* out, in */
     uart_init();

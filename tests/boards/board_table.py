@@ -1,5 +1,5 @@
-"""Writes the tables of docs/boards.md from the files of boards and chips: what each has,
-how it is simulated, and with what its facts were compared."""
+"""Writes the tables of docs/boards.md from the files of boards and chips: what each
+has, how it is simulated, and with what its facts were compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOURCES = """\
 
 Written by the same command. Each chip's file in `boards/soc/` names the datasheet, and
 in `[compared]` the public text that was read beside it, fact by fact: repository and
-path, or page. {whole} of {chips} files are compared whole, and {known} of {facts} facts;
+path, or page. {whole} of {chips} files are compared whole, {known} of {facts} facts;
 `fpu` and `dsp` count where the core leaves no choice. What the third column names rests
 on the datasheet as remembered: read it there before you rely on it.
 

@@ -1,5 +1,5 @@
-"""Chips' facts: each file names its datasheet and what it was compared with; memories of
-simulated boards beside those of QEMU's machines."""
+"""Chips' facts: each file names its datasheet and what it was compared with; memories
+of simulated boards beside those of QEMU's machines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def test_each_file_names_its_sources(chip: Chip) -> None:
 
 def test_what_is_not_compared_is_few_and_named() -> None:
     """Each fact that joins this list, or leaves it, is seen here."""
-    assert {name: chip.unverified for name, chip in CHIPS.items() if chip.unverified} == {
+    assert {
+        name: chip.unverified for name, chip in CHIPS.items() if chip.unverified
+    } == {
         "apollo4p": ("hz", "start_hz"),
         "ensemble_e7": ("memory.dtcm", "memory.itcm"),
         "gd32vf103cb": ("start_hz",),
@@ -82,7 +84,9 @@ def test_what_follows_from_the_core(tmp_path: Path) -> None:
     assert chip.unverified == rest
     chip, problems = _chip(tmp_path, '"a header" = ["ram"]\n')
     assert not problems and "dsp" in chip.unverified
-    every = '["cpu", "hz", "wait_states", "flash", "ram", "fpu", "energy", "memory.tcm"]'
+    every = (
+        '["cpu", "hz", "wait_states", "flash", "ram", "fpu", "energy", "memory.tcm"]'
+    )
     assert _chip(tmp_path, f'"a sheet" = {every}\n')[0].unverified == ()
 
 
@@ -102,7 +106,9 @@ def test_a_fact_that_the_file_has_not(tmp_path: Path) -> None:
         load_board(str(tmp_path / "b"))
 
 
-_REGION = re.compile(r"^ +([0-9a-f]{16})-([0-9a-f]{16}) \(prio \d+, (.*)\): (\S+)", re.M)
+_REGION = re.compile(
+    r"^ +([0-9a-f]{16})-([0-9a-f]{16}) \(prio \d+, (.*)\): (\S+)", re.M
+)
 
 
 def _mapped(board: Board) -> list[tuple[int, int]]:

@@ -164,6 +164,10 @@ def test_latency(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nrf52840" in shown and "fits   " in shown
     assert "not    counted: the flash's wait states" in shown
     waits = {one["chip"]: one["wait_states"] for one in facts["chips"]}
-    assert (waits["stm32l4r5zi"], waits["stm32f100rb"], waits["nrf52840"]) == (5, 0, None)
+    assert (waits["stm32l4r5zi"], waits["stm32f100rb"], waits["nrf52840"]) == (
+        5,
+        0,
+        None,
+    )
     with pytest.raises(BuildError, match="'soon' is no time"):
         fit(DIGITS, latency="soon")
