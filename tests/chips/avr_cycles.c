@@ -1,5 +1,5 @@
-/* avr_cycles.c: one inference of `digits` on an ATmega2560, in 1024 cycles each, said on
- * USART0; then the sleep that ends simavr. */
+/* avr_cycles.c: one inference of `digits` on an ATmega2560, in 1024 cycles
+ * each, said on USART0; then the sleep that ends simavr. */
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <avr/sleep.h>
