@@ -9,13 +9,14 @@ import pytest
 
 from pybuild.dtype import Array
 from pybuild.kernels.epilogues import affine as form
+from pybuild.kernels.epilogues import staircase
 from pybuild.kernels.epilogues.affine import (
-    REACH,
     Affine,
     affine,
     affine_or_exact,
 )
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.staircase import REACH
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize
 
@@ -130,9 +131,9 @@ def test_the_steps_that_decide_find_what_all_steps_find(
         params = made(rule, scales, int(chance.integers(-128, 60)), -128, 127)
         ends = chance.integers(100_000, 2_000_000, (2, len(scales)))
         found = []
-        for few in (form._FEW, 1 << 30):
+        for few in (staircase._FEW, 1 << 30):
             form._proven.cache_clear()
-            monkeypatch.setattr(form, "_FEW", few)
+            monkeypatch.setattr(staircase, "_FEW", few)
             found.append(affine(params, -ends[0], ends[1]))
         monkeypatch.undo()
         one, other = found

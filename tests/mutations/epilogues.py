@@ -82,10 +82,17 @@ HARD = (
     ),
     (
         "steps of scales in float32",
-        "pybuild/kernels/epilogues/affine.py",
+        "pybuild/kernels/epilogues/staircase.py",
         "reals = np.rint(near.astype(np.float32) * factors)",
         "reals = np.floor(near.astype(np.float32) * factors)",
         _HARD,
+    ),
+    (
+        "multipliers that two steps rule out",
+        "pybuild/kernels/epilogues/staircase.py",
+        "past = first[:, :, None] - first[:, None, :] + 1",
+        "past = first[:, :, None] - first[:, None, :]",
+        "tests/kernels/test_affine.py::test_the_steps_that_decide_find_what_all_steps_find",
     ),
     (
         "rows of channels of a core without high products",

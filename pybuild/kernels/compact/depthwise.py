@@ -22,8 +22,9 @@ from pybuild.kernels.base.intrin import EVEN_BYTES, MLA_HIGH, MLA_LOW, ODD_BYTES
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.compact.epilogue import columns, ended, forms, kind_of, read_end
 from pybuild.kernels.compact.lines import blank, copy, lanes, whole_words
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, told_form
+from pybuild.kernels.epilogues.affine import Affine, told_form
 from pybuild.kernels.epilogues.affine_end import AffineFinish
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import Image
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_pairs
@@ -31,7 +32,7 @@ from pybuild.targets.target import Target
 
 GROUP = 4  # channels done together
 UNROLLED = 3  # taps in one turn of the innermost loop
-MOST = 1 << 8  # taps: their products alone stay within affine.REACH
+MOST = 1 << 8  # taps: their products alone stay within REACH of staircase.py
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from pybuild.kernels.base.intrin import (
     MLA_LOW,
     MLA_LOW_HIGH,
 )
-from pybuild.kernels.epilogues.affine import FRACTION
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
 
 # (half of the word of input, half of the word of weights) -> product

@@ -21,7 +21,7 @@ from pybuild.kernels.base.intrin import (
     MLA_LOW,
     SATURATE8,
 )
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_products
+from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.affine_end import (
     AffineFinish,
@@ -30,6 +30,7 @@ from pybuild.kernels.epilogues.affine_end import (
     kind,
     rounded_sum,
 )
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
 from pybuild.ops.eltwise import AddParameters, MulParameters
 

@@ -23,7 +23,7 @@ from pybuild.kernels.dsp.winograd_code import (
     Layer,
     kernel,
 )
-from pybuild.kernels.epilogues.affine import FRACTION
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import (
     block_starts,

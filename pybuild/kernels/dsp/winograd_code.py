@@ -24,13 +24,14 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.intrin import ADD2, DOT2, EVEN_BYTES, ODD_BYTES, SUB2
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.epilogues.affine import FRACTION, Affine
+from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import (
     AffineFinish,
     corrected,
     is_usual,
     kind,
 )
+from pybuild.kernels.epilogues.staircase import FRACTION
 
 SIDE = 4  # of a transformed tile; two of its outputs lie side by side
 TILES = 2  # done together, side by side

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pybuild.dtype import Array, Ints
-from pybuild.kernels.epilogues.affine import (
+from pybuild.kernels.epilogues.exact import Exact, exact
+from pybuild.kernels.epilogues.staircase import (
     DISTANCES,
     REACH,
     Flags,
     Staircase,
     staircase,
 )
-from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.ops.conv import ConvParameters
 
 # bits of the multiplier's lower part, tried in this order: layers with the same

@@ -26,7 +26,6 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.base.intrin import MULHI, SATURATE8
 from pybuild.kernels.epilogues.affine import (
-    FRACTION,
     Affine,
     affine,
     affine_or_exact,
@@ -36,6 +35,7 @@ from pybuild.kernels.epilogues.affine_split import Split, split, split_or_exact
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 

@@ -23,8 +23,9 @@ from pybuild.kernels.base.vectors import (
     TIMES4,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_products
+from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.ops.eltwise import MulParameters, add_parameters, mul_parameters
 from pybuild.targets.target import Target
 

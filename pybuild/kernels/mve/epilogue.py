@@ -20,7 +20,8 @@ from pybuild.kernels.base.vectors import (
     SCALE4,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import REACH, Affine, affine
+from pybuild.kernels.epilogues.affine import Affine, affine
+from pybuild.kernels.epilogues.staircase import REACH
 from pybuild.kernels.layers.known_sums import KnownSums, known_sums
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
 

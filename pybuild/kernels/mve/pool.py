@@ -30,8 +30,9 @@ from pybuild.kernels.base.vectors import (
     bytes_at,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import FRACTION, Affine, of_means
+from pybuild.kernels.epilogues.affine import Affine, of_means
 from pybuild.kernels.epilogues.affine_line import MOST, Line, line
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.pool import SIZES, Layer
 from pybuild.ops.fixed_point.quant import requantize
 from pybuild.ops.pool import averages
