@@ -36,6 +36,9 @@ ENDS = (
 )
 
 _HARD = "tests/kernels/test_hard_channels.py::test_by_llvm"
+_STEPS = (
+    "tests/kernels/test_affine.py::test_the_steps_that_decide_find_what_all_steps_find"
+)
 
 HARD = (
     (
@@ -92,7 +95,7 @@ HARD = (
         "pybuild/kernels/epilogues/staircase.py",
         "past = first[:, :, None] - first[:, None, :] + 1",
         "past = first[:, :, None] - first[:, None, :]",
-        "tests/kernels/test_affine.py::test_the_steps_that_decide_find_what_all_steps_find",
+        _STEPS,
     ),
     (
         "rows of channels of a core without high products",
