@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pybuild.error import TVMError
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
+    from pybuild.join import chain
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.base.functions import function, functions
@@ -49,6 +50,7 @@ _LATE = {
     "TVMError": "error",
     "build": "entry",
     "build_image": "image",
+    "chain": "join",
     "check": "check_build",
     "cpu": "runtime",
     "device": "runtime",
@@ -73,8 +75,8 @@ _MODULES = {
 }
 __all__ = [
     "BuildError", "BuildWarning", "GraphBuilder", "Image", "Library", "LimitError",
-    "Model", "Quantised", "TVMError", "build", "build_image", "check", "contrib",
-    "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
+    "Model", "Quantised", "TVMError", "build", "build_image", "chain", "check",
+    "contrib", "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
     "function", "functions", "graph_executor", "load", "load_module", "nd",
     "quantise", "relay", "rpc", "runtime",
 ]  # fmt: skip

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
+from pybuild.features import Features
+from pybuild.front import Chain, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
@@ -31,7 +33,7 @@ from pybuild.package.page import quantisation_page
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 
-Buildable = Model | Graph | Source
+Buildable = Model | Graph | Chain | Features | Source
 _ANY = "generic"  # the processor, if none is named
 # arrays by the names of inputs, that of an only one, or where they are
 Data = Mapping[str, ArrayLike] | ArrayLike | os.PathLike[str]
@@ -46,6 +48,7 @@ def load(
     state: Mapping[str, str] | None = None,
     max_turns: int = 0,
     bounds: Mapping[str, int] | None = None,
+    front: str | None = None,
     progress: Progress = silent,
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
@@ -60,6 +63,8 @@ def load(
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for
+    front       a .toml file of features before it and decisions after it, see
+                docs/audio.md
     weights     other values of constants: arrays by name, or a parameter file's bytes,
                 of which only what the model has is read; None: of a graph .json, the
                 file beside it
@@ -81,6 +86,8 @@ def load(
         raise BuildError.of([*made.problems(), *wrong])
     made = replace(made, recipe=_recipe(made, asked, what, (functions, weights)))
     made = made.with_state(asked.state)
+    if asked.front is not None:
+        made = with_front(made, read_front(asked.front))
     step()
     return made
 
@@ -352,6 +359,10 @@ def model_of(
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
 ) -> Model:
+    if isinstance(what, Chain):
+        what = what.model
+    if isinstance(what, Features):
+        what = what.graph
     if isinstance(what, Model | Graph) and functions is not None:
         raise BuildError("functions", "are for a graph JSON, whose nodes call them")
     if isinstance(what, Model):

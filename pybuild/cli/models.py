@@ -15,6 +15,7 @@ from pybuild.cli.options import chosen
 from pybuild.cli.progress import working
 from pybuild.cli.quantise import quantised
 from pybuild.errors import USAGE, BuildError, Problem, UsageError
+from pybuild.front import read_front, with_front
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
 from pybuild.select.devices import table_of
@@ -40,12 +41,17 @@ def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.M
     """
     kept = args.state
     first = {} if args.quantise else kept  # samples give what is state later
-    model = pybuild.load(path, **{**chosen(LoadOptions, args), "state": first})
+    front = {"front": None} if args.quantise or first != kept else {}
+    told = {**chosen(LoadOptions, args), "state": first, **front}
+    model = pybuild.load(path, **told)
     problems = [] if alone and not args.quantise else model.problems()
     if problems:
         raise BuildError.of(problems)
     made = quantised(args, model)
-    return made if first else made.with_state(kept)
+    made = made if first else made.with_state(kept)
+    if front and args.front:
+        made = with_front(made, read_front(args.front))
+    return made
 
 
 def _wrong_options(args: argparse.Namespace) -> tuple[Problem, ...]:

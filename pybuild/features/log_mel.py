@@ -216,13 +216,15 @@ class _Draft:
 
     def output(self, x: Tensor, quant: Quant) -> None:
         made = self._add(Tensor("features", x.shape, DType.INT8, quant))
-        self.nodes.append(Node("quantize", "features", (x.name,), (made.name,)))
+        attrs: dict[str, Attr] = {"rounding": "double", "fixed": True}
+        self.nodes.append(Node("quantize", "features", (x.name,), (made.name,), attrs))
 
     def graph(self, checked: bool = True) -> Graph:
         graph = Graph(
             self.name, self.name, tuple(self.nodes), dict(self.tensors),
             tuple(self.inputs), ("features",) if checked else (),
             dict(self.constants), state=dict(self.state),
+            sampled="samples" if checked else "",
         )  # fmt: skip
         if checked:
             verify(graph)

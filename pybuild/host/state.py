@@ -7,10 +7,11 @@ from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.host.abi import check, ffi
+from pybuild.host.samples import Sampling
 from pybuild.plan.plan import Plan
 
 
-class Keeping(abc.ABC):
+class Keeping(Sampling):
     """The part of an instance that knows its state; `_graph` is crt's."""
 
     _lib: Any
@@ -38,6 +39,7 @@ class Keeping(abc.ABC):
 
     def reset(self) -> None:
         """Forgets inputs and results, and all that was kept from run to run."""
+        self._waiting = None
         check(self._lib.crt_graph_reset(self._graph))
 
     def save_state(self) -> bytes:
@@ -56,3 +58,4 @@ class Keeping(abc.ABC):
         Errors  CRT_ERR_STATE: saved by another build; CRT_ERR_SIZE
         """
         check(self._lib.crt_state_restore(self._graph, data, len(data)))
+        self._waiting = None

@@ -149,6 +149,8 @@ class Graph:
     state    tensors that are kept from run to run: read, by no node made
     windows  of inputs and outputs that are the newest rows of a stream
     bounded  outputs that have room for more than there may be
+    sampled  an input of which samples come a few at a time; "": none. Outputs are
+             not written over while it is filled
     origins  node, or what a node makes -> its name and operator in the file
     """
 
@@ -166,6 +168,7 @@ class Graph:
     state: Mapping[str, State] = field(default_factory=dict)
     windows: Mapping[str, Window] = field(default_factory=dict)
     bounded: Mapping[str, Bound] = field(default_factory=dict)
+    sampled: str = ""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def tensor(self, name: str) -> Tensor:
@@ -274,6 +277,7 @@ class Graph:
             lines += [f"{role} {_type_text(self.tensors[name])}" for name in names]
         for name, state in self.state.items():
             lines.append(f"state {_type_text(self.tensors[name])} <- {state.next}")
+        lines += [f"sampled {self.sampled}"] if self.sampled else []
         for node in self.nodes:
             attrs = " ".join(f"{k}={node.attrs[k]!r}" for k in sorted(node.attrs))
             reads = ", ".join(_role(n, self) + (n or "-") for n in node.inputs)
@@ -327,6 +331,8 @@ def _verify_boundary(graph: Graph, known: set[str]) -> list[Problem]:
     for name in graph.outputs:
         if name not in known:
             found.append(Problem(graph.source, f"output '{name}' is never computed"))
+    if graph.sampled and graph.sampled not in graph.inputs:
+        found.append(Problem(graph.source, f"'{graph.sampled}' is no input"))
     for name, state in graph.state.items():
         if state.next not in known:
             what = f"state '{name}' becomes '{state.next}', which is never computed"

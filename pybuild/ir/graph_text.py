@@ -59,6 +59,8 @@ def _facts(graph: Graph) -> Iterator[str]:
         yield f"window {_name(name)} {window.axis} {window.rows}"
     for name, bound in graph.bounded.items():
         yield f"bound {_name(name)} {bound.axis} {_name(bound.count)}"
+    if graph.sampled:
+        yield f"sampled {_name(graph.sampled)}"
 
 
 def _name(name: str) -> str:
@@ -143,6 +145,7 @@ class _Draft:
     state: dict[str, State] = field(default_factory=dict)
     windows: dict[str, Window] = field(default_factory=dict)
     bounded: dict[str, Bound] = field(default_factory=dict)
+    sampled: str = ""
 
     def read(self, line: str) -> None:
         """One line that is neither empty nor a remark."""
@@ -158,6 +161,8 @@ class _Draft:
             case "output" | "lazy":
                 named = self.outputs if word == "output" else self.lazy
                 named.append(_unquoted(rest))
+            case "sampled":
+                self.sampled = _unquoted(rest)
             case "const" | "param" | "state":
                 self._known(word, rest)
             case "storage" | "home":
@@ -236,7 +241,7 @@ class _Draft:
             *self.names, tuple(self.nodes), self.tensors, tuple(self.inputs),
             tuple(self.outputs), self.constants, self.parameters, tuple(self.lazy),
             self.numbers["storage"], self.numbers["home"], self.state, self.windows,
-            self.bounded,
+            self.bounded, self.sampled,
         )  # fmt: skip
 
 

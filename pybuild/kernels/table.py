@@ -16,6 +16,7 @@ from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.portable import (
     act,
     convert,
+    decide,
     dense4,
     fft,
     recurrent,
@@ -66,6 +67,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "sub": eltwise.eltwise,
     "svdf": svdf.svdf,
     "tanh": act.unary,
+    **decide.DECIDE,
     **signal.SIGNAL,
     "top_k": index.top_k,
     "transpose": shape.transpose,

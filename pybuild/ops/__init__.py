@@ -11,6 +11,7 @@ from pybuild.ops import (
     contract,
     conv,
     convert,
+    decide,
     dense,
     detect,
     eltwise,
@@ -75,5 +76,6 @@ OPERATORS: dict[str, Operator] = {
     "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
     "rfft": Operator(fft.infer_fft, fft.fft, nothing),
     **{n: Operator(*both, nothing) for n, both in signal.SIGNAL.items()},
+    **{n: Operator(*both, nothing) for n, both in decide.DECIDE.items()},
     function.CALL: Operator(function.infer, function.reference, nothing),
 }

@@ -57,6 +57,11 @@ class LoadOptions:
         {}, kinds.STATE, _MEMORY,
         "an input that is what this output was in the run before",
     )  # fmt: skip
+    front: str | None = option(
+        None, kinds.text("FRONT.toml", "file"), _CODE,
+        "features before the model and decisions after it, as this file says; its "
+        "input is then samples",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ def set_rounding(graph: Graph, option: str) -> Graph:
 def _rounded(node: Node, graph: Graph, option: str) -> Node:
     if option == "tflm":
         node = _micro(node)
+    if node.attrs.get("fixed", False):
+        return node  # of features, which are those of training with any net
     if node.op in _ROUNDING and graph.tensor(node.output).dtype in _WHOLE:
         return node.with_attrs(rounding=rule_of(node, graph, option))
     if node.op == "lstm":

@@ -81,6 +81,8 @@ def reference(
     Errors  BuildError where the package is missing or reads other files
     """
     path = Path(path)
+    if kind == "auto" and graph.sampled:
+        kind = "numpy"  # the file is of a part
     if kind == "auto":
         kind = auto_kind(path, rounding)
         try:

@@ -6,6 +6,7 @@ from pybuild.dtype import DType
 from pybuild.emit.c.params import open_arguments
 from pybuild.emit.c.regions import macros, memory, set_devices_declaration
 from pybuild.emit.c.row_input import push_declarations, row_facts
+from pybuild.emit.c.samples import sample_declarations, sample_member
 from pybuild.emit.c.state import state_declarations, state_macro
 from pybuild.emit.c.stateless import declarations
 from pybuild.emit.kernels.c import block_comment, expression
@@ -44,6 +45,7 @@ def header_file(tables: Tables, banner: str) -> str:
             lines += _facts(row, prefix, f"{role} {index}")
     lines += _types(tables)
     lines += push_declarations(tables)
+    lines += sample_declarations(tables)
     lines += state_declarations(tables)
     for row in tables.inputs:
         lines += [] if row.rows else _input(row, name)
@@ -81,7 +83,7 @@ def _types(tables: Tables) -> list[str]:
 struct {name} {{
     struct crt_graph graph;
     void *base[{bases}];
-    uint32_t fresh[{words}];
+    uint32_t fresh[{words}];{sample_member(tables)}
 }};
 
 /* The model itself, const: for the crt_graph_ functions. */

@@ -11,6 +11,7 @@ from pybuild.dtype import DType
 from pybuild.emit.c.constants import declaration
 from pybuild.emit.c.regions import init_definition, size_macro
 from pybuild.emit.c.row_input import push_definitions, run_body
+from pybuild.emit.c.samples import forgotten, sample_definitions
 from pybuild.emit.c.state import state_definitions, state_tables
 from pybuild.emit.c.stateless import definition
 from pybuild.emit.c.tables import lists, table
@@ -195,6 +196,7 @@ def functions(tables: Tables) -> list[str]:
         *init_definition(tables),
         f"int {name}_reset(struct {name} *m)",
         "{",
+        *forgotten(tables),
         f"    return crt_graph_reset({name}_graph(m));",
         "}",
         "",
@@ -204,6 +206,7 @@ def functions(tables: Tables) -> list[str]:
         "}",
         "",
         *push_definitions(tables),
+        *sample_definitions(tables),
         *state_definitions(tables),
     ]
     if tables.parameters:

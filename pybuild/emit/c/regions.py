@@ -126,6 +126,7 @@ def init_definition(tables: Tables) -> list[str]:
         lines += [f"    struct crt_region regions[{count}];", ""]
         given = "regions"
     lines += ["    if (m == NULL || memory == NULL)", "        return CRT_ERR_NULL;"]
+    lines += ["    m->pushed = 0;"] if tables.sampled else []
     if count > 1:
         lines += [
             f"    regions[{i}] = memory->{row.name};"

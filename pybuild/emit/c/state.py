@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pybuild.emit.c.samples import forgotten
 from pybuild.emit.kernels.c import block_comment, fold
 from pybuild.emit.tables.tables import Tables
 
@@ -64,6 +65,7 @@ def state_definitions(tables: Tables) -> list[str]:
         "",
         f"int {name}_restore_state(struct {name} *m, const void *from)",
         "{",
+        *forgotten(tables),
         f"    return crt_state_restore({name}_graph(m), from,",
         f"                             {upper}_STATE_BYTES);",
         "}",

@@ -181,6 +181,7 @@ class _Maker:
             device=self.plan.regions[region].device,
             rows=rows,
             bound=None if is_input else self.plan.graph.bounded.get(name),
+            sampled=is_input and name == self.plan.graph.sampled,
         )
 
     def _parameter(self, slot: Slot) -> TensorRow:

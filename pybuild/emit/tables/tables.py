@@ -146,6 +146,7 @@ class TensorRow:
     layout  of a parameter: 0 for row-major, else the number of an arrangement
     rows    of an input that is pushed: how many it has; 0: it is not
     bound   of an output that may hold less than it has room for
+    sampled  of an input whose samples come a few at a time
     """
 
     tensor: Tensor
@@ -158,6 +159,7 @@ class TensorRow:
     layout: int = 0
     rows: int = 0
     bound: Bound | None = None
+    sampled: bool = False
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,11 @@ class Tables:
         return any(row.rows for row in self.inputs)
 
     @property
+    def sampled(self) -> bool:
+        """Whether an input's samples come a few at a time."""
+        return any(row.sampled for row in self.inputs)
+
+    @property
     def state_bytes(self) -> int:
         """Of what is saved; 0: there is no state."""
         return ID_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
@@ -308,4 +315,5 @@ class Tables:
     @property
     def instance_bytes(self) -> int:
         """struct NAME on a 32-bit target: crt_graph, base pointers, fresh words."""
-        return 32 + 4 * self.base_count + 4 * (-(-len(self.inputs) // 32))
+        words = self.base_count + -(-len(self.inputs) // 32) + self.sampled
+        return 32 + 4 * words

@@ -81,7 +81,7 @@ def _bits_of() -> Intrin:
 BITS_OF = _bits_of()
 
 
-class _Writer:
+class Writer:
     """One kernel of whole tensors."""
 
     def __init__(self, node: Node, graph: Graph, computes: str) -> None:
@@ -127,7 +127,7 @@ class _Writer:
 
 def window(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for window."""
-    w = _Writer(node, graph, "y = held((x * weights) >> shift), int16")
+    w = Writer(node, graph, "y = held((x * weights) >> shift), int16")
     k, (y,), size = w.k, w.outputs, graph.tensor(node.inputs[1]).size
     x, weights, shift = w.x(0, "x"), w.x(1, "weights"), w.number("shift")
     n = k.arg("size", size)
@@ -143,7 +143,7 @@ def window(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def auto_scale(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for auto_scale."""
     text = "y = x << bits, so that the largest number fills 15 bits, int16; bits"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x, size = w.k, w.x(0, "x"), w.outputs[0].size
     n = k.arg("size", size)
     most = k.let("most", const(0))
@@ -166,7 +166,7 @@ def auto_scale(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def energy(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for energy."""
     text = "y = real * real + imaginary * imaginary, int16 to uint32; 0 outside a range"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x, size = w.k, w.x(0, "x"), w.outputs[0].size
     start, end = w.number("start"), w.number("end")
     with k.loop("a", k.arg("size", size)) as a:
@@ -183,7 +183,7 @@ def filter_bank(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     text = (
         "y[c] = what channel c + 1 weighs of x, and channel c leaves, uint32 to uint64"
     )
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     names = ("x", "weights", "unweights", "starts", "places", "widths")
     x, weights, unweights, starts, places, widths = (
         w.x(i, name) for i, name in enumerate(names)
@@ -210,7 +210,7 @@ def filter_bank(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def square_root(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for square_root."""
     text = "y = the nearest root of x, >> bits, uint64 to uint32; digit by digit"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x, bits = w.k, w.x(0, "x"), w.x(1, "bits")
     down = k.let("down", i32(load(bits)) & 31)
     with k.loop("c", k.arg("size", w.outputs[0].size)) as c:
@@ -239,7 +239,7 @@ def square_root(node: Node, graph: Graph, target: Target) -> list[Candidate]:
 def spectral_subtraction(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for spectral_subtraction."""
     text = "noise is smoothed over time and taken off x, but for a part of x, uint32"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x, noise = w.k, w.x(0, "x"), w.x(1, "noise")
     parts = {
         name: [
@@ -271,7 +271,7 @@ def spectral_subtraction(node: Node, graph: Graph, target: Target) -> list[Candi
 def pcan(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for pcan."""
     text = "snr = x * gain(noise) >> shift; y = snr^2 / 4 below 2, snr - 1 from there"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x, noise, gains = w.k, w.x(0, "x"), w.x(1, "noise"), w.x(2, "gains")
     shift = k.let("shift", _u64(w.number("snr_shift")))
     with k.loop("c", k.arg("size", w.outputs[0].size)) as c:
@@ -308,7 +308,7 @@ def _gain(k: Builder, gains: Expr, level: Expr) -> Expr:
 def filter_bank_log(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidate for filter_bank_log."""
     text = "y = held(ln(x << correction) * scale), 0 of 1 and 0, uint32 to int16"
-    w = _Writer(node, graph, text)
+    w = Writer(node, graph, text)
     k, x = w.k, w.x(0, "x")
     table = w.table("log", log_table(), "log2(1 + i / 128) - i / 128 in 1 / 65536")
     up, scale = w.number("correction_bits"), w.number("scale")

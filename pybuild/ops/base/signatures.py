@@ -116,7 +116,7 @@ SIGNATURES: dict[str, Signature] = {
     "reshape": Signature(1, 1),
     "transpose": Signature(1, 1, {"perm": _INTS}),
     "slice": Signature(1, 1, {"begin": _INTS, "end": _INTS, "strides": _INTS}),
-    "quantize": Signature(1, 1, {}, _SIMULATED),
+    "quantize": Signature(1, 1, {}, {**_SIMULATED, "fixed": _FLAG}),
     "dequantize": Signature(1, 1, {}, _SIMULATED),
     "copy": Signature(1, 1),
     "assign": Signature(1, 1),
@@ -154,6 +154,12 @@ SIGNATURES: dict[str, Signature] = {
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
     ),
     "auto_scale": Signature(1, 1),
+    "best_above": Signature(1, 1, {"least": _NUMBER, "ignore": _INTS}),
+    "hysteresis": Signature(
+        2, 2, {"high": _NUMBER, "low": _NUMBER, "ignore": _INTS}
+    ),
+    "moving_average": Signature(2, 2),
+    "refractory": Signature(2, 2, {"runs": _INT}),
     "energy": Signature(1, 1, {"start": _INT, "end": _INT}),
     "filter_bank": Signature(6, 6),
     "filter_bank_log": Signature(1, 1, {"correction_bits": _INT, "scale": _INT}),

@@ -262,6 +262,8 @@ def _group_lives(
                 touch(name, stage)
     for name in graph.outputs:
         touch(name, after)
+        if graph.sampled:  # it is read while the next samples come
+            touch(name, -1)
     return lives
 
 

@@ -173,7 +173,10 @@ class _Lives:
         self.uses: dict[str, dict[int, _Use]] = {}
         for number, clock in enumerate(self.clocks):
             self._find_uses(number, clock)
-        self.given = {views.of(n).root for n in (*graph.inputs, *graph.state)}
+        before = (*graph.inputs, *graph.state)
+        if graph.sampled:  # outputs are read while the next samples come
+            before += graph.outputs
+        self.given = {views.of(n).root for n in before}
         self.read_later = {views.of(n).root for n in (*graph.outputs, *graph.state)}
         self.within: dict[str, list[str]] = {}  # a block's groups
         for root, name in found.storage.block_of.items():
