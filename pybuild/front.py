@@ -146,7 +146,9 @@ def read_front(path: str | Path) -> Front:
         found.append(Problem(where, f"stream is {stream!r}, not true or false"))
     if found:
         raise BuildError.of(found)
-    numbers = {n: tuple(v) if isinstance(v, list) else v for n, v in parts[1].items()}
+    numbers: dict[str, Any] = {
+        n: tuple(v) if isinstance(v, list) else v for n, v in parts[1].items()
+    }
     try:
         made = KINDS[kind](**features, name=Path(path).stem)
         decision = Decision(**numbers) if "decision" in told else None

@@ -211,3 +211,15 @@ def test_a_reset_forgets_what_waits() -> None:
     net.push_samples(PCM[:9])
     net.reset()
     assert net.samples_wanted() == HOP
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_stay_while_samples_come(name: str) -> None:
+    """No output lies where the next samples are put; whatever else may."""
+    plan = pybuild.build(chains()[name]).plan
+    graph = plan.graph
+    start = plan.places["samples"].home
+    end = start + graph.tensor("samples").bytes
+    for output in graph.outputs:
+        at = plan.places[output].home
+        assert at + graph.tensor(output).bytes <= start or at >= end

@@ -29,6 +29,7 @@ from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.ops import OPERATORS
 from pybuild.ops.base.signatures import SIGNATURES
+from pybuild.ops.decide import DECIDE
 from pybuild.ops.interpret import interpret
 from pybuild.ops.map import FUNCTIONS, NUMBERS
 from pybuild.ops.signal import SIGNAL
@@ -264,7 +265,7 @@ def test_every_operator_and_function_has_a_case() -> None:
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
     # (lstm and svdf: frontends/tflite/test_tflite_recurrent.py; sounds:
-    # frontends/tflite/signal)
-    own = {"call", "assign", "lstm", "svdf", "rfft", *SIGNAL}
+    # frontends/tflite/signal; decisions: ops/test_decide.py)
+    own = {"call", "assign", "lstm", "svdf", "rfft", *SIGNAL, *DECIDE}
     assert OPERATORS.keys() - told <= own
     assert math.isclose(len(FUNCTIONS), len({o.name for o in _functions()}))

@@ -155,9 +155,7 @@ SIGNATURES: dict[str, Signature] = {
     ),
     "auto_scale": Signature(1, 1),
     "best_above": Signature(1, 1, {"least": _NUMBER, "ignore": _INTS}),
-    "hysteresis": Signature(
-        2, 2, {"high": _NUMBER, "low": _NUMBER, "ignore": _INTS}
-    ),
+    "hysteresis": Signature(2, 2, {"high": _NUMBER, "low": _NUMBER, "ignore": _INTS}),
     "moving_average": Signature(2, 2),
     "refractory": Signature(2, 2, {"runs": _INT}),
     "energy": Signature(1, 1, {"start": _INT, "end": _INT}),

@@ -1,0 +1,99 @@
+"""--front FRONT.toml: features and decisions of a file around a model of a file, by every
+verb; what is wrong in it is told, all at once.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.cli import main
+from pybuild.errors import BuildError
+from pybuild.features import Decision, log_mel
+from pybuild.frontends import graphjson
+from pybuild.front import read_front
+from tests.features.nets import BANDS, PLAIN, conv_net, sound
+
+FRONT = f"""
+every = 2
+stream = true
+
+[features]
+window = 128
+hop = 80
+bands = {BANDS}
+subtract_noise = false
+gain = false
+
+[decision]
+smooth = 3
+threshold = 0.45
+ignore = [0]
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    net, front = tmp_path / "net.json", tmp_path / "front.toml"
+    text, weights = graphjson.dump(conv_net(16))
+    net.write_text(text)
+    net.with_suffix(".params").write_bytes(weights)
+    front.write_text(FRONT)
+    return str(net), str(front)
+
+
+def test_a_file_says_what_python_says(files: tuple[str, str]) -> None:
+    model = pybuild.load(files[0], front=files[1])
+    mel = log_mel(window=128, hop=80, bands=BANDS, **PLAIN)
+    decision = Decision(smooth=3, threshold=0.45, ignore=(0,))
+    chain = pybuild.chain(mel, files[0], decision, every=2, stream=True)
+    pcm, net = sound(1600), model.build().host()
+    assert net.push_samples(pcm) == 10
+    for name, rows in chain(pcm).items():
+        np.testing.assert_array_equal(net.get_output(name), rows[-1])
+
+
+def test_every_verb_takes_it(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, front = files
+    out = tmp_path / "made"
+    assert main(["build", net, "--front", front, "-o", str(out)]) == 0
+    assert "int net_push_samples(struct net *m," in (out / "net.h").read_text()
+    capsys.readouterr()
+    check = ["check", net, "--front", front, "--samples", "3", "--backend", "llvm"]
+    assert main([*check, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["ok"] and said["reference"].startswith("numpy")
+    assert main(["inspect", net, "--front", front]) == 0
+    assert "samples" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[feature]\n", "there is no 'feature'. Hint: did you mean 'features'?"),
+        ("every = -1\nstream = 3\n", "every is -1, not rows\n"),
+        ("[features]\nkind = 'mel'\n", "there is no kind 'mel'. Hint: "),
+        ("[features]\nbans = 3\n[decision]\nsmoth = 1\n", "there is no 'smoth'"),
+        ("[features]\nbands = 0\n", "0 bands, not from 1 to 256"),
+        ("[features]\nbands = 'x'\n", "front.toml: [features]: "),
+        ("features = 3\n", "[features] and [decision] are tables"),
+        ("= 3\n", "is no TOML: "),
+    ],
+)
+def test_what_is_wrong_is_told(text: str, what: str, tmp_path: Path) -> None:
+    front = tmp_path / "front.toml"
+    front.write_text(text)
+    with pytest.raises(BuildError) as error:
+        read_front(front)
+    assert what in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"--front no.toml: cannot be read \(No such"):
+        read_front(tmp_path / "no.toml")
