@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     )
     from pybuild.check_build import check
     from pybuild.chips.fit import fit
-    from pybuild.entry import Quantised, build, load, load_module, quantise
+    from pybuild.entry import Quantised, build, chain, load, load_module, quantise
     from pybuild.error import TVMError
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
-    from pybuild.join import chain
     from pybuild.library import Library
     from pybuild.model import Model
     from pybuild.ops.base.functions import function, functions
@@ -50,7 +49,7 @@ _LATE = {
     "TVMError": "error",
     "build": "entry",
     "build_image": "image",
-    "chain": "join",
+    "chain": "entry",
     "check": "check_build",
     "cpu": "runtime",
     "device": "runtime",

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
-from pybuild.features import Features
-from pybuild.front import Chain, read_front, with_front
+from pybuild.features import Decision, Features
+from pybuild.front import Chain, Front, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
@@ -373,3 +373,28 @@ def model_of(
         digest = hashlib.sha256(b"".join(parts)).hexdigest()
         return Model(what.source, what, "litert", digest).with_weights(weights)
     return load(what, functions=functions, weights=weights)
+
+
+def chain(
+    features: Buildable,
+    net: Buildable | Quantised,
+    decision: Decision | None = None,
+    *,
+    every: int = 0,
+    stream: bool = False,
+) -> Chain:
+    """Features, a net and what follows it as one model: samples in, decisions out.
+
+    features  pybuild.features.log_mel(...), or a model from samples to a row
+    decision  pybuild.features.Decision(...): outputs `heard` and `active`; None: the
+              scores alone
+    every     rows of features for each run of the net; 0: all of the input of a net
+              with state, else one: the window slides on by it
+    stream    the net computes only what new rows add, with the same bits
+    Errors    BuildError where types, shapes or scales do not fit
+    """
+    made = features.graph if isinstance(features, Features) else None
+    if made is None:
+        made = model_of(features).lower()
+    whole = net.model if isinstance(net, Quantised) else model_of(net)
+    return Chain(with_front(whole, Front(made, decision, every, stream)))

@@ -1,5 +1,6 @@
-"""--front FRONT.toml: features and decisions of a file around a model of a file, by every
-verb; what is wrong in it is told, all at once.
+"""--front FRONT.toml: features and decisions of a file around the model of a file, by
+every verb; what is wrong in it is told, all at once.
+
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.features import Decision, log_mel
-from pybuild.frontends import graphjson
 from pybuild.front import read_front
+from pybuild.frontends import graphjson
 from tests.features.nets import BANDS, PLAIN, conv_net, sound
 
 FRONT = f"""

@@ -1,29 +1,22 @@
-"""A model with features in front of it and decisions behind it, and files of these."""
+"""A model with features in front of it and decisions behind it."""
 
 from __future__ import annotations
 
-import inspect
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array
-from pybuild.errors import BuildError, Problem, fitting
-from pybuild.features import Decision, Features, log_mel
+from pybuild.errors import BuildError
+from pybuild.features import Decision
 from pybuild.features.chain import joined, rows_of, time_axis
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret, kept
 from pybuild.options.recipe import Recipe
 from pybuild.passes.stream import streamed
-
-OPTION = "--front"
-# what a file's `kind` of features may be
-KINDS: Mapping[str, Callable[..., Features]] = {"log_mel": log_mel}
 
 
 @dataclass(frozen=True)
@@ -107,59 +100,3 @@ class Chain:
     def build(self, out: str | Path | None = None, **options: Any) -> Any:
         """As Model.build()."""
         return self.model.build(out, **options)
-
-
-# ---- files -----------------------------------------------------------------------
-
-
-def read_front(path: str | Path) -> Front:
-    """A .toml file: [features] with `kind` and what that function takes, [decision],
-    and, above them, `every` and `stream`.
-
-    Errors  BuildError with everything that is wrong
-    """
-    where = Path(path).name
-    try:
-        told = tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        why = f"cannot be read ({error.strerror})"
-        raise BuildError(f"{OPTION} {where}", why) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BuildError(f"{OPTION} {where}", f"is no TOML: {error}") from None
-    found = _unknown(where, told, ("features", "decision", "every", "stream"))
-    parts = told.get("features", {}), told.get("decision", {})
-    if not all(isinstance(part, dict) for part in parts):
-        raise BuildError(where, "[features] and [decision] are tables")
-    features = dict(parts[0])
-    kind = features.pop("kind", "log_mel")
-    if kind not in KINDS:
-        hint = fitting(str(kind), KINDS)
-        raise BuildError(f"{where}: [features]", f"there is no kind '{kind}'", hint)
-    known = [n for n in inspect.signature(KINDS[kind]).parameters if n != "name"]
-    found += _unknown(f"{where}: [features]", features, known)
-    names = [one.name for one in fields(Decision)]
-    found += _unknown(f"{where}: [decision]", parts[1], names)
-    every, stream = told.get("every", 0), told.get("stream", False)
-    if not isinstance(every, int) or isinstance(every, bool) or every < 0:
-        found.append(Problem(where, f"every is {every!r}, not rows"))
-    if not isinstance(stream, bool):
-        found.append(Problem(where, f"stream is {stream!r}, not true or false"))
-    if found:
-        raise BuildError.of(found)
-    numbers: dict[str, Any] = {
-        n: tuple(v) if isinstance(v, list) else v for n, v in parts[1].items()
-    }
-    try:
-        made = KINDS[kind](**features, name=Path(path).stem)
-        decision = Decision(**numbers) if "decision" in told else None
-    except TypeError as error:
-        raise BuildError(f"{where}: [features]", str(error)) from None
-    return Front(made.graph, decision, every, stream)
-
-
-def _unknown(where: str, given: Mapping[str, Any], known: Any) -> list[Problem]:
-    return [
-        Problem(where, f"there is no '{name}'", fitting(name, known))
-        for name in given
-        if name not in known
-    ]
