@@ -36,8 +36,7 @@ class LoadOptions:
     """How a model's file is read: pybuild.load."""
 
     input_dims: Mapping[str, int] = option(
-        {}, kinds.NUMBERS, _OPEN, "the size of a dimension, by its name",
-        word="input-dim",
+        {}, kinds.NUMBERS, _OPEN, "size of a dimension, by its name", word="input-dim",
     )  # fmt: skip
     input_values: Mapping[str, Any] = option(
         {}, kinds.VALUES, _OPEN,
@@ -59,8 +58,7 @@ class LoadOptions:
     )  # fmt: skip
     front: str | None = option(
         None, kinds.text("FRONT.toml", "file"), _CODE,
-        "features before the model and decisions after it, as this file says; its "
-        "input is then samples",
+        "features before and decisions after the model, which then takes samples",
     )  # fmt: skip
 
 
@@ -308,9 +306,7 @@ class CheckOptions:
     ref: str = option(
         "auto", kinds.word(*REFERENCES), "check", "the reference interpreter"
     )
-    samples: int = option(
-        20, kinds.count(), "check", "how many random inputs to compare; default 20"
-    )
+    samples: int = option(20, kinds.count(), "check", "random inputs; default 20")
     seed: int = option(0, kinds.count(0), "check", _SEED)
     data: str | None = option(
         None, kinds.text("FILE", "file"), "check",
