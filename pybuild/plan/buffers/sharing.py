@@ -261,9 +261,9 @@ def _group_lives(
             if name and name not in graph.constants:
                 touch(name, stage)
     for name in graph.outputs:
-        touch(name, after)
         if graph.sampled:  # it is read while the next samples come
             touch(name, -1)
+        touch(name, after)
     return lives
 
 
