@@ -12,8 +12,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.ecosystems.use import SAID, SCORES, SKETCH, STUBS, TWO_SAY, said
-from tests.toolchains import require
+from tests.ecosystems.use import (
+    SAID,
+    SCORES,
+    SKETCH,
+    STUBS,
+    TWO_SAY,
+    page_files,
+    said,
+)
+from tests.toolchains import ROOT, require
 
 SCHEMA = json.loads((STUBS / "arduino/library-properties.schema.json").read_text())
 CORTEX = ("-mcpu=cortex-m4", "-mthumb", "-ffunction-sections", "-fdata-sections")
@@ -108,6 +116,14 @@ def test_two_networks_share_one_runtime(packages: Path, tmp_path: Path) -> None:
 def test_the_sketch_prints_its_result(packages: Path, tmp_path: Path) -> None:
     objects = flattened((packages / SELFTEST).read_text(), packages, tmp_path, "")
     assert said([_linked(objects, tmp_path, "g++")]) == SAID + SCORES
+
+
+def test_the_tutorial(packages: Path, tmp_path: Path) -> None:
+    """docs/tutorial-arduino.md: its sketch says what the page says."""
+    told = page_files(ROOT / "docs" / "tutorial-arduino.md", tmp_path)
+    sketch = (tmp_path / "Arduino/read_digit/read_digit.ino").read_text()
+    objects = flattened(sketch, packages, tmp_path, "")
+    assert said([_linked(objects, tmp_path, "g++")]) == told
 
 
 def test_the_sketch_for_an_arm_core(packages: Path, tmp_path: Path) -> None:

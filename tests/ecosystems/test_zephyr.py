@@ -14,8 +14,16 @@ from pykwalify.core import Core
 from pykwalify.errors import SchemaError
 
 from tests.ecosystems.kconfig import settings
-from tests.ecosystems.use import SAID, SCORES, STUBS, TWO, TWO_SAY, said
-from tests.toolchains import require
+from tests.ecosystems.use import (
+    SAID,
+    SCORES,
+    STUBS,
+    TWO,
+    TWO_SAY,
+    page_files,
+    said,
+)
+from tests.toolchains import ROOT, require
 
 ZEPHYR = STUBS / "zephyr"
 BASE = {"ZEPHYR_BASE": str(ZEPHYR)}
@@ -76,6 +84,15 @@ def test_the_sample_runs(packages: Path, tmp_path: Path) -> None:
     sample = place / "digits" / SAMPLE
     build = _build(sample, place, (sample / "prj.conf").read_text())
     assert said([build / "app"]) == SAID + SCORES
+
+
+def test_the_tutorial(packages: Path, tmp_path: Path) -> None:
+    """docs/tutorial-zephyr.md: its application says what the page says."""
+    place = shutil.copytree(packages, tmp_path / "modules")
+    told = page_files(ROOT / "docs" / "tutorial-zephyr.md", tmp_path)
+    app = tmp_path / "app"
+    build = _build(app, place, (app / "prj.conf").read_text())
+    assert said([build / "app"]) == told
 
 
 @pytest.mark.parametrize("more", ["", "CONFIG_CRT_HOOK=n\nCONFIG_CRT_NAMES=n\n"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.toolchains import completed
+from tests.snippets import snippets
+from tests.toolchains import ROOT, completed
 
 STUBS = Path(__file__).resolve().parent
 SAID = "digits: self-test: no error\n"
@@ -62,6 +63,17 @@ void loop()
 {{
 }}
 """
+
+
+def page_files(page: Path, folder: Path) -> str:
+    """Writes the files that a page of docs/ shows; what it says that comes of them."""
+    found = list(snippets(ROOT, page))
+    for block in found:
+        if block.file is not None:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(block.text)
+    (told,) = [b.text for b in found if not b.language and "self-test" in b.text]
+    return told
 
 
 def said(

@@ -206,7 +206,7 @@ def test_all_that_tests_need_has_a_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"]]
-    wanted += [r for e in ("boards", "test", "verify") for r in extras[e]]
+    wanted += [r for e in ("boards", "docs", "test", "verify") for r in extras[e]]
     pinned = _versions((ROOT / ".ci" / "constraints.txt").read_text())
     for line in wanted:
         name, *least = line.split(" >= ")

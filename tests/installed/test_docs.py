@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.snippets import RUN, Snippet, groups
+from tests.snippets import FILES, RUN, Snippet, groups
 from tests.toolchains import ROOT, STRICT, require
 
 GROUPS = groups(ROOT)
@@ -49,6 +49,8 @@ def test_each_block_is_run_or_says_why_not() -> None:
     for block in BLOCKS:
         if block.language not in ("", *RUN):
             wrong.append(f"{block}: what is '{block.language}'?")
+        if block.language in FILES and block.file is None:
+            wrong.append(f"{block}: which file is it?")
         first = {line.removeprefix("$ ").split(" ")[0] for line in lines_of(block)}
         if not block.language and first & set(COMMANDS) and not block.said("not run"):
             wrong.append(f"{block}: has commands; is it ```sh, or not run: why?")
@@ -69,13 +71,15 @@ def lines_of(block: Snippet) -> list[str]:
     return block.text.replace("\\\n", "").splitlines()
 
 
-def test_the_readme_shows_the_main_commands() -> None:
+def test_the_readme_and_the_tour_show_the_main_commands() -> None:
     shown = [line for name, b in GROUPS.items() if name[:6] == "README" for line in b]
     text = "".join(block.text for block in shown)
     assert "./dev demo\n" in text and "./dev test\n" in text
-    verbs = ("inspect", "build", "check", "bench", "boards")
+    verbs = ("inspect", "build", "check", "bench")
     assert all(f"\ncrt {verb}" in f"\n{text}" for verb in verbs)
-    assert "import pybuild" in text
+    tour = "".join(block.text for block in GROUPS["docs/tour.md"])
+    assert all(f"\ncrt {verb}" in f"\n{tour}" for verb in (*verbs, "boards"))
+    assert "import pybuild" in tour
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

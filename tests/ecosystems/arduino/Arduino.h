@@ -11,6 +11,20 @@ static inline unsigned long millis(void)
     return 0;
 }
 
+enum { LOW, HIGH, OUTPUT, LED_BUILTIN = 13 };
+
+static inline void pinMode(int, int)
+{
+}
+
+static inline void digitalWrite(int, int)
+{
+}
+
+static inline void delay(unsigned long)
+{
+}
+
 struct Console {
     void begin(unsigned long)
     {
