@@ -253,6 +253,10 @@ test_several_models
     same_bytes_from_another_path_and_hash_seed turns_are_checked
 test_sharing_table
     each_cell
+test_site
+    a_page_fits_a_phone a_page_shuts_nobody_out every_function_of_the_runtime_is_in_it
+    every_name_of_the_package_is_in_it every_option_and_verb_is_in_it
+    no_link_leads_nowhere nothing_is_fetched_from_elsewhere the_search_needs_no_server
 test_speed
     a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
     inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
