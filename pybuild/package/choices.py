@@ -67,8 +67,7 @@ def _used(plan: Plan, options: Options) -> dict[str, tuple[str, Option]]:
         if not step.node.outputs:
             continue  # it waits for a device
         for option in options.get(step.node.output, ()):
-            func = step.candidate.func
-            if func is not None and option.func is func:
+            if option.func is not None and option.computes(step.candidate):
                 used.setdefault(step.node.output, (step.node.name, option))
     return used
 

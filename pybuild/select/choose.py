@@ -35,6 +35,7 @@ class Option:
     func    its code; None: a task of the runtime's own
     usable  the plan for whole tensors can take it
     tables  bytes of its arguments, and of what says which rows it reads and writes
+    work    its arguments, then how often it is called: layers and candidates share code
     """
 
     kernel: str
@@ -43,6 +44,11 @@ class Option:
     func: Func | None = None
     usable: bool = True
     tables: int = 0
+    work: tuple[int, ...] = ()
+
+    def computes(self, candidate: Candidate) -> bool:
+        """Whether it is this candidate's, or that of its first step."""
+        return self.func == candidate.func and self.work == _work(candidate)
 
     @property
     def bytes(self) -> int:
@@ -70,12 +76,17 @@ def options_of(
         pieces = {name: made.kernel, **made.parts}
         usable = candidate.finish is None
         tables = _table_bytes(candidate)
-        return Option(name, made.instructions, pieces, func, usable, tables)
+        work = _work(candidate)
+        return Option(name, made.instructions, pieces, func, usable, tables, work)
 
     return {
         layer: tuple(option(c, targets[layer]) for c in found)
         for layer, found in offers.items()
     }
+
+
+def _work(candidate: Candidate) -> tuple[int, ...]:
+    return (*candidate.args, candidate.images, candidate.bands)
 
 
 def _table_bytes(candidate: Candidate) -> int:

@@ -110,7 +110,7 @@ def _kernels(library: Library, layer: str | None) -> Iterator[object]:
     """The candidates of each layer with their prices, as the choice saw them."""
     graph = library.plan.graph
     chosen = {
-        step.node.output: step.candidate.func
+        step.node.output: step.candidate
         for step in library.plan.steps
         if step.node.outputs
     }
@@ -120,8 +120,8 @@ def _kernels(library: Library, layer: str | None) -> Iterator[object]:
         options = library.kernels.get(node.output, ())
         if not options or (layer is not None and not graph.is_called(layer, node)):
             continue
-        func = chosen.get(node.output)
-        mine = next((o for o in options if o.func is func), None)
+        step = chosen.get(node.output)
+        mine = next((o for o in options if step and o.computes(step)), None)
         rows = [_row(option, mine) for option in options if option.func is not None]
         if rows:
             yield grid(f"{graph.called(node)} ({node.op})", columns, rows)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybuild.ir.loop import INT8, Func, const
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import bare, once
 from pybuild.kernels.base.window import Window
@@ -58,3 +59,16 @@ def test_a_kernel_is_finished_in_one_way() -> None:
     assert k.finish() is k.finish()
     with pytest.raises(AssertionError):
         k.finish(in_place=True)
+
+
+def test_equal_kernels_of_several_builders_are_one() -> None:
+    """Who compares or prices kernels sees it at once; another body is another."""
+
+    def made(value: int) -> Func:
+        k = Builder("same_name")
+        y = k.row("y", 0, INT8, writable=True)
+        k.store(y, 0, const(value, INT8))
+        return k.finish()
+
+    assert made(1) is made(1)
+    assert made(1) is not made(2) and made(1) != made(2)

@@ -5,6 +5,7 @@ A schedule is ordinary Python around these calls. Knows no operator.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from pybuild.ir.loop import (
 from pybuild.ir.loop_verify import statements, used, verify
 
 _FINISHING = threading.Lock()
+_MOST = 2048  # kernels that are remembered
 # an argument's name and value
 Named = tuple[str, int]
 
@@ -212,8 +214,8 @@ class Builder:
             if self._finished is None:
                 body = self._used(tuple(self._blocks[0]))
                 args, arrays = tuple(self._args), tuple(self._arrays)
-                self._finished = Func(self.name, args, arrays, body, in_place, self.doc)
-                verify(self._finished)
+                made = Func(self.name, args, arrays, body, in_place, self.doc)
+                self._finished = _verified(made)
         assert self._finished.in_place == in_place
         return self._finished
 
@@ -241,6 +243,13 @@ class Builder:
             unique = f"{name}_{count}"
         self._names[0 if outermost else -1].add(unique)
         return unique
+
+
+@functools.lru_cache(_MOST)
+def _verified(func: Func) -> Func:
+    """The first of equal kernels: layers share it, and who compares them sees it."""
+    verify(func)
+    return func
 
 
 def _scalar(var: Var) -> DType:
