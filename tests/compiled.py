@@ -3,6 +3,7 @@ of the module: what is equal, for the same LLVM, passes and machine, is not comp
 again; whatever changes the printed code changes the name of what is kept.
 
 CRT_COMPILED: the folder, else build/compiled; empty: everything is compiled.
+plainly(): what is compiled then is not optimised, in a third of the time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pybuild.host import jit
 ROOT = Path(__file__).resolve().parent.parent
 DAYS = 14  # that nothing was asked for, until it is removed
 _engine = llvm.create_mcjit_compiler
+_target_machine = llvm.Target.create_target_machine
+_plain = False
 _WITH = f"{llvmlite.__version__} {llvm.llvm_version_info} {inspect.getsource(passes)}"
 
 
@@ -42,6 +45,20 @@ def keep_compiled() -> None:
     _remove_old(place)
     vars(jit)["llvm_passes"] = SimpleNamespace(optimise=optimised_or_kept)
     llvm.create_mcjit_compiler = _engine_with_kept
+    llvm.Target.create_target_machine = _machine
+
+
+def plainly(on: bool) -> None:
+    """Whether code for this process is left as it was printed, from now on: it means
+    the same, and LLVM's own passes are not what most tests are about."""
+    global _plain
+    _plain = on
+
+
+def _machine(target: Any, **options: Any) -> Any:
+    if _plain and options.get("jit"):
+        options["opt"] = 0
+    return _target_machine(target, **options)
 
 
 def _remove_old(place: Path) -> None:
@@ -57,14 +74,19 @@ def _remove_old(place: Path) -> None:
 def optimised_or_kept(parsed: Any, machine: Any, host: bool) -> None:
     """As pybuild's `optimise`; nothing is left to do where the code is kept."""
     if folder() is None:
-        passes.optimise(parsed, machine, host)
+        _optimise(parsed, machine, host)
         return
     about = f"{_WITH} {machine.triple} {llvm.get_host_cpu_name()} "
-    about += llvm.get_host_cpu_features().flatten()
+    about += f"{llvm.get_host_cpu_features().flatten()} {_plain} "
     key = hashlib.sha256(about.encode() + parsed.as_bitcode()).hexdigest()
     if not _kept(key).is_file():
-        passes.optimise(parsed, machine, host)
+        _optimise(parsed, machine, host)
     parsed.name = key
+
+
+def _optimise(parsed: Any, machine: Any, host: bool) -> None:
+    if not _plain:
+        passes.optimise(parsed, machine, host)
 
 
 def _engine_with_kept(parsed: Any, machine: Any) -> Any:

@@ -6,6 +6,8 @@ a mutation of it names, test_order*.py, then by the number of imports to it.
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,10 @@ TESTS = ROOT / "tests"
 ABOVE = (ROOT, ROOT / "pybuild")
 BESIDE = 3  # as far as a file of the folder that mirrors a room is at most
 FAR = 99
+# also those in scripts that are strings; parsing all files takes seconds
+_IMPORT = re.compile(
+    r"(?m)^[ \t]*((?:import|from)[ ][\w., ]+(?:\([^)]*\)|\*)?)[ ]*(?=#|;|$)"
+)
 MOST = 16  # test files: collecting all of them takes longer than running the nearest
 
 
@@ -28,6 +34,12 @@ class Concern:
     named: tuple[str, ...]
     files: tuple[Path, ...]
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """For --nearest of tests/nearest.py."""
+        files = (path.relative_to(ROOT).as_posix() for path in self.files)
+        return (*self.named, *files)
+
 
 def source(word: str) -> Path | None:
     """The source file or room that is meant; None for tests and all else."""
@@ -38,10 +50,15 @@ def source(word: str) -> Path | None:
     return None
 
 
-def concern(places: Iterable[Path]) -> Concern:
-    """Of source files, and of all files in folders."""
+def concern(places: Iterable[Path], without: str = "") -> Concern:
+    """Of source files, and of all files in folders.
+
+    without  the name of a mutation: as if it were not there
+    """
     wanted = {file for place in places for file in _files(place)}
-    named = _named(wanted)
+    if not wanted:
+        return Concern((), ())
+    named = _named(wanted, without)
     first = {ROOT / words.split()[0].partition("::")[0] for words in named}
     far = _distances(wanted)
     ranks = {
@@ -74,14 +91,14 @@ def _by_place(test: Path, file: Path, far: float) -> float:
     return min(far, BESIDE) - 0.5 if mirrors else far
 
 
-def _named(files: Iterable[Path]) -> list[str]:
+def _named(files: Iterable[Path], without: str) -> list[str]:
     """What mutations of these files name."""
     from tests.mutate import MUTATIONS
 
     wanted = {file.relative_to(ROOT).as_posix() for file in files}
     named: dict[str, None] = {}
     for mutation in MUTATIONS:
-        if mutation.file in wanted:
+        if mutation.file in wanted and mutation.name != without:
             tests, _, rest = mutation.tests.partition(" -k ")
             key = rest.split()[0] if rest else ""
             places = (word for word in tests.split() if word.startswith("tests/"))
@@ -114,13 +131,12 @@ def _importers(wanted: Iterable[Path]) -> dict[Path, set[Path]]:
     }
     found: dict[Path, set[Path]] = defaultdict(set)
     for module, path in modules.items():
-        text = path.read_text(encoding="utf-8")
-        for name in _imports(module, path, text):
+        for name in _imports(module, path):
             there = modules.get(name) or modules.get(name.rpartition(".")[0])
             if there is not None:
                 found[there].add(path)
         for name, other in others.items():
-            if name in text:
+            if name in _text(path):
                 found[other].add(path)
     return found
 
@@ -130,13 +146,25 @@ def _module(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-def _imports(module: str, path: Path, text: str) -> Iterator[str]:
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _imports(module: str, path: Path) -> tuple[str, ...]:
     """Full names; of `from a import b` both could be meant: a.b."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(text)):
+    found: list[str] = []
+    for statement in _IMPORT.findall(_text(path)):
+        try:
+            (node,) = ast.parse(statement.strip()).body
+        except SyntaxError:  # prose
+            continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = [*(above if node.level else ()), *filter(None, [node.module])]
-            yield from (".".join([*base, alias.name]) for alias in node.names)
+            found += (".".join([*base, alias.name]) for alias in node.names)
+    return tuple(found)

@@ -1,7 +1,8 @@
 """All tests, as `./dev test` runs them: python -m tests.everything [ARGS of pytest].
 First those of the tree, then those of tests/installed with wheels, outside of it. With
 paths of tests: these; of source files or rooms: what concerns them (tests/concern.py).
---quick: without those that tests/quick.py names. --all: those of minutes, too.
+--quick: what concerns the files that git says changed, then all but those that
+tests/quick.py names. --all: those of minutes, too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ PYTEST = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal")
 # in order, and no test begins later than these seconds
 NEAR = ("--dist", "load", "--maxschedchunk", "1", "-p", "tests.nearest", "--within")
 SECONDS = 30
+FEW = 12  # changed files
 VALUED = {"-c", "-k", "-m", "-n", "-o", "-p", "-W", "--dist", "--durations"}
 
 
@@ -40,8 +42,24 @@ def in_tree(arguments: list[str]) -> int:
 
 
 def quick(arguments: list[str]) -> int:
-    command = [sys.executable, *PYTEST, "-p", "tests.quick", *arguments]
-    return subprocess.run(command, cwd=ROOT).returncode
+    near = "\n".join(concern(changed()).order)
+    command = [*PYTEST, "-p", "tests.quick_run", f"--near={near}", *arguments]
+    return subprocess.run([sys.executable, *command], cwd=ROOT).returncode
+
+
+def changed() -> list[Path]:
+    """Source files that are not as in the last commit; if all are, those of it. None
+    without git, and none where so many changed that nothing is near."""
+    for words in (("diff", "--name-only", "HEAD"), ("diff", "--name-only", "HEAD~1")):
+        try:
+            command = ["git", *words, "--", "pybuild", "crt", "boards"]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        except OSError:
+            return []
+        if names := done.stdout.split():
+            break
+    there = [ROOT / name for name in names if (ROOT / name).is_file()]
+    return there if len(there) <= FEW else []
 
 
 def near(places: list[Path], arguments: list[str]) -> int:
@@ -52,7 +70,7 @@ def near(places: list[Path], arguments: list[str]) -> int:
         say("no test is near: ./dev test --quick")
         return NONE_COLLECTED
     say(f"tests for {SECONDS} seconds, the nearest first: {' '.join(files)}")
-    order = "\n".join((*found.named, *files))
+    order = "\n".join(found.order)
     command = [*PYTEST, *NEAR, str(SECONDS), f"--nearest={order}", *arguments]
     return subprocess.run([sys.executable, *command, *files], cwd=ROOT).returncode
 

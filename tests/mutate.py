@@ -25,12 +25,13 @@ from tests import compiled
 
 ROOT = Path(__file__).resolve().parent.parent
 NONE_COLLECTED = 5
-LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache")
+# what Python compiled is copied, too: only the file that is mutated is compiled anew
+LEFT_OUT = (".git", ".venv", "build", ".*_cache")
 
 
 SHARE = 0.9  # of a sample that the quick tests notice at least
 # that each mutation finds its place says nothing of the code
-QUICK = ("-p", "tests.quick", "-m", "not sweep",
+QUICK = ("-p", "tests.quick_run", "-m", "not sweep",
          "--ignore=tests/house/test_mutations.py")  # fmt: skip
 SURVIVED, CAUGHT = "SURVIVED", "caught  "
 
@@ -106,19 +107,20 @@ def drawn(number: int, seed: int) -> list[Mutation]:
     return found[:number]
 
 
-def _noticed_by(mutation: Mutation, tree: Path) -> str:
-    """The quick test that fails in a tree with the mutation; "" if none does. What
-    watches the place is first, then what is near, then all."""
+def _noticed_by(mutation: Mutation, tree: Path) -> tuple[str, str]:
+    """The quick test that fails in a tree with the mutation, and what was near; "" if
+    none does. What watches the place is first, then what is near, then all."""
     from tests.concern import concern
 
-    near = concern([ROOT / mutation.file]).files
-    files = [path.relative_to(ROOT).as_posix() for path in near]
-    for some in (mutation.tests.split(), ["-n2", *files], ["-n2"]):
+    near = concern([ROOT / mutation.file], without=mutation.name)
+    files = [path.relative_to(ROOT).as_posix() for path in near.files]
+    order = "--near=" + "\n".join(near.order)
+    for some in (mutation.tests.split(), ["-n2", order, *files], ["-n2"]):
         status, said = _run(tree, *QUICK, *some)
         if status not in (0, NONE_COLLECTED):
             failed = re.search(r"(?m)^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said)
-            return failed[1] if failed else said[-300:]
-    return ""
+            return failed[1] if failed else said[-300:], order
+    return "", order
 
 
 def quick_sample(number: int, seed: int = 0) -> int:
@@ -128,8 +130,8 @@ def quick_sample(number: int, seed: int = 0) -> int:
     with _mutated(None) as as_it_is:
         for mutation in (sample := drawn(number, seed)):
             with _mutated(mutation) as tree:
-                by = _noticed_by(mutation, tree)
-            if by and _run(as_it_is, *QUICK, by)[0] != 0:
+                by, near = _noticed_by(mutation, tree)
+            if by and _run(as_it_is, *QUICK, near, by)[0] != 0:
                 print(f"without a mutation, too: {by}", flush=True)
                 return 1
             count += bool(by)

@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--within", type=float, default=0.0)
 
 
-def _place(identity: str, lines: list[str]) -> int:
+def place_of(identity: str, lines: list[str]) -> int:
     """Of the first line that means this test."""
     for place, line in enumerate(lines):
         test, _, word = line.partition(" ")
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     lines = config.getoption("--nearest").splitlines()
-    items.sort(key=lambda item: _place(item.nodeid, lines))
+    items.sort(key=lambda item: place_of(item.nodeid, lines))
     within = config.getoption("--within")
     config.stash[_ENDS] = time.monotonic() + within if within else float("inf")
 

@@ -1,15 +1,10 @@
 """Which tests `./dev test --quick` leaves out: those that take more of a second than
-others. A plugin of pytest, and its one list. A new test is quick; one that takes more
-than MOST seconds of the processor fails in `--quick` until it is named here. What LLVM
-compiles is kept (tests/compiled.py): the next run takes less.
+others, unless they are near to what changed. A new test is quick; one that takes more
+than MOST seconds of the processor fails in `--quick` until it is named here.
+tests/quick_run.py is the plugin of pytest that reads this.
 """
 
 from __future__ import annotations
-
-import resource
-from collections.abc import Iterator
-
-import pytest
 
 MOST = 15.0
 
@@ -19,6 +14,8 @@ test_affine
     the_steps_that_decide_find_what_all_steps_find
 test_affine_split
     every_reachable_accumulator
+test_arduino
+    arduino_s_own_builder the_sketch_for_an_arm_core two_networks_share_one_runtime
 test_backends
     c_with_sanitizers cortex_m4
 test_behaviour
@@ -60,8 +57,12 @@ test_check
     a_missing_interpreter_is_a_note
 test_cli
     rows_are_pushed_by_run_debug_and_bench
+test_cmake
+    alone_tested_and_installed two_networks_share_one_runtime
 test_comments
     every_kernel_part_function_and_constant_says_what_it_is
+test_compare_page
+    on_the_command_line
 test_compat_tvm
     firmware_runs_on_a_core
 test_compressed
@@ -81,6 +82,8 @@ test_digits
     accuracy equals_its_interpreter the_demo_runs the_generator_runs
 test_docs
     page
+test_esp_idf
+    component_manager two_networks_share_one_runtime
 test_executor_weights
     a_library_is_exported_and_loaded exported_bytes_are_the_same_each_time
     several_models_by_name ten_instances_have_one_copy_of_the_weights
@@ -149,11 +152,17 @@ test_live_ranges
     inputs_written_over_give_the_same_bits
 test_lz4
     damaged_blocks_are_refused_as_in_c
+test_make
+    for_another_core
 test_manners
     a_reader_that_leaves_early bash_completes boards_are_as_wide_as_there_is_room
     boards_in_a_pipe_are_one_line_each ctrl_c_is_quiet_whenever_it_comes
+test_meson
+    from_archives two_networks_share_one_runtime
 test_misuse
     stderr_is_closed stdout_is_closed
+test_mlperf_tiny
+    results_are_the_real_numbers what_is_wrong_is_told
 test_names
     tensors
 test_names_ids
@@ -166,8 +175,8 @@ test_object_file
 test_odd_models
     both_back_ends_equal_onnx_runtime the_c_has_no_warning
 test_on_boards
-    a_difference_names_its_layer an_instruction_more_is_counted
-    digits_fit_the_microbit every_tensor_by_every_tool_chain floats_are_near
+    a_difference_names_its_layer an_instruction_more_is_counted digits_fit_the_microbit
+    every_tensor_by_every_tool_chain floats_are_near ram_beyond_the_board_s_is_a_fault
     the_example_prints_its_self_test the_record_is_what_steps_write
     the_same_bits_as_here ticks_console_and_exit_code unicorn_has_the_console_too
 test_onnx_bounded
@@ -186,10 +195,16 @@ test_other_objects
 test_own_samples
     at_the_end_of_a_line from_python labels_in_a_file_of_their_own many_runs
     on_a_simulated_board
+test_owned_boards
+    what_does_not_fit_does_not_fit
+test_packages
+    every_file_beside_a_main_of_the_users several_networks_in_one_package
 test_packaging
     dev_demo_on_a_bare_machine pip_comes_from_the_index
     the_sdist_gives_the_same_wheel wheel_holds_everything_once
     wheel_works_in_an_empty_environment
+test_page
+    three_lines
 test_parameters
     onnx_weights_have_the_name_and_the_order_of_the_file real_networks
     replaced_values_equal_a_new_build
@@ -198,6 +213,8 @@ test_places
     another_library_in_flash_is_an_error_with_the_command
 test_plan
     ten_thousand_nodes_in_seconds
+test_platformio
+    two_networks_share_one_runtime
 test_preassigned
     any_valid_storage_is_kept_to
 test_project
@@ -239,10 +256,12 @@ test_row_kernels
     rows_are_written_over_by_llvm rows_are_written_over_in_c
 test_rows
     every_row_passes_the_hook floats_are_equal integers_are_equal
+test_runtime_graph_debug
+    remote
 test_runtime_module_based_interface
     remove_package_params
 test_runtime_rpc
-    rpc_errors rpc_remote_module
+    rpc_errors rpc_large_array rpc_remote_module
 test_runtime_sharing
     weights_of_kernels_that_pack_are_shared
 test_several_devices
@@ -257,6 +276,8 @@ test_site
     a_page_fits_a_phone a_page_shuts_nobody_out every_function_of_the_runtime_is_in_it
     every_name_of_the_package_is_in_it every_option_and_verb_is_in_it
     no_link_leads_nowhere nothing_is_fetched_from_elsewhere the_search_needs_no_server
+test_small_int
+    cases_on_an_lx106
 test_speed
     a_build_takes_three_seconds_as_a_process a_build_takes_two_seconds_after_import
     inspect_takes_a_second_and_a_half large_networks_are_planned_in_seconds
@@ -292,8 +313,8 @@ test_tree_builds
     bits_change_without_the_flag cmake_and_meson_keep_their_flags
     cmake_for_another_core_links_no_example cmake_has_a_self_test_by_choice
     make_beside_an_object make_clean_leaves_what_the_build_wrote
-    make_knows_what_has_changed meson_for_another_core_links_no_example
-    meson_has_a_self_test_by_choice
+    make_compiles_for_other_cores make_knows_what_has_changed
+    meson_for_another_core_links_no_example meson_has_a_self_test_by_choice
 test_tree_warnings
     a_user_in_cpp c every_c
 test_two_cores
@@ -309,24 +330,34 @@ test_wheel
     an_old_glibc_is_enough each_is_what_its_system_loads
     macos_11_is_enough_and_arm_is_signed the_same_sources_give_the_same_wheel
     there_is_one_for_each_system this_machine_takes_its_own
+test_zephyr
+    two_networks_share_one_runtime
 """
 
-# of tests with many cases, those without these words
+# of tests with many cases, and of folders, those without these words
 CASES = {
-    "test_calls": ("-clang-", "-DCRT"),
-    "test_make_keeps_its_flags": ("ziglang", "clang"),
-    "test_counts_and_sizes": ("zig", "clang"),
-    "test_a_layer_is_right_and_fast": ("3-", "4-", "5-", "6-", "7-"),
-    "test_the_same_bits_as_here": ("parameters", "numbers", "object"),
-    "test_digits": ("int",),
+    "tests/executor/": ("board",),
+    "test_a_layer_is_right_and_fast": (
+        "3-", "4-", "5-", "6-", "7-", "9-", "31-", "m55",
+    ),
+    "test_both_simulators_count_alike": (
+        "an385", "stm", "net", "mps2-an5", "sifive", "microbit",
+    ),
     "test_by_llvm": ("3", "4", "5", "6", "7"),
-    "test_firmware_links_and_runs": ("clang", "params", "aot"),
-    "test_llvm": ("onnx-cortex-m4",),
-    "test_one_file_of_each_type": ("elements", "moves"),
+    "test_calls": ("-clang-", "-DCRT"),
+    "test_counts_and_sizes": ("zig", "clang", "microbit"),
+    "test_digits": ("int",),
     "test_firmware_in_cpp": ("clang",),
-    "test_both_simulators_count_alike": ("an385", "stm", "net", "mps2-an5", "sifive"),
+    "test_firmware_links_and_runs": ("clang", "params", "aot"),
+    "test_its_code_runs": ("rv32i", "rv32emc"),
+    "test_llvm": ("onnx-cortex-m4",),
     "test_llvm_equals_numpy": ("int8", "speed"),
-}
+    "test_make_keeps_its_flags": ("ziglang", "clang", "words1", "words3"),
+    "test_one_file_of_each_type": ("elements", "moves"),
+    "test_softmax_of_int8_gives_int16": ("1.7", "0.02"),
+    "test_the_core_gives_the_same_bits": ("pico", "nucleo"),
+    "test_the_same_bits_as_here": ("parameters", "numbers", "object"),
+}  # fmt: skip
 
 
 def left_out() -> set[str]:
@@ -340,33 +371,12 @@ def left_out() -> set[str]:
     return found
 
 
-def _is_quick(item: pytest.Item, names: set[str]) -> bool:
-    place, _, case = item.nodeid.partition("[")
+def is_quick(identity: str, names: set[str]) -> bool:
+    """Of a test by pytest's identity; `names` as of left_out()."""
+    place, _, case = identity.partition("[")
     test = place.rpartition("/")[2]
     words = CASES.get(test.partition("::")[2], ())
+    for folder in CASES:
+        if place.startswith(folder):
+            words += CASES[folder]
     return test not in names and not any(word in case for word in words)
-
-
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    names = left_out()
-    others = [item for item in items if not _is_quick(item, names)]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if _is_quick(item, names)]
-
-
-def _spent() -> float:
-    """Of this process and of those that it waited for."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    used = [resource.getrusage(kind) for kind in kinds]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    before = _spent()
-    yield
-    taken = _spent() - before
-    if taken > MOST:
-        pytest.fail(f"{taken:.1f} seconds of the processor: tests/quick.py names it")
