@@ -42,11 +42,13 @@ class Concern:
 
 
 def source(word: str) -> Path | None:
-    """The source file or room that is meant; None for tests and all else."""
+    """The source file or room that is meant, or a table that tests read; None for
+    tests and all else."""
     for above in (Path.cwd(), *ABOVE):
         path = (above / word).resolve()
         if path.exists() and path.is_relative_to(ROOT):
-            return None if path.is_relative_to(TESTS) else path
+            is_test = path.is_dir() or path.suffix == ".py"
+            return None if is_test and path.is_relative_to(TESTS) else path
     return None
 
 
@@ -83,7 +85,7 @@ def _rank(test: Path, wanted: Iterable[Path], far: float) -> float:
 def _by_place(test: Path, file: Path, far: float) -> float:
     """tests/plan mirrors pybuild/plan, tests/plan/test_order_ties.py its order.py."""
     room = file.relative_to(ROOT).parent.parts
-    room = room[1:] if room[:1] == ("pybuild",) else room
+    room = room[1:] if room[:1] in (("pybuild",), ("tests",)) else room
     folder = test.relative_to(TESTS).parent.parts
     mirrors = bool(folder) and room[: len(folder)] == folder
     if f"{test.stem}_".startswith(f"test_{file.stem}_"):

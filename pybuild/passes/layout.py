@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.signatures import BINARY, UNARY
 
 LAYOUTS = ("nchw", "nhwc")
 # what has no order of axes of its own; a search for transposes looks through it
 _THROUGH = (
-    "clip", "logistic", "tanh", "leaky_relu", "copy", "quantize", "dequantize", "add",
-    "sub", "mul", "concat", "pad", "slice",
+    *UNARY, *BINARY, "copy", "quantize", "dequantize", "concat", "pad", "slice",
 )  # fmt: skip
 
 

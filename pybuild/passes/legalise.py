@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.conv import layer_rounding
 from pybuild.passes.edit import Edit, renamed
 
 _WHOLE = (DType.INT8, DType.UINT8, DType.INT16)
 _ROUNDING = (
-    "conv2d", "depthwise_conv2d", "dense", "add", "sub", "mul", "avg_pool2d", "mean",
-    "softmax", "logistic", "tanh", "leaky_relu", "clip", "quantize",
+    "conv2d", "depthwise_conv2d", "dense", "avg_pool2d", "mean", "softmax", "quantize",
+    *UNARY, *BINARY,
 )  # fmt: skip
 _RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "even"}
 

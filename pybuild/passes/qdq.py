@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
+from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.ops.conv import conv_parameters
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.edit import Edit
@@ -27,10 +28,7 @@ _MAPPED = {"copy": (0,), "where": (1, 2), "maximum": (0, 1), "minimum": (0, 1)}
 # find places among values: the same ones among their integers
 PLACES = ("arg_reduce", "top_k")
 WEIGHTED = ("conv2d", "depthwise_conv2d", "dense")
-COMPUTED = (
-    "add", "sub", "mul", "avg_pool2d", "mean", "softmax", "logistic", "tanh",
-    "leaky_relu", "clip",
-)  # fmt: skip
+COMPUTED = (*UNARY, *BINARY, "avg_pool2d", "mean", "softmax")
 
 
 @dataclass

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.passes.edit import Edit
 
-_UNARY = ("clip", "quantize", "logistic", "tanh", "leaky_relu")
-_BINARY = ("add", "sub", "mul")
+_SINKING = (*UNARY, *BINARY, "quantize")
 
 # tensor -> what it is a reshape of, and the node that will make it until it has
 _Sources = dict[str, tuple[str, Node | None]]
@@ -59,7 +59,7 @@ def _place(edit: Edit, name: str, sources: _Sources) -> None:
 
 def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
     """Computes the node on what its inputs are reshapes of; its output is one."""
-    if node.op not in (*_UNARY, *_BINARY):
+    if node.op not in _SINKING:
         return False
     bases = [sources[name][0] if name in sources else None for name in node.inputs]
     wholes = [edit.tensors[base] for base in bases if base is not None]

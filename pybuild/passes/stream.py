@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 
 from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph, Node, State, Tensor, Window
+from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.passes.state import zeros
 
 OPTION = "--stream"
 
-_POINTWISE = (
-    "clip", "logistic", "tanh", "leaky_relu", "quantize", "dequantize", "copy", "add",
-    "sub", "mul", "map",
-)  # fmt: skip
+_POINTWISE = (*UNARY, *BINARY, "quantize", "dequantize", "copy", "map")
 _WINDOWS = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pybuild.ir.graph import Graph, Node
+from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.passes.edit import Edit, renamed, used
 from pybuild.passes.views import (
     View,
@@ -276,17 +277,8 @@ def _reordered(
 _RULES: dict[str, Sweep] = {
     "transpose": _transpose,
     "reshape": _reshape,
-    "clip": _unary,
-    "logistic": _unary,
-    "tanh": _unary,
-    "leaky_relu": _unary,
-    "copy": _unary,
-    "quantize": _unary,
-    "dequantize": _unary,
-    "add": _many,
-    "sub": _many,
-    "mul": _many,
-    "concat": _many,
+    **dict.fromkeys((*UNARY, "copy", "quantize", "dequantize"), _unary),
+    **dict.fromkeys((*BINARY, "concat"), _many),
     "pad": _pad,
     "slice": _slice,
     "softmax": _along,

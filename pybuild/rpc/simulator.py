@@ -65,15 +65,18 @@ class QemuLine(SocketLine):
             options = machine_options(firmware.board)
             options[options.index("-serial") + 1] = address
             options += program_options(firmware.board, firmware.path)
+            command = [machine.path, *options]
             self._process = subprocess.Popen(
-                tied([machine.path, *options]),
+                tied(command),
                 cwd=self._folder.name, stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for this process
             )  # fmt: skip
-            super().__init__(name, self._accepted(here, machine.name))
+            super().__init__(name, self._accepted(here, machine.name, command))
 
-    def _accepted(self, here: socket.socket, simulator: str) -> socket.socket:
+    def _accepted(
+        self, here: socket.socket, simulator: str, command: list[str]
+    ) -> socket.socket:
         end = time.monotonic() + _START
         while self._process.poll() is None and time.monotonic() < end:
             try:
@@ -81,7 +84,7 @@ class QemuLine(SocketLine):
             except TimeoutError:
                 continue
         what = self._ended() or "has not opened its serial port"
-        raise BuildError(simulator, what)
+        raise BuildError(simulator, what, f"tried: {' '.join(command)}")
 
     def close(self) -> None:
         super().close()

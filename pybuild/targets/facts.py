@@ -12,6 +12,8 @@ from pybuild.errors import Problem
 
 _SIZE = re.compile(r"(\d+)([KM]?)")
 _SCALE = {"": 1, "K": 1024, "M": 1024**2}
+# how some numbers are written
+_WRITTEN = {"hz": "of Hertz, such as 12_500_000"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Reader:
     def number(self, table: dict[str, Any], key: str, file: Path) -> int:
         value = table.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            self.wrong(file, f"'{key}' must be a number")
+            self.wrong(file, f"'{key}' must be a whole number", _WRITTEN.get(key, ""))
             return 0
         return value
 

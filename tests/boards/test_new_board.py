@@ -107,14 +107,14 @@ def test_every_fault_of_the_files_is_told(folder: Path) -> None:
         [
             f"{own}: there is no board.c beside it",
             f"{own}: 'uart' is 'usb'. Hint: one of {uarts}",
-            f"{own}: 'base' must be a number",
+            f"{own}: 'base' must be a whole number",
             f"{own}: 'machine' must be a text",
             f"{soc}: 'title' must be a text",
             f"{soc}: 'cpu' is 'z80'. Hint: one of {cores}",
-            f"{soc}: 'hz' must be a number",
+            f"{soc}: 'hz' must be a whole number. Hint: of Hertz, such as 12_500_000",
             f"{soc}: 'flash' must be a table",
             f"{soc}: 'flash.size' must be a text like \"64K\"",
-            f"{soc}: 'origin' must be a number",
+            f"{soc}: 'origin' must be a whole number",
         ]
     )
 

@@ -20,6 +20,13 @@ def test_each_test_that_is_left_out_exists() -> None:
 def test_a_room_is_meant_by_its_name() -> None:
     assert source("plan") == ROOT / "pybuild" / "plan"
     assert source("tests") is None and source("no_such_room") is None
+    assert source("tests/house/test_quick.py") is None
+
+
+def test_a_table_has_the_tests_beside_it() -> None:
+    table = TESTS / "ops" / "eltwise.toml"
+    assert source("tests/ops/eltwise.toml") == table
+    assert TESTS / "ops" / "test_backends.py" in concern([table]).files
 
 
 def test_mutated_and_importing_tests_are_near() -> None:

@@ -59,6 +59,7 @@ class Qemu:
             if plan is not None:
                 command += ["-plugin", _plugin(plan, known)]
             done = _finished(command, root, firmware.board)
+            tried = f"tried: {' '.join(command)}"
             made = {p.name: p.read_bytes() for p in root.iterdir() if p.is_file()}
             made.pop(_COSTS, None)
         counts = None
@@ -67,7 +68,7 @@ class Qemu:
             counts = _counts(said_counts, firmware.second, known is not None)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode < 0 or (plan is not None and counts is None):
-            raise BuildError(self.name, f"ended with {done.returncode}: {said}")
+            raise BuildError(self.name, f"ended with {done.returncode}: {said}", tried)
         console = done.stdout.decode(errors="replace")
         return Outcome(done.returncode, console, made, counts, said)
 
@@ -98,7 +99,7 @@ def _finished(
         )
     except subprocess.TimeoutExpired:
         what = f"has not ended after {TIMEOUT:g} seconds"
-        raise BuildError(board.name, what) from None
+        raise BuildError(board.name, what, f"tried: {' '.join(command)}") from None
     finally:
         os.close(there)
         os.close(here)

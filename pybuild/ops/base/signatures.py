@@ -32,6 +32,8 @@ class Signature:
 
     packed  inputs that kernels arrange for themselves before any run: constants or
             parameters, never computed
+    elementwise  an element of the output is a function of that element of each input:
+                 passes move the operator, and look through it (UNARY, BINARY)
     """
 
     least: int
@@ -39,6 +41,7 @@ class Signature:
     required: Mapping[str, Kind] = field(default_factory=dict)
     optional: Mapping[str, Kind] = field(default_factory=dict)
     packed: tuple[int, ...] = ()
+    elementwise: bool = False
 
 
 def _is_int(value: Attr) -> bool:
@@ -100,17 +103,19 @@ SIGNATURES: dict[str, Signature] = {
     "conv2d": Signature(2, 3, {}, {**_CONV, "groups": _COUNT}, _WEIGHTS),
     "depthwise_conv2d": Signature(2, 3, {}, _CONV, _WEIGHTS),
     "dense": Signature(2, 3, {}, _CLAMPED, _WEIGHTS),
-    "add": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}),
-    "sub": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}),
-    "mul": Signature(2, 2, {}, _CLAMPED),
+    "add": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
+    "sub": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
+    "mul": Signature(2, 2, {}, _CLAMPED, elementwise=True),
     "avg_pool2d": Signature(1, 1, _KERNEL, {**_WINDOW, "count_include_pad": _FLAG}),
     "max_pool2d": Signature(1, 1, _KERNEL, _WINDOW),
     "mean": Signature(1, 1, {"axes": _INTS, "keepdims": _FLAG}),
     "softmax": Signature(1, 1, {"axis": _INT, "beta": _NUMBER}),
-    "logistic": Signature(1, 1),
-    "tanh": Signature(1, 1),
-    "clip": Signature(1, 1, {}, {**_CLAMPED, "wide": _FLAG}),
-    "leaky_relu": Signature(1, 1, {"alpha": _NUMBER}, {"wide": _FLAG}),
+    "logistic": Signature(1, 1, elementwise=True),
+    "tanh": Signature(1, 1, elementwise=True),
+    "clip": Signature(1, 1, {}, {**_CLAMPED, "wide": _FLAG}, elementwise=True),
+    "leaky_relu": Signature(
+        1, 1, {"alpha": _NUMBER}, {"wide": _FLAG}, elementwise=True
+    ),
     "pad": Signature(1, 1, {"pads": _PAIRS}, {"value": _NUMBER}),
     "concat": Signature(1, ANY_NUMBER, {"axis": _INT}, _CLAMPED),
     "reshape": Signature(1, 1),
@@ -179,6 +184,14 @@ SIGNATURES: dict[str, Signature] = {
     "window": Signature(2, 2, {"shift": _INT}),
     CALL: Signature(0, ANY_NUMBER, {"function": _FUNCTION, "flat": _FLAG}),
 }
+
+# of one input, and of two
+UNARY = tuple(
+    name for name, one in SIGNATURES.items() if one.elementwise and one.most == 1
+)
+BINARY = tuple(
+    name for name, one in SIGNATURES.items() if one.elementwise and one.most == 2
+)
 
 
 def misfits(node: Node) -> list[str]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from pybuild.dtype import DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
+from pybuild.ops.base.signatures import BINARY, UNARY
 
 MIXING = ("conv2d", "dense")
-ELEMENTWISE = ("add", "sub", "mul")
-UNARY = ("clip", "leaky_relu", "logistic", "tanh", "quantize")
+ALONE = (*UNARY, "quantize")
 WINDOWED = ("avg_pool2d", "max_pool2d", "mean")
 MOVING = ("concat", "pad", "reshape", "slice", "transpose")
 # no channel of the output
@@ -64,11 +64,11 @@ def followed(node: Node, graph: Graph) -> tuple[Ints, ...]:
         case "depthwise_conv2d" if weighted(node, graph):
             multiplier = y.shape[-1] // xs[0].shape[-1]
             return (np.arange(y.shape[-1]) // multiplier,)
-        case "add" | "sub" | "mul":
+        case op if op in BINARY:
             return tuple(_broadcast(x, y) for x in xs)
         case "concat":
             return _concat(node, xs, y)
-    if node.op in (*UNARY, *WINDOWED, *MOVING) and _keeps(node, xs[0], y):
+    if node.op in (*ALONE, *WINDOWED, *MOVING) and _keeps(node, xs[0], y):
         return (_moved(node, xs[0], y),)
     return ()
 

@@ -17,14 +17,14 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import unary_table
+from pybuild.ops.base.signatures import BINARY
 from pybuild.ops.conv import conv_parameters, finish
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.channels.maps import (
     ABSENT,
-    ELEMENTWISE,
+    ALONE,
     MOVING,
-    UNARY,
     followed,
     integer,
     weighted,
@@ -84,9 +84,9 @@ def _of_node(node: Node, graph: Graph, ranges: Mapping[str, Range]) -> Range | N
     if not maps:
         return None
     xs = [ranges[n] for n in node.inputs]
-    if node.op in ELEMENTWISE:
+    if node.op in BINARY:
         return _of_corners(node, graph, xs)
-    if node.op in UNARY:
+    if node.op in ALONE:
         return _of_table(node, graph, xs[0])
     if node.op in MOVING:
         return _of_moves(node, graph, xs, maps)
