@@ -36,7 +36,7 @@ class Concern:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """For --nearest of tests/nearest.py."""
+        """For --nearest of tests/near/nearest.py."""
         files = (path.relative_to(ROOT).as_posix() for path in self.files)
         return (*self.named, *files)
 

@@ -24,7 +24,8 @@ NONE_COLLECTED = 5
 # one more than cores: some tests wait for a network or for what they started
 PYTEST = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal")
 # in order, and no test begins later than these seconds
-NEAR = ("--dist", "load", "--maxschedchunk", "1", "-p", "tests.nearest", "--within")
+NEAR = ("--dist", "load", "--maxschedchunk", "1")
+NEAR += ("-p", "tests.near.nearest", "--within")
 SECONDS = 30
 FEW = 12  # changed files
 VALUED = {"-c", "-k", "-m", "-n", "-o", "-p", "-W", "--dist", "--durations"}
@@ -43,7 +44,7 @@ def in_tree(arguments: list[str]) -> int:
 
 def quick(arguments: list[str]) -> int:
     near = "\n".join(concern(changed()).order)
-    command = [*PYTEST, "-p", "tests.quick_run", f"--near={near}", *arguments]
+    command = [*PYTEST, "-p", "tests.near.quick_run", f"--near={near}", *arguments]
     return subprocess.run([sys.executable, *command], cwd=ROOT).returncode
 
 

@@ -31,7 +31,7 @@ LEFT_OUT = (".git", ".venv", "build", ".*_cache")
 
 SHARE = 0.9  # of a sample that the quick tests notice at least
 # that each mutation finds its place says nothing of the code
-QUICK = ("-p", "tests.quick_run", "-m", "not sweep",
+QUICK = ("-p", "tests.near.quick_run", "-m", "not sweep",
          "--ignore=tests/house/test_mutations.py")  # fmt: skip
 SURVIVED, CAUGHT = "SURVIVED", "caught  "
 

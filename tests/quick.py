@@ -1,7 +1,7 @@
 """Which tests `./dev test --quick` leaves out: those that take more of a second than
 others, unless they are near to what changed. A new test is quick; one that takes more
 than MOST seconds of the processor fails in `--quick` until it is named here.
-tests/quick_run.py is the plugin of pytest that reads this.
+tests/near/quick_run.py is the plugin of pytest that reads this.
 """
 
 from __future__ import annotations

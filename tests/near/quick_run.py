@@ -1,8 +1,8 @@
 """A plugin of pytest for `./dev test --quick`: leaves out what tests/quick.py names,
 runs first what is near to a change, and has LLVM leave code as it was printed.
 
---near ARGUMENTS  tests before all others, one a line, as --nearest of tests/nearest.py;
-                  of what is left out those, too, for NEAR seconds of each process
+--near ARGUMENTS  tests before all others, as --nearest of nearest.py; of what is left
+                  out those, too, for NEAR seconds of each process
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.compiled import plainly
-from tests.nearest import place_of
+from tests.near.nearest import place_of
 from tests.quick import MOST, is_quick, left_out
 
 # these are about what LLVM makes of code
@@ -25,7 +25,7 @@ _DEAR = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    said = "tests in this order before all others, as of --nearest of tests.nearest"
+    said = "tests in this order before all others, as of --nearest of nearest.py"
     parser.addoption("--near", default="", help=said)
 
 
