@@ -58,7 +58,7 @@ test_check
 test_cli
     rows_are_pushed_by_run_debug_and_bench
 test_cmake
-    alone_tested_and_installed two_networks_share_one_runtime
+    alone_tested_and_installed two_networks_share_one_runtime without_hook_and_names
 test_comments
     every_kernel_part_function_and_constant_says_what_it_is
 test_compare_page
@@ -83,7 +83,7 @@ test_digits
 test_docs
     page
 test_esp_idf
-    component_manager two_networks_share_one_runtime
+    component_manager the_example_runs two_networks_share_one_runtime
 test_executor_weights
     a_library_is_exported_and_loaded exported_bytes_are_the_same_each_time
     several_models_by_name ten_instances_have_one_copy_of_the_weights
@@ -96,6 +96,8 @@ test_fit
     a_roomy_board_takes_the_plan_as_it_is its_bits_are_the_same
     kws_fits_a_small_board_without_an_option the_fastest_plan_that_fits_is_taken
     what_the_user_asked_for_is_kept where_none_fits_it_is_said_what_is_large
+test_fit_chips
+    estimates_beside_what_is_counted
 test_folder
     a_build_is_written_over_itself files_of_another_build_that_stay_are_told
     no_file_of_the_user_is_touched
@@ -178,7 +180,8 @@ test_on_boards
     a_difference_names_its_layer an_instruction_more_is_counted digits_fit_the_microbit
     every_tensor_by_every_tool_chain floats_are_near ram_beyond_the_board_s_is_a_fault
     the_example_prints_its_self_test the_record_is_what_steps_write
-    the_same_bits_as_here ticks_console_and_exit_code unicorn_has_the_console_too
+    the_same_bits_as_here ticks_console_and_exit_code
+    too_little_ram_is_an_error_of_the_build unicorn_has_the_console_too
 test_onnx_bounded
     built_and_checked_from_the_command_line
 test_onnx_models
@@ -214,7 +217,7 @@ test_places
 test_plan
     ten_thousand_nodes_in_seconds
 test_platformio
-    two_networks_share_one_runtime
+    the_example_runs two_networks_share_one_runtime
 test_preassigned
     any_valid_storage_is_kept_to
 test_project
@@ -248,6 +251,8 @@ test_release
     a_release_is_made_of_what_is_committed
 test_remote_modules
     instances_share_weights_on_the_board
+test_report_page
+    numbers_of_a_mobile_net
 test_reprs
     quantised_says_its_error
 test_row_input
@@ -331,28 +336,31 @@ test_wheel
     macos_11_is_enough_and_arm_is_signed the_same_sources_give_the_same_wheel
     there_is_one_for_each_system this_machine_takes_its_own
 test_zephyr
-    two_networks_share_one_runtime
+    the_sample_runs two_networks_share_one_runtime
 """
 
 # of tests with many cases, and of folders, those without these words
 CASES = {
     "tests/executor/": ("board",),
     "test_a_layer_is_right_and_fast": (
-        "3-", "4-", "5-", "6-", "7-", "9-", "31-", "m55",
+        "12-", "3-", "4-", "5-", "6-", "7-", "9-", "31-", "m55",
     ),
     "test_both_simulators_count_alike": (
-        "an385", "stm", "net", "mps2-an5", "sifive", "microbit",
+        "an385", "stm", "net", "mps2-an5", "sifive", "microbit", "riscv",
     ),
     "test_by_llvm": ("3", "4", "5", "6", "7"),
     "test_calls": ("-clang-", "-DCRT"),
-    "test_counts_and_sizes": ("zig", "clang", "microbit"),
+    "test_counts_and_sizes": ("zig", "clang", "microbit", "mps3"),
     "test_digits": ("int",),
     "test_firmware_in_cpp": ("clang",),
     "test_firmware_links_and_runs": ("clang", "params", "aot"),
     "test_its_code_runs": ("rv32i", "rv32emc"),
+    "test_its_compiler_takes_the_kernels": (
+        "m0plus", "m23", "nodsp", "m85", "rv32i", "emc",
+    ),
     "test_llvm": ("onnx-cortex-m4",),
     "test_llvm_equals_numpy": ("int8", "speed"),
-    "test_make_keeps_its_flags": ("ziglang", "clang", "words1", "words3"),
+    "test_make_keeps_its_flags": ("ziglang", "clang", "words1", "words2", "words3"),
     "test_one_file_of_each_type": ("elements", "moves"),
     "test_softmax_of_int8_gives_int16": ("1.7", "0.02"),
     "test_the_core_gives_the_same_bits": ("pico", "nucleo"),
