@@ -76,6 +76,7 @@ def _run(tree: Path, *arguments: str) -> tuple[int, str]:
     """pytest's status and what it said, up to the first test that fails."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     env = {"CRT_COMPILED": str(compiled.folder() or ""), **os.environ}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # the next run takes what this compiled
     done = subprocess.run(
         [*command, *arguments], cwd=tree, capture_output=True, text=True, env=env
     )
