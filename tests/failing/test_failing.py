@@ -11,6 +11,7 @@ import pytest
 
 from pybuild.cli import main
 from tests.failing.bad import MAKERS
+from tests.failing.names import filled
 
 CASES = tomllib.loads((Path(__file__).parent / "messages.toml").read_text())
 
@@ -27,7 +28,7 @@ def test_message(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         words += ["-o", str(tmp_path / "out")]
     assert main(words) == case["exit"]
     out, err = capsys.readouterr()
-    assert err.replace(str(tmp_path), "TMP").splitlines() == case["message"]
+    assert err.replace(str(tmp_path), "TMP").splitlines() == filled(case["message"])
     assert len(json.loads(out)["error"]) == len(case["message"])
     assert sorted(tmp_path.rglob("*")) == before
 
