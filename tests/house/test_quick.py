@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from tests import everything
 from tests.concern import ROOT, TESTS, concern, source
+from tests.near import quick_run
 from tests.quick import left_out
 
 
@@ -34,3 +42,58 @@ def test_mutated_and_importing_tests_are_near() -> None:
     assert found.files[0].name == "test_crt.py" and found.named
     near = {path.name for path in concern([TESTS / "mutate.py"]).files}
     assert {"test_mutations.py", "test_quick.py"} <= near
+
+
+def _ran(near: str, *names: str, slow: tuple[str, ...] = ()) -> list[str]:
+    """Of the tests of these names, those that a quick run has, in its order."""
+    gone: list[Any] = []
+    config: Any = SimpleNamespace(
+        getoption=lambda _: near,
+        hook=SimpleNamespace(pytest_deselected=lambda items: gone.extend(items)),
+    )
+    items: list[Any] = [
+        SimpleNamespace(
+            nodeid=name,
+            stash=pytest.Stash(),
+            get_closest_marker=lambda _, name=name: name in slow or None,
+        )
+        for name in names
+    ]
+    quick_run.pytest_collection_modifyitems(config, items)
+    assert len(items) + len(gone) == len(names)
+    return [item.nodeid for item in items]
+
+
+def test_what_is_near_is_first_and_not_left_out() -> None:
+    plain, dear = (
+        "tests/a/test_a.py::test_b",
+        "tests/c/test_page.py::test_three_lines[d]",
+    )
+    assert _ran("", plain, dear) == [plain]
+    assert _ran("tests/c/test_page.py", plain, dear) == [dear, plain]
+    assert _ran("tests/c/test_page.py", plain, dear, slow=(dear,)) == [plain]
+
+
+def test_what_changed_is_what_git_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        named = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", *named, *words], cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(everything, "ROOT", tmp_path)
+    assert everything.changed() == []  # no repository
+    (tmp_path / "pybuild").mkdir()
+    files = [tmp_path / "pybuild" / f"{n}.py" for n in range(everything.FEW + 1)]
+    git("init", "-q")
+    for number in (0, 1):
+        files[number].write_text("a")
+        git("add", ".")
+        git("commit", "-q", "-m", "a")
+    assert everything.changed() == [files[1]]  # the last commit's
+    files[0].write_text("b")
+    assert everything.changed() == [files[0]]
+    for file in files:
+        file.write_text("c")
+    git("add", ".")
+    assert everything.changed() == []  # too many

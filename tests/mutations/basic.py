@@ -16,6 +16,13 @@ BASIC = (
         "tests/installed/test_host.py",
     ),
     (
+        "passes see elementwise operators of two inputs",
+        "pybuild/ops/base/signatures.py",
+        "one.elementwise and one.most == 2",
+        "one.elementwise and one.most == 1",
+        "tests/passes/test_texts.py",
+    ),
+    (
         "an object's bond to crt's version",
         "pybuild/emit/llvm/object.py",
         "f'section \".rodata.{name}_model\"'",
