@@ -244,7 +244,8 @@ class Model:
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
-        force   write to a folder with files of others, too; progress  see progress.py
+        force   write to a folder with files of others, too
+        progress  called with the steps that are done, and all: progress(1, 5), ...
         alone   False: kernels hold nothing of the layers: other models may share them
         Units   ram_limit: bytes of arena ("64K" is 65536), or of each device's by its
                 number

@@ -15,7 +15,16 @@ The words of this project, each with one meaning. Written by `python -m tests.gl
 from `docs/words.toml`; do not edit.
 """
 THEIRS = """
-# If you come from TFLM, CMSIS-NN or TVM
+# The same things elsewhere
+
+Where a cell is empty, there is no such thing there, or it has no name. TFLM is
+TensorFlow Lite Micro; ST is ST Edge AI Core, once X-CUBE-AI.
+
+| ours | TFLM | CMSIS-NN | TVM | ST |
+| --- | --- | --- | --- | --- |
+{rows}
+
+# If you come from TFLM, CMSIS-NN, TVM or ST
 """
 RETIRED = """
 # Words that were retired
@@ -26,6 +35,7 @@ Pages, comments and names of files no longer have these;
 | was | is |
 | --- | --- |
 """
+ELSEWHERE = ("tflm", "cmsis_nn", "tvm", "st")
 Entry = Mapping[str, str]
 
 
@@ -55,7 +65,12 @@ def page() -> str:
             f"| **{w['word']}** | {w['meaning']} | {w['example']} |" for w in words
         ]
         lines.append("")
-    lines[-1] = THEIRS
+    rows = [
+        f"| **{w['word']}** | {' | '.join(w.get(key, '') for key in ELSEWHERE)} |"
+        for w in entries("word")
+        if any(key in w for key in ELSEWHERE)
+    ]
+    lines[-1] = THEIRS.format(rows="\n".join(rows))
     for name, words in _grouped(entries("theirs"), "from"):
         lines += [f"## {name}", "", "| theirs | ours |", "| --- | --- |"]
         lines += [f"| {w['word']} | {w['ours']} |" for w in words]

@@ -16,7 +16,10 @@ _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 # of what is inside braces: members, not statements
 _RECORD = re.compile(r"^(typedef )?(struct|union|enum)\b[^;=()]*\{$", re.MULTILINE)
 # what only a compiler reads
-_CHECKED = re.compile(r"^typedef char \w+\[[^;]*;\n", re.MULTILINE)
+_CHECKED = re.compile(
+    r"^/\* Checked when (?:(?!\*/).)*\*/\n|^typedef char \w+\[[^;]*;\n",
+    re.MULTILINE | re.DOTALL,
+)
 _MARK = "\0"
 _CODE = re.compile(r"(\w+ = )?[\w.]+\(.*\)(\.[\w.]+\(.*\))*$")
 
@@ -111,25 +114,31 @@ def _each(text: str, said: str) -> str:
 # ---- Python -----------------------------------------------------------------
 
 
-def restructured(text: str, parameters: frozenset[str]) -> list[str]:
-    """A docstring as reStructuredText; fields that are arguments are told as such."""
+def restructured(text: str, parameters: frozenset[str] | None) -> list[str]:
+    """A docstring as reStructuredText; fields that are arguments are told as such.
+
+    parameters  of a function; None: it is a class, whose small fields are attributes
+    """
     head, found = fields(text)
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", head):
         code = all(map(_CODE.fullmatch, paragraph.splitlines())) and paragraph
-        said = paragraph if code else _inline(paragraph)
+        said = paragraph if code else inline(paragraph)
         lines += ["::", ""] if code else []
         lines += [f"   {x}" if code else x.strip() for x in said.splitlines()]
         lines.append("")
     for names, about in found:
-        for name in names.split(", ") if set(names.split(", ")) & parameters else ():
-            lines.append(f":param {name}: {_inline(about)}")
-        if not set(names.split(", ")) & parameters:
-            lines.append(f":{names}: {_inline(about)}")
+        each = names.split(", ")
+        if parameters is None and names[:1].islower():
+            lines += [f":ivar {name}: {inline(about)}" for name in each]
+        elif parameters and set(each) & parameters:
+            lines += [f":param {name}: {inline(about)}" for name in each]
+        else:
+            lines.append(f":{names}: {inline(about)}")
     return [*lines, ""]
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     return "".join(_words(text))
 
 

@@ -4,6 +4,7 @@ as they are, and reference pages that pages.py makes of code."""
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ version = release = pybuild.__version__
 extensions = ["myst_parser", "sphinx_external_toc", "breathe", "sphinx.ext.autodoc",
               "sphinx_copybutton"]  # fmt: skip
 external_toc_path = str(HERE / "nav.yml")
+# a -- is an option, a quote is code
+smartquotes = False
 html_theme = "furo"
 html_title = f"pybuild and crt {version}"
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
@@ -49,6 +52,7 @@ breathe_show_include = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in pages.TYPES}
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 78
@@ -57,18 +61,33 @@ man_pages = pages.MAN
 man_make_section_directory = False
 
 
+_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+
+
 def of_docstring(
-    app: Any, what: str, name: str, one: object, options: Any, lines: list[str]
+    app: Any, what: str, name: str, one: Any, options: Any, lines: list[str]
 ) -> None:
     """Docstrings have the fields of docs/design.md, not those of Sphinx."""
-    try:
-        names = frozenset(inspect.signature(one).parameters)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        names = frozenset()
-    if what == "class":
-        names = frozenset()
+    names: frozenset[str] | None = None  # of a class: all are its attributes
+    if what not in ("class", "exception"):
+        try:
+            names = frozenset(inspect.signature(one).parameters)
+        except (TypeError, ValueError):
+            names = frozenset()
     lines[:] = comments.restructured("\n".join(lines), names)
+
+
+def of_signature(
+    app: Any, what: str, name: str, one: object, options: Any, *said: str | None
+) -> tuple[str | None, str | None]:
+    """Nobody calls a class but that for graphs made by hand; names of types inside
+    others stay names, too."""
+    if what == "class" and name != "pybuild.GraphBuilder":
+        return "", ""
+    plain = [_ALIAS.sub(r"\1", text) if text else text for text in said]
+    return plain[0], plain[1]
 
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", of_docstring)
+    app.connect("autodoc-process-signature", of_signature)

@@ -7,11 +7,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from comments import restructured
+from comments import fields, inline
 
 import pybuild
 from pybuild.cli.parser import commands, parser
@@ -170,7 +170,14 @@ def _value(one: Any) -> str:
     if known and "|" in one.kind.metavar:
         return " | ".join(json.dumps(word) for word in known)
     example = one.kind.example
-    return json.dumps(one.kind.metavar if example is None else example)
+    return _toml(one.kind.metavar if example is None else example)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{name} = {_toml(one)}" for name, one in value.items())
+        return f"{{ {inside} }}"
+    return json.dumps(value)
 
 
 def report_json() -> str:
@@ -187,14 +194,25 @@ def report_json() -> str:
     )
     for name in ("Report", *(one for one in known if one != "Report")):
         text += f".. _report-{name}:\n\n" + title(name, "-")
-        said = restructured(known[name]["description"], frozenset())
-        text += "\n".join(said) + "\n"
+        head, found = fields(known[name]["description"])
+        text += f"{inline(head)}\n\n" if head != name else ""
+        about = {
+            key: inline(said) for names, said in found for key in names.split(", ")
+        }
         rows = [
-            (code(key), _json_type(one), "old name" if "deprecated" in one else "")
+            (code(key), _json_type(one), about.pop(key, _OLD if old(one) else ""))
             for key, one in known[name]["properties"].items()
         ]
-        text += table(("key", "type", ""), rows)
+        text += table(("key", "type", "says"), rows)
+        text += "".join(f"* {key}: {said}\n" for key, said in about.items()) + "\n"
     return text
+
+
+_OLD = "the old name of another key"
+
+
+def old(one: Any) -> bool:
+    return "deprecated" in one
 
 
 def _json_type(one: Any) -> str:
@@ -293,6 +311,20 @@ _GROUPS = {
     "Errors": ("BuildError", "LimitError", "BuildWarning"),
     "Names of TVM": ("TVMError", "load_module", "cpu", "device", "ext_dev"),
 }
+# names of types in signatures, which stay names
+TYPES = {
+    "Source": "what ``pybuild.load`` takes: a path, bytes, a text, a model in memory",
+    "Buildable": "a ``Model``, a graph made by hand, or a ``Source``",
+    "Data": "samples: an array, arrays by name, or a file (:doc:`/python`)",
+    "Array": "a numpy array",
+    "ArrayLike": "a numpy array, or what becomes one",
+    "AnyFunctions": "what ``functions`` gives, one function, or several; None",
+    "AnyQuant": "(scale, zero point), or None",
+    "Targets": "the name of a processor, or names by device",
+    "Progress": "a function that is called with steps done, and all",
+    "Arguments": "integers, or a function of output and input tensors",
+    "Meaning": "a function of numpy arrays",
+}
 # of a class, what users call; all else serves other rooms
 _MEMBERS = {
     "Library": "report, host, write_packages, to_html, sources, files, image, "
@@ -311,7 +343,9 @@ _MEMBERS = {
 
 def python_pages() -> Iterator[tuple[str, str]]:
     """What `import pybuild` gives, and its modules."""
-    text = title("Python API") + _PYTHON + ".. py:module:: pybuild\n\n"
+    text = title("Python API") + _PYTHON
+    text += table(("in signatures", "is"), ((code(n), t) for n, t in TYPES.items()))
+    text += ".. py:module:: pybuild\n\n"
     for caption, names in _GROUPS.items():
         text += title(caption, "-") + "".join(_python(name) for name in names)
     text += title("An instance on this machine", "-")
@@ -324,11 +358,16 @@ def python_pages() -> Iterator[tuple[str, str]]:
             title(f"pybuild.{name}")
             + (
                 f".. automodule:: pybuild.{name}\n   :members:\n   :imported-members:\n"
-                "   :inherited-members: Exception, ndarray\n   :undoc-members:\n"
+                "   :inherited-members: Exception, BaseException, ndarray\n"
+                "   :undoc-members:\n"
             ),
         )
 
 
+_PLAIN = {
+    "TVMError": "RuntimeError, of which all errors of crt and of boards are kinds.",
+    "BuildWarning": " ".join(str(pybuild.BuildWarning.__doc__).split()),
+}
 _PYTHON = """\
 Made of the docstrings. :doc:`/python` shows how it is used, :doc:`/options` has every
 option with its values.
@@ -337,9 +376,11 @@ option with its values.
 
 
 def _python(name: str) -> str:
-    if isinstance(getattr(pybuild, name), type) and name != "TVMError":
+    if name in _PLAIN:
+        return f".. py:exception:: pybuild.{name}\n\n   {plain(_PLAIN[name])}\n\n"
+    if isinstance(getattr(pybuild, name), type):
         return _class(f"pybuild.{name}", _MEMBERS.get(name, ""))
-    return f".. auto{'data' if name == 'TVMError' else 'function'}:: pybuild.{name}\n\n"
+    return f".. autofunction:: pybuild.{name}\n\n"
 
 
 def _class(name: str, members: str) -> str:

@@ -174,6 +174,7 @@ class Factory(abc.ABC):
         return dataclasses.replace(self, bound=False)  # type: ignore[type-var]
 
     def get_graph_json(self) -> str:
+        """The graph as the text of a graph JSON, without weights."""
         from pybuild.frontends import graphjson
 
         return graphjson.dump(self.graph)[0]

@@ -73,6 +73,7 @@ class GraphModule(Timed):
 
     @property
     def module(self) -> GraphModule:
+        """Itself, for scripts that ask for what is behind a module."""
         return self
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -87,6 +88,7 @@ class GraphModule(Timed):
 
     @property
     def type_key(self) -> str:
+        """ "rpc" of a board, else "GraphExecutor": as TVM's."""
         return "rpc" if isinstance(self.net, RemoteNet) else "GraphExecutor"
 
     def close(self) -> None:
@@ -222,9 +224,11 @@ class GraphModule(Timed):
         return len(self.inputs.tensors)
 
     def get_num_params(self) -> int:
+        """How many weights may be set; constants are none."""
         return len(self.parameters.tensors)
 
     def get_num_outputs(self) -> int:
+        """How many results a run has."""
         return len(self.net.results)
 
     def get_input_index(self, name: str) -> int:
@@ -238,6 +242,7 @@ class GraphModule(Timed):
         return _info([t for t in there if t.name not in self.inputs.loaded])
 
     def get_output_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and types of the outputs, by name."""
         return _info(self.net.results)
 
     def _names(self) -> list[str]:

@@ -29,6 +29,7 @@ class Device:
 
     @property
     def type(self) -> str:
+        """Its name: "cpu", "ext_dev", or a number that has none."""
         return _NAMES.get(self.device_type, str(self.device_type))
 
     def __str__(self) -> str:
@@ -61,10 +62,12 @@ def device(kind: str | int, index: int = 0) -> Device:
 
 
 def cpu(index: int = 0) -> Device:
+    """This machine, as scripts for TVM name it."""
     return Device(_TYPES["cpu"], index)
 
 
 def ext_dev(index: int = 0) -> Device:
+    """An accelerator of the user's, which a model for several devices is given."""
     return Device(_TYPES["ext_dev"], index)
 
 
@@ -78,6 +81,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def device(self) -> Device:  # type: ignore[override]
+        """Where it lies."""
         return self.where
 
     def numpy(self) -> npt.NDArray[Any]:

@@ -22,6 +22,7 @@ def load_param_dict(data: bytes | bytearray) -> dict[str, NDArray]:
 
 
 def save_param_dict_to_file(params: Mapping[str, Array], path: str | Path) -> None:
+    """Writes what save_param_dict gives."""
     write_file(Path(path), bytes(save_param_dict(params)))
 
 

@@ -30,6 +30,11 @@ def test_the_first_screen_has_the_figures_of_the_benchmarks() -> None:
     assert before.count("\n") < 24, "it is on the first screen"
 
 
+def test_it_is_one_screen() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 55
+
+
 def test_the_flash_of_others_has_the_files_as_they_are() -> None:
     for network, size in THEIR_FILE.items():
         assert model_path(f"{network}_int8.tflite").stat().st_size == size
