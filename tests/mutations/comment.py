@@ -1,4 +1,5 @@
-"""Mutations of what the generated C says of itself, for mutate.py: its five fields."""
+"""Mutations of the comments of generated C and of the site, for mutate.py: its five
+fields."""
 
 _SAID = "tests/emit/test_comments.py"
 _TOLD = f"{_SAID}::test_every_kernel_part_function_and_constant_says_what_it_is"
@@ -67,5 +68,43 @@ COMMENTS = (
         'yield f"{number}..{number}", _Piece',
         'yield f"0..{number}", _Piece',
         f"{_SAID}::test_pieces_of_memory_share_bytes_only_in_turn",
+    ),
+)
+
+SITE = (
+    (
+        "a comment of several declarations",
+        ".ci/site/comments.py",
+        'return block[:1] + more.replace(_MARK, f"{said}\\n")',
+        'return block[:1] + more.replace(_MARK, "")',
+        "tests/house/test_site_comments.py",
+    ),
+    (
+        "the second line of a field",
+        ".ci/site/comments.py",
+        'f"{found[-1][1]} {line.strip()}"',
+        'f"{found[-1][1]}"',
+        "tests/house/test_site_comments.py",
+    ),
+    (
+        "a sign that Doxygen reads as HTML",
+        ".ci/site/comments.py",
+        r'r"([@\\<>#%&\"])"',
+        r'r"([@\\#%&\"])"',
+        "tests/house/test_site_comments.py",
+    ),
+    (
+        "a page that is on no menu",
+        ".ci/site/nav.yml",
+        "      - file: regions\n        title: Use several memories\n",
+        "",
+        "tests/house/test_site.py",
+    ),
+    (
+        "options of the last group",
+        ".ci/site/pages.py",
+        "    for group in command._action_groups:\n",
+        "    for group in command._action_groups[:-1]:\n",
+        "tests/house/test_site.py",
     ),
 )
