@@ -89,6 +89,9 @@ def _faults(name: str, asked: PackageOptions) -> list[Problem]:
     if name.lower() == RUNTIME or name.lower().startswith("arduino"):
         what = f"'{name}' is what the runtime or the IDE is called"
         found.append(Problem("--name", what, "another name"))
+    if asked.author.lower().startswith("arduino"):
+        what = f"{asked.author!r} begins with Arduino, which its own libraries may"
+        found.append(Problem("--author", what, "another name first"))
     if name.startswith("_"):
         what = f"'{name}' does not begin with a letter, as a package does"
         found.append(Problem("--name", what, "another name"))

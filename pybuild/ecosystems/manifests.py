@@ -5,6 +5,7 @@ YAML is written with texts as JSON has them, which YAML reads alike.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pybuild.ecosystems.about import RUNTIME, About
 
 _CLASS = "Machine Learning"
+_CSUB = 32  # characters, by PACK.xsd
 
 
 def properties(about: About, header: str, details: str, runtime: About | None) -> str:
@@ -105,8 +107,8 @@ def model_pdsc(
 ) -> str:  # fmt: skip
     """A model of CMSIS-Pack: itself, and its self-test by choice."""
     name = about.name
-    test = f"{name} self-test"
-    conditions = _needs("runtime", "Runtime", RUNTIME) + _needs(name, "Model", name)
+    part, test = _part(name), _part(name, " self-test")
+    conditions = _needs("runtime", "Runtime", RUNTIME) + _needs(name, "Model", part)
     files = [_file("include", "src/"), _file("header", header)]
     files += [_file("source", path) for path in sources]
     checks = [_file("source", path) for path in selftests]
@@ -115,7 +117,7 @@ def model_pdsc(
         f" select={_attribute(f'Self-test of {name}')}/>"
     )
     macro = "#define CRT_WITH_SELFTEST"
-    components = _component(about, "Model", name, about.description, files, "runtime")
+    components = _component(about, "Model", part, about.description, files, "runtime")
     components += _component(
         about, "Model", test, f"A stored input of {name}, compared", checks, name, macro
     )
@@ -138,6 +140,14 @@ def runtime_pdsc(about: About, header: str, sources: Sequence[str]) -> str:
     return _pdsc(
         about, "", _component(about, "Runtime", RUNTIME, text, files, "", macro), ""
     )
+
+
+def _part(name: str, end: str = "") -> str:
+    """Csub, of 32 characters: a longer name ends with six digits of its hash."""
+    if len(name) + len(end) <= _CSUB:
+        return name + end
+    digest = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{name[: _CSUB - len(end) - 7]}-{digest}{end}"
 
 
 def _needs(name: str, group: str, part: str) -> str:

@@ -13,11 +13,13 @@ import jsonschema
 import pytest
 
 from tests.ecosystems.use import (
+    FIRST,
     SAID,
     SCORES,
     SKETCH,
     STUBS,
     TWO_SAY,
+    of,
     page_files,
     said,
 )
@@ -33,7 +35,7 @@ def _properties(library: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-@pytest.mark.parametrize("name", ["digits", "floats", "crt"])
+@pytest.mark.parametrize("name", ["digits", "floats", "kws", "crt"])
 def test_it_is_a_library(packages: Path, name: str) -> None:
     facts = _properties(packages / name)
     jsonschema.validate(facts, SCHEMA)
@@ -108,9 +110,12 @@ def _linked(objects: list[Path], folder: Path, *command: object) -> Path:
     return program
 
 
-def test_two_networks_share_one_runtime(packages: Path, tmp_path: Path) -> None:
-    objects = flattened(SKETCH, packages, tmp_path, "")
-    assert said([_linked(objects, tmp_path, "g++")]) == TWO_SAY
+@pytest.mark.parametrize("first", FIRST)
+def test_two_networks_share_one_runtime(
+    packages: Path, tmp_path: Path, first: str
+) -> None:
+    objects = flattened(of(first, SKETCH), packages, tmp_path, "")
+    assert said([_linked(objects, tmp_path, "g++")]) == of(first, TWO_SAY)
 
 
 def test_the_sketch_prints_its_result(packages: Path, tmp_path: Path) -> None:
@@ -126,14 +131,16 @@ def test_the_tutorial(packages: Path, tmp_path: Path) -> None:
     assert said([_linked(objects, tmp_path, "g++")]) == told
 
 
-def test_the_sketch_for_an_arm_core(packages: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", FIRST)
+def test_the_sketch_for_an_arm_core(packages: Path, tmp_path: Path, first: str) -> None:
     """Without a macro the self-test is there; what nobody calls is left out."""
-    sketch, compiler = (packages / SELFTEST).read_text(), "arm-none-eabi-"
+    sketch = (packages / of(first, SELFTEST)).read_text()
+    compiler = "arm-none-eabi-"
     objects = flattened(sketch, packages, tmp_path, compiler, *CORTEX)
     words = [f"{compiler}gcc", *CORTEX, "--specs=nosys.specs", "-Wl,--gc-sections"]
     program = _linked(objects, tmp_path, *words)
     names = said([require(f"{compiler}nm"), program])
-    assert " T digits_selftest" in names and "crt_rpc" not in names
+    assert f" T {first}_selftest" in names and "crt_rpc" not in names
 
 
 # of both, what fits into 8 KB of RAM, where AVR has its constants

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 import xmlschema
 
-from tests.ecosystems.use import SAID, SCORES, STUBS, TWO, TWO_SAY, said
+import pybuild
+from tests.conftest import ROOT
+from tests.ecosystems.use import FIRST, SAID, SCORES, STUBS, TWO, TWO_SAY, of, said
 from tests.toolchains import require
 
+MODEL = pybuild.load(ROOT / "examples" / "digits" / "digits_int8.tflite")
 SCHEMA = STUBS / "cmsis" / "pdsc.xsd"
 Part = tuple[str, str, str]
 
@@ -34,7 +37,7 @@ def _part(element: ET.Element) -> Part:
     )
 
 
-@pytest.mark.parametrize("name", ["digits", "floats", "crt"])
+@pytest.mark.parametrize("name", ["digits", "floats", "kws", "crt"])
 def test_all_that_it_names_is_there(packages: Path, name: str) -> None:
     """And all C of the package in one component only; a condition is known and used."""
     root = _pdsc(packages / name)
@@ -52,7 +55,11 @@ def test_all_that_it_names_is_there(packages: Path, name: str) -> None:
 
 def test_the_schema_refuses(packages: Path, tmp_path: Path) -> None:
     text = next((packages / "digits").glob("*.pdsc")).read_text()
-    for good, bad in (('Cversion="1.2.0"', 'Cversion="1"'), ("<license>", "<licence>")):
+    for good, bad in (
+        ('Cversion="1.2.0"', 'Cversion="1"'),
+        ('Csub="digits self-test"', f'Csub="{33 * "x"}"'),
+        ("<license>", "<licence>"),
+    ):
         assert good in text
         (tmp_path / "x.pdsc").write_text(
             text.replace(good, bad).replace(
@@ -63,11 +70,25 @@ def test_the_schema_refuses(packages: Path, tmp_path: Path) -> None:
             xmlschema.XMLSchema(SCHEMA).validate(tmp_path / "x.pdsc")
 
 
+def test_a_long_name_is_a_short_part(tmp_path: Path) -> None:
+    """Csub has 32 characters; two names that begin alike are still two parts."""
+    parts = set()
+    for end in "ab":
+        name = "wake_word_of_the_front_door_and_the_garage_2026_" + end
+        MODEL.build(name=name).write_packages(tmp_path, package="cmsis-pack")
+        root = _pdsc(tmp_path / name)
+        components = {_part(each) for each in root.iter("component")}
+        needed = {_part(each) for each in root.iter("require")}
+        assert len(components) == 2 and len(needed & components) == 1
+        parts |= components
+    assert len(parts) == 4
+
+
 def _built(packages: Path, chosen: list[str], main: Path, folder: Path) -> str:
     """What a program of some components prints; requirements come by themselves."""
     known = {
         _part(each): (packages / name, root, each)
-        for name in ("crt", "digits", "floats")
+        for name in ("crt", "digits", "floats", "kws")
         for root in [_pdsc(packages / name)]
         for each in root.iter("component")
     }
@@ -106,16 +127,19 @@ def test_the_template_runs(packages: Path, tmp_path: Path) -> None:
     assert _built(packages, ["digits self-test"], main, tmp_path) == SAID + SCORES
 
 
-def test_two_networks_share_one_runtime(packages: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", FIRST)
+def test_two_networks_share_one_runtime(
+    packages: Path, tmp_path: Path, first: str
+) -> None:
     main = tmp_path / "main.c"
-    main.write_text(TWO)
-    chosen = ["digits self-test", "floats self-test"]
-    assert _built(packages, chosen, main, tmp_path) == TWO_SAY
+    main.write_text(of(first, TWO))
+    chosen = [f"{first} self-test", "floats self-test"]
+    assert _built(packages, chosen, main, tmp_path) == of(first, TWO_SAY)
 
 
 def test_packs_that_are_needed_are_those(packages: Path) -> None:
     runtime = _pdsc(packages / "crt")
-    for name in ("digits", "floats"):
+    for name in ("digits", "floats", "kws"):
         need = next(_pdsc(packages / name).iter("packages"))[0]
         assert need.get("vendor") == runtime.findtext("vendor")
         release = next(runtime.iter("release"))

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.ecosystems.kconfig import settings
-from tests.ecosystems.use import SAID, SCORES, STUBS, TWO, TWO_SAY, said
+from tests.ecosystems.use import SAID, SCORES, STUBS, TWO, TWO_SAY, of, said
 from tests.toolchains import require, require_module
 
 COMPOTE = [sys.executable, "-m", "idf_component_manager"]
+NAMES = ("crt", "digits", "floats", "kws")
+LESS = "CONFIG_CRT_HOOK=n\nCONFIG_CRT_NAMES=n\n"
 STUB = {"IDF_PATH": str(STUBS / "esp_idf")}
 
 
@@ -24,7 +26,7 @@ def _compote(*words: object, cwd: Path) -> str:
     return said([*COMPOTE, *words], cwd, {"IDF_TOOLS_PATH": str(cwd)})
 
 
-@pytest.mark.parametrize("name", ["digits", "crt"])
+@pytest.mark.parametrize("name", ["digits", "kws", "crt"])
 def test_component_manager(packages: Path, tmp_path: Path, name: str) -> None:
     """It finds no fault, and packs all files; a wrong version is one."""
     copy = shutil.copytree(packages / name, tmp_path / name)
@@ -43,7 +45,7 @@ def test_component_manager(packages: Path, tmp_path: Path, name: str) -> None:
 
 
 def _build(project: Path, packages: Path, defaults: str) -> Path:
-    kconfigs = [packages / name / "Kconfig" for name in ("crt", "digits", "floats")]
+    kconfigs = [packages / name / "Kconfig" for name in NAMES]
     config = settings(kconfigs, defaults, project / "sdkconfig.cmake")
     build = project / "b"
     words = ["-S", project, "-B", build, f"-DSDKCONFIG={config}"]
@@ -60,14 +62,16 @@ def test_the_example_runs(packages: Path, tmp_path: Path) -> None:
     assert said([build / "digits_selftest"]) == SAID + SCORES
 
 
-@pytest.mark.parametrize("more", ["", "CONFIG_CRT_HOOK=n\nCONFIG_CRT_NAMES=n\n"])
+@pytest.mark.parametrize(
+    ("first", "more"), [("digits", ""), ("kws", ""), ("digits", LESS)]
+)
 def test_two_networks_share_one_runtime(
-    packages: Path, tmp_path: Path, more: str
+    packages: Path, tmp_path: Path, first: str, more: str
 ) -> None:
     (tmp_path / "main").mkdir()
-    register = 'idf_component_register(SRCS "main.c" REQUIRES digits floats)\n'
+    register = f'idf_component_register(SRCS "main.c" REQUIRES {first} floats)\n'
     (tmp_path / "main" / "CMakeLists.txt").write_text(register)
-    text = TWO.replace("int main(void)", "void app_main(void)")
+    text = of(first, TWO).replace("int main(void)", "void app_main(void)")
     text = text.replace("    return error != CRT_OK || second != CRT_OK;\n", "")
     (tmp_path / "main" / "main.c").write_text(text)
     (tmp_path / "CMakeLists.txt").write_text(
@@ -76,8 +80,8 @@ def test_two_networks_share_one_runtime(
         "include($ENV{IDF_PATH}/tools/cmake/project.cmake)\nproject(two)\n"
     )
     tests = "CONFIG_CRT_MODEL_DIGITS_SELFTEST=y\nCONFIG_CRT_MODEL_FLOATS_SELFTEST=y\n"
-    build = _build(tmp_path, packages, tests + more)
-    assert said([build / "two"]) == TWO_SAY
+    build = _build(tmp_path, packages, of(first, tests) + more)
+    assert said([build / "two"]) == of(first, TWO_SAY)
     library = next(build.rglob("lib__idf_crt.a"))
     hooked = "crt_graph_set_hook" in said([require("nm"), library])
     assert hooked == (not more)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 import pybuild
 from tests.conftest import ROOT
-from tests.ecosystems.use import TWO, TWO_SAY, said
+from tests.ecosystems.use import FIRST, TWO, TWO_SAY, of, said
 from tests.toolchains import require_module
 
 MESON = [sys.executable, "-m", "mesonbuild.mesonmain"]
@@ -28,14 +30,17 @@ def _setup(project: Path, *words: str) -> str:
     return told
 
 
-def test_two_networks_share_one_runtime(packages: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", FIRST)
+def test_two_networks_share_one_runtime(
+    packages: Path, tmp_path: Path, first: str
+) -> None:
     (tmp_path / "subprojects").symlink_to(packages)
-    (tmp_path / "meson.build").write_text(PROJECT)
-    (tmp_path / "main.c").write_text(TWO)
-    words = ["-Ddigits:example=enabled", "-Dfloats:selftest=enabled"]
+    (tmp_path / "meson.build").write_text(of(first, PROJECT))
+    (tmp_path / "main.c").write_text(of(first, TWO))
+    words = [f"-D{first}:example=enabled", "-Dfloats:selftest=enabled"]
     told = _setup(tmp_path, *words, "-Dcrt:names=false", "-Dcrt:hook=false")
-    assert said([tmp_path / "b" / "user"]) == TWO_SAY
-    assert "digits self-test" in said([*MESON, "test", "-C", tmp_path / "b"])
+    assert said([tmp_path / "b" / "user"]) == of(first, TWO_SAY)
+    assert f"{first} self-test" in said([*MESON, "test", "-C", tmp_path / "b"])
     assert told.count("Project name: crt\n") == 1
     assert len(list((tmp_path / "b").rglob("libcrt.a"))) == 1
 

@@ -18,14 +18,17 @@ import pybuild
 from pybuild.cli import main
 from pybuild.errors import BuildError
 from pybuild.options.packages import ECOSYSTEMS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, model_path
+from tests.ecosystems.conftest import kws
 from tests.ecosystems.use import SAID, TWO, TWO_SAY, said
+from tests.graphs.networks import keyword_spotting
 from tests.toolchains import STRICT, require
 
 DIGITS = ROOT / "examples" / "digits"
 MODEL = pybuild.load(DIGITS / "digits_int8.tflite")
 FLOAT = pybuild.load(DIGITS / "digits_f32.onnx")
 LIBRARY = MODEL.build(name="digits")
+NAMES = ("crt", "digits", "floats", "kws")
 
 
 def held(folder: Path) -> dict[str, str]:
@@ -107,6 +110,25 @@ def test_a_package_is_made_again(
     assert "differs  library.json (changed by hand)" in capsys.readouterr().out
 
 
+def test_kws_is_mlperf_tiny_s(packages: Path) -> None:
+    """Where its file is; elsewhere the packages have a net of the same layers."""
+    real = model_path("kws_int8.tflite")
+    facts = json.loads((packages / "kws" / "report.json").read_text())
+    digest = hashlib.sha256(real.read_bytes()).hexdigest()
+    assert digest in json.dumps(facts) and kws().path == str(real)
+
+
+def test_a_made_net_has_its_layers() -> None:
+    """And so as many steps and values as the real one, and weights but for a few."""
+    made = keyword_spotting().model().build(name="kws")
+    real = pybuild.load(model_path("kws_int8.tflite")).build(name="kws")
+    figures = [
+        (len(one.plan.steps), one.report.ram.arena, one.report.flash.weights // 1000)
+        for one in (made, real)
+    ]
+    assert figures[0] == figures[1]
+
+
 # ---- what is refused --------------------------------------------------------------
 
 REFUSED = {
@@ -116,17 +138,20 @@ REFUSED = {
     "url": "--url: 'example.org' is not a URL",
     "description": "--description: 'a\\nb' is not one line of text",
     "author": "--author: has 101 characters; a package has 100 at most",
+    "maker": "--author: 'Arduino fans' begins with Arduino, which its own",
 }
 WRONG = {
     "package": "bazel", "version": "1.0", "licence": "my licence",
     "url": "example.org", "description": "a\nb", "author": "a" * 101,
+    "maker": "Arduino fans",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("key", REFUSED)
 def test_what_no_ecosystem_takes(tmp_path: Path, key: str) -> None:
+    given = "author" if key == "maker" else key
     with pytest.raises(BuildError) as told:
-        LIBRARY.write_packages(tmp_path / "o", **{"package": "all", key: WRONG[key]})
+        LIBRARY.write_packages(tmp_path / "o", **{"package": "all", given: WRONG[key]})
     assert REFUSED[key] in str(told.value) and not (tmp_path / "o").exists()
 
 
@@ -223,7 +248,7 @@ def test_every_file_beside_a_main_of_the_users(packages: Path, tmp_path: Path) -
     own = tmp_path / "main.c"
     own.write_text(TWO)
     sources = sorted(packages.rglob("*.c"))
-    paths = [f"-I{packages / name / 'src'}" for name in ("crt", "digits", "floats")]
+    paths = [f"-I{packages / name / 'src'}" for name in NAMES]
     plain = tmp_path / "plain.c"
     plain.write_text("int main(void) { return 0; }\n")
     words = [require("gcc"), *STRICT, "-O0", *paths]

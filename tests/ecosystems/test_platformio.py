@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.ecosystems.platformio_core import install
-from tests.ecosystems.use import SAID, SCORES, STUBS, TWO, TWO_SAY, said
+from tests.ecosystems.use import FIRST, SAID, SCORES, STUBS, TWO, TWO_SAY, of, said
 from tests.toolchains import require_module
 
 PIO = STUBS / "platformio"
@@ -29,7 +29,7 @@ def _pio(core: dict[str, str], *words: object, cwd: Path) -> str:
     return said([sys.executable, PIO / "pio.py", *words], cwd, core)
 
 
-@pytest.mark.parametrize("name", ["digits", "crt"])
+@pytest.mark.parametrize("name", ["digits", "kws", "crt"])
 def test_it_is_packed(
     packages: Path, core: dict[str, str], tmp_path: Path, name: str
 ) -> None:
@@ -61,12 +61,13 @@ def test_the_example_runs(packages: Path, core: dict[str, str], tmp_path: Path) 
     assert SAID + SCORES in made
 
 
+@pytest.mark.parametrize("first", FIRST)
 def test_two_networks_share_one_runtime(
-    packages: Path, core: dict[str, str], tmp_path: Path
+    packages: Path, core: dict[str, str], tmp_path: Path, first: str
 ) -> None:
     (tmp_path / "lib").symlink_to(packages)
     (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "main.c").write_text(TWO)
+    (tmp_path / "src" / "main.c").write_text(of(first, TWO))
     (tmp_path / "platformio.ini").write_text(PROJECT)
     made = _pio(core, "run", "-t", "exec", cwd=tmp_path)
-    assert TWO_SAY in made and made.count("/libcrt.a") <= 3
+    assert of(first, TWO_SAY) in made and made.count("/libcrt.a") <= 3

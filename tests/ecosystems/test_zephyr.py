@@ -20,6 +20,7 @@ from tests.ecosystems.use import (
     STUBS,
     TWO,
     TWO_SAY,
+    of,
     page_files,
     said,
 )
@@ -27,6 +28,8 @@ from tests.toolchains import ROOT, require
 
 ZEPHYR = STUBS / "zephyr"
 BASE = {"ZEPHYR_BASE": str(ZEPHYR)}
+NAMES = ("crt", "digits", "floats", "kws")
+LESS = "CONFIG_CRT_HOOK=n\nCONFIG_CRT_NAMES=n\n"
 SAMPLE = "samples/selftest"
 # of Zephyr itself, that prj.conf names
 OWN = 'config STDOUT_CONSOLE\n\tbool\n\tprompt "stdout"\n'
@@ -40,7 +43,7 @@ def _valid(path: Path, schema: str) -> dict[str, object]:
 
 def test_what_the_module_says(packages: Path, tmp_path: Path) -> None:
     """Files it names are there; it depends on the runtime, once for all networks."""
-    for name, needs in {"crt": [], "digits": ["crt"], "floats": ["crt"]}.items():
+    for name, needs in {**{key: ["crt"] for key in NAMES[1:]}, "crt": []}.items():
         module = packages / name
         facts = _valid(module / "zephyr/module.yml", "module.schema.yaml")
         build = facts["build"]
@@ -56,21 +59,20 @@ def test_what_the_module_says(packages: Path, tmp_path: Path) -> None:
         _valid(wrong, "module.schema.yaml")
 
 
-def test_what_twister_looks_for(packages: Path) -> None:
+@pytest.mark.parametrize("name", ["digits", "kws"])
+def test_what_twister_looks_for(packages: Path, name: str) -> None:
     """sample.yaml matches what the sample prints."""
-    facts = _valid(packages / "digits" / SAMPLE / "sample.yaml", "sample.schema.yaml")
+    facts = _valid(packages / name / SAMPLE / "sample.yaml", "sample.schema.yaml")
     common = facts["common"]
     assert isinstance(common, dict)
     for regex in common["harness_config"]["regex"]:
-        assert re.search(regex, SAID)
+        assert re.search(regex, of(name, SAID))
 
 
 def _build(project: Path, packages: Path, chosen: str) -> Path:
     own = project / "Kconfig.zephyr"
     own.write_text(OWN)
-    modules = [
-        packages / name / "zephyr/Kconfig" for name in ("crt", "digits", "floats")
-    ]
+    modules = [packages / name / "zephyr/Kconfig" for name in NAMES]
     config = settings([own, *modules], chosen, project / "dotconfig.cmake")
     build = project / "b"
     words = ["-S", project, "-B", build, f"-DDOTCONFIG={config}"]
@@ -95,14 +97,16 @@ def test_the_tutorial(packages: Path, tmp_path: Path) -> None:
     assert said([build / "app"]) == told
 
 
-@pytest.mark.parametrize("more", ["", "CONFIG_CRT_HOOK=n\nCONFIG_CRT_NAMES=n\n"])
+@pytest.mark.parametrize(
+    ("first", "more"), [("digits", ""), ("kws", ""), ("digits", LESS)]
+)
 def test_two_networks_share_one_runtime(
-    packages: Path, tmp_path: Path, more: str
+    packages: Path, tmp_path: Path, first: str, more: str
 ) -> None:
     """Libraries are linked whole there: nothing is twice in them."""
-    names = ("crt", "digits", "floats")
+    names = ("crt", first, "floats")
     modules = " ".join(f'"{packages}/{name}"' for name in names)
-    (tmp_path / "main.c").write_text(TWO)
+    (tmp_path / "main.c").write_text(of(first, TWO))
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\n"
         f"list(APPEND ZEPHYR_EXTRA_MODULES {modules})\n"
@@ -112,6 +116,6 @@ def test_two_networks_share_one_runtime(
     chosen = [f"CONFIG_CRT_MODEL_{n.upper()}{end}=y" for n in names[1:]
               for end in ("", "_SELFTEST")]  # fmt: skip
     build = _build(tmp_path, packages, "\n".join([*chosen, more]))
-    assert said([build / "app"]) == TWO_SAY
+    assert said([build / "app"]) == of(first, TWO_SAY)
     hooked = "crt_graph_set_hook" in said([require("nm"), build / "app"])
     assert hooked == (not more)

@@ -12,6 +12,7 @@ STUBS = Path(__file__).resolve().parent
 SAID = "digits: self-test: no error\n"
 SCORES = "scores: -6 -5 -33 16 -37 -9 3 3 56 15\n"
 TWO_SAY = SAID + "floats: self-test: no error\n"
+FIRST = ("digits", "kws")  # that programs have beside `floats`
 
 _BEGIN = """\
 #include "digits.h"
@@ -74,6 +75,11 @@ def page_files(page: Path, folder: Path) -> str:
             (folder / block.file).write_text(block.text)
     (told,) = [b.text for b in found if not b.language and "self-test" in b.text]
     return told
+
+
+def of(first: str, text: str) -> str:
+    """A program, or what it prints, with another network than digits."""
+    return text.replace("digits", first).replace("DIGITS", first.upper())
 
 
 def said(

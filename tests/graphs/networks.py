@@ -66,13 +66,20 @@ class Network:
         self.last = made
         return made
 
-    def conv(self, name: str, outputs: int, stride: int = 1) -> str:
-        """3x3, padded to keep the size, ReLU."""
+    def conv(
+        self,
+        name: str,
+        outputs: int,
+        stride: int = 1,
+        window: tuple[int, int] = (3, 3),
+        pads: tuple[int, int, int, int] = (1, 1, 1, 1),
+    ) -> str:
+        """Padded to keep the size, ReLU."""
         n, h, w, c = self.tensors[self.last].shape
-        weights = self._weights(f"{name}/w", (outputs, 3, 3, c), 0)
+        weights = self._weights(f"{name}/w", (outputs, *window, c), 0)
         bias = self._bias(f"{name}/b", outputs)
         shape = (n, -(-h // stride), -(-w // stride), outputs)
-        attrs = {"strides": (stride, stride), "pads": (1, 1, 1, 1)}
+        attrs = {"strides": (stride, stride), "pads": pads}
         return self.add(
             "conv2d", name, shape, weights, bias, clamp=(0.0, None), **attrs
         )
@@ -107,6 +114,20 @@ class Network:
 
     def model(self, *outputs: str, rounding: str = "litert") -> Model:
         return Model(f"{self.name}.test", self.graph(*outputs), rounding, "0" * 64)
+
+
+def keyword_spotting(seed: int = 0) -> Network:
+    """The layers of MLPerf Tiny's keyword spotting, int8, with weights from a seed."""
+    net = Network("kws", (1, 49, 10, 1), "int8", seed)
+    net.conv("stem", 64, 2, (10, 4), (4, 1, 5, 1))
+    for number in range(4):
+        net.depthwise(f"depth_{number}")
+        net.conv(f"point_{number}", 64, 1, (1, 1), (0, 0, 0, 0))
+    net.add("avg_pool2d", "pool", (1, 1, 1, 64), kernel=(25, 5), strides=(25, 5))
+    net.add("reshape", "flat", (1, 64))
+    net.dense("logits", 12)
+    net.add("softmax", "scores", (1, 12), axis=1, beta=1.0)
+    return net
 
 
 def classifier(name: str = "tiny", kind: str = "int8", seed: int = 0) -> Network:
