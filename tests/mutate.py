@@ -1,7 +1,8 @@
 """Breaks the code in one place at a time; some test must notice each.
 
 python -m tests.mutate [NAME...]: copies the tree, applies a mutation, runs the
-tests that watch that place. Exit status 1 if a mutation survives.
+tests that watch that place. Exit status 1 if a mutation survives. NAME: of a mutation,
+of a list (ecosystems), or of its file (board).
 --quick-sample N [SEED]: which share of N mutations `./dev test --quick` notices.
 """
 
@@ -144,7 +145,13 @@ def quick_sample(number: int, seed: int = 0) -> int:
 def main(names: list[str]) -> int:
     if names[:1] == ["--quick-sample"]:
         return quick_sample(*map(int, names[1:]))
-    chosen = [m for m in MUTATIONS if not names or m.name in names]
+    chosen = [
+        m for label, values in LISTS.items() for m in values
+        if not names or {m.name, *label.lower().split(".")[-2:]} & {*names}
+    ]  # fmt: skip
+    if not chosen:
+        print(f"there is no mutation and no list {' '.join(names)}")
+        return 1
     watching = sorted({test for m in chosen for test in m.tests.split()})
     if not passes(" ".join(watching)):
         print("the tests fail without a mutation: nothing can be said")

@@ -8,6 +8,7 @@ from typing import Any, cast
 from pybuild.boards.device import choose_simulator
 from pybuild.boards.firmware.server import server_firmware
 from pybuild.boards.simulators.qemu import Qemu
+from pybuild.boards.simulators.stand_ins import simulation
 from pybuild.errors import BuildError, UsageError
 from pybuild.host.source import Portable
 from pybuild.rpc.line import Line, SerialLine, tcp_line
@@ -19,6 +20,16 @@ from pybuild.targets.toolchain import choose_toolchain
 _FORMS = "qemu:BOARD, unicorn:BOARD, serial:PORT,BAUD or tcp:HOST:PORT"
 _BAUD = 115200
 _PATIENCE = {"qemu": 30.0, "unicorn": 30.0, "serial": 5.0, "tcp": 5.0}
+
+
+def _no_console(board: Board) -> tuple[str, str]:
+    """What calls cannot reach, and what works instead."""
+    wired = "connect the board: serial:PORT,BAUD"
+    if simulation(board) == "facts only":
+        return f"{board.name} is not simulated", wired
+    what = f"the console of {board.name} is not simulated, only its core: calls have "
+    hint = f"crt run, check and bench with --on {board.name}; or {wired}"
+    return f"{what}no line to it", hint
 
 
 def connect(
@@ -43,8 +54,7 @@ def connect(
     if kind in ("qemu", "unicorn"):
         facts = load_board(rest)
         if not facts.machine:
-            what = f"the console of {facts.name} is not simulated, only its core"
-            raise BuildError(where, what, "connect the board: serial:PORT,BAUD")
+            raise BuildError(where, *_no_console(facts))
         start = functools.partial(_started, where, kind, facts, toolchain)
         remote: Remote = Simulated(where, facts, limit, start)
     else:

@@ -29,6 +29,7 @@ from pybuild.install import crt_include, crt_sources
 from pybuild.targets.board import load_board
 from pybuild.targets.toolchain import choose_toolchain
 from tests.boards.devices import DIGITS, FLOATS
+from tests.conftest import model_path
 from tests.toolchains import ROOT, STRICT, require, run
 
 HERE = ROOT / "examples" / "mlperf_tiny"
@@ -136,15 +137,16 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         assert dut.command("name")[0] == "m-name-dut-[crt]"
 
 
-def test_in_qemu(tmp_path: Path) -> None:
-    """Over the simulated UART of a Cortex-M4."""
+def _in_qemu(model: pybuild.Model, sample: str, *defines: str) -> None:
+    """Over the simulated UART of a Cortex-M4: accuracy, performance."""
     board = load_board("mps2-an386")
     qemu = require("qemu-system-arm")
     toolchain = choose_toolchain("gcc", board.core)
-    library = pybuild.load(DIGITS).build(name="net", target="cortex-m4")
+    library = model.build(name="net", target="cortex-m4")
     sources, headers, objects = sorted_files(library.sources())
     main = texts([HERE / "main.c"])
-    groups = [*model_groups(sources), Group("main", main, board_flags(board))]
+    flags = (*board_flags(board), *defines)
+    groups = [*model_groups(sources), Group("main", main, flags)]
     firmware = build(library, board, toolchain, board.core, "balanced",
                      groups, headers, objects)  # fmt: skip
     command = [qemu, *machine_options(board), "-kernel", str(firmware.path)]
@@ -152,13 +154,24 @@ def test_in_qemu(tmp_path: Path) -> None:
     assert made.stdin is not None and made.stdout is not None
     line = runner.Files(made.stdout.fileno(), made.stdin.fileno(), made)
     try:
-        dut = runner.Dut(line, 30)
+        dut = runner.Dut(line, 60)
         dut.lines()
-        model = pybuild.load(DIGITS)
-        samples = runner.made_data(model, 2, "raw")
-        labels = runner.expected(model, samples, "raw")
+        samples = runner.made_data(model, 2, sample)
+        labels = runner.expected(model, samples, sample)
         assert runner.accuracy(dut, samples, labels) == 1.0
         _, rate = runner.performance(dut, samples[:1], 0.01)
         assert rate > 0
     finally:
         line.close()
+
+
+def test_in_qemu() -> None:
+    _in_qemu(pybuild.load(DIGITS), "raw")
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("net", ["ic_int8", "vww_int8", "ic_f32", "vww_f32"])
+def test_pixels_in_qemu(net: str) -> None:
+    """MLPerf Tiny's nets of images; ten and more inferences each."""
+    model = pybuild.load(model_path(f"{net}.tflite"))
+    _in_qemu(model, "pixels", "-DNET_SAMPLE=SAMPLE_PIXELS")

@@ -58,8 +58,17 @@ def test_how_each_is_simulated() -> None:
     ]  # fmt: skip
     with pytest.raises(BuildError, match="pybuild drives no simulator of its esp32"):
         open_device("esp32-devkitc")
-    with pytest.raises(BuildError, match="the console of pico is not simulated"):
+    with pytest.raises(BuildError) as told:
         connect("unicorn:pico")
+    assert str(told.value) == (
+        "unicorn:pico: the console of pico is not simulated, only its core: calls have "
+        "no line to it. Hint: crt run, check and bench with --on pico; or connect the "
+        "board: serial:PORT,BAUD"
+    )
+    with pytest.raises(
+        BuildError, match="qemu:esp32-devkitc: esp32-devkitc is not sim"
+    ):
+        connect("qemu:esp32-devkitc")
 
 
 def test_chips_have_their_facts() -> None:
