@@ -146,6 +146,20 @@ OWNED = (
         f"{_CHIPS}::test_one_chip_in_figures",
     ),
     (
+        "constants in an ATmega2560's RAM",
+        "pybuild/chips/fit.py",
+        "needed += flash.weights + flash.tables",
+        "needed += flash.tables",
+        f"{_CHIPS}::test_an_atmega2560_beside_simavr",
+    ),
+    (
+        "a fact that its core decides",
+        "pybuild/targets/chip.py",
+        '"cortex-m4": ("dsp",)',
+        '"cortex-m4": ("dsp", "fpu")',
+        "tests/boards/test_chip_facts.py::test_what_follows_from_the_core",
+    ),
+    (
         "a shift where int has 16 bits",
         "pybuild/emit/kernels/c.py",
         'if op == "<<" and isinstance(a, Const) and a.type in _WORDS:',

@@ -49,9 +49,16 @@ ECOSYSTEMS = (
     (
         "a component that requires the runtime",
         f"{_ROOM}/manifests.py",
-        'about, "Model", name, about.description, files, "runtime"',
-        'about, "Model", name, about.description, files, ""',
+        'about, "Model", part, about.description, files, "runtime"',
+        'about, "Model", part, about.description, files, ""',
         f"{_TESTS}/test_cmsis_pack.py",
+    ),
+    (
+        "the length of a part of CMSIS-Pack",
+        f"{_ROOM}/manifests.py",
+        "_CSUB = 32",
+        "_CSUB = 64",
+        f"{_TESTS}/test_cmsis_pack.py::test_a_long_name_is_a_short_part",
     ),
     (
         "the folder in Arduino's archive",
