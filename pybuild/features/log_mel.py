@@ -1,36 +1,38 @@
-"""log_mel: the graph from samples to the logarithm of mel bands, and its numpy twin."""
+"""log_mel and mfcc: graphs from samples to features, and their numpy twins."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
-from pybuild.features.tables import WEIGHT_BITS, gains, hann, mel_bands
-from pybuild.ir.graph import Attr, Graph, Node, Quant, State, Tensor, verify
-from pybuild.ops import OPERATORS
+from pybuild.features.draft import Draft
+from pybuild.features.tables import (
+    DCT_BITS,
+    WEIGHT_BITS,
+    cosines,
+    gains,
+    hann,
+    mel_bands,
+)
+from pybuild.ir.graph import Graph, Quant, Tensor
 from pybuild.ops.fft import MOST
 from pybuild.ops.interpret import interpret, kept
 
 # the logarithm's unit: real = q / 64
 _LOG_SCALE = 64
-# of the noise that is subtracted, as TensorFlow Lite Micro's micro_speech has it
-_NOISE: dict[str, Attr] = {
-    "smoothing": (410, 983), "one_minus_smoothing": (15974, 15401),
-    "min_signal_remaining": 819, "smoothing_bits": 10, "bits": 14, "clamping": False,
-}  # fmt: skip
 _GAIN_BITS, _SNR_BITS = 21, 12
 
 
 class Features:
     """A graph that takes `hop` new samples a run and gives one row of features.
 
-    graph   input `samples` int16[hop], output `features` int8[bands]; what it keeps
-            (the window's rest, the noise) is state. pybuild.build(features.graph)
+    graph   input `samples` int16[hop], output `features`, int8 or int16 [bands]; what
+            it keeps (rest of the window, noise) is state. pybuild.build(features.graph)
             compiles it
     scale   real = scale * (q - zero_point): the natural logarithm of each band
     """
@@ -50,7 +52,7 @@ class Features:
         """Rows of features of a whole recording, with the bits of the device.
 
         samples  int16[n], or [.., n]: recordings, each of which begins with silence
-        Shapes   int8[.., n // hop, bands]; what is left over is dropped
+        Shapes   [.., n // hop, bands]; what is left over is dropped
         Errors   BuildError for other types
         """
         given = np.asarray(samples)
@@ -59,7 +61,8 @@ class Features:
             raise BuildError(self.graph.name, what, "int16, the last axis is time")
         rows = given.reshape(-1, given.shape[-1])
         count = given.shape[-1] // self.hop
-        made = np.zeros((len(rows), count, self.bands), np.int8)
+        kind = self.graph.tensor("features").dtype.numpy
+        made = np.zeros((len(rows), count, self.bands), kind)
         for row, target in zip(rows, made, strict=True):
             state: Mapping[str, Array] | None = None
             for i in range(count):
@@ -97,12 +100,69 @@ def log_mel(
     if scale is None:
         scale = (10.4 if gain else 17.0) / 255
     wrong = _wrong(rate, window, hop, bands, low, high, scale)
-    if gain and not subtract_noise:
-        wrong.append("gain needs subtract_noise")
-    if wrong:
-        raise BuildError(name, "; ".join(wrong))
+    refuse(name, wrong, subtract_noise, gain)
+    draft = Draft(name)
+    y = logarithms(
+        draft, rate, window, hop, bands, low, high, subtract_noise=subtract_noise,
+        gain=gain,
+    )  # fmt: skip
+    draft.output(y, Quant((scale,), (-128,)))
+    return Features(draft.graph())
+
+
+def mfcc(
+    rate: int = 16000,
+    window: int = 480,
+    hop: int = 320,
+    bands: int = 40,
+    coefficients: int = 13,
+    low: float = 20.0,
+    high: float = 7600.0,
+    *,
+    subtract_noise: bool = False,
+    gain: bool = False,
+    name: str = "mfcc",
+) -> Features:
+    """The first coefficients of the cosine transform (DCT-II, orthonormal) of log_mel,
+    each `hop` samples, in integers from the first to the last step.
+
+    coefficients  the first is the sum of all logarithms, by the root of `bands`
+    others        as of log_mel
+    Returns       int16 rows, real = scale * q, which a net's int8 are made of
+    Errors        BuildError for numbers that make no sense, all of them at once
+    """
+    wrong = _wrong(rate, window, hop, bands, low, high, 1.0)
+    if not 1 <= coefficients <= bands:
+        wrong.append(f"{coefficients} coefficients, not from 1 to the bands' {bands}")
+    refuse(name, wrong, subtract_noise, gain)
+    draft = Draft(name)
+    y = logarithms(
+        draft, rate, window, hop, bands, low, high, subtract_noise=subtract_noise,
+        gain=gain,
+    )  # fmt: skip
+    wide = draft.op("map", [y], fn="cast", to="int32")
+    row = draft.shaped(wide, (1, bands))
+    turned = draft.op(
+        "matmul", [row, draft.constant("dct", cosines(bands, coefficients))]
+    )
+    half = draft.constant("half", np.full((1, 1), 1 << (DCT_BITS - 1), np.int32))
+    turned = draft.op("map", [turned, half], fn="add")
+    down = draft.constant("down", np.full((1, 1), DCT_BITS, np.int32))
+    turned = draft.op("map", [turned, down], fn="shift_right")
+    turned = draft.op(
+        "map", [turned], Quant((1 / _LOG_SCALE,)), fn="cast", to="int16"
+    )  # fmt: skip
+    loudest = Quant((17.0 * math.sqrt(bands) / DType.INT16.high,), (0,))
+    draft.output(draft.shaped(turned, (coefficients,)), loudest, DType.INT16)
+    return Features(draft.graph())
+
+
+def logarithms(
+    draft: Draft, rate: int, window: int, hop: int, bands: int, low: float,
+    high: float, *, subtract_noise: bool, gain: bool,
+) -> Tensor:  # fmt: skip
+    """From samples to the natural logarithm of mel bands, int16 in 1 / 64."""
     length = max(4, 1 << (window - 1).bit_length())
-    draft = _Draft(name)
     x = draft.input("samples", (hop,))
     y = draft.framed(x, window)
     y = draft.op("window", [y, draft.constant("hann", hann(window))], shift=WEIGHT_BITS)
@@ -122,12 +182,18 @@ def log_mel(
             y = draft.op(
                 "pcan", [y, noise, draft.constant("gains", table)], snr_shift=shift
             )
-    y = draft.op(
+    return draft.op(
         "filter_bank_log", [y], correction_bits=max(correction, 0), scale=_LOG_SCALE,
         quant=Quant((1 / _LOG_SCALE,)),
     )  # fmt: skip
-    draft.output(y, Quant((scale,), (-128,)))
-    return Features(draft.graph())
+
+
+def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> None:
+    """Errors  BuildError for what is wrong"""
+    if gain and not subtract_noise:
+        wrong = [*wrong, "gain needs subtract_noise"]
+    if wrong:
+        raise BuildError(name, "; ".join(wrong))
 
 
 def _wrong(
@@ -146,90 +212,3 @@ def _wrong(
     if not (scale > 0 and math.isfinite(scale)):
         found.append(f"scale is {scale}")
     return found
-
-
-class _Draft:
-    """Nodes and tensors, named by what makes them."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.nodes: list[Node] = []
-        self.tensors: dict[str, Tensor] = {}
-        self.constants: dict[str, Array] = {}
-        self.state: dict[str, State] = {}
-        self.inputs: list[str] = []
-
-    def input(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        self.inputs.append(name)
-        return self._add(Tensor(name, shape, DType.INT16))
-
-    def constant(self, name: str, value: Array) -> Tensor:
-        self.constants[name] = value
-        return self._add(Tensor(name, value.shape, DType.of(value)))
-
-    def op(
-        self, op: str, reads: Sequence[Tensor], quant: Quant | None = None,
-        **attrs: Attr,
-    ) -> Tensor:  # fmt: skip
-        return self.ops(op, reads, quant, **attrs)[0]
-
-    def ops(
-        self, op: str, reads: Sequence[Tensor], quant: Quant | None = None,
-        **attrs: Attr,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        """All outputs of a node."""
-        name, count = op, 1
-        while name in self.tensors:
-            count += 1
-            name = f"{op}_{count}"
-        node = Node(op, name, tuple(x.name for x in reads), (name,), attrs)
-        types = OPERATORS[op].infer(node, self.graph(checked=False))
-        names = [name, *(f"{name}_{i}" for i in range(1, len(types)))]
-        made = [
-            self._add(Tensor(n, shape, dtype, quant))
-            for n, (shape, dtype) in zip(names, types, strict=True)
-        ]
-        self.nodes.append(Node(op, name, node.inputs, tuple(names), attrs))
-        return tuple(made)
-
-    def framed(self, x: Tensor, window: int) -> Tensor:
-        """The window that ends with x: its rest is kept from the runs before."""
-        held = window - x.size
-        if not held:
-            return x
-        zeros = np.zeros(held, np.int16)
-        before = self._add(Tensor("before", zeros.shape, DType.INT16))
-        joined = self.op("concat", [before, x], axis=0)
-        rest = self.op(
-            "slice", [joined], begin=(x.size,), end=(window,), strides=(1,)
-        )  # fmt: skip
-        self.state[before.name] = State(rest.name, zeros)
-        return joined
-
-    def quiet(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x without its noise, and the noise, which is kept."""
-        zeros = np.zeros(x.shape, np.uint32)
-        before = self._add(Tensor("noise", zeros.shape, DType.UINT32))
-        y, after = self.ops("spectral_subtraction", [x, before], **_NOISE)
-        self.state[before.name] = State(after.name, zeros)
-        return y, after
-
-    def output(self, x: Tensor, quant: Quant) -> None:
-        made = self._add(Tensor("features", x.shape, DType.INT8, quant))
-        attrs: dict[str, Attr] = {"rounding": "double", "fixed": True}
-        self.nodes.append(Node("quantize", "features", (x.name,), (made.name,), attrs))
-
-    def graph(self, checked: bool = True) -> Graph:
-        graph = Graph(
-            self.name, self.name, tuple(self.nodes), dict(self.tensors),
-            tuple(self.inputs), ("features",) if checked else (),
-            dict(self.constants), state=dict(self.state),
-            sampled="samples" if checked else "",
-        )  # fmt: skip
-        if checked:
-            verify(graph)
-        return graph
-
-    def _add(self, tensor: Tensor) -> Tensor:
-        self.tensors[tensor.name] = tensor
-        return tensor

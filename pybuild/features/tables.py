@@ -15,6 +15,8 @@ from pybuild.ops.signal import GAINS
 
 # of a window's weights, and of a band's
 WEIGHT_BITS = 12
+# of a cosine transform's
+DCT_BITS = 12
 
 
 def hann(size: int) -> Array:
@@ -78,6 +80,14 @@ def mel_bands(rate: int, length: int, bands: int, low: float, high: float) -> Ba
     return Bands(
         weights, np.int16(one) - weights, first, second, third, min(filled), max(after)
     )
+
+
+def cosines(bands: int, coefficients: int) -> Array:
+    """int32[bands, coefficients] in 2^-12: the orthonormal cosine transform."""
+    k, n = np.arange(coefficients), np.arange(bands)[:, None]
+    real = np.sqrt(2 / bands) * np.cos(np.pi * k * (n + 0.5) / bands)
+    real[:, 0] = np.sqrt(1 / bands)
+    return np.floor(real * (1 << DCT_BITS) + 0.5).astype(np.int32)
 
 
 def gains(strength: float, offset: float, gain_bits: int, noise_bits: int) -> Array:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.features import Decision, Features, log_mel
+from pybuild.features import Decision, Features, log_mel, mfcc
 from pybuild.front.chain import Front
 
 OPTION = "--front"
 # what a file's `kind` of features may be
-KINDS: Mapping[str, Callable[..., Features]] = {"log_mel": log_mel}
+KINDS: Mapping[str, Callable[..., Features]] = {"log_mel": log_mel, "mfcc": mfcc}
 
 
 def read_front(path: str | Path) -> Front:

@@ -29,6 +29,7 @@ from tests.bench import (
     costs,
     example_costs,
     headline,
+    keyword_costs,
     large_graphs,
     layer_costs,
     quantising,
@@ -262,7 +263,8 @@ TABLES: tuple[Measure, ...] = (
     costs.waiting, costs.planner, costs.speed,
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
-    example_costs.examples, digits, quantising.quantised, quantising.real_ones,
+    example_costs.examples, keyword_costs.heard, keyword_costs.costs,
+    digits, quantising.quantised, quantising.real_ones,
     large_graphs.measured, onnx_table.measured,
 )  # fmt: skip
 OPENING = """# Benchmarks

@@ -12,7 +12,7 @@ import pytest
 import pybuild
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.features import Features, log_mel
+from pybuild.features import Features, log_mel, mfcc
 from pybuild.features.tables import WEIGHT_BITS, hann, mel_bands
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -31,10 +31,18 @@ def sound(rate: int, seconds: float = 1.0, seed: int = 0) -> Array:
     return np.clip(made, -32768, 32767).astype(np.int16)
 
 
-@pytest.fixture(scope="module", params=FORMS)
+CEPSTRA: dict[str, dict[str, Any]] = {
+    "mfcc": {},
+    "mfcc_quiet": {"subtract_noise": True, "gain": True, "coefficients": 20},
+}
+
+
+@pytest.fixture(scope="module", params=[*FORMS, *CEPSTRA])
 def form(request: pytest.FixtureRequest) -> tuple[Features, int]:
-    options = FORMS[request.param]
-    return log_mel(name=request.param, **options), options.get("rate", 16000)
+    name = request.param
+    if name in CEPSTRA:
+        return mfcc(name=name, **CEPSTRA[name]), 16000
+    return log_mel(name=name, **FORMS[name]), FORMS[name].get("rate", 16000)
 
 
 @pytest.mark.parametrize("backend", ["c", "llvm"])
@@ -59,10 +67,17 @@ def test_recordings_at_once_are_those_one_by_one() -> None:
     assert features(both).shape == (2, 10, 40)
 
 
-def _real(pcm: Array, window: int, hop: int, bands: int) -> Array:
+def _real(
+    pcm: Array,
+    window: int,
+    hop: int,
+    bands: int,
+    low: float = 125.0,
+    high: float = 7500.0,
+) -> Array:
     """The same in float64, without noise or gain; natural logarithms."""
     length = 1 << (window - 1).bit_length()
-    made = mel_bands(16000, length, bands, 125.0, 7500.0)
+    made = mel_bands(16000, length, bands, low, high)
     padded = np.append(np.zeros(window - hop), pcm)
     rows = []
     for at in range(0, len(pcm) - hop + 1, hop):
@@ -88,6 +103,19 @@ def test_integers_are_within_half_a_decibel_of_real_numbers() -> None:
     loud = real > real.max() - np.log(100)
     decibels = 20 / np.log(10) * np.abs(ours - real)[loud]
     assert loud.sum() > 150 and np.median(decibels) < 0.2 and decibels.max() < 0.5
+
+
+def test_cosines_of_integers_are_near_those_of_real_numbers() -> None:
+    """Of rows whose bands are all loud enough to be told from silence."""
+    rng, features = np.random.default_rng(4), mfcc()
+    pcm = rng.normal(0, 3000, 16000).astype(np.int16)
+    logs = _real(pcm, 480, 320, 40, 20.0, 7600.0)
+    angles = np.pi * np.arange(13) * (np.arange(40)[:, None] + 0.5) / 40
+    table = np.sqrt(2 / 40) * np.cos(angles) * np.where(np.arange(13), 1, 0.5**0.5)
+    real, rows = logs @ table, features(pcm)
+    assert rows.dtype == np.int16 and features.bands == 13
+    decibels = 20 / np.log(10) * np.abs(rows * features.scale - real)[2:]
+    assert np.median(decibels) < 0.1 and decibels.max() < 0.4
 
 
 def test_how_loud_it_is_matters_less_with_gain() -> None:
@@ -119,3 +147,10 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], what: str) -> N
 def test_samples_of_another_type_are_refused() -> None:
     with pytest.raises(BuildError, match=r"samples are float64\[10\]"):
         log_mel()(np.zeros(10))
+
+
+def test_more_coefficients_than_bands_are_refused() -> None:
+    with pytest.raises(
+        BuildError, match="41 coefficients, not from 1 to the bands' 40"
+    ):
+        mfcc(coefficients=41)
