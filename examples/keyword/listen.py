@@ -58,12 +58,18 @@ def right(outputs: dict[str, np.ndarray], word: int) -> bool:
     return words_of(outputs) == ([WORDS[word]] if word else [])
 
 
-def compiled(chain: Chain, samples: np.ndarray) -> dict[str, np.ndarray]:
-    """As chain(samples), with the same bits, but compiled for this machine."""
-    net = pybuild.build(chain, name="keyword").host()
-    parts = samples[: len(samples) // chain.samples * chain.samples]
-    made = [net.run(samples=part) for part in parts.reshape(-1, chain.samples)]
-    return {name: np.stack([one[name] for one in made]) for name in made[0]}
+class Compiled:
+    """As the chain itself, with the same bits, but compiled for this machine."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.samples = chain.samples
+        self.net = pybuild.build(chain, name="keyword").host()
+
+    def __call__(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+        self.net.reset()
+        parts = samples[: len(samples) // self.samples * self.samples]
+        made = [self.net.run(samples=part) for part in parts.reshape(-1, self.samples)]
+        return {name: np.stack([one[name] for one in made]) for name in made[0]}
 
 
 def main() -> None:
@@ -74,18 +80,16 @@ def main() -> None:
     args = parser.parse_args()
     real, whole = chains()
     board = Board(whole, args.on) if args.on else None
+    listen = board or Compiled(whole)
     for file in args.files:
-        samples = read_wav(file)
-        found = board(samples) if board else compiled(whole, samples)
-        print(f"{file}: {' '.join(words_of(found)) or 'nothing'}")
+        found = words_of(listen(read_wav(file)))
+        print(f"{file}: {' '.join(found) or 'nothing'}")
     if args.files:
         return
     samples, words, _ = recordings(args.each, SEED)
-    for name, listen in (("float", real), ("int8", whole)):
-        count = sum(
-            right(compiled(listen, one), word)
-            for one, word in zip(samples, words, strict=True)
-        )
+    for name, chain in (("float", real), ("int8", whole)):
+        made = map(Compiled(chain), samples)
+        count = sum(right(one, word) for one, word in zip(made, words, strict=True))
         print(f"{name}: {count} of {len(words)} recordings right")
     if board is not None:
         every = [board(one) for one in samples]

@@ -32,7 +32,7 @@ def heard() -> Table:
     samples, words, _ = example("sounds").recordings(EACH, listen.SEED)
     rows: list[tuple[object, ...]] = []
     for name, net in (("float32", real), ("int8", whole)):
-        made = [listen.compiled(net, one) for one in samples]
+        made = [*map(listen.Compiled(net), samples)]
         count = sum(listen.right(m, w) for m, w in zip(made, words, strict=True))
         rows.append((f"{name}, this machine", count, len(words), ""))
     board = listen.Board(whole)

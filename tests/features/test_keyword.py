@@ -42,7 +42,7 @@ def test_wav_to_word(word: str, files: dict[str, Path], whole: Any) -> None:
     """Compiled, and by numpy: the same words, of the same bits."""
     listen = example()
     samples = example("sounds").read_wav(files[word])
-    made, twin = listen.compiled(whole, samples), whole(samples)
+    made, twin = listen.Compiled(whole)(samples), whole(samples)
     assert listen.words_of(made) == _wanted(word)
     for name, rows in twin.items():
         np.testing.assert_array_equal(made[name], rows)
@@ -66,7 +66,7 @@ def test_most_words_are_heard(whole: Any) -> None:
     listen, real = example(), example().chains()[0]
     samples, words, _ = example("sounds").recordings(4, 7)
     for net in (real, whole):
-        made = [listen.compiled(net, one) for one in samples]
+        made = map(listen.Compiled(net), samples)
         count = sum(listen.right(m, w) for m, w in zip(made, words, strict=True))
         assert count >= 0.85 * len(words)
 
