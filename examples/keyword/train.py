@@ -1,5 +1,5 @@
 """Trains the network of this folder in numpy and writes it: keyword.onnx, and
-calibration.npz to quantise it with. About a minute; seeded.
+calibration.npz to quantise it with. Seeded.
 
 Two convolutions over time, the mean of what they find, a dense layer. Features are
 those of front.toml, compiled: training has the bits of the device.
