@@ -87,7 +87,8 @@ def cosines(bands: int, coefficients: int) -> Array:
     k, n = np.arange(coefficients), np.arange(bands)[:, None]
     real = np.sqrt(2 / bands) * np.cos(np.pi * k * (n + 0.5) / bands)
     real[:, 0] = np.sqrt(1 / bands)
-    return np.floor(real * (1 << DCT_BITS) + 0.5).astype(np.int32)
+    rounded: Array = np.floor(real * (1 << DCT_BITS) + 0.5).astype(np.int32)
+    return rounded
 
 
 def gains(strength: float, offset: float, gain_bits: int, noise_bits: int) -> Array:
