@@ -90,3 +90,20 @@ def chains() -> dict[str, Chain]:
         "stream": pybuild.chain(mel, conv_net(16), DECISION, stream=True),
         "stream_two": pybuild.chain(mel, conv_net(16), stream=True, every=2),
     }
+
+
+def wakeword() -> Graph:
+    """The layers of MLPerf Tiny's streaming wakeword: over 30 rows of 40 bands four
+    times a depthwise convolution over time and one over channels; three words.
+    """
+    b, rng = GraphBuilder("wakeword"), np.random.default_rng(9)
+    y = b.input("x", (1, 30, 1, 40), "int8", (10.4 / 255, -128))
+    for i, (taps, count) in enumerate(((3, 128), (5, 128), (10, 128), (15, 32))):
+        shapes = (taps, 1, y.shape[3]), (count, 1, 1, y.shape[3])
+        for op, shape in zip(("depthwise_conv2d", "conv2d"), shapes, strict=True):
+            w = b.constant(
+                f"{op}{i}", rng.integers(-9, 10, shape).astype(np.int8), (0.02, 0)
+            )
+            y = b.op(op, y, w, clamp=(0.0, None), dtype="int8", quant=(0.05, -128))
+    b.output(_dense(b, b.op("reshape", y, shape=(1, 32)), 3, "int8"), "scores")
+    return b.build()

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.device import open_device
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
-from pybuild.features import Decision
+from pybuild.features import Decision, log_mel
 from pybuild.install import crt_include, crt_sources
 from pybuild.library import Library
 from pybuild.targets.core import CORES
@@ -29,6 +31,7 @@ from tests.features.nets import (
     dense_net,
     features,
     sound,
+    wakeword,
 )
 from tests.toolchains import SANITIZE, STRICT, require, run
 
@@ -223,3 +226,18 @@ def test_outputs_stay_while_samples_come(name: str) -> None:
     for output in graph.outputs:
         at = plan.places[output].home
         assert at + graph.tensor(output).bytes <= start or at >= end
+
+
+def test_a_streaming_wakeword_takes_little() -> None:
+    """MLPerf Tiny's layers with features: estimated cycles of a step on a Cortex-M4, and
+    RAM with all state, without the window of samples.
+    """
+    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
+        require(tool)
+    chain = pybuild.chain(log_mel(), wakeword(), stream=True)
+    library = pybuild.build(chain, name="wakeword", target="cortex-m4")
+    device = open_device("mps2-an386", "gcc", "auto", "cortex-m4")
+    found = bench_on_board(device, library)
+    assert found.cycles is not None and 100_000 < found.cycles < 250_000
+    window = 2 * 480  # bytes
+    assert library.tables.arena_bytes + library.tables.instance_bytes - window < 5800

@@ -70,20 +70,20 @@ class _Writer:
             k.row(name, after + i, kind if i else INT16)
             for i, name in enumerate(("order", "twiddles", "joining"))
         )
-        self.z = k.row("z", after + 3, kind, writable=True)
+        if self.inverse:
+            self.z: Expr = k.row("z", after + 3, kind, writable=True)
         given, made = (t.shape[-1] for t in (self.x, self.y))
         with k.loop("row", k.arg("rows", self.y.size // made)) as row:
             source = k.let("source", offset(x, row * given))
             to = k.let("to", offset(y, row * made))
             if self.inverse:
                 self._joined(source, to)
-                self._ordered(order, lambda i: load(to, i))
-                self._stages()
+                self._stages(order, lambda i: load(to, i))
                 with k.loop("out", 2 * self.pairs) as i:
                     k.store(to, i, load(self.z, i))
             else:
-                self._padded(order, source, given)
-                self._stages()
+                self.z = to  # pairs are taken apart two by two, where they stand
+                self._stages(order, self._padded(source, given))
                 self._apart(to)
         numbers = {
             "order": (self.tables.order, INT16, "which pair each place begins with"),
@@ -96,7 +96,7 @@ class _Writer:
             cost=(26 * self.pairs * len(self.tables.stages) + 30 * self.pairs)
             * (self.y.size // made),
         )  # fmt: skip
-        return replace(found, scratch=2 * self.pairs * kind.bytes)
+        return replace(found, scratch=2 * self.pairs * kind.bytes * self.inverse)
 
     # ---- numbers ----------------------------------------------------------------
 
@@ -125,29 +125,40 @@ class _Writer:
 
     # ---- steps ------------------------------------------------------------------
 
-    def _ordered(self, order: Var, read: Callable[[Expr], Expr]) -> None:
+    def _padded(self, x: Expr, given: int) -> Callable[[Expr], Expr]:
+        """Reads a number; zeros follow the given ones."""
         k = self.k
-        with k.loop("place", self.pairs) as place:
-            at = k.let("at", i32(load(order, place)) * 2)
-            for i in (0, 1):
-                k.store(self.z, 2 * place + i, read(at + i))
 
-    def _padded(self, order: Var, x: Expr, given: int) -> None:
-        """Zeros follow the given numbers."""
-        k = self.k
-        if given == 2 * self.pairs:
-            self._ordered(order, lambda i: load(x, i))
+        def read(at: Expr) -> Expr:
+            value = k.let("value", const(0, self.kind))
+            with k.when(at < given):
+                k.assign(value, load(x, at))
+            return value
+
+        return read if given < 2 * self.pairs else lambda at: load(x, at)
+
+    def _stages(self, order: Var, read: Callable[[Expr], Expr]) -> None:
+        """The first puts pairs in order as it reads them; it turns none: by 0 degrees
+        numbers that are divided stay what they are.
+        """
+        k, stages = self.k, self.tables.stages
+        if not stages:  # of one pair
+            for i in (0, 1):
+                k.store(self.z, i, read(const(i)))
             return
-        with k.loop("place", self.pairs) as place:
-            at = k.let("at", i32(load(order, place)) * 2)
-            for i in (0, 1):
-                value = k.let("value", const(0, self.kind))
-                with k.when(at + i < given):
-                    k.assign(value, load(x, at + i))
-                k.store(self.z, 2 * place + i, value)
-
-    def _stages(self) -> None:
-        for radix, between in self.tables.stages:
+        radix, _ = stages[0]
+        with k.loop("block", self.pairs // radix) as block:
+            base = k.let("base", block * radix)
+            given = []
+            for n in range(radix):
+                at = k.let("at", i32(load(order, base + n)) * 2)
+                real, imaginary = (
+                    k.let("part", cast(read(at + i), self.wide)) for i in (0, 1)
+                )
+                given.append(self._divided(f"d{n}", (real, imaginary), radix))
+            for n, pair in enumerate(self._butterfly(given)):
+                self._store(self.z, base + n, pair)
+        for radix, between in stages[1:]:
             self._stage(radix, between)
 
     def _stage(self, radix: int, between: int) -> None:
