@@ -77,7 +77,8 @@ def costs() -> Table:
         "`examples/keyword` with features and decision, a run each 20 ms of sound, C "
         "by gcc on a simulated Cortex-M4; cycles are estimated. `stream`: only what "
         "new rows add; `whole window`: the network is computed anew each time; "
-        "`streaming wakeword`: a network of the layers of MLPerf Tiny's, with `log_mel()`."
+        "`streaming wakeword`: a network of the layers of MLPerf Tiny's, with "
+        "`log_mel()`."
     )
     columns = (
         "network", "instructions a run", "cycles a run", "cycles a second of sound",

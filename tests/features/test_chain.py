@@ -229,8 +229,8 @@ def test_outputs_stay_while_samples_come(name: str) -> None:
 
 
 def test_a_streaming_wakeword_takes_little() -> None:
-    """MLPerf Tiny's layers with features: estimated cycles of a step on a Cortex-M4, and
-    RAM with all state, without the window of samples.
+    """MLPerf Tiny's layers with features: estimated cycles of a step on a Cortex-M4,
+    and RAM with all state, without the window of samples.
     """
     for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
         require(tool)
