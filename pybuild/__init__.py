@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pybuild.ops.base.functions import function, functions
     from pybuild.runtime import cpu, device, ext_dev
     from pybuild.runtime import ndarray as nd
+    from pybuild.sweeps.sweep import sweep
 
 # imported when first used: `import pybuild` is quick
 _LATE = {
@@ -60,6 +61,7 @@ _LATE = {
     "load": "entry",
     "load_module": "entry",
     "quantise": "entry",
+    "sweep": "sweeps.sweep",
 }
 _MODULES = {
     "contrib": "contrib",
@@ -77,7 +79,7 @@ __all__ = [
     "Model", "Quantised", "TVMError", "build", "build_image", "chain", "check",
     "contrib", "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
     "function", "functions", "graph_executor", "load", "load_module", "nd",
-    "quantise", "relay", "rpc", "runtime",
+    "quantise", "relay", "rpc", "runtime", "sweep",
 ]  # fmt: skip
 
 

@@ -172,8 +172,11 @@ class Model:
 
     def problems(self, **options: Any) -> list[Problem]:
         """Everything that would stop a build with these options, [] if nothing."""
-        asked, found = told(BuildOptions, options)
-        return [*self._own_problems(), *self._wrong(asked, found)]
+        return [*self._own_problems(), *self.option_problems(**options)]
+
+    def option_problems(self, **options: Any) -> list[Problem]:
+        """Of these, what is wrong with the options: without looking for kernels."""
+        return self._wrong(*told(BuildOptions, options))
 
     def _own_problems(self) -> list[Problem]:
         try:

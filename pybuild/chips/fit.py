@@ -13,8 +13,8 @@ from pybuild.errors import BuildError
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.model_source import Source
+from pybuild.options.many import FitOptions
 from pybuild.options.option import options_in
-from pybuild.options.table import FitOptions
 from pybuild.progress import Progress, Steps, silent
 from pybuild.targets.board import board_names, load_board
 from pybuild.targets.chip import Chip, all_chips
@@ -153,7 +153,7 @@ def _fit(
 ) -> ChipFit:
     target = chip.core.target
     library = builds.of(target)
-    ram, flash, cycles = _ram(library, chip), _flash(library, chip), _cycles(library)
+    ram, flash, cycles = _ram(library, chip), _flash(library, chip), cycles_of(library)
     seconds = cycles / chip.hz
     missing = []
     for name, need in (("RAM", ram), ("flash", flash)):
@@ -163,7 +163,7 @@ def _fit(
         missing.append(f"{seconds / latency:.1f} times too slow")
 
     def in_time(other: Library) -> bool:
-        return latency is None or _cycles(other) / chip.hz <= latency
+        return latency is None or cycles_of(other) / chip.hz <= latency
 
     return ChipFit(
         chip=chip.name,
@@ -201,8 +201,8 @@ def _flash(library: Library, chip: Chip) -> Need:
     return Need(report.flash.weights + report.flash.tables + code, chip.flash.size)
 
 
-def _cycles(library: Library) -> int:
-    """Without the flash's wait states."""
+def cycles_of(library: Library) -> int:
+    """Of an inference, estimated, without the flash's wait states."""
     cost, target = 0.0, library.targets[0].name
     for step in library.plan.steps:
         pace = PACE.get(target, _ROUGH)

@@ -28,6 +28,7 @@ ABOUT = {
     "run": "run a model once, here or on a board",
     "debug": "show what each layer computes, and the first that is wrong",
     "fit": "list all chips: what the model needs there, how long it takes",
+    "sweep": "build every combination of options that a project file says",
 }
 
 
@@ -111,13 +112,17 @@ def parser() -> argparse.ArgumentParser:
             text = "a model, 'MODEL --option ...' in quotes, or a folder that was built"
             verb.add_argument("one", metavar="A", help=text)
             verb.add_argument("other", metavar="B", help="the same")
+        elif name == "sweep":
+            text = f"the project file with [sweeps.NAME]; default: {FILE}"
+            verb.add_argument("file", nargs="?", metavar="FILE", help=text)
         else:
             verb.add_argument("model", nargs="?", metavar="MODEL", help=_MODEL)
         verb.add_argument(
             "--json", action="store_true", help="one JSON object on stdout"
         )
-        text = "call layers and tensors as the file does, however long that is"
-        verb.add_argument("--long", action="store_true", help=text)
+        if name != "sweep":
+            text = "call layers and tensors as the file does, however long that is"
+            verb.add_argument("--long", action="store_true", help=text)
         add_options(verb, of_words(*kinds))
     text = "write a crt.toml for a model, with every option in a comment"
     _init(verbs.add_parser("init", help=text, description=text))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybuild.errors import UsageError, fitting
-from pybuild.project.read import Entry, Project, Value, find_project, read_project
+from pybuild.project.read import Entry, Project, find_project, read_project
+from pybuild.project.sweeps import Value
 
 
 def jobs(args: argparse.Namespace) -> list[argparse.Namespace]:

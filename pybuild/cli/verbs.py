@@ -22,6 +22,7 @@ from pybuild.cli.progress import working
 from pybuild.cli.quantise import reference_of
 from pybuild.cli.rebuild import rebuild
 from pybuild.cli.report import report
+from pybuild.cli.sweep import sweep
 from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import write_file
 from pybuild.package.grid import Grid
@@ -160,6 +161,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], Outcome]] = {
     "run": run,
     "debug": debug,
     "fit": fit,
+    "sweep": sweep,
     "init": init,
     "rebuild": rebuild,
     "params": params,

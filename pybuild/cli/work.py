@@ -25,7 +25,7 @@ def done(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     Errors  BuildError with everything that is wrong
     """
     known = OPTIONS.get(args.verb)
-    if known is None or args.verb == "compare":  # each side has options of its own
+    if known is None or args.verb in ("compare", "sweep"):  # each side, each row
         return VERBS[args.verb](args)
     made = [_values(job, known) for job in jobs(args)]
     if args.verb == "build":

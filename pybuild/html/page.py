@@ -7,6 +7,7 @@ page's scripts make text of them, never markup.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
 import json
@@ -19,6 +20,7 @@ _DRAWING, _LICENCES, _STYLE = "drawing.min.js", "LICENSES.txt", "page.css"
 # of the panels, in the order in which they need each other
 REPORT = ("parts.js", "memory.js", "cost.js", "graph.js", "flash.js", "report.js")
 COMPARISON = ("parts.js", "memory.js", "cost.js", "compare.js")
+SWEEP = ("parts.js", "sweep.js")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -36,8 +38,7 @@ same as text.</p></noscript>
 <script type="application/json" id="data">{data}</script>
 <script type="text/plain" id="licences">
 {licences}</script>
-<script>{drawing}</script>
-<script>{script}</script>
+{scripts}
 </body>
 </html>
 """
@@ -51,7 +52,31 @@ def page(title: str, data: Mapping[str, Any], scripts: Sequence[str] = REPORT) -
     drawing = _inside(_read(_DRAWING))
     script = _inside("\n".join(map(_read, scripts)))
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (drawing, script))
-    policy = f"default-src 'none'; script-src {hashes}; "
+    inline = f"<script>{drawing}</script>\n<script>{script}</script>"
+    return _filled(title, data, hashes, inline)
+
+
+def scripts_beside() -> dict[str, str]:
+    """Files that many pages in one folder share, by names that tell their content."""
+    texts = _read(_DRAWING), "\n".join(map(_read, REPORT))
+    return dict(zip(_names_beside(), texts, strict=True))
+
+
+def report_beside(title: str, data: Mapping[str, Any]) -> str:
+    """As page(), of a report in a folder with scripts_beside()."""
+    found = "\n".join(f'<script src="{name}"></script>' for name in _names_beside())
+    return _filled(title, data, "'self' file:", found)
+
+
+@functools.cache
+def _names_beside() -> tuple[str, str]:
+    texts = {"drawing": _read(_DRAWING), "report": "\n".join(map(_read, REPORT))}
+    digests = {n: hashlib.sha256(t.encode()).hexdigest()[:12] for n, t in texts.items()}
+    return f"drawing-{digests['drawing']}.js", f"report-{digests['report']}.js"
+
+
+def _filled(title: str, data: Mapping[str, Any], allowed: str, scripts: str) -> str:
+    policy = f"default-src 'none'; script-src {allowed}; "
     policy += "style-src 'unsafe-inline'; img-src data: blob:"
     return _PAGE.format(
         policy=policy,
@@ -59,8 +84,7 @@ def page(title: str, data: Mapping[str, Any], scripts: Sequence[str] = REPORT) -
         style=_read(_STYLE),
         data=quoted(data),
         licences=_inside(_read(_LICENCES)),
-        drawing=drawing,
-        script=script,
+        scripts=scripts,
     )
 
 
@@ -87,5 +111,6 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@functools.cache
 def _read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybuild.options import kinds
+from pybuild.options.many import FitOptions, SweepOptions
 from pybuild.options.option import option
 from pybuild.options.packages import PackageOptions
 from pybuild.options.regions import RegionSpec
@@ -374,16 +375,6 @@ class DebugOptions:
     backend: str = option("llvm", kinds.word("c", "llvm"), "debug", _HERE)
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """crt fit."""
-
-    latency: float | None = option(
-        None, kinds.DURATION, "fit",
-        "how long an inference may take, as 50ms or 0.05 (seconds)",
-    )  # fmt: skip
-
-
 COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 # what each verb takes
 VERBS: Mapping[str, tuple[type, ...]] = {
@@ -396,4 +387,5 @@ VERBS: Mapping[str, tuple[type, ...]] = {
     "run": (*COMMON, RunOptions, BoardOptions),
     "debug": (*COMMON, DebugOptions),
     "fit": (*COMMON, FitOptions),
+    "sweep": (SweepOptions,),
 }

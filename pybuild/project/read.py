@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pybuild.options.table import (
     TreeOptions,
 )
 from pybuild.project.lines import key_lines, line_of
+from pybuild.project.sweeps import Sweep, Value, axis_options, axis_values
 
 FILE, OTHER = "crt.toml", "pyproject.toml"
 SECTION = ("tool", "crt")
@@ -30,6 +31,7 @@ SECTION = ("tool", "crt")
 ALONE = ("name", "project", "force")
 # what may stand beside `file` and `models`; all else is for one verb
 _SHARED = (*COMMON, BoardOptions, PackageOptions, TreeOptions, ImageOptions)
+SWEEP = "sweep"  # of no model alone
 _VERBS = tuple(verb for verb in VERBS if verb != "build")
 _PATHS = ("file", "folder")
 _NAME_FILES = {
@@ -38,14 +40,6 @@ _NAME_FILES = {
     for one in of_words(*classes)
     if one.kind.files in _PATHS
 }
-
-
-@dataclass(frozen=True)
-class Value:
-    """What stands under a word, and where that is."""
-
-    raw: Any
-    where: str
 
 
 Values = Mapping[str, Value]
@@ -75,6 +69,7 @@ class Project:
     common: Entry
     models: Mapping[str, Entry]
     images: Mapping[str, Entry]
+    sweeps: Mapping[str, Sweep] = field(default_factory=dict)
 
     def values(self, entry: Entry, verb: str) -> dict[str, Value]:
         """The options of a verb for a model or image; what is said last, counts."""
@@ -137,6 +132,18 @@ def read_project(path: Path) -> Project:
     return project
 
 
+def project_of(whole: Mapping[str, Any]) -> Project:
+    """Of what such a file says, as values; paths are seen from the current folder.
+
+    Errors  UsageError with everything that is wrong
+    """
+    reader = _Said(Path("project"), "", ())
+    project = reader.project(whole)
+    if reader.problems:
+        raise UsageError.of(reader.problems)
+    return replace(project, where=str(Path(FILE)))
+
+
 def _line(problem: Problem) -> int:
     return int(problem.where.rpartition(":")[2])
 
@@ -156,7 +163,8 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def project(self, whole: Any) -> Project:
-        common = self._entry("", whole, (), {"models": dict, "images": dict})
+        own = {"models": dict, "images": dict, "sweeps": dict}
+        common = self._entry("", whole, (), own)
         models = {
             name: self._entry(name, table, ("models", name), {"file": str})
             for name, table in self._tables(whole, "models")
@@ -171,7 +179,46 @@ class _Reader:
             self._members(image, models)
             if name in models:
                 self._wrong(("images", name), f"'{name}' is a model's name too")
-        return Project(str(self.path), common, models, images)
+        sweeps = {
+            name: self._sweep(name, table, models)
+            for name, table in self._tables(whole, "sweeps")
+        }
+        return Project(str(self.path), common, models, images, sweeps)
+
+    def _sweep(self, name: str, table: Any, models: Mapping[str, Entry]) -> Sweep:
+        at, axes = ("sweeps", name), dict[str, tuple[Value, ...]]()
+        if not isinstance(table, dict):
+            self._wrong(at, f"'{'.'.join(at)}' is no table")
+            return Sweep(name, self._where(at), (), axes)
+        chosen = table.get("models", list(models))
+        if not isinstance(chosen, list) or not all(isinstance(n, str) for n in chosen):
+            self._wrong((*at, "models"), "'models' is not a list of names")
+            chosen = []
+        for each in chosen:
+            if each not in models:
+                what = f"there is no model '{each}'"
+                self._wrong((*at, "models"), what, fitting(each, models))
+        known = axis_options()
+        for word in table:
+            if word == "models":
+                continue
+            one, here = known.get(word), (*at, word)
+            if one is None:
+                self._wrong(here, f"unknown key '{word}'", fitting(word, known))
+                continue
+            values = axis_values(one, table[word])
+            if not values:
+                self._wrong(here, f"'{word}' has no value")
+            axes[word] = tuple(self._axis_value(known, here, each) for each in values)
+        return Sweep(name, self._where(at), tuple(chosen), axes)
+
+    def _axis_value(
+        self, known: Mapping[str, Option], at: tuple[str, ...], value: Any
+    ) -> Value:
+        made = {at[-1]: Value(None, self._where(at))}
+        if value is not None:
+            self._value(made, known, at, value)
+        return made[at[-1]]
 
     def _tables(self, whole: Any, key: str) -> list[tuple[str, Any]]:
         found = whole.get(key, {}) if isinstance(whole, dict) else {}
@@ -207,7 +254,7 @@ class _Reader:
                 if not isinstance(value, own[key]):
                     kinds = {"str": "a text", "list": "a list", "dict": "a table"}
                     self._wrong(here, f"'{key}' is not {kinds[own[key].__name__]}")
-            elif key in _VERBS and isinstance(value, dict):
+            elif key in _VERBS and isinstance(value, dict) and (key != SWEEP or not at):
                 known = {one.word: one for one in of_words(*VERBS[key])}
                 for word, each in value.items():
                     self._value(by_verb.setdefault(key, {}), known, (*here, word), each)
@@ -274,3 +321,13 @@ class _Reader:
 
     def _wrong(self, at: tuple[str, ...], what: str, hint: str = "") -> None:
         self.problems.append(Problem(self._where(at), what, hint))
+
+
+class _Said(_Reader):
+    """Values that no file says: a place is their keys."""
+
+    def _where(self, at: tuple[str, ...]) -> str:
+        return ".".join((str(self.path), *at))
+
+    def _path(self, text: str) -> str:
+        return text

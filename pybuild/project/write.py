@@ -16,7 +16,7 @@ from pybuild.options.table import (
     BoardOptions,
     TreeOptions,
 )
-from pybuild.project.read import ALONE
+from pybuild.project.read import ALONE, SWEEP
 
 _HEAD = """\
 # What `crt build` builds in this folder. Lines that begin with # say nothing; take the
@@ -30,6 +30,11 @@ _TAIL = """
 # [images.NAME]
 # models = ["{name}", "OTHER"]
 # exclusive = ["{name},OTHER"]
+
+# Builds with every combination of values, which `crt sweep` makes: docs/sweep.md
+# [sweeps.NAME]
+# target = ["cortex-m4", "cortex-m55"]
+# optimise = ["size", "balanced", "speed"]
 """
 
 
@@ -50,7 +55,7 @@ def project_text(name: str, file: str) -> str:
             if kind not in (*COMMON, BoardOptions)
             for one in of_words(kind)
         ]
-        if verb != "build" and own:
+        if verb not in ("build", SWEEP) and own:
             parts.append(f"\n# ---- of crt {verb} ----\n")
             parts.append(f"# [models.{name}.{verb}]\n")
             parts += [_shown(one) for one in own]

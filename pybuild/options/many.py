@@ -1,0 +1,50 @@
+"""Options of the verbs that try many builds; the table of options has them, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.options import kinds
+from pybuild.options.option import option
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """crt fit."""
+
+    latency: float | None = option(
+        None, kinds.DURATION, "fit",
+        "how long an inference may take, as 50ms or 0.05 (seconds)",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What the accuracy of a build is measured with; of [sweeps.NAME] alone."""
+
+    data: str | None = option(
+        None, kinds.text("FILE", "file"), "sweep", "samples to measure accuracy with"
+    )
+    labels: str | None = option(
+        None, kinds.text("FILE", "file"), "sweep",
+        "the class of each sample, if `data` does not have it",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """crt sweep."""
+
+    out: str | None = option(
+        None, kinds.text("DIR", "folder"), "sweep",
+        "the folder of the table, its page and the builds; default: build/sweep beside "
+        "the file", short="o",
+    )  # fmt: skip
+    workers: int | None = option(
+        None, kinds.count(), "sweep",
+        "processes that build; default: one for each processor",
+    )  # fmt: skip
+    scheduler: str | None = option(
+        None, kinds.text("ADDRESS"), "sweep",
+        "build on the workers of Dask's scheduler there, as tcp://HOST:8786",
+    )  # fmt: skip

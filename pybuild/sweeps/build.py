@@ -1,0 +1,231 @@
+"""What a worker does: a build, its figures, its report; one at a time in a process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pybuild
+from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
+from pybuild.host.lazy_buffers import lend
+from pybuild.html.data import of_report
+from pybuild.library import Library
+from pybuild.model import Model
+from pybuild.sweeps.job import Job, content_of, tool_digest
+from pybuild.sweeps.plan import model_digest, opened
+from pybuild.verify.check import inputs_of
+from pybuild.verify.classes import classes_of
+
+_MOST = 4  # models that are kept for the next jobs
+_ONE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Made:
+    """figures  of the row; {}: there are none
+    report    what its page shows; None: there is none
+    problems  why nothing was built; limit: it exceeds one that was given
+    kept      whether the next sweep need not try again
+    seconds   of the processor that the build took
+    """
+
+    figures: Mapping[str, Any]
+    report: Mapping[str, Any] | None = None
+    problems: tuple[Problem, ...] = ()
+    limit: bool = False
+    kept: bool = True
+    seconds: float = 0.0
+
+
+def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
+    """Never raises: what goes wrong is told of its row.
+
+    files  of the model and its samples, where the worker has another disk
+    """
+    with _ONE, warnings.catch_warnings():
+        warnings.simplefilter("ignore", BuildWarning)
+        begin = time.process_time()
+        try:
+            if job.tool != tool_digest():
+                what = f"the worker has another pybuild ({pybuild.__version__})"
+                raise _Elsewhere(job.name, what, "install the same one everywhere")
+            figures, report = _built(_here(job, files))
+            found = Made(figures, report)
+        except _Elsewhere as error:
+            found = Made({}, None, error.problems, kept=False)
+        except BuildError as error:
+            limit = isinstance(error, LimitError)
+            found = Made({}, None, error.problems, limit, kept=job.device is None)
+        except OSError as error:
+            what = f"{error.strerror or error}".lower()
+            problem = Problem(str(error.filename or job.name), what)
+            found = Made({}, None, (problem,), kept=False)
+        except Exception as error:  # a fault of ours costs one row
+            what = f"failed with {type(error).__name__}: {error}"
+            found = Made({}, None, (Problem(job.name, what),), kept=False)
+        return Made(**{**found.__dict__, "seconds": time.process_time() - begin})
+
+
+def quietly() -> None:
+    """Of a process that builds: Ctrl-C is for the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _Elsewhere(BuildError):
+    """Wrong on this worker, at this time."""
+
+
+# ---- files --------------------------------------------------------------------
+
+
+def _here(job: Job, files: Mapping[str, bytes] | None) -> Job:
+    """The job with paths on this machine.
+
+    Errors  _Elsewhere for a file that is not what the sweep has begun with
+    """
+    if files is not None:
+        from pybuild.sweeps.cluster import unpacked
+
+        job = unpacked(job, files)
+    for path, digest in job.files.items():
+        try:
+            same = content_of(Path(path)) == digest
+        except BuildError as error:
+            raise _Elsewhere.of(error.problems) from None
+        if not same:
+            raise _Elsewhere(Path(path).name, "has changed since the sweep began")
+    return job
+
+
+# ---- builds -------------------------------------------------------------------
+
+_models: OrderedDict[tuple[Any, ...], Model] = OrderedDict()
+
+
+def _model(job: Job) -> Model:
+    """Loaded and quantised once for jobs that follow each other."""
+    key = job.source
+    if key in _models:
+        _models.move_to_end(key)
+        return _models[key]
+    model = pybuild.load(job.path, **job.to_load())
+    if model_digest(model) != job.model:
+        raise _Elsewhere(Path(job.path).name, "has changed since the sweep began")
+    if job.quantise:
+        rounding = job.build.get("rounding")
+        model = pybuild.quantise(model, **job.quantise, rounding=rounding).model
+        model = model.with_state(job.load.get("state", {}))
+    _models[key] = model
+    while len(_models) > _MOST:
+        _models.popitem(last=False)
+    return model
+
+
+def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Figures of the row, and what its page shows."""
+    library = _model(job).build(name=job.name, **job.build)
+    report = library.report.to_json()
+    figures = _estimated(library, report)
+    measured = None
+    if job.device is not None:
+        measured = _counted(job, library)
+        figures |= _of_board(measured)
+    figures["accuracy"], figures["error"] = _quality(job, library)
+    noted = library.report.quantisation
+    figures["warnings"] = list(noted.warnings) if noted else []
+    return figures, of_report(report, measured=measured)
+
+
+def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
+    from pybuild.chips.fit import cycles_of
+
+    ram, flash = report["ram"], report["flash"]
+    code = sum(row["bytes"] for row in report["code"])
+    return {
+        "target": report["target"],
+        "ram": ram["arena"] + ram["instance"] + ram["unpacked"],
+        "flash": sum(flash.values()) + code,
+        "code": code,
+        "instructions": sum(row["instructions"] for row in report["kernels"]),
+        "cycles": cycles_of(library),
+        "macs": report["macs"],
+        "board": None,
+        "command": report["command"],
+    }
+
+
+def _counted(job: Job, library: Library) -> dict[str, Any]:
+    """Errors  _Elsewhere where this worker has other tools"""
+    from pybuild.boards.bench import bench_on_board
+
+    device = opened(job.board, job.build, bool(job.board.get("both")))
+    if device.to_json() != job.device:
+        what = "this worker has another compiler or simulator"
+        raise _Elsewhere(f"--on {job.board['on']}", what, "the same one everywhere")
+    return bench_on_board(device, library).to_json()
+
+
+def _of_board(measured: Mapping[str, Any]) -> dict[str, Any]:
+    ram, flash = measured["ram"], measured["flash"]
+    return {
+        "ram": ram["arena"] + ram["instance"],
+        "flash": flash["weights"] + flash["tables"] + flash["kernels"],
+        "code": flash["kernels"],
+        "instructions": measured["instructions"],
+        "cycles": measured["cycles"],
+        "board": measured["board"],
+    }
+
+
+# ---- quality ------------------------------------------------------------------
+
+
+def _quality(job: Job, library: Library) -> tuple[float | None, float | None]:
+    """Accuracy of 0 to 1, and error of the outputs beside the float network; None: not
+    known."""
+    noted = library.model.quantisation
+    error = noted.error if noted else None
+    if "data" in job.measure:
+        return _accuracy(job.measure, library), error
+    if noted is None or noted.score is None:
+        return None, error
+    return noted.score.right_quantised / noted.score.samples, error
+
+
+def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
+    """Of the build's own kernels on this machine.
+
+    Errors  BuildError for samples without labels, or a model that tells no class
+    """
+    from pybuild.quantisation.samples import samples_of
+
+    graph = library.plan.graph
+    if graph.windows:
+        raise BuildError(library.name, "is a stream: its accuracy is not measured")
+    labels = measure.get("labels")
+    path = None if labels is None else Path(labels)
+    own = samples_of(graph, measure["data"], path, "data")
+    if own.labels is None:
+        hint = "labels = FILE, or an array `labels` in it"
+        raise BuildError(Path(measure["data"]).name, "has no labels", hint)
+    net = lend(library.host("llvm"))
+    try:
+        said = [net(**one) for one in inputs_of(own)]
+    finally:
+        net.close()
+    known = classes_of(graph.outputs[0], {"llvm": said}, own.labels)
+    if known is None:
+        what = "its first output is one number, which tells no class"
+        raise BuildError(library.name, what, "leave out data")
+    return known.right("llvm") / own.count
+
+
+def plain_problems(found: Made) -> list[dict[str, str]]:
+    return [asdict(one) for one in found.problems]

@@ -1,0 +1,118 @@
+"""One build of a sweep as plain data, which goes to another process or machine; and the
+hash of all that it is made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pybuild
+from pybuild.errors import BuildError
+from pybuild.install import boards, crt_include, crt_sources
+
+HOST = "host"
+# of other packages, those whose arithmetic or code goes into a row
+_PACKAGES = ("flatbuffers", "llvmlite", "numpy", "onnx", "tflite")
+_ELSEWHERE = ("_data/", "_build/")  # of a wheel, and of a checkout alone
+_SHORT = 32  # digits of a key
+
+
+@dataclass(frozen=True)
+class Job:
+    """A build.
+
+    key       of all that it is made of: the same key, the same row and report
+    name      of the model in the project, prefix of its C names; path: its file
+    load, build, quantise  keywords of pybuild.load, Model.build, pybuild.quantise with
+              their values as JSON has them; quantise {}: as the file has it
+    measure   keywords of DataOptions; board: of BoardOptions and the second core's
+    device    what the board's rows are counted by; None: estimated
+    files     digest of the model, and of each other file by its path
+    tool      digest of the code that builds
+    """
+
+    key: str
+    name: str
+    path: str
+    load: Mapping[str, Any]
+    build: Mapping[str, Any]
+    quantise: Mapping[str, Any]
+    measure: Mapping[str, Any]
+    board: Mapping[str, Any]
+    device: Mapping[str, Any] | None
+    model: str
+    files: Mapping[str, str]
+    tool: str = field(repr=False)
+
+    def to_load(self) -> dict[str, Any]:
+        """Of pybuild.load; what a run keeps comes behind the quantising."""
+        late = ("state",) if self.quantise else ()
+        return {name: value for name, value in self.load.items() if name not in late}
+
+    @property
+    def source(self) -> tuple[Any, ...]:
+        """What the model is before it is built: jobs of one source share it."""
+        parts = (self.path, self.model, self.load, self.quantise, self.files)
+        return tuple(json.dumps(one, sort_keys=True) for one in parts)
+
+
+def key_of(facts: Mapping[str, Any]) -> str:
+    """Of values that JSON has."""
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_SHORT]
+
+
+def content_of(path: Path) -> str:
+    """SHA-256 of a file's name and bytes; of a folder, all that is below it.
+
+    Errors  BuildError
+    """
+    whole = hashlib.sha256(path.name.encode())
+    try:
+        for name, file in files_below(path):
+            whole.update(f"\0{name}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as opened:
+                whole.update(hashlib.file_digest(opened, "sha256").digest())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise BuildError(str(path), f"cannot be read ({reason})") from None
+    return whole.hexdigest()
+
+
+def files_below(path: Path) -> Iterator[tuple[str, Path]]:
+    """The files of a folder by their names in it; of a file, itself."""
+    if not path.is_dir():
+        yield "", path
+        return
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            yield file.relative_to(path).as_posix(), file
+
+
+@functools.cache
+def tool_digest() -> str:
+    """Of pybuild, crt, the boards, and the packages beneath: what makes a row."""
+    whole = hashlib.sha256(pybuild.__version__.encode())
+    home = Path(str(pybuild.__file__)).parent
+    roots = (home, crt_include(), *crt_sources(), boards())
+    for root in roots:
+        for name, file in files_below(root):
+            if file.suffix != ".pyc" and not name.startswith(_ELSEWHERE):
+                whole.update(f"\0{name}\0".encode() + file.read_bytes())
+    versions = {name: _version(name) for name in _PACKAGES}
+    whole.update(json.dumps(versions).encode())
+    return whole.hexdigest()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
