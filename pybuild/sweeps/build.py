@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -14,14 +16,11 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
-from pybuild.host.lazy_buffers import lend
 from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.sweeps.job import Job, content_of, tool_digest
 from pybuild.sweeps.plan import model_digest, opened
-from pybuild.verify.check import inputs_of
-from pybuild.verify.classes import classes_of
 
 _MOST = 4  # models that are kept for the next jobs
 _ONE = threading.Lock()
@@ -73,9 +72,19 @@ def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
         return Made(**{**found.__dict__, "seconds": time.process_time() - begin})
 
 
-def quietly() -> None:
-    """Of a process that builds: Ctrl-C is for the one that started it."""
+def as_worker() -> None:
+    """Of a process that builds: Ctrl-C is for the one that started it, and it ends when
+    that has gone, however it went.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 class _Elsewhere(BuildError):
@@ -204,7 +213,10 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
 
     Errors  BuildError for samples without labels, or a model that tells no class
     """
+    from pybuild.host.lazy_buffers import lend
     from pybuild.quantisation.samples import samples_of
+    from pybuild.verify.check import inputs_of
+    from pybuild.verify.classes import classes_of
 
     graph = library.plan.graph
     if graph.windows:

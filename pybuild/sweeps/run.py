@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from typing import Protocol
 
 from pybuild.errors import BuildError, Problem
-from pybuild.sweeps.build import Made, made, quietly
+from pybuild.sweeps.build import Made, as_worker, made
 from pybuild.sweeps.job import Job
 
 _TRIES = 3  # of a build whose worker dies
@@ -54,7 +54,7 @@ class Processes:
     def _fresh(self) -> ProcessPoolExecutor:
         # a fork would copy locks of threads, as that of the progress bar
         return ProcessPoolExecutor(
-            self.count, mp_context=get_context("spawn"), initializer=quietly
+            self.count, mp_context=get_context("spawn"), initializer=as_worker
         )
 
     def submit(self, job: Job) -> Future[Made]:
