@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 CONSTRAINTS = HERE / "constraints.txt"
-PINNED = ("boards", "docs", "test", "verify")
+PINNED = ("boards", "dask", "docs", "test", "verify")
 HEADER = """\
 # The versions that all tests passed with and docs/benchmarks.md was measured with, so
 # that `./dev` gives the same anywhere. `./dev setup --newest` writes this file anew.

@@ -20,7 +20,7 @@ from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.sweeps.job import Job, content_of, tool_digest
-from pybuild.sweeps.plan import model_digest, opened
+from pybuild.sweeps.plan import labelled, model_digest, opened
 
 _MOST = 4  # models that are kept for the next jobs
 _ONE = threading.Lock()
@@ -214,19 +214,13 @@ def _accuracy(measure: Mapping[str, Any], library: Library) -> float:
     Errors  BuildError for samples without labels, or a model that tells no class
     """
     from pybuild.host.lazy_buffers import lend
-    from pybuild.quantisation.samples import samples_of
     from pybuild.verify.check import inputs_of
     from pybuild.verify.classes import classes_of
 
     graph = library.plan.graph
     if graph.windows:
         raise BuildError(library.name, "is a stream: its accuracy is not measured")
-    labels = measure.get("labels")
-    path = None if labels is None else Path(labels)
-    own = samples_of(graph, measure["data"], path, "data")
-    if own.labels is None:
-        hint = "labels = FILE, or an array `labels` in it"
-        raise BuildError(Path(measure["data"]).name, "has no labels", hint)
+    own = labelled(graph, measure)
     net = lend(library.host("llvm"))
     try:
         said = [net(**one) for one in inputs_of(own)]

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybuild.entry import load
 from pybuild.errors import BuildError, Problem, UsageError
+from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.options.many import DataOptions
 from pybuild.options.option import Option, of_words, plain
@@ -25,6 +25,9 @@ from pybuild.options.table import (
 from pybuild.project.read import Project
 from pybuild.project.sweeps import Sweep, Value
 from pybuild.sweeps.job import HOST, Job, content_of, key_of, tool_digest
+
+if TYPE_CHECKING:
+    from pybuild.quantisation.samples import Samples
 
 _GROUPS = {
     "load": LoadOptions, "build": BuildOptions, "quantise": QuantiseOptions,
@@ -73,7 +76,7 @@ class _Maker:
 
     problems: list[Problem] = field(default_factory=list)
     models: dict[str, Model | None] = field(default_factory=dict)
-    contents: dict[str, str | None] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     def all_of(
@@ -147,8 +150,17 @@ class _Maker:
                 continue
             path = str(value.raw)
             if path not in self.contents:
-                self.contents[path] = self._said(words, partial(content_of, Path(path)))
-            yield path, self.contents[path] or ""
+                self.contents[path] = self._content(word, value.where, Path(path))
+            yield path, self.contents[path]
+
+    def _content(self, word: str, where: str, path: Path) -> str:
+        """ "": there is none"""
+        try:
+            return content_of(path)
+        except BuildError as error:
+            what = f"{word}: {path.name} {error.problems[0].what}"
+            self.problems.append(Problem(where, what))
+        return ""
 
     def _device(
         self, words: Words, groups: dict[str, dict[str, Any]]
@@ -177,14 +189,26 @@ class _Maker:
         whole = key_of({**loaded, "with": quantise})
         if whole not in self.seen:
             self.seen.add(whole)
-            if quantise:
-                self._said(words, lambda: _samples(model, quantise))
-            else:
+            if not quantise:
                 self._tell(words, model.problems())
+            elif self._there(quantise, "data", "test"):
+                self._said(words, lambda: _samples(model, quantise))
+        measure = groups["measure"]
+        tested = key_of({**loaded, "measure": measure})
+        if tested not in self.seen and "data" in measure and "layout" not in build:
+            self.seen.add(tested)
+            if self._there(measure, "data", "labels"):
+                self._said(words, lambda: labelled(model.graph, measure))
         own = key_of({**loaded, "build": build})
         if own not in self.seen:
             self.seen.add(own)
             self._tell(words, model.option_problems(**build))
+
+
+    def _there(self, group: Mapping[str, Any], *names: str) -> bool:
+        """Whether the files can be read."""
+        paths = (group[name] for name in names if name in group)
+        return all(self.contents.get(path, "x") for path in paths)
 
 
 def _shown(word: str, raw: Any) -> Any:
@@ -248,6 +272,22 @@ def _samples(model: Model, quantise: Mapping[str, Any]) -> None:
     for word in ("data", "test"):
         if word in quantise:
             samples_of(graph, quantise[word])
+
+
+def labelled(graph: Graph, measure: Mapping[str, Any]) -> Samples:
+    """What accuracy is measured with.
+
+    Errors  BuildError for samples that are none of the graph, or without labels
+    """
+    from pybuild.quantisation.samples import samples_of
+
+    labels = measure.get("labels")
+    path = None if labels is None else Path(labels)
+    own = samples_of(graph, measure["data"], path, "data")
+    if own.labels is None:
+        hint = "labels = FILE, or an array `labels` in it"
+        raise BuildError(Path(measure["data"]).name, "has no labels", hint)
+    return own
 
 
 def model_digest(model: Model) -> str:

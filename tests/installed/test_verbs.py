@@ -33,6 +33,7 @@ LINES: dict[str, dict[str, str]] = {
     "report": {"MODEL -o report.html": ""},
     "compare": {"MODEL MODEL --plan whole": ""},
     "fit": {"MODEL": "", "MODEL --latency 50ms --json": ""},
+    "sweep": {"crt.toml --workers 1": ""},
     "check": {
         "MODEL --samples 3": "",
         "MODEL --samples 3 --per-layer --backend llvm": "",
@@ -89,6 +90,10 @@ def test_every_verb_is_here() -> None:
 def test_verb(line: str, lacking: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "image.npz", image=np.zeros((1, 8, 8, 1), np.int8))
     np.savez(tmp_path / "weights.npz", weights=np.arange(48, dtype=np.int8))
+    if line.startswith("sweep"):
+        model = f"[models.digits]\nfile = '{DIGITS / 'digits_int8.tflite'}'\n"
+        text = f"{model}[sweeps.all]\noptimise = ['size', 'speed']\n"
+        (tmp_path / "crt.toml").write_text(text)
     if line.startswith("rebuild"):
         made = crt("build MODEL -o built --name digits", tmp_path)
         assert made.returncode == 0, made.stderr
