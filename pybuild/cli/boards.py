@@ -16,7 +16,6 @@ import numpy as np
 
 import pybuild
 from pybuild.cli import tables
-from pybuild.cli.console import width
 from pybuild.cli.progress import working
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, Problem, UsageError
@@ -124,7 +123,7 @@ def _show(rows: list[list[str]]) -> None:
     """A table; some lines for each board where that is too wide."""
     kinds = ("left", "left", "right", "right", "left", "left", "left")
     columns = list(zip(_COLUMNS, kinds, strict=True))
-    room = width()
+    room = tables.width()
     if room is None or tables.fits(columns, rows, room):
         tables.table("", columns, rows)
         return

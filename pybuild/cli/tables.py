@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pybuild.cli.console import width
 from pybuild.package.curve import layers_told
 from pybuild.package.grid import NAME, NUMBER, TEXT, Grid, Page, fitted, grid
 
@@ -19,9 +20,23 @@ if TYPE_CHECKING:
 MOST_CLASSES = 20  # in a table of all that is taken for all
 REFERENCE = "reference"  # as in verify/classes.py, which is loaded when needed
 GAP = 3  # between two columns
+USUAL = 80  # columns of a terminal that does not know
 
 # of columns whose sides are said instead of their kinds
 _KINDS = {"left": TEXT, "right": NUMBER}
+
+
+def width() -> int | None:
+    """Columns; None: it goes to a file or pipe, where nothing has to be cut."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    if not sys.stdout.isatty():
+        return None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL
+    except (OSError, ValueError):
+        return USUAL
 
 
 def table(

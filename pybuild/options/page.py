@@ -16,6 +16,8 @@ What may be given several times on the command line is a list, or one value, in 
 others; what is `NAME=VALUE` is a dict or table. `pybuild/options/table.py` declares
 each option once, and this page is made from it.
 """
+# verbs that take a model
+_BUILDING = sum(BuildOptions in kinds for kinds in VERBS.values())
 _PYTHON = {
     LoadOptions: "`pybuild.load`",
     BuildOptions: "`Model.build`",
@@ -47,7 +49,7 @@ def _row(one: Option, verbs: Iterable[str]) -> str:
     short = f"`-{one.short}` " if one.short else ""
     word = f"--{one.word} {value}".strip()
     found = list(verbs)
-    where = "all" if len(found) == len(VERBS) else ", ".join(found)
+    where = "all" if len(found) == _BUILDING else ", ".join(found)
     help = one.help.replace("*", "\\*")
     return f"| {short}`{word}` | {_keyword(one)} | {where} | {help} |\n"
 

@@ -19,6 +19,7 @@ from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
 from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
+from pybuild.sweeps.files import unpacked
 from pybuild.sweeps.job import Job, content_of, tool_digest
 from pybuild.sweeps.plan import labelled, model_digest, opened
 
@@ -100,8 +101,6 @@ def _here(job: Job, files: Mapping[str, bytes] | None) -> Job:
     Errors  _Elsewhere for a file that is not what the sweep has begun with
     """
     if files is not None:
-        from pybuild.sweeps.cluster import unpacked
-
         job = unpacked(job, files)
     for path, digest in job.files.items():
         try:

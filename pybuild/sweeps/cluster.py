@@ -4,20 +4,15 @@ what a dead one had in hand is done again by the others.
 
 from __future__ import annotations
 
-import atexit
-import functools
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, UsageError
 from pybuild.sweeps.build import Made, made
-from pybuild.sweeps.job import Job, files_below, key_of
+from pybuild.sweeps.files import packed
+from pybuild.sweeps.job import Job, key_of
 
 _OPTION = "--scheduler"
 _SECONDS = 10  # that a scheduler has to answer
@@ -82,65 +77,3 @@ class Cluster:
     def close(self, now: bool) -> None:
         self._executor.shutdown(wait=not now)
         self._client.close()
-
-
-def packed(job: Job) -> dict[str, bytes]:
-    """The model with what lies beside it, and samples: a folder for each, by number."""
-    model = Path(job.path)
-    beside = [model, model.with_suffix(".params"), *_external(model)]
-    found = {
-        f"0/{path.relative_to(model.parent).as_posix()}": path.read_bytes()
-        for path in beside
-        if path.is_file()
-    }
-    for number, text in enumerate(job.files, 1):
-        top = Path(text)
-        for name, file in files_below(top):
-            found[f"{number}/{top.name}/{name}".rstrip("/")] = file.read_bytes()
-    return found
-
-
-def _external(model: Path) -> list[Path]:
-    """Files that hold tensors of a .onnx."""
-    if model.suffix != ".onnx":
-        return []
-    import onnx
-
-    proto = onnx.load(model, load_external_data=False)
-    names = {
-        entry.value
-        for tensor in proto.graph.initializer
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    return [model.parent / name for name in sorted(names)]
-
-
-def unpacked(job: Job, files: Mapping[str, bytes]) -> Job:
-    """The job with the paths of these files, which are written once for a process."""
-    names = tuple(sorted(files))
-    digest = key_of({"source": job.source, "measure": job.measure, "names": names})
-    folder = _home() / digest
-    if not folder.exists():
-        partial = Path(tempfile.mkdtemp(dir=_home()))
-        for name in names:
-            (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            (partial / name).write_bytes(files[name])
-        partial.rename(folder)
-    moved = {
-        text: str(folder / str(number) / Path(text).name)
-        for number, text in enumerate(job.files, 1)
-    }
-    here = {moved[text]: content for text, content in job.files.items()}
-    quantise = {n: moved.get(str(v), v) for n, v in job.quantise.items()}
-    measure = {n: moved.get(str(v), v) for n, v in job.measure.items()}
-    path = str(folder / "0" / Path(job.path).name)
-    return replace(job, path=path, quantise=quantise, measure=measure, files=here)
-
-
-@functools.cache
-def _home() -> Path:
-    """Of this process; it goes with it."""
-    folder = tempfile.mkdtemp(prefix="crt-sweep-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)

@@ -204,7 +204,6 @@ class _Maker:
             self.seen.add(own)
             self._tell(words, model.option_problems(**build))
 
-
     def _there(self, group: Mapping[str, Any], *names: str) -> bool:
         """Whether the files can be read."""
         paths = (group[name] for name in names if name in group)

@@ -63,7 +63,7 @@ NAMES = (
     ),
     (
         "the width of a pipe",
-        "pybuild/cli/console.py",
+        "pybuild/cli/tables.py",
         "        return None\n",
         "        return USUAL\n",
         _TABLES,

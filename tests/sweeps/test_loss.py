@@ -166,7 +166,7 @@ def test_a_build_that_kills_costs_its_own_row_alone() -> None:
 
 
 def test_workers_that_never_begin_are_told() -> None:
-    with pytest.raises(BuildError, match="before they have built anything.*__main__"):
+    with pytest.raises(BuildError, match=r"before they have built anything.*__main__"):
         run(jobs("deadly"), Frail(), lambda job, one: None)
 
 

@@ -88,7 +88,7 @@ def test_what_fails_is_a_row(tmp_path: Path) -> None:
     (failed,) = found.failed
     assert failed["limit"] and "the limit is 8" in failed["problems"][0]["what"]
     assert failed["ram"] is None and failed["report"] is None
-    assert [row["key"] for row in found.rows][0] == failed["key"]
+    assert found.rows[0]["key"] == failed["key"]
     assert swept(what, tmp_path / "out").built == 0
 
 
@@ -205,7 +205,9 @@ def test_without_dask_the_extra_is_named(
 
     monkeypatch.setattr("pybuild.sweeps.cluster.import_module", refuse)
     with pytest.raises(BuildError, match=r"pip install 'pybuild-crt\[dask\]'"):
-        pybuild.sweep(project(network(tmp_path), {}), tmp_path / "o", scheduler="tcp://")
+        pybuild.sweep(
+            project(network(tmp_path), {}), tmp_path / "o", scheduler="tcp://"
+        )
 
 
 def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +216,7 @@ def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     require_module("distributed")
     monkeypatch.setattr("pybuild.sweeps.cluster._SECONDS", 0.2)
     what = project(network(tmp_path), {})
-    with pytest.raises(UsageError, match="nobody answers at tcp://127.0.0.1:1 "):
+    with pytest.raises(UsageError, match=r"nobody answers at tcp://127\.0\.0\.1:1 "):
         pybuild.sweep(what, tmp_path / "out", scheduler="tcp://127.0.0.1:1")
 
 
@@ -230,21 +232,24 @@ def test_the_front_is_what_no_other_beats() -> None:
     ]  # fmt: skip
     for measures in (("ram",), ("ram", "flash"), ("ram", "flash", "accuracy")):
         for across in (False, True):
-            known = [row for row in rows if all(row[m] is not None for m in measures)]
+            wanted = by_pairs(rows, measures, across)
+            assert wanted and front(rows, measures, across) == wanted
 
-            def point(row: dict[str, Any]) -> list[float]:
-                return [-row[m] if m == "accuracy" else row[m] for m in measures]
 
-            wanted = []
-            for row in known:
-                others = [x for x in known if across or x["model"] == row["model"]]
-                a = point(row)
-                if not any(
-                    point(x) != a and all(map(lambda p, q: p <= q, point(x), a))
-                    for x in others
-                ):
-                    wanted.append(row)
-            assert front(rows, measures, across) == wanted
+def by_pairs(
+    rows: list[dict[str, Any]], measures: tuple[str, ...], across: bool
+) -> list[dict[str, Any]]:
+    """Each against each."""
+    known = [row for row in rows if all(row[m] is not None for m in measures)]
+
+    def beats(one: dict[str, Any], other: dict[str, Any]) -> bool:
+        pairs = [(one[m], other[m]) for m in measures if m != "accuracy"]
+        if "accuracy" in measures:
+            pairs.append((-one["accuracy"], -other["accuracy"]))
+        rivals = across or one["model"] == other["model"]
+        return rivals and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+    return [row for row in known if not any(beats(other, row) for other in known)]
 
 
 # ---- on the command line ------------------------------------------------------
