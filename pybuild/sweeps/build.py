@@ -16,11 +16,12 @@ from typing import Any
 
 import pybuild
 from pybuild.errors import BuildError, BuildWarning, LimitError, Problem
+from pybuild.front import read_front, with_front
 from pybuild.html.data import of_report
 from pybuild.library import Library
 from pybuild.model import Model
 from pybuild.sweeps.files import unpacked
-from pybuild.sweeps.job import Job, content_of, tool_digest
+from pybuild.sweeps.job import Job, content_of, to_load, tool_digest
 from pybuild.sweeps.plan import labelled, model_digest, opened
 
 _MOST = 4  # models that are kept for the next jobs
@@ -123,13 +124,15 @@ def _model(job: Job) -> Model:
     if key in _models:
         _models.move_to_end(key)
         return _models[key]
-    model = pybuild.load(job.path, **job.to_load())
+    model = pybuild.load(job.path, **to_load(job.load, job.quantise))
     if model_digest(model) != job.model:
         raise _Elsewhere(Path(job.path).name, "has changed since the sweep began")
     if job.quantise:
         rounding = job.build.get("rounding")
         model = pybuild.quantise(model, **job.quantise, rounding=rounding).model
         model = model.with_state(job.load.get("state", {}))
+        if "front" in job.load:
+            model = with_front(model, read_front(job.load["front"]))
     _models[key] = model
     while len(_models) > _MOST:
         _models.popitem(last=False)

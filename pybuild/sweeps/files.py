@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pybuild.sweeps.job import Job, files_below, key_of
 
@@ -63,10 +64,12 @@ def unpacked(job: Job, files: Mapping[str, bytes]) -> Job:
         for number, text in enumerate(job.files, 1)
     }
     here = {moved[text]: content for text, content in job.files.items()}
-    quantise = {n: moved.get(str(v), v) for n, v in job.quantise.items()}
-    measure = {n: moved.get(str(v), v) for n, v in job.measure.items()}
+    groups: dict[str, Any] = {
+        group: {n: moved.get(str(v), v) for n, v in getattr(job, group).items()}
+        for group in ("load", "quantise", "measure")
+    }
     path = str(folder / "0" / Path(job.path).name)
-    return replace(job, path=path, quantise=quantise, measure=measure, files=here)
+    return replace(job, path=path, files=here, **groups)
 
 
 @functools.cache

@@ -51,16 +51,17 @@ class Job:
     files: Mapping[str, str]
     tool: str = field(repr=False)
 
-    def to_load(self) -> dict[str, Any]:
-        """Of pybuild.load; what a run keeps comes behind the quantising."""
-        late = ("state",) if self.quantise else ()
-        return {name: value for name, value in self.load.items() if name not in late}
-
     @property
     def source(self) -> tuple[Any, ...]:
         """What the model is before it is built: jobs of one source share it."""
         parts = (self.path, self.model, self.load, self.quantise, self.files)
         return tuple(json.dumps(one, sort_keys=True) for one in parts)
+
+
+def to_load(load: Mapping[str, Any], quantise: Mapping[str, Any]) -> dict[str, Any]:
+    """Of pybuild.load; what a run keeps, and features, come behind the quantising."""
+    late = ("state", "front") if quantise else ()
+    return {name: value for name, value in load.items() if name not in late}
 
 
 def key_of(facts: Mapping[str, Any]) -> str:

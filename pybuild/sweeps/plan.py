@@ -24,7 +24,7 @@ from pybuild.options.table import (
 )
 from pybuild.project.read import Project
 from pybuild.project.sweeps import Sweep, Value
-from pybuild.sweeps.job import HOST, Job, content_of, key_of, tool_digest
+from pybuild.sweeps.job import HOST, Job, content_of, key_of, to_load, tool_digest
 
 if TYPE_CHECKING:
     from pybuild.quantisation.samples import Samples
@@ -103,9 +103,7 @@ class _Maker:
         groups = {group: _keywords(group, words) for group in _GROUPS}
         if "data" not in groups["quantise"]:
             groups["quantise"] = {}
-        late = ("state",) if groups["quantise"] else ()
-        first = {n: v for n, v in groups["load"].items() if n not in late}
-        model = self._model(file, first)
+        model = self._model(file, to_load(groups["load"], groups["quantise"]))
         files = dict(self._files(words))
         device = self._device(words, groups)
         if model is not None:
@@ -301,7 +299,7 @@ def _key(job: Job) -> str:
     """Of what the job is made of; files by their names and bytes, not their folders."""
     facts = {n: v for n, v in asdict(job).items() if n not in ("key", "path", "files")}
     named = {path: [Path(path).name, digest] for path, digest in job.files.items()}
-    for group in ("quantise", "measure", "board"):
+    for group in ("load", "quantise", "measure", "board"):
         given = facts[group]
         facts[group] = {n: named.get(str(v), v) for n, v in given.items()}
     return key_of({**facts, "file": Path(job.path).name})

@@ -4,8 +4,9 @@ Workers may die: what they had in hand is done again.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -15,7 +16,9 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
+from contextlib import contextmanager
 from multiprocessing import get_context
+from types import ModuleType
 from typing import Protocol
 
 from pybuild.errors import BuildError, Problem
@@ -58,7 +61,8 @@ class Processes:
         )
 
     def submit(self, job: Job) -> Future[Made]:
-        return self._pool.submit(made, job)
+        with _without_main():
+            return self._pool.submit(made, job)
 
     def renew(self) -> bool:
         self._pool.shutdown(cancel_futures=True)
@@ -70,6 +74,19 @@ class Processes:
         self._pool.shutdown(wait=not now, cancel_futures=True)
         for process in running if now else ():
             process.terminate()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that begin need nothing of the program that sweeps; Python would run it
+    in each of them, again from its top.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 class Given:
@@ -165,7 +182,7 @@ class _Run:
         given_up = [job for job in lost if self.deaths[job.key] >= _TRIES]
         if given_up and not self.ended:
             what = "the workers end before they have built anything"
-            hint = "in a script, sweep below `if __name__ == '__main__':`"
+            hint = "is there memory for them? --workers 1"
             raise BuildError("sweep", what, hint)
         for job in given_up:
             self.ended += 1
