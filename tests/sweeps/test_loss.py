@@ -108,15 +108,10 @@ def test_killed_it_goes_on_where_it_was(
 ) -> None:
     script = tmp_path / "sweep.py"
     script.write_text(SWEEP)
-    words = [
-        sys.executable,
-        str(script),
-        json.dumps(project(model)),
-        str(tmp_path / "out"),
-    ]
+    out = tmp_path / "out"
+    words = [sys.executable, str(script), json.dumps(project(model)), str(out)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert subprocess.run(words, env=env, capture_output=True).returncode == 9
-    out = tmp_path / "out"
     kept = len(list((out / "builds").glob("*.json")))
     assert kept >= MIDDLE - 1 and not (out / "sweep.jsonl").exists()
     found = pybuild.sweep(project(model), out, executor=ThreadPoolExecutor(1))
