@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pybuild
@@ -141,4 +140,4 @@ def _plain(value: Any) -> str:
         return ",".join(map(str, value))
     if isinstance(value, dict):
         return ",".join(f"{name}={each}" for name, each in value.items())
-    return Path(value).name if isinstance(value, str) and "/" in value else str(value)
+    return str(value)

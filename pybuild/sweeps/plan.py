@@ -213,6 +213,8 @@ def _shown(word: str, raw: Any) -> Any:
     one = _WORDS[word][1]
     if raw is None:
         return None
+    if one.kind.files or (word == "on" and "/" in str(raw)):
+        return Path(raw).name
     return raw if one.is_off else plain(one.read(raw))
 
 

@@ -98,6 +98,9 @@ def test_the_folder_does_not_count(here: Path, tmp_path: Path) -> None:
         shutil.move(here / name, other / name)
     moved = {w: f"elsewhere/{v}" if w != "target" else v for w, v in QUANTISED.items()}
     assert keys(moved, "elsewhere/tiny.onnx") == before
+    what = project(Path("elsewhere/tiny.onnx"), moved)
+    (row,) = rows_of(project_of(what))
+    assert row.axes == QUANTISED, "nor is it told in the table"
 
 
 def test_every_option_and_the_name_count(here: Path) -> None:
