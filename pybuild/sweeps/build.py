@@ -52,7 +52,7 @@ def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
     """
     with _ONE, warnings.catch_warnings():
         warnings.simplefilter("ignore", BuildWarning)
-        begin = time.process_time()
+        begin = spent()
         try:
             if job.tool != tool_digest():
                 what = f"the worker has another pybuild ({pybuild.__version__})"
@@ -71,7 +71,15 @@ def made(job: Job, files: Mapping[str, bytes] | None = None) -> Made:
         except Exception as error:  # a fault of ours costs one row
             what = f"failed with {type(error).__name__}: {error}"
             found = Made({}, None, (Problem(job.name, what),), kept=False)
-        return Made(**{**found.__dict__, "seconds": time.process_time() - begin})
+        return Made(**{**found.__dict__, "seconds": spent() - begin})
+
+
+def spent() -> float:
+    """Seconds of processors, of this process and of those that it has waited for:
+    compilers and simulators, too.
+    """
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def as_worker() -> None:
@@ -155,8 +163,9 @@ def _built(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
-    from pybuild.chips.fit import cycles_of
+    from pybuild.chips.fit import PACE, cycles_of
 
+    known = report["target"] in PACE and report["target"] != "generic"
     ram, flash = report["ram"], report["flash"]
     code = sum(row["bytes"] for row in report["code"])
     return {
@@ -165,7 +174,7 @@ def _estimated(library: Library, report: Mapping[str, Any]) -> dict[str, Any]:
         "flash": sum(flash.values()) + code,
         "code": code,
         "instructions": sum(row["instructions"] for row in report["kernels"]),
-        "cycles": cycles_of(library),
+        "cycles": cycles_of(library) if known else None,
         "macs": report["macs"],
         "board": None,
         "command": report["command"],

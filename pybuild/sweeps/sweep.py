@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 from pybuild.errors import BuildError, UsageError, all_known
 from pybuild.progress import Progress, silent
 from pybuild.project.read import FILE, Project, project_of, read_project
-from pybuild.sweeps.build import Made
+from pybuild.sweeps.build import Made, spent
 from pybuild.sweeps.front import LESS, MORE, front
 from pybuild.sweeps.job import Job
 from pybuild.sweeps.plan import Row, rows_of
@@ -94,7 +93,7 @@ def sweep(
     """
     if (workers is not None) + (executor is not None) + (scheduler is not None) > 1:
         raise UsageError("sweep", "takes workers, an executor or a scheduler")
-    begin = _spent()
+    begin = spent()
     if isinstance(what, Mapping):
         project = project_of(what)
     else:
@@ -118,7 +117,7 @@ def sweep(
         run(_in_order(todo), _workers(workers, executor, scheduler, todo), ended)
     table = [_line(row, entries[row.job.key]) for row in rows]
     store.write(_title(project), table)
-    return Swept(folder, table, len(todo), (_spent() - begin, seconds))
+    return Swept(folder, table, len(todo), (spent() - begin, seconds))
 
 
 def _title(project: Project) -> str:
@@ -158,10 +157,3 @@ def _line(row: Row, entry: Mapping[str, Any] | None) -> dict[str, Any]:
         "report": entry["report"], "problems": entry["problems"],
         "limit": entry["limit"],
     }  # fmt: skip
-
-
-def _spent() -> float:
-    """Seconds of processors, of this process and of those that it has waited for."""
-    times = os.times()
-    own = time.process_time()
-    return own + times.children_user + times.children_system

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.device import open_device
 from pybuild.cli import main
 from pybuild.errors import BuildError, UsageError
 from pybuild.sweeps.front import front
 from pybuild.sweeps.sweep import Swept
 from tests.sweeps.networks import network, project
-from tests.toolchains import ROOT
+from tests.toolchains import ROOT, require
 
 DIGITS = ROOT / "examples" / "digits"
 
@@ -79,6 +81,25 @@ def test_accuracy_by_the_build_s_own_kernels(tmp_path: Path) -> None:
     result = pybuild.check(library, tmp_path / "test.npz", backends=["llvm"])
     assert result.classes is not None and 30 < result.classes.right("llvm") < 40
     assert row["accuracy"] == result.classes.right("llvm") / 40
+
+
+def test_boards_count(tmp_path: Path) -> None:
+    require("arm-none-eabi-gcc")
+    require("qemu-system-arm")
+    file = DIGITS / "digits_int8.tflite"
+    what = project(file, {"on": ["host", "mps2-an386"], "optimise": "size"})
+    here, there = swept(what, tmp_path).rows
+    assert (here["board"], here["target"], here["cycles"]) == (None, "generic", None)
+    assert (there["board"], there["target"]) == ("mps2-an386", "cortex-m4")
+    library = pybuild.build(file, name="tiny", target="cortex-m4", optimise="size")
+    device = open_device("mps2-an386", core="cortex-m4", optimise="size")
+    counted = bench_on_board(device, library)
+    assert there["instructions"] == counted.instructions
+    assert there["cycles"] == counted.cycles
+    flash = counted.flash
+    assert there["flash"] == flash.weights + flash.tables + flash.kernels
+    assert there["ram"] == counted.ram.arena + counted.ram.instance
+    assert '"board":"mps2-an386"' in (tmp_path / there["report"]).read_text()
 
 
 def test_what_fails_is_a_row(tmp_path: Path) -> None:
