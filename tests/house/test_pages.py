@@ -46,6 +46,14 @@ def test_each_page_is_linked() -> None:
     assert {page for page in EVERY if page.name != "README.md"} <= linked
 
 
+def test_each_page_is_on_the_menu_of_the_site() -> None:
+    """Else `./dev docs` fails, which takes longer to say so."""
+    menu = (ROOT / ".ci" / "site" / "nav.yml").read_text()
+    named = set(re.findall(r"(?:file|root): (\S+)", menu))
+    docs = {page.stem for page in (ROOT / "docs").glob("*.md")}
+    assert docs - named == set(), "a line in .ci/site/nav.yml"
+
+
 def test_the_glossary_is_the_list() -> None:
     assert glossary.PAGE.read_text() == glossary.page(), "python -m tests.glossary"
     words = [entry["word"] for entry in glossary.entries("word")]
