@@ -26,96 +26,32 @@ typedef char params_fit[sizeof(struct crt_params) <= IMAGE_AT ? 1 : -1];
 
 /* ---- objects ------------------------------------------------------------- */
 
-static uint32_t align_up(uint32_t bytes, uint32_t align)
-{
-    return (bytes + align - 1u) & ~(align - 1u);
-}
-
-static struct crt_rpc_object *find(struct crt_rpc *r, uint32_t number,
-                                   uint32_t kind)
-{
-    if (number >= CRT_RPC_OBJECTS || r->objects[number].kind != kind)
-        return NULL;
-    return &r->objects[number];
-}
-
-static void *memory_of(const struct crt_rpc *r, const struct crt_rpc_object *o)
-{
-    return r->config->memory + o->at;
-}
-
 static struct instance *find_graph(struct crt_rpc *r, uint32_t number)
 {
-    const struct crt_rpc_object *o = find(r, number, CRT_RPC_GRAPH);
+    const struct crt_rpc_object *o = crt_rpc_find(r, number, CRT_RPC_GRAPH);
 
-    return o == NULL ? NULL : (struct instance *)memory_of(r, o);
-}
-
-/* Whether `bytes` from `at` on are within `most`. */
-static int holds(uint32_t most, uint32_t at, uint32_t bytes)
-{
-    return at <= most && bytes <= most - at;
-}
-
-static int is_vacant(const struct crt_rpc *r, uint32_t at, uint32_t bytes)
-{
-    uint32_t i;
-
-    if (!holds(r->config->memory_bytes, at, bytes))
-        return 0;
-    for (i = 0; i < CRT_RPC_OBJECTS; i++) {
-        const struct crt_rpc_object *o = &r->objects[i];
-
-        if (o->kind != CRT_RPC_FREE && at < o->at + o->bytes &&
-            o->at < at + bytes)
-            return 0;
-    }
-    return 1;
-}
-
-/* The lowest memory that is vacant: at 0 or behind another object. */
-static int32_t allocate(struct crt_rpc *r, uint32_t bytes, uint32_t kind)
-{
-    struct crt_rpc_object *made = NULL;
-    uint32_t best = CRT_RPC_NONE;
-    uint32_t i;
-
-    if (bytes > r->config->memory_bytes)
-        return CRT_ERR_MEMORY;
-    bytes = align_up(bytes + (bytes == 0), CRT_RPC_ALIGN);
-    if (is_vacant(r, 0, bytes))
-        best = 0;
-    for (i = 0; i < CRT_RPC_OBJECTS; i++) {
-        struct crt_rpc_object *o = &r->objects[i];
-        uint32_t behind = o->at + o->bytes;
-
-        if (o->kind == CRT_RPC_FREE)
-            made = o;
-        else if (behind < best && is_vacant(r, behind, bytes))
-            best = behind;
-    }
-    if (made == NULL || best == CRT_RPC_NONE)
-        return CRT_ERR_MEMORY;
-    made->at = best;
-    made->bytes = bytes;
-    made->kind = kind;
-    return (int32_t)(made - r->objects);
+    return o == NULL ? NULL : (struct instance *)crt_rpc_memory(r, o);
 }
 
 static int32_t release(struct crt_rpc *r, uint32_t number)
 {
-    struct crt_rpc_object *image = find(r, number, CRT_RPC_IMAGE);
+    struct crt_rpc_object *image = crt_rpc_find(r, number, CRT_RPC_IMAGE);
     struct instance *g = find_graph(r, number);
     int error = CRT_OK;
 
-    if (number >= CRT_RPC_OBJECTS || r->objects[number].kind == CRT_RPC_FREE)
+    if (number >= (uint32_t)CRT_RPC_OBJECTS ||
+        r->objects[number].kind == (uint32_t)CRT_RPC_FREE) {
         return CRT_ERR_INDEX;
-    if (image != NULL)
-        error = crt_params_close((struct crt_params *)memory_of(r, image));
-    if (g != NULL)
+    }
+    if (image != NULL) {
+        error = crt_params_close((struct crt_params *)crt_rpc_memory(r, image));
+    }
+    if (g != NULL) {
         error = crt_graph_release_params(&g->graph);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
         r->objects[number].kind = CRT_RPC_FREE;
+    }
     return error;
 }
 
@@ -123,8 +59,9 @@ static int32_t release(struct crt_rpc *r, uint32_t number)
 
 static int32_t give(struct crt_rpc *r, const void *from, uint32_t bytes)
 {
-    if (bytes > crt_rpc_answer_most(r))
+    if (bytes > crt_rpc_answer_most(r)) {
         return CRT_ERR_SIZE;
+    }
     crt_copy(crt_rpc_answer(r), from, bytes);
     r->reply_bytes = bytes;
     return CRT_OK;
@@ -133,43 +70,50 @@ static int32_t give(struct crt_rpc *r, const void *from, uint32_t bytes)
 static int32_t write(struct crt_rpc *r, const uint32_t *words,
                      const uint8_t *data, uint32_t bytes)
 {
-    const struct crt_rpc_object *o = find(r, words[0], CRT_RPC_BUFFER);
+    const struct crt_rpc_object *o = crt_rpc_find(r, words[0], CRT_RPC_BUFFER);
 
-    if (o == NULL)
+    if (o == NULL) {
         return CRT_ERR_INDEX;
-    if (!holds(o->bytes, words[1], bytes))
+    }
+    if (!crt_holds(o->bytes, words[1], bytes)) {
         return CRT_ERR_SIZE;
-    crt_copy((uint8_t *)memory_of(r, o) + words[1], data, bytes);
+    }
+    crt_copy((uint8_t *)crt_rpc_memory(r, o) + words[1], data, bytes);
     return CRT_OK;
 }
 
 static int32_t read(struct crt_rpc *r, const uint32_t *words)
 {
-    const struct crt_rpc_object *o = find(r, words[0], CRT_RPC_BUFFER);
+    const struct crt_rpc_object *o = crt_rpc_find(r, words[0], CRT_RPC_BUFFER);
 
-    if (o == NULL)
+    if (o == NULL) {
         return CRT_ERR_INDEX;
-    if (!holds(o->bytes, words[1], words[2]))
+    }
+    if (!crt_holds(o->bytes, words[1], words[2])) {
         return CRT_ERR_SIZE;
-    return give(r, (const uint8_t *)memory_of(r, o) + words[1], words[2]);
+    }
+    return give(r, (const uint8_t *)crt_rpc_memory(r, o) + words[1], words[2]);
 }
 
 /* A buffer becomes a parameter image. */
 static int32_t open(struct crt_rpc *r, const uint32_t *words)
 {
-    struct crt_rpc_object *o = find(r, words[0], CRT_RPC_BUFFER);
+    struct crt_rpc_object *o = crt_rpc_find(r, words[0], CRT_RPC_BUFFER);
     uint8_t *memory;
     int error;
 
-    if (o == NULL)
+    if (o == NULL) {
         return CRT_ERR_INDEX;
-    if (!holds(o->bytes, IMAGE_AT, words[1]))
+    }
+    if (!crt_holds(o->bytes, IMAGE_AT, words[1])) {
         return CRT_ERR_SIZE;
-    memory = (uint8_t *)memory_of(r, o);
+    }
+    memory = (uint8_t *)crt_rpc_memory(r, o);
     error = crt_params_verify((struct crt_params *)(void *)memory,
                               memory + IMAGE_AT, words[1]);
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         o->kind = CRT_RPC_IMAGE;
+    }
     return error;
 }
 
@@ -191,19 +135,22 @@ static struct layout layout_of(const struct crt_model *m)
     struct layout l;
     uint32_t i;
 
-    l.base = align_up((uint32_t)sizeof(struct instance), CRT_RPC_ALIGN);
+    l.base = crt_align_up((uint32_t)sizeof(struct instance), CRT_RPC_ALIGN);
+    /* MISRA 10.4: sizes of arrays are ints, as users write them */
     l.pointers = l.base + word * CRT_BASE_COUNT((uint32_t)m->region_count,
                                                 (uint32_t)m->input_count,
                                                 (uint32_t)m->output_count,
                                                 (uint32_t)m->parameter_count,
-                                                m->device_count);
-    l.regions = align_up(l.pointers + word * m->pointer_count, CRT_RPC_ALIGN);
+                                                (uint32_t)m->device_count);
+    l.regions =
+        crt_align_up(l.pointers + word * m->pointer_count, CRT_RPC_ALIGN);
     l.fresh = l.regions + (uint32_t)sizeof(struct crt_region) * m->region_count;
-    l.arenas =
-        align_up(l.fresh + 4u * CRT_FRESH_WORDS(m->input_count), CRT_RPC_ALIGN);
+    l.arenas = crt_align_up(l.fresh + 4u * CRT_FRESH_WORDS(m->input_count),
+                            CRT_RPC_ALIGN);
     l.bytes = l.arenas;
-    for (i = 0; i < m->region_count; i++)
-        l.bytes += align_up(m->region_bytes[i], CRT_RPC_ALIGN);
+    for (i = 0; i < m->region_count; i++) {
+        l.bytes += crt_align_up(m->region_bytes[i], CRT_RPC_ALIGN);
+    }
     return l;
 }
 
@@ -211,7 +158,7 @@ static int32_t create(struct crt_rpc *r)
 {
     const struct crt_model *m = r->config->model;
     const struct layout l = layout_of(m);
-    const int32_t number = allocate(r, l.bytes, CRT_RPC_GRAPH);
+    const int32_t number = crt_rpc_allocate(r, l.bytes, CRT_RPC_GRAPH);
     uint32_t at = l.arenas;
     struct crt_region *regions;
     struct instance *g;
@@ -219,9 +166,10 @@ static int32_t create(struct crt_rpc *r)
     uint32_t i;
     int error;
 
-    if (number < 0)
+    if (number < 0) {
         return number;
-    start = (uint8_t *)memory_of(r, &r->objects[number]);
+    }
+    start = (uint8_t *)crt_rpc_memory(r, &r->objects[number]);
     g = (struct instance *)(void *)start;
     g->server = r;
     g->pointers = (void **)(void *)(start + l.pointers);
@@ -229,13 +177,14 @@ static int32_t create(struct crt_rpc *r)
     for (i = 0; i < m->region_count; i++) {
         regions[i].ptr = start + at;
         regions[i].bytes = m->region_bytes[i];
-        at += align_up(m->region_bytes[i], CRT_RPC_ALIGN);
+        at += crt_align_up(m->region_bytes[i], CRT_RPC_ALIGN);
     }
     error = crt_graph_init(&g->graph, m, (void **)(void *)(start + l.base),
                            (uint32_t *)(void *)(start + l.fresh), regions,
                            m->region_count);
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         return number;
+    }
     r->objects[number].kind = CRT_RPC_FREE;
     return error;
 }
@@ -247,17 +196,21 @@ static int32_t set(struct crt_graph *g, const uint32_t *words,
     const uint32_t input = words[1];
     uint8_t *to;
 
-    if (input >= g->model->input_count)
+    if (input >= g->model->input_count) {
         return CRT_ERR_INDEX;
-    if (!holds(g->model->tensors[input].bytes, words[2], bytes))
+    }
+    if (!crt_holds(g->model->tensors[input].bytes, words[2], bytes)) {
         return CRT_ERR_SIZE;
-    crt_graph_bind_input(g, input, NULL, 0); /* home */
+    }
+    (void)crt_graph_bind_input(g, input, NULL, 0); /* home */
     to = (uint8_t *)crt_graph_input(g, input);
-    if (to == NULL)
+    if (to == NULL) {
         return CRT_ERR_LAZY;
+    }
     crt_copy(to + words[2], data, bytes);
-    if (words[3] == 0)
+    if (words[3] == 0u) {
         g->fresh[input / 32u] &= ~crt_fresh_bit(input);
+    }
     return CRT_OK;
 }
 
@@ -281,12 +234,15 @@ static int32_t get(struct crt_rpc *r, const struct crt_graph *g,
     int32_t error;
     const uint8_t *from = look(g, words[1], &error);
 
-    if (from == NULL)
+    if (from == NULL) {
         return error;
-    if (words[1] >= g->model->input_count && !g->valid)
+    }
+    if (words[1] >= g->model->input_count && !g->valid) {
         return CRT_ERR_NO_OUTPUT;
-    if (!holds(g->model->tensors[words[1]].bytes, words[2], words[3]))
+    }
+    if (!crt_holds(g->model->tensors[words[1]].bytes, words[2], words[3])) {
         return CRT_ERR_SIZE;
+    }
     return give(r, from + words[2], words[3]);
 }
 
@@ -294,7 +250,7 @@ static uint32_t now(const struct crt_rpc *r)
 {
     const struct crt_rpc_config *c = r->config;
 
-    return c->ticks == NULL ? 0 : c->ticks(c->context);
+    return c->ticks == NULL ? 0u : c->ticks(c->context);
 }
 
 /* What a run has come to: failed step, what is missing, ticks. */
@@ -304,11 +260,15 @@ static int32_t ran(struct crt_rpc *r, const struct crt_graph *g, int32_t error,
     const struct crt_tensor *missing = NULL;
     uint8_t *to = crt_rpc_answer(r);
     uint32_t index = CRT_RPC_NONE;
+    ptrdiff_t at;
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         missing = crt_graph_missing(g);
-    if (missing != NULL)
-        index = (uint32_t)(missing - g->model->tensors);
+    }
+    if (missing != NULL) {
+        at = missing - g->model->tensors;
+        index = (uint32_t)at;
+    }
     crt_put32(to, (uint32_t)(int32_t)g->failed_step);
     crt_put32(to + 4, index);
     crt_put32(to + 8, (uint32_t)ticks);
@@ -323,7 +283,7 @@ static int32_t run(struct crt_rpc *r, struct instance *g, uint32_t count)
     int32_t error = CRT_OK;
 
     crt_rpc_working(r);
-    for (; count > 0 && error == CRT_OK; count--) {
+    for (; count > 0u && error == CRT_OK; count--) {
         uint32_t start = now(r);
 
         error = crt_graph_run(&g->graph, g->pointers);
@@ -352,13 +312,17 @@ static int32_t bind(struct crt_rpc *r, struct crt_graph *g,
     struct crt_array array;
     int32_t error;
 
-    if (words[2] == CRT_RPC_NONE)
+    if (words[2] == CRT_RPC_NONE) {
         return crt_graph_bind_input(g, words[1], NULL, 0);
-    if (other == NULL)
+    }
+    if (other == NULL) {
         return CRT_ERR_INDEX;
+    }
+    /* MISRA 11.8: what it is bound to is only read */
     array.data = (void *)look(&other->graph, words[3], &error);
-    if (array.data == NULL)
+    if (array.data == NULL) {
         return error;
+    }
     tensor = &other->graph.model->tensors[words[3]];
     array.dims = tensor->dims;
     array.strides = NULL;
@@ -373,31 +337,35 @@ static int record(void *context, uint32_t step, uint32_t first_row,
                   uint32_t count, const void *rows)
 {
     const struct instance *g = (const struct instance *)context;
-    const struct crt_rpc_object *o = find(g->server, g->watch, CRT_RPC_BUFFER);
+    struct crt_rpc *r = g->server; /* MISRA 11.8: g is const, the server not */
+    const struct crt_rpc_object *o = crt_rpc_find(r, g->watch, CRT_RPC_BUFFER);
     const struct crt_step *s = &g->graph.model->steps[step];
     const uint8_t *entry;
     uint8_t *memory;
     uint32_t left;
     uint64_t from;
     uint64_t bytes;
+    ptrdiff_t before;
 
     if (o == NULL || step >= g->steps || step >= o->bytes / WATCHED ||
-        g->output >= s->output_count)
+        g->output >= s->output_count) {
         return 0;
-    if (g->output != 0) {
+    }
+    if (g->output != 0u) {
         rows = (const uint8_t *)g->graph.base[s->operands[g->output].buffer] +
                s->operands[g->output].at;
         first_row = 0;
         count = 1;
     }
-    memory = (uint8_t *)memory_of(g->server, o);
+    memory = (uint8_t *)crt_rpc_memory(r, o);
     entry = memory + WATCHED * step;
     bytes = (uint64_t)crt_get32(entry + 4) * count;
     from = (uint64_t)crt_get32(entry + 4) * first_row + crt_get32(entry);
-    left = g->server->config->memory_bytes -
-           (uint32_t)((const uint8_t *)rows - g->server->config->memory);
-    if (bytes <= left && bytes <= o->bytes && from <= o->bytes - bytes)
+    before = (const uint8_t *)rows - r->config->memory;
+    left = r->config->memory_bytes - (uint32_t)before;
+    if (bytes <= left && bytes <= o->bytes && from <= o->bytes - bytes) {
         crt_copy(memory + from, rows, (uint32_t)bytes);
+    }
     return 0;
 }
 
@@ -413,11 +381,13 @@ static int32_t watch(struct instance *g, const uint32_t *words)
 
 static int32_t load(struct crt_rpc *r, struct crt_graph *g, uint32_t number)
 {
-    const struct crt_rpc_object *image = find(r, number, CRT_RPC_IMAGE);
+    const struct crt_rpc_object *image = crt_rpc_find(r, number, CRT_RPC_IMAGE);
 
-    if (image == NULL)
+    if (image == NULL) {
         return CRT_ERR_INDEX;
-    return crt_graph_load_params(g, (struct crt_params *)memory_of(r, image));
+    }
+    return crt_graph_load_params(g,
+                                 (struct crt_params *)crt_rpc_memory(r, image));
 }
 
 static int32_t share(struct crt_rpc *r, struct crt_graph *g,
@@ -425,8 +395,9 @@ static int32_t share(struct crt_rpc *r, struct crt_graph *g,
 {
     const struct instance *donor = find_graph(r, words[2]);
 
-    if (donor == NULL)
+    if (donor == NULL) {
         return CRT_ERR_INDEX;
+    }
     return crt_graph_share_parameter(g, words[1], &donor->graph, words[3]);
 }
 
@@ -438,8 +409,9 @@ static int32_t do_graph(struct crt_rpc *r, uint32_t call, const uint32_t *words,
 {
     struct instance *g = find_graph(r, words[0]);
 
-    if (g == NULL)
+    if (g == NULL) {
         return CRT_ERR_INDEX;
+    }
     switch (call) {
     case CRT_RPC_SET:
         return set(&g->graph, words, data, bytes);
@@ -481,7 +453,7 @@ int32_t crt_rpc_do(struct crt_rpc *r, uint32_t call, const uint32_t *words,
         r->reply_bytes = 4;
         return CRT_OK;
     case CRT_RPC_ALLOCATE:
-        return allocate(r, words[0], CRT_RPC_BUFFER);
+        return crt_rpc_allocate(r, words[0], CRT_RPC_BUFFER);
     case CRT_RPC_RELEASE:
         return release(r, words[0]);
     case CRT_RPC_WRITE:

@@ -29,8 +29,9 @@ static int copy_in(struct crt_graph *g, const struct crt_tensor *tensor,
     const struct crt_device *d;
     void *to = crt_home(g, tensor);
 
-    if (!crt_has_devices(g))
+    if (!crt_has_devices(g)) {
         return CRT_ERR_DEVICE;
+    }
     d = home_of(g, tensor);
     if (d == NULL) {
         crt_copy(to, from, tensor->bytes);
@@ -67,8 +68,9 @@ static int wait_for_all(struct crt_graph *g)
     int error = CRT_OK;
 
     for (i = 1; i < g->model->device_count; i++) {
-        if (wait_for(g, i) != CRT_OK)
+        if (wait_for(g, i) != CRT_OK) {
             error = CRT_ERR_DEVICE;
+        }
     }
     return error;
 }
@@ -82,11 +84,13 @@ static int copy(const struct crt_graph *g, const struct crt_step *step)
     void *target = (uint8_t *)g->base[o[0].buffer] + o[0].at;
     const void *source = (const uint8_t *)g->base[o[1].buffer] + o[1].at;
 
-    if (to != NULL)
+    if (to != NULL) {
         return status(to->api->copy_in(to->context, target, source, bytes));
-    if (from != NULL)
+    }
+    if (from != NULL) {
         return status(
             from->api->copy_out(from->context, target, source, bytes));
+    }
     crt_copy(target, source, bytes);
     return CRT_OK;
 }
@@ -96,12 +100,15 @@ static int run_step(struct crt_graph *g, uint32_t index, uint32_t device)
     const struct crt_step *step = &g->model->steps[index];
     const struct crt_device *d = device_of(g, device);
 
-    if (step->kernel == NULL && step->args[0] == CRT_TASK_COPY)
+    if (step->kernel == NULL && step->args[0] == (int32_t)CRT_TASK_COPY) {
         return copy(g, step);
-    if (step->kernel == NULL)
+    }
+    if (step->kernel == NULL) {
         return wait_for(g, (uint32_t)step->args[1]);
-    if (d == NULL)
+    }
+    if (d == NULL) {
         return CRT_ON_CPU;
+    }
     return status(d->api->launch(d->context, g->model, index, g->base));
 }
 
@@ -111,11 +118,14 @@ const struct crt_accelerator crt_accelerator = {run_step, copy_in, copy_out,
 int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
                           uint32_t count)
 {
-    if (!crt_is_ready(g) || devices == NULL)
+    if (!crt_is_ready(g) || devices == NULL) {
         return CRT_ERR_NULL;
-    if (count != g->model->device_count || devices[0].api != NULL)
+    }
+    if (count != g->model->device_count || devices[0].api != NULL) {
         return CRT_ERR_DEVICE;
-    if (g->model->accelerator != NULL)
+    }
+    if (g->model->accelerator != NULL) {
         *crt_devices(g) = crt_unconst(devices);
+    }
     return CRT_OK;
 }

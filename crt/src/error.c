@@ -5,6 +5,7 @@
 const char *crt_strerror(int error)
 {
     switch (error) {
+/* MISRA 20.7: a label and a text take no brackets */
 #define CRT_ERROR_TEXT(name, value, text)                                      \
     case name:                                                                 \
         return text;

@@ -47,16 +47,23 @@ static int finish(struct crt_frame_input *in, struct crt_frame *frame)
 {
     const uint8_t *room = in->room;
     uint32_t count = in->count;
-    int good = !in->skipping && !in->escaped && count >= CRT_FRAME_EXTRA;
+    int good = 0;
 
-    good = good && get16(room + 2) == count - CRT_FRAME_EXTRA && room[1] == 0 &&
-           crt_crc32(0, room, count - 4u) == get32(room + count - 4u);
-    in->dropped += !good && count != 0;
+    if (in->skipping == 0u && in->escaped == 0u && count >= CRT_FRAME_EXTRA &&
+        get16(room + 2) == count - CRT_FRAME_EXTRA && room[1] == 0u &&
+        crt_crc32(0, room, count - 4u) == get32(room + count - 4u)) {
+        good = 1;
+    } else if (count != 0u) {
+        in->dropped++;
+    } else {
+        /* nothing has come */
+    }
     in->count = 0;
     in->escaped = 0;
     in->skipping = 0;
-    if (!good)
+    if (!good) {
         return 0;
+    }
     frame->kind = room[0];
     frame->session = get32(room + 4);
     frame->sequence = get32(room + 8);
@@ -68,10 +75,12 @@ static int finish(struct crt_frame_input *in, struct crt_frame *frame)
 int crt_frame_take(struct crt_frame_input *in, uint8_t byte,
                    struct crt_frame *frame)
 {
-    if (byte == FLAG)
+    if (byte == FLAG) {
         return finish(in, frame);
-    if (in->skipping)
+    }
+    if (in->skipping != 0u) {
         return 0;
+    }
     if (byte == ESCAPE && !in->escaped) {
         in->escaped = 1;
         return 0;
@@ -83,8 +92,9 @@ int crt_frame_take(struct crt_frame_input *in, uint8_t byte,
     in->room[in->count++] = in->escaped ? (uint8_t)(byte ^ FLIP) : byte;
     in->escaped = 0;
     if (in->count == CRT_FRAME_HEADER &&
-        get16(in->room + 2) > in->room_bytes - CRT_FRAME_EXTRA)
+        get16(in->room + 2) > in->room_bytes - CRT_FRAME_EXTRA) {
         in->skipping = 1;
+    }
     return 0;
 }
 
@@ -118,8 +128,9 @@ void crt_frame_send(const struct crt_frame *frame, crt_byte_put *put,
     put32(header + 4, frame->session);
     put32(header + 8, frame->sequence);
     crc = crt_crc32(0, header, sizeof header);
-    if (frame->bytes > 0)
+    if (frame->bytes > 0u) {
         crc = crt_crc32(crc, frame->data, frame->bytes);
+    }
     put32(tail, crc);
     put(context, FLAG);
     send_bytes(header, sizeof header, put, context);

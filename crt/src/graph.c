@@ -9,13 +9,14 @@ const uint32_t crt_abi_7 = CRT_ABI;
 static int check(const struct crt_graph *g, uint32_t index, int is_output)
 {
     const struct crt_model *model;
+    uint32_t count;
 
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     model = g->model;
-    if (index < (is_output ? model->output_count : model->input_count))
-        return CRT_OK;
-    return CRT_ERR_INDEX;
+    count = is_output != 0 ? model->output_count : model->input_count;
+    return index < count ? CRT_OK : CRT_ERR_INDEX;
 }
 
 static const struct crt_tensor *input_of(const struct crt_graph *g,
@@ -35,8 +36,9 @@ static void *give(struct crt_graph *g, uint32_t input)
 {
     g->fresh[input / 32u] |= crt_fresh_bit(input);
     crt_stop(g);
-    if (crt_is_consumable(g, input))
+    if (crt_is_consumable(g, input) != 0) {
         g->valid = 0;
+    }
     return *crt_slot(g, input);
 }
 
@@ -54,10 +56,12 @@ static int bind(struct crt_graph *g, uint32_t t, void *data, uint32_t bytes)
         data = crt_home(g, tensor);
         g->ready = 0;
     } else {
-        if (bytes != tensor->bytes)
+        if (bytes != tensor->bytes) {
             return CRT_ERR_SIZE;
-        if (!crt_is_aligned(data, tensor->align))
+        }
+        if (!crt_is_aligned(data, tensor->align)) {
             return CRT_ERR_ALIGN;
+        }
     }
     *crt_slot(g, t) = data;
     crt_stop(g);
@@ -71,15 +75,19 @@ static int check_regions(const struct crt_model *model,
 {
     uint32_t i;
 
-    if (count != model->region_count)
+    if (count != model->region_count) {
         return CRT_ERR_REGION;
+    }
     for (i = 0; i < count; i++) {
-        if (regions[i].ptr == NULL)
+        if (regions[i].ptr == NULL) {
             return CRT_ERR_NULL;
-        if (regions[i].bytes < model->region_bytes[i])
+        }
+        if (regions[i].bytes < model->region_bytes[i]) {
             return CRT_ERR_REGION;
-        if (!crt_is_aligned(regions[i].ptr, model->region_align))
+        }
+        if (!crt_is_aligned(regions[i].ptr, model->region_align)) {
             return CRT_ERR_ALIGN;
+        }
     }
     return CRT_OK;
 }
@@ -92,16 +100,20 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
     uint32_t i;
     int error;
 
-    if (g == NULL)
+    if (g == NULL) {
         return CRT_ERR_NULL;
+    }
     g->model = NULL;
-    if (model == NULL || base == NULL || fresh == NULL || regions == NULL)
+    if (model == NULL || base == NULL || fresh == NULL || regions == NULL) {
         return CRT_ERR_NULL;
-    if (model->abi != CRT_ABI)
+    }
+    if (model->abi != (uint32_t)CRT_ABI) {
         return CRT_ERR_ABI;
+    }
     error = check_regions(model, regions, count);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     g->model = model;
     g->base = base;
     g->fresh = fresh;
@@ -111,14 +123,20 @@ int crt_graph_init(struct crt_graph *g, const struct crt_model *model,
 #ifndef CRT_NO_HOOK
     g->hook = NULL;
 #endif
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; i++) {
         base[i] = regions[i].ptr;
+    }
     end = crt_first_parameter(model);
-    for (i = 0; i < end; i++)
+    for (i = 0; i < end; i++) {
         *crt_slot(g, i) = crt_home(g, &model->tensors[i]);
-    end += 2u * model->parameter_count + (model->accelerator != NULL);
-    for (; i < end; i++)
+    }
+    end += 2u * model->parameter_count;
+    if (model->accelerator != NULL) {
+        end++; /* the device table */
+    }
+    for (; i < end; i++) {
         *crt_slot(g, i) = NULL;
+    }
     return crt_graph_reset(g);
 }
 
@@ -126,15 +144,18 @@ int crt_graph_reset(struct crt_graph *g)
 {
     uint32_t i;
 
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     for (i = 0; i < g->model->input_count; i++) {
-        if (*crt_slot(g, i) == crt_home(g, input_of(g, i)))
+        if (*crt_slot(g, i) == crt_home(g, input_of(g, i))) {
             take_back(g, i);
+        }
     }
     crt_stop(g);
-    if (g->model->state != NULL)
+    if (g->model->state != NULL) {
         g->model->state->forget(g);
+    }
     g->failed_step = -1;
     g->consumed = 0;
     g->valid = 0;
@@ -148,14 +169,17 @@ int crt_turn_begin(struct crt_graph *g)
     struct crt_turn *turn = g->turn;
 
     crt_stop(g);
-    if (turn == NULL)
+    if (turn == NULL) {
         return CRT_OK;
-    while (crt_raise_flag(&turn->running)) {
-        if (turn->wait == NULL || turn->wait(turn, 1) != 0)
-            return CRT_ERR_BUSY;
     }
-    if (turn->owner != g)
-        crt_graph_reset(g); /* what g had is gone */
+    while (crt_raise_flag(&turn->running) != 0) {
+        if (turn->wait == NULL || turn->wait(turn, 1) != 0) {
+            return CRT_ERR_BUSY;
+        }
+    }
+    if (turn->owner != g) {
+        (void)crt_graph_reset(g); /* what g had is gone */
+    }
     return CRT_OK;
 }
 
@@ -163,33 +187,39 @@ void crt_turn_leave(const struct crt_graph *g)
 {
     struct crt_turn *turn = g->turn;
 
-    if (turn == NULL)
+    if (turn == NULL) {
         return;
+    }
     crt_lower_flag(&turn->running);
-    if (turn->wait != NULL)
+    if (turn->wait != NULL) {
         (void)turn->wait(turn, 0);
+    }
 }
 
 void crt_turn_end(const struct crt_graph *g)
 {
-    if (g->turn != NULL)
+    if (g->turn != NULL) {
         g->turn->owner = g;
+    }
     crt_turn_leave(g);
 }
 
 void crt_stop(struct crt_graph *g)
 {
-    if (g->stage != 0)
+    if (g->stage != 0u) {
         crt_turn_end(g);
+    }
     g->stage = 0;
 }
 
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn)
 {
-    if (crt_is_ready(g) && g->model->state != NULL && turn != NULL)
+    if (crt_is_ready(g) && g->model->state != NULL && turn != NULL) {
         return CRT_ERR_STATE;
-    if (crt_graph_reset(g) != CRT_OK)
+    }
+    if (crt_graph_reset(g) != CRT_OK) {
         return CRT_ERR_NULL;
+    }
     g->turn = turn;
     return CRT_OK;
 }
@@ -202,8 +232,9 @@ static const struct crt_tensor *find_unbound(const struct crt_graph *g)
     uint32_t i;
 
     for (i = 0; i < end; i++) {
-        if (*crt_slot(g, i) == NULL)
+        if (*crt_slot(g, i) == NULL) {
             return &g->model->tensors[i];
+        }
     }
     return NULL;
 }
@@ -213,8 +244,9 @@ const struct crt_tensor *crt_find_not_given(const struct crt_graph *g)
     uint32_t i;
 
     for (i = 0; i < g->model->input_count; i++) {
-        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)
+        if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0u) {
             return input_of(g, i);
+        }
     }
     return NULL;
 }
@@ -223,20 +255,24 @@ const struct crt_tensor *crt_graph_missing(const struct crt_graph *g)
 {
     const struct crt_tensor *found;
 
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return NULL;
+    }
     found = find_unbound(g);
     return found != NULL ? found : crt_find_not_given(g);
 }
 
 int crt_graph_setup(struct crt_graph *g)
 {
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
-    if (!crt_has_devices(g))
+    }
+    if (!crt_has_devices(g)) {
         return CRT_ERR_DEVICE;
-    if (find_unbound(g) != NULL)
+    }
+    if (find_unbound(g) != NULL) {
         return CRT_ERR_UNBOUND;
+    }
     g->ready = 1;
     return CRT_OK;
 }
@@ -246,8 +282,9 @@ int crt_graph_setup(struct crt_graph *g)
 int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
              const void *data)
 {
-    if (crt_is_remote(g, tensor))
+    if (crt_is_remote(g, tensor) != 0) {
         return g->model->accelerator->copy_in(g, tensor, data);
+    }
     crt_copy(crt_home(g, tensor), data, tensor->bytes);
     return CRT_OK;
 }
@@ -258,23 +295,29 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
     const struct crt_tensor *tensor;
     int error = check(g, index, 0);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     tensor = input_of(g, index);
-    if (data == NULL)
+    if (data == NULL) {
         return CRT_ERR_NULL;
-    if (bytes != tensor->bytes)
+    }
+    if (bytes != tensor->bytes) {
         return CRT_ERR_SIZE;
-    if ((tensor->flags & CRT_TENSOR_LAZY) != 0)
+    }
+    if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {
         return CRT_ERR_LAZY;
+    }
     error = crt_turn_begin(g);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     *crt_slot(g, index) = crt_home(g, tensor);
-    give(g, index);
+    (void)give(g, index);
     error = crt_fill(g, tensor, data);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         take_back(g, index);
+    }
     crt_turn_end(g);
     return error;
 }
@@ -284,14 +327,17 @@ int crt_graph_bind_input(struct crt_graph *g, uint32_t index, const void *data,
 {
     int error = check(g, index, 0);
 
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = bind(g, index, crt_unconst(data), bytes);
-    if (error != CRT_OK)
+    }
+    if (error != CRT_OK) {
         return error;
-    if (data == NULL)
+    }
+    if (data == NULL) {
         take_back(g, index);
-    else
-        give(g, index);
+    } else {
+        (void)give(g, index);
+    }
     return CRT_OK;
 }
 
@@ -299,13 +345,16 @@ void *crt_graph_input(struct crt_graph *g, uint32_t index)
 {
     const struct crt_tensor *tensor;
 
-    if (check(g, index, 0) != CRT_OK)
+    if (check(g, index, 0) != CRT_OK) {
         return NULL;
+    }
     tensor = input_of(g, index);
-    if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor))
+    if (*crt_slot(g, index) == NULL || crt_is_remote(g, tensor)) {
         return NULL;
-    if (crt_turn_begin(g) != CRT_OK)
+    }
+    if (crt_turn_begin(g) != CRT_OK) {
         return NULL;
+    }
     crt_turn_end(g);
     return give(g, index);
 }
@@ -315,17 +364,20 @@ int crt_graph_bind_output(struct crt_graph *g, uint32_t index, void *data,
 {
     int error = check(g, index, 1);
 
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = bind(g, g->model->input_count + index, data, bytes);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
         g->valid = 0;
+    }
     return error;
 }
 
 const void *crt_graph_output(const struct crt_graph *g, uint32_t index)
 {
-    if (check(g, index, 1) != CRT_OK || crt_is_remote(g, output_of(g, index)))
+    if (check(g, index, 1) != CRT_OK || crt_is_remote(g, output_of(g, index))) {
         return NULL;
+    }
     return *crt_slot(g, g->model->input_count + index);
 }
 
@@ -336,25 +388,31 @@ int crt_graph_get_output(const struct crt_graph *g, uint32_t index, void *data,
     const void *from;
     int error = check(g, index, 1);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     tensor = output_of(g, index);
-    if (data == NULL)
+    if (data == NULL) {
         return CRT_ERR_NULL;
-    if (bytes != tensor->bytes)
+    }
+    if (bytes != tensor->bytes) {
         return CRT_ERR_SIZE;
-    if (!g->valid)
+    }
+    if (!g->valid) {
         return CRT_ERR_NO_OUTPUT;
+    }
     error = crt_turn_begin((struct crt_graph *)crt_unconst(g));
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     from = *crt_slot(g, g->model->input_count + index);
-    if (!g->valid) /* another had the memory since */
+    if (!g->valid) { /* another had the memory since */
         error = CRT_ERR_NO_OUTPUT;
-    else if (crt_is_remote(g, tensor))
+    } else if (crt_is_remote(g, tensor) != 0) {
         error = g->model->accelerator->copy_out(g, tensor, data, from);
-    else
+    } else {
         crt_copy(data, from, bytes);
+    }
     crt_turn_leave(g);
     return error;
 }
@@ -400,23 +458,26 @@ int crt_find_tensor(const struct crt_model *model, uint32_t first,
     for (i = 0; i < count; i++) {
         const char *there = model->tensors[first + i].name;
 
-        if (there != NULL && is_same(there, name)) /* NULL: built with ids */
+        if (there != NULL && is_same(there, name)) { /* NULL: built with ids */
             return (int)i;
+        }
     }
     return CRT_ERR_NAME;
 }
 
 int crt_graph_find_input(const struct crt_graph *g, const char *name)
 {
-    if (!crt_is_ready(g) || name == NULL)
+    if (!crt_is_ready(g) || name == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_find_tensor(g->model, 0, g->model->input_count, name);
 }
 
 int crt_graph_find_output(const struct crt_graph *g, const char *name)
 {
-    if (!crt_is_ready(g) || name == NULL)
+    if (!crt_is_ready(g) || name == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_find_tensor(g->model, g->model->input_count,
                            g->model->output_count, name);
 }

@@ -14,14 +14,19 @@ static uint32_t next_step(const struct crt_link **from, const uint16_t *done,
 {
     const struct crt_link *link = *from;
     int32_t rows;
+    int32_t made;
 
-    for (*from = NULL; link->reader >= step; link++) {
-        if (link->reader != step)
+    *from = NULL;
+    for (; link->reader >= step; link++) {
+        if (link->reader != step) {
             continue;
-        rows = (int32_t)done[step - 1u] * link->stride + link->ahead;
-        if (rows > link->rows)
-            rows = link->rows;
-        if ((int32_t)done[link->maker - 1u] * link->made < rows) {
+        }
+        rows = (int32_t)done[step - 1u] * (int32_t)link->stride + link->ahead;
+        if (rows > (int32_t)link->rows) {
+            rows = (int32_t)link->rows;
+        }
+        made = (int32_t)done[link->maker - 1u] * (int32_t)link->made;
+        if (made < rows) {
             step = link->maker;
             *from = link;
         }
@@ -39,24 +44,27 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         (uint16_t *)(void *)((uint8_t *)g->base[0] + model->counters);
     uint32_t last = s->count;
     uint32_t step;
+    uint32_t index;
     uint32_t band;
 
-    while (last != 0) {
+    while (last != 0u) {
         step = last;
-        if (from != NULL) /* a row more is made: all before it is as it was */
+        if (from != NULL) { /* a row more is made: all before it is as it was */
             step = from->reader;
-        else if (done[last - 1u] == steps[last - 1u].bands) {
+        } else if (done[last - 1u] == steps[last - 1u].bands) {
             last--;
             continue;
-        } else
+        } else {
             from = links;
+        }
         step = next_step(&from, done, step);
-        if (steps[step - 1u].kernel == NULL)
+        if (steps[step - 1u].kernel == NULL) {
             return (int)step;
+        }
         band = done[step - 1u]++;
-        if (crt_run_bands(g, s->first + step - 1u, p, band, band + 1u) !=
-            CRT_OK) {
-            g->failed_step = (int16_t)(s->first + step - 1u);
+        index = s->first + step - 1u;
+        if (crt_run_bands(g, index, p, band, band + 1u) != CRT_OK) {
+            g->failed_step = (int16_t)index;
             return CRT_ERR_STOPPED;
         }
     }
@@ -70,8 +78,9 @@ int crt_lockstep(struct crt_graph *g, void **p, const struct crt_stage *s)
     uint32_t step;
     int error;
 
-    for (step = 0; step < s->count; step++)
+    for (step = 0; step < s->count; step++) {
         done[step] = 0;
+    }
     error = crt_lockstep_on(g, p, s);
     return error > 0 ? CRT_ERR_INPUT_MISSING : error;
 }

@@ -5,7 +5,7 @@
 #include "crt/error.h"
 #include "crt/port.h"
 
-enum { MIN_MATCH = 4 };
+#define MIN_MATCH 4u /* bytes of the shortest copy */
 
 /* A block that is being read, and where its bytes go. */
 struct lz4 {
@@ -18,28 +18,38 @@ struct lz4 {
 
 static uint32_t left_in(const struct lz4 *z)
 {
-    return (uint32_t)(z->in_end - z->in);
+    const ptrdiff_t left = z->in_end - z->in;
+
+    return (uint32_t)left;
 }
 
 static uint32_t left_out(const struct lz4 *z)
 {
-    return (uint32_t)(z->out_end - z->out);
+    const ptrdiff_t left = z->out_end - z->out;
+
+    return (uint32_t)left;
 }
 
 /* Reads a length, at most `most`, whose first 4 bits are `bits`. */
 static int read_length(struct lz4 *z, uint32_t bits, uint32_t most,
                        uint32_t *length)
 {
-    uint32_t more = bits == 15 ? 255 : 0;
+    uint32_t more = 0;
 
-    if (bits > most)
+    if (bits > most) {
         return CRT_ERR_UNPACK;
-    while (more == 255) {
-        if (z->in == z->in_end)
+    }
+    if (bits == 15u) {
+        more = 255;
+    }
+    while (more == 255u) {
+        if (z->in == z->in_end) {
             return CRT_ERR_UNPACK;
+        }
         more = *z->in++;
-        if (more > most - bits)
+        if (more > most - bits) {
             return CRT_ERR_UNPACK;
+        }
         bits += more;
     }
     *length = bits;
@@ -51,8 +61,9 @@ static int copy_literals(struct lz4 *z, uint32_t bits)
     uint32_t length;
     int error = read_length(z, bits, left_out(z), &length);
 
-    if (error != CRT_OK || length > left_in(z))
+    if (error != CRT_OK || length > left_in(z)) {
         return CRT_ERR_UNPACK;
+    }
     crt_copy(z->out, z->in, length);
     z->in += length;
     z->out += length;
@@ -64,18 +75,24 @@ static int copy_match(struct lz4 *z, uint32_t bits)
     const uint8_t *from;
     uint32_t distance;
     uint32_t length;
+    ptrdiff_t behind;
 
-    if (left_in(z) < 2 || left_out(z) < MIN_MATCH)
+    if (left_in(z) < 2u || left_out(z) < MIN_MATCH) {
         return CRT_ERR_UNPACK;
+    }
     distance = (uint32_t)z->in[0] | (uint32_t)z->in[1] << 8;
     z->in += 2;
-    if (distance == 0 || distance > (size_t)(z->out - z->out_start))
+    behind = z->out - z->out_start;
+    if (distance == 0u || distance > (uint32_t)behind) {
         return CRT_ERR_UNPACK;
-    if (read_length(z, bits, left_out(z) - MIN_MATCH, &length) != CRT_OK)
+    }
+    if (read_length(z, bits, left_out(z) - MIN_MATCH, &length) != CRT_OK) {
         return CRT_ERR_UNPACK;
+    }
     from = z->out - distance;
-    for (length += MIN_MATCH; length > 0; length--)
+    for (length += MIN_MATCH; length > 0u; length--) {
         *z->out++ = *from++; /* may read what it has just written */
+    }
     return CRT_OK;
 }
 
@@ -85,8 +102,9 @@ int crt_lz4_unpack(const void *from, uint32_t from_bytes, void *to,
     struct lz4 z;
     int error = CRT_OK;
 
-    if (from == NULL || to == NULL)
+    if (from == NULL || to == NULL) {
         return CRT_ERR_NULL;
+    }
     z.in = (const uint8_t *)from;
     z.in_end = z.in + from_bytes;
     z.out_start = (uint8_t *)to;
@@ -95,14 +113,17 @@ int crt_lz4_unpack(const void *from, uint32_t from_bytes, void *to,
     while (error == CRT_OK) {
         uint32_t token;
 
-        if (z.in == z.in_end)
+        if (z.in == z.in_end) {
             return CRT_ERR_UNPACK;
+        }
         token = *z.in++;
         error = copy_literals(&z, token >> 4);
-        if (error == CRT_OK && z.in == z.in_end)
+        if (error == CRT_OK && z.in == z.in_end) {
             return z.out == z.out_end ? CRT_OK : CRT_ERR_UNPACK;
-        if (error == CRT_OK)
+        }
+        if (error == CRT_OK) {
             error = copy_match(&z, token & 15u);
+        }
     }
     return error;
 }

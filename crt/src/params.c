@@ -10,6 +10,8 @@
 #endif
 #endif
 
+#define MAGIC 0x50545243u /* "CRTP" */
+
 enum {
     HEADER_BYTES = 40,
     ENTRY_BYTES = 40,
@@ -64,7 +66,7 @@ static uint32_t element_bytes(uint32_t dtype)
 {
     static const uint8_t sizes[] = {0, 1, 1, 1, 2, 4, 8, 4, 2, 4, 8, 8, 2, 2};
 
-    return dtype < sizeof sizes ? sizes[dtype] : 0;
+    return dtype < sizeof sizes ? sizes[dtype] : 0u;
 }
 
 static int compare(const char *a, const char *b)
@@ -94,26 +96,32 @@ static int holds(const struct check *c, uint32_t at, uint32_t bytes)
 
 static int check_header(struct check *c, const uint8_t *image, size_t bytes)
 {
-    if (bytes < HEADER_BYTES || image[0] != 'C' || image[1] != 'R' ||
-        image[2] != 'T' || image[3] != 'P')
+    if (bytes < HEADER_BYTES || get32(image) != MAGIC) {
         return CRT_ERR_MAGIC;
-    if (get16(image + 8) != CRT_PARAMS_VERSION)
+    }
+    if (get16(image + 8) != (uint32_t)CRT_PARAMS_VERSION) {
         return CRT_ERR_VERSION;
+    }
     c->image = image;
     c->align = get16(image + 10);
     c->total = get32(image + 12);
     c->count = get32(image + 16);
-    if (c->total < HEADER_BYTES || c->total > bytes)
+    if (c->total < HEADER_BYTES || c->total > bytes) {
         return CRT_ERR_FORMAT;
-    if (crt_crc32(0, image + CRC_FROM, c->total - CRC_FROM) != get32(image + 4))
+    }
+    if (crt_crc32(0, image + CRC_FROM, c->total - CRC_FROM) !=
+        get32(image + 4)) {
         return CRT_ERR_CHECKSUM;
-    if (get32(image + 20) != 0 || c->align < MIN_ALIGN ||
-        c->align > MAX_ALIGN || (c->align & (c->align - 1u)) != 0)
+    }
+    if (get32(image + 20) != 0u || c->align < MIN_ALIGN ||
+        c->align > MAX_ALIGN || (c->align & (c->align - 1u)) != 0u) {
         return CRT_ERR_FORMAT;
-    if (c->count > (c->total - HEADER_BYTES) / ENTRY_BYTES)
+    }
+    if (c->count > (c->total - HEADER_BYTES) / ENTRY_BYTES) {
         return CRT_ERR_FORMAT;
+    }
     c->first = HEADER_BYTES + ENTRY_BYTES * c->count;
-    return ((uintptr_t)image & (c->align - 1u)) == 0 ? CRT_OK : CRT_ERR_ALIGN;
+    return ((uintptr_t)image & (c->align - 1u)) == 0u ? CRT_OK : CRT_ERR_ALIGN;
 }
 
 /* A name of the length that it says, after the name of the entry before. */
@@ -126,15 +134,19 @@ static int check_name(const struct check *c, uint32_t index)
     const char *name;
     uint32_t i = 0;
 
-    if (!holds(c, at, length + 1u))
+    if (!holds(c, at, length + 1u)) {
         return CRT_ERR_FORMAT;
+    }
     name = (const char *)c->image + at;
-    while (i < length && name[i] != '\0')
+    while (i < length && name[i] != '\0') {
         i++;
-    if (i != length || name[length] != '\0')
+    }
+    if (i != length || name[length] != '\0') {
         return CRT_ERR_FORMAT;
-    if (index > 0)
+    }
+    if (index > 0u) {
         before = (const char *)c->image + get32(entry - ENTRY_BYTES);
+    }
     return compare(before, name) < 0 ? CRT_OK : CRT_ERR_FORMAT;
 }
 
@@ -148,12 +160,16 @@ static uint64_t size_of(const uint8_t *dims, uint32_t rank, uint32_t element)
     for (i = 0; i < rank; i++) {
         uint32_t dim = get32(dims + 4u * i);
 
-        if (dim > INT32_MAX)
+        if (dim > (uint32_t)INT32_MAX) {
             return UINT64_MAX;
-        if (dim == 0)
+        }
+        if (dim == 0u) {
             size = 0;
-        else if (size <= UINT32_MAX)
+        } else if (size <= UINT32_MAX) {
             size *= dim;
+        } else {
+            /* too large already, and it stays so but for a 0 */
+        }
     }
     return size;
 }
@@ -169,17 +185,22 @@ static int check_entry(const struct check *c, uint32_t index)
     uint32_t bytes = get32(entry + 28);
     uint64_t size;
 
-    if (element == 0 || get16(entry + 18) != 0)
+    if (element == 0u || get16(entry + 18) != 0u) {
         return CRT_ERR_FORMAT;
-    if (dims % 4u != 0 || !holds(c, dims, 4u * rank))
+    }
+    if (dims % 4u != 0u || !holds(c, dims, 4u * rank)) {
         return CRT_ERR_FORMAT;
-    if (data % c->align != 0 || !holds(c, data, stored))
+    }
+    if (data % c->align != 0u || !holds(c, data, stored)) {
         return CRT_ERR_FORMAT;
-    if (get16(entry + 16) == CRT_CODEC_NONE && stored != bytes)
+    }
+    if (get16(entry + 16) == (uint32_t)CRT_CODEC_NONE && stored != bytes) {
         return CRT_ERR_FORMAT;
+    }
     size = size_of(c->image + dims, rank, element);
-    if (size == UINT64_MAX || (get32(entry + 12) == 0 && size != bytes))
+    if (size == UINT64_MAX || (get32(entry + 12) == 0u && size != bytes)) {
         return CRT_ERR_FORMAT;
+    }
     return CRT_OK;
 }
 
@@ -191,25 +212,30 @@ int crt_params_verify(struct crt_params *p, const void *image, size_t bytes)
     uint32_t i;
     int error;
 
-    if (p == NULL)
+    if (p == NULL) {
         return CRT_ERR_NULL;
+    }
     p->image = NULL;
     p->unpacked = NULL;
     p->count = 0;
     p->plan = 0;
     p->content = 0;
     p->users = 0;
-    if (image == NULL)
+    if (image == NULL) {
         return CRT_ERR_NULL;
+    }
     error = check_header(&c, (const uint8_t *)image, bytes);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     for (i = 0; i < c.count; i++) {
         error = check_name(&c, i);
-        if (error == CRT_OK)
+        if (error == CRT_OK) {
             error = check_entry(&c, i);
-        if (error != CRT_OK)
+        }
+        if (error != CRT_OK) {
             return error;
+        }
     }
     p->image = c.image;
     p->count = c.count;
@@ -223,8 +249,9 @@ int crt_params_find(const struct crt_params *p, const char *name)
     uint32_t low = 0;
     uint32_t high;
 
-    if (p == NULL || name == NULL)
+    if (p == NULL || name == NULL) {
         return CRT_ERR_NULL;
+    }
     high = p->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2u;
@@ -232,12 +259,14 @@ int crt_params_find(const struct crt_params *p, const char *name)
             (const char *)p->image + get32(entry_of(p->image, middle));
         int order = compare(name, there);
 
-        if (order == 0)
+        if (order == 0) {
             return (int)middle;
-        if (order < 0)
+        }
+        if (order < 0) {
             high = middle;
-        else
+        } else {
             low = middle + 1u;
+        }
     }
     return CRT_ERR_NAME;
 }
@@ -251,10 +280,12 @@ uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index)
 
     for (i = 0; i < index; i++) {
         read_entry(p->image, i, &param);
-        if (param.codec == CRT_CODEC_NONE)
+        if (param.codec == (uint32_t)CRT_CODEC_NONE) {
             continue;
-        if (at > most || param.bytes > most - at)
+        }
+        if (at > most || param.bytes > most - at) {
             return UINT32_MAX; /* more than there can be */
+        }
         at += (param.bytes + CRT_UNPACK_ALIGN - 1u) & ~(CRT_UNPACK_ALIGN - 1u);
     }
     return at;
@@ -263,12 +294,14 @@ uint32_t crt_params_unpacked_at(const struct crt_params *p, uint32_t index)
 int crt_params_get(const struct crt_params *p, uint32_t index,
                    struct crt_param *param)
 {
-    if (p == NULL || param == NULL)
+    if (p == NULL || param == NULL) {
         return CRT_ERR_NULL;
-    if (index >= p->count)
+    }
+    if (index >= p->count) {
         return CRT_ERR_INDEX;
+    }
     read_entry(p->image, index, param);
-    if (p->unpacked != NULL && param->codec != CRT_CODEC_NONE) {
+    if (p->unpacked != NULL && param->codec != (uint32_t)CRT_CODEC_NONE) {
         param->data = p->unpacked + crt_params_unpacked_at(p, index);
         param->stored = param->bytes;
         param->codec = CRT_CODEC_NONE;

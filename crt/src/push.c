@@ -24,7 +24,7 @@ static uint16_t *counters(const struct crt_graph *g)
 
 static int is_feed(const struct crt_step *step)
 {
-    return step->kernel == NULL && step->args[0] == CRT_TASK_INPUT;
+    return step->kernel == NULL && step->args[0] == (int32_t)CRT_TASK_INPUT;
 }
 
 static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
@@ -32,15 +32,18 @@ static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
     const struct crt_model *model;
     uint32_t i;
 
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     model = g->model;
-    if (input >= model->input_count)
+    if (input >= model->input_count) {
         return CRT_ERR_INDEX;
-    if (model->stages == NULL)
+    }
+    if (model->stages == NULL) {
         return CRT_ERR_PUSHED;
-    for (f->stage = model->stages;
-         f->stage != model->stages + model->stage_count; f->stage++) {
+    }
+    f->stage = model->stages;
+    for (; f->stage != model->stages + model->stage_count; f->stage++) {
         for (i = 0; i < f->stage->count; i++) {
             const struct crt_step *step = &model->steps[f->stage->first + i];
 
@@ -70,26 +73,30 @@ static int begin(struct crt_graph *g, void **pointers, const struct feed *f)
     int error;
 
     for (i = 0; i < model->input_count; i++) {
-        if ((model->tensors[i].flags & CRT_TENSOR_PUSHED) != 0) {
+        if ((model->tensors[i].flags & CRT_TENSOR_PUSHED) != 0u) {
             g->fresh[i / 32u] |= crt_fresh_bit(i);
             *crt_slot(g, i) = g->base[0];
         }
     }
     error = crt_begin(g);
     for (i = 0; i < model->input_count; i++) {
-        if ((model->tensors[i].flags & CRT_TENSOR_PUSHED) != 0) {
+        if ((model->tensors[i].flags & CRT_TENSOR_PUSHED) != 0u) {
             g->fresh[i / 32u] &= ~crt_fresh_bit(i);
             *crt_slot(g, i) = NULL;
         }
     }
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
-    for (i = 0; error == CRT_OK && &model->stages[i] != f->stage; i++)
+    }
+    for (i = 0; error == CRT_OK && &model->stages[i] != f->stage; i++) {
         error = crt_run_stage(g, pointers, i);
-    if (error != CRT_OK)
+    }
+    if (error != CRT_OK) {
         return crt_end(g, error);
-    for (i = 0; i < f->stage->count; i++)
+    }
+    for (i = 0; i < f->stage->count; i++) {
         counters(g)[i] = 0;
+    }
     g->stage = PUSHING;
     return CRT_OK;
 }
@@ -98,11 +105,13 @@ static int begin(struct crt_graph *g, void **pointers, const struct feed *f)
 static int finish(struct crt_graph *g, void **pointers, const struct feed *f)
 {
     const struct crt_model *model = g->model;
-    uint32_t stage = (uint32_t)(f->stage - model->stages) + 1u;
+    const ptrdiff_t pushed = f->stage - model->stages;
+    uint32_t stage = (uint32_t)pushed + 1u;
     int error = CRT_OK;
 
-    for (; error == CRT_OK && stage != model->stage_count; stage++)
+    for (; error == CRT_OK && stage != model->stage_count; stage++) {
         error = crt_run_stage(g, pointers, stage);
+    }
     return crt_end(g, error);
 }
 
@@ -115,32 +124,41 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
     uint32_t bytes;
     uint32_t at;
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
-    if (pointers == NULL || rows == NULL)
+    }
+    if (pointers == NULL || rows == NULL) {
         return CRT_ERR_NULL;
-    if (count > f.rows->count - done(g, f.step))
+    }
+    if (count > f.rows->count - done(g, f.step)) {
         return CRT_ERR_ROWS;
-    if (g->stage != PUSHING)
+    }
+    if (g->stage != PUSHING) {
         error = begin(g, pointers, &f);
-    if (error != CRT_OK)
+    }
+    if (error != CRT_OK) {
         return error;
+    }
     bytes = g->model->tensors[input].bytes / f.rows->count;
     for (;;) {
         error = crt_lockstep_on(g, pointers, f.stage);
-        if (error < 0)
+        if (error < 0) {
             return crt_end(g, error);
-        if (error == 0)
+        }
+        if (error == 0) {
             return finish(g, pointers, &f);
-        if (count == 0)
+        }
+        if (count == 0u) {
             return CRT_OK;
-        if ((uint32_t)error != f.step)
+        }
+        if ((uint32_t)error != f.step) {
             return CRT_ERR_ROWS;
+        }
         at = counters(g)[f.step - 1u]++ % f.rows->ring;
         crt_copy((uint8_t *)g->base[f.operand->buffer] + f.operand->at +
                      (size_t)at * f.rows->row_bytes,
                  from, bytes);
-        from += bytes;
+        from = &from[bytes];
         count--;
     }
 }
@@ -149,8 +167,13 @@ int crt_graph_rows_left(const struct crt_graph *g, uint32_t input)
 {
     struct feed f;
     int error = find(g, input, &f);
+    uint32_t left;
 
-    return error != CRT_OK ? error : (int)(f.rows->count - done(g, f.step));
+    if (error != CRT_OK) {
+        return error;
+    }
+    left = f.rows->count - done(g, f.step);
+    return (int)left;
 }
 
 /* The step that the stage of `f` goes on with, as crt_lockstep_on finds it:
@@ -164,17 +187,22 @@ static uint32_t awaited(const struct crt_graph *g, const struct feed *f,
     uint32_t step = f->stage->count;
     uint32_t reader = 0;
 
-    while (done(g, step) == steps[step - 1u].bands)
+    while (done(g, step) == steps[step - 1u].bands) {
         step--;
+    }
     *rows = steps[step - 1u].bands;
-    for (; link->reader != 0; link++) {
-        int32_t need = (int32_t)done(g, link->reader) * link->stride;
+    for (; link->reader != 0u; link++) {
+        int32_t need = (int32_t)done(g, link->reader) * (int32_t)link->stride;
+        int32_t made;
 
         need += link->ahead;
-        if (need > link->rows)
-            need = link->rows;
-        if ((int32_t)done(g, link->maker) * link->made >= need)
+        if (need > (int32_t)link->rows) {
+            need = (int32_t)link->rows;
+        }
+        made = (int32_t)done(g, link->maker) * (int32_t)link->made;
+        if (made >= need) {
             continue;
+        }
         if (link->reader == step) {
             reader = step;
             step = link->maker;
@@ -182,6 +210,8 @@ static uint32_t awaited(const struct crt_graph *g, const struct feed *f,
         } else if (link->reader == reader && link->maker == step &&
                    need > *rows) {
             *rows = need; /* the same rows, read in another way too */
+        } else {
+            /* of another step */
         }
     }
     return step;
@@ -194,11 +224,13 @@ int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input)
     uint32_t step;
     int error = find(g, input, &f);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     step = awaited(g, &f, &rows);
-    if (g->model->steps[f.stage->first + step - 1u].kernel != NULL)
+    if (g->model->steps[f.stage->first + step - 1u].kernel != NULL) {
         return 1; /* only before the first row */
+    }
     return step == f.step ? (int)(rows - (int32_t)done(g, step)) : 0;
 }
 
@@ -208,8 +240,9 @@ int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
     uint32_t i;
     int error = CRT_ERR_PUSHED; /* none takes rows, or all were bound */
 
-    if (!crt_is_ready(g) || inputs == NULL)
+    if (!crt_is_ready(g) || inputs == NULL) {
         return CRT_ERR_NULL;
+    }
     crt_stop(g);
     do {
         for (i = 0; i < g->model->input_count; i++) {
@@ -217,15 +250,18 @@ int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
             int rows = crt_graph_rows_wanted(g, i);
             struct feed f;
 
-            if (rows <= 0)
+            if (rows <= 0) {
                 continue;
+            }
             error = find(g, i, &f);
-            if (from != NULL)
+            if (from != NULL) {
                 from += (size_t)done(g, f.step) *
                         (g->model->tensors[i].bytes / f.rows->count);
+            }
             error = crt_graph_push_rows(g, pointers, i, from, (uint32_t)rows);
-            if (error != CRT_ERR_ROWS)
+            if (error != CRT_ERR_ROWS) {
                 break;
+            }
         }
     } while (error == CRT_OK && g->stage == PUSHING);
     return error;
@@ -233,7 +269,8 @@ int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
 
 int crt_graph_pushed(const struct crt_graph *g)
 {
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     return g->valid ? CRT_OK : CRT_ERR_INPUT_MISSING;
 }

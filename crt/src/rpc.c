@@ -22,16 +22,20 @@ static int check_config(const struct crt_rpc_config *c)
 {
     if (c == NULL || c->model == NULL || c->content == NULL ||
         c->board == NULL || c->put == NULL || c->get == NULL ||
-        c->memory == NULL || c->room == NULL)
+        c->memory == NULL || c->room == NULL) {
         return CRT_ERR_NULL;
-    if (c->model->accelerator != NULL)
+    }
+    if (c->model->accelerator != NULL) {
         return CRT_ERR_DEVICE;
-    if (((uintptr_t)c->memory & (CRT_RPC_ALIGN - 1u)) != 0 ||
-        c->model->region_align > CRT_RPC_ALIGN)
+    }
+    if (((uintptr_t)c->memory & (CRT_RPC_ALIGN - 1u)) != 0u ||
+        c->model->region_align > CRT_RPC_ALIGN) {
         return CRT_ERR_ALIGN;
+    }
     if (c->room_bytes < CRT_RPC_ROOM_LEAST ||
-        c->room_bytes > CRT_RPC_ROOM(65535u))
+        c->room_bytes > CRT_RPC_ROOM(65535u)) {
         return CRT_ERR_SIZE;
+    }
     return CRT_OK;
 }
 
@@ -40,12 +44,14 @@ int crt_rpc_init(struct crt_rpc *r, const struct crt_rpc_config *config)
     int error;
     uint32_t i;
 
-    if (r == NULL)
+    if (r == NULL) {
         return CRT_ERR_NULL;
+    }
     r->config = NULL;
     error = check_config(config);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     r->config = config;
     r->most = config->room_bytes / 2u - CRT_FRAME_EXTRA;
     r->reply = config->room + config->room_bytes / 2u;
@@ -56,8 +62,10 @@ int crt_rpc_init(struct crt_rpc *r, const struct crt_rpc_config *config)
     r->nonce = 0;
     r->welcomes = 0;
     r->logs = 0;
-    for (i = 0; i < CRT_RPC_OBJECTS; i++)
+    for (i = 0; i < (uint32_t)CRT_RPC_OBJECTS; i++) {
         r->objects[i].kind = CRT_RPC_FREE;
+    }
+    /* MISRA 11.8: config is const, not its room */
     crt_frame_begin(&r->in, config->room, config->room_bytes / 2u);
     return CRT_OK;
 }
@@ -72,6 +80,7 @@ static void send(const struct crt_rpc *r, uint8_t kind, uint32_t session,
     frame.sequence = sequence;
     frame.data = data;
     frame.bytes = bytes;
+    /* MISRA 11.8: config is const, not its context */
     crt_frame_send(&frame, r->config->put, r->config->context);
 }
 
@@ -85,11 +94,11 @@ static uint32_t draw(struct crt_rpc *r, uint32_t nonce)
     uint32_t session;
 
     crt_put32(from, nonce);
-    crt_put32(from + 4, c->ticks == NULL ? 0 : c->ticks(c->context));
+    crt_put32(from + 4, c->ticks == NULL ? 0u : c->ticks(c->context));
     do {
         crt_put32(from + 8, r->welcomes++);
         session = crt_crc32(0, from, sizeof from);
-    } while (session == 0 || session == r->session);
+    } while (session == 0u || session == r->session);
     return session;
 }
 
@@ -98,8 +107,9 @@ static uint32_t put_text(uint8_t *to, uint32_t most, const char *text)
 {
     uint32_t i;
 
-    for (i = 0; i + 1u < most && text[i] != '\0'; i++)
+    for (i = 0; i + 1u < most && text[i] != '\0'; i++) {
         to[i] = (uint8_t)text[i];
+    }
     to[i] = 0;
     return i + 1u;
 }
@@ -112,13 +122,14 @@ static void welcome(struct crt_rpc *r, uint32_t nonce)
     uint8_t *to = r->in.room;
     uint32_t at = WELCOME_BYTES;
 
-    if (r->offered == 0 || r->nonce != nonce)
+    if (r->offered == 0u || r->nonce != nonce) {
         r->offered = draw(r, nonce);
+    }
     r->nonce = nonce;
     crt_put32(to, CRT_RPC_VERSION);
     crt_put32(to + 4, r->most);
     crt_put32(to + 8, c->line_bytes);
-    crt_put32(to + 12, c->ticks == NULL ? 0 : c->hz);
+    crt_put32(to + 12, c->ticks == NULL ? 0u : c->hz);
     crt_put32(to + 16, c->memory_bytes);
     crt_put32(to + 20, CRT_RPC_OBJECTS);
     crt_put32(to + 24, c->ticks != NULL);
@@ -137,8 +148,9 @@ static void begin(struct crt_rpc *r)
     r->offered = 0;
     r->sequence = 0;
     r->reply_bytes = 0;
-    for (i = 0; i < CRT_RPC_OBJECTS; i++)
+    for (i = 0; i < (uint32_t)CRT_RPC_OBJECTS; i++) {
         r->objects[i].kind = CRT_RPC_FREE;
+    }
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -163,13 +175,17 @@ static void answer(struct crt_rpc *r, const struct crt_frame *frame)
     uint32_t i;
 
     r->reply_bytes = 0;
-    if (frame->bytes >= 4u)
+    if (frame->bytes >= 4u) {
         call = crt_get32(frame->data);
-    if (call < CRT_RPC_CALL_COUNT)
+    }
+    if (call < (uint32_t)CRT_RPC_CALL_COUNT) {
         count = word_counts[call];
-    if (call < CRT_RPC_CALL_COUNT && frame->bytes >= 4u * (count + 1u)) {
-        for (i = 0; i < count; i++)
+    }
+    if (call < (uint32_t)CRT_RPC_CALL_COUNT &&
+        frame->bytes >= 4u * (count + 1u)) {
+        for (i = 0; i < count; i++) {
             words[i] = crt_get32(frame->data + 4u * (i + 1u));
+        }
         status = crt_rpc_do(r, call, words, frame->data + 4u * (count + 1u),
                             frame->bytes - 4u * (count + 1u));
     }
@@ -181,9 +197,10 @@ static void answer(struct crt_rpc *r, const struct crt_frame *frame)
  * is given again, which says how far it is. */
 static void take_call(struct crt_rpc *r, const struct crt_frame *frame)
 {
-    if (r->offered != 0 && frame->session == r->offered)
+    if (r->offered != 0u && frame->session == r->offered) {
         begin(r);
-    if (r->session == 0 || frame->session != r->session) {
+    }
+    if (r->session == 0u || frame->session != r->session) {
         send(r, CRT_FRAME_LOST, frame->session, frame->sequence, NULL, 0);
         return;
     }
@@ -200,16 +217,21 @@ int crt_rpc_poll(struct crt_rpc *r)
     int frames = 0;
     int byte;
 
-    if (!is_ready(r))
+    if (!is_ready(r)) {
         return CRT_ERR_NULL;
+    }
     while ((byte = r->config->get(r->config->context)) >= 0) {
-        if (!crt_frame_take(&r->in, (uint8_t)byte, &frame))
+        if (!crt_frame_take(&r->in, (uint8_t)byte, &frame)) {
             continue;
+        }
         frames++;
-        if (frame.kind == CRT_FRAME_HELLO)
+        if (frame.kind == (uint8_t)CRT_FRAME_HELLO) {
             welcome(r, frame.session);
-        else if (frame.kind == CRT_FRAME_CALL)
+        } else if (frame.kind == (uint8_t)CRT_FRAME_CALL) {
             take_call(r, &frame);
+        } else {
+            /* of another board */
+        }
     }
     return frames;
 }
@@ -218,10 +240,12 @@ int crt_rpc_log(struct crt_rpc *r, const char *text)
 {
     uint32_t bytes = 0;
 
-    if (!is_ready(r) || text == NULL)
+    if (!is_ready(r) || text == NULL) {
         return CRT_ERR_NULL;
-    while (bytes < r->most && text[bytes] != '\0')
+    }
+    while (bytes < r->most && text[bytes] != '\0') {
         bytes++;
+    }
     send(r, CRT_FRAME_LOG, r->session, ++r->logs, (const uint8_t *)text, bytes);
     return CRT_OK;
 }

@@ -13,14 +13,16 @@ static void **window_of(const struct crt_graph *g, const struct crt_operand *o,
     uint32_t row = band * r->stride - pad;
     uint32_t left = r->window;
 
-    if (r->stride != 0 && r->ring == r->count)
+    if (r->stride != 0u && r->ring == r->count) {
         row0 += (size_t)image * r->count * r->row_bytes;
-    for (; left != 0; left--, row++, p++) { /* above row 0: huge numbers */
-        if (row >= r->count)
+    }
+    for (; left != 0u; left--, row++, p++) { /* above row 0: huge numbers */
+        if (row >= r->count) {
             *p = crt_unconst(r->pad_row);
-        else
+        } else {
             *p = row0 +
                  (size_t)(row < r->ring ? row : row % r->ring) * r->row_bytes;
+        }
     }
     return p;
 }
@@ -36,10 +38,11 @@ static void compute(const struct crt_graph *g, const struct crt_step *step,
 
     for (; constant != last; constant++) {
         if (constant < step->constant_count &&
-            step->constants[constant] != NULL)
+            step->constants[constant] != NULL) {
             *end++ = crt_unconst(step->constants[constant]);
-        else
+        } else {
             end = window_of(g, operand++, end, image, band);
+        }
     }
     step->kernel(p, step->args);
 }
@@ -59,8 +62,9 @@ static int report(const struct crt_graph *g, void *const *p, uint32_t index,
 
     for (i = 0; i < count; i += piece) {
         if (g->hook(g->hook_context, index, image * out->count + row + i, piece,
-                    p[i]) != 0)
+                    p[i]) != 0) {
             return CRT_ERR_STOPPED;
+        }
     }
     return CRT_OK;
 }
@@ -77,8 +81,9 @@ int crt_run_bands(const struct crt_graph *g, uint32_t index, void **p,
         for (band = first; band < end; band++) {
             compute(g, step, p, image, band);
 #ifndef CRT_NO_HOOK
-            if (g->hook != NULL && report(g, p, index, image, band) != CRT_OK)
+            if (g->hook != NULL && report(g, p, index, image, band) != CRT_OK) {
                 return CRT_ERR_STOPPED;
+            }
 #endif
         }
     }
@@ -95,7 +100,7 @@ void crt_step_run(const struct crt_model *model, uint32_t index,
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif
-    crt_run_bands(&g, index, pointers, 0, model->steps[index].bands);
+    (void)crt_run_bands(&g, index, pointers, 0, model->steps[index].bands);
 }
 
 /* The only task without a device. */
@@ -105,8 +110,9 @@ static int unpack(const struct crt_graph *g, const struct crt_step *step)
 
     if (g->model->unpack(step->constants[0], (uint32_t)step->args[1],
                          (uint8_t *)g->base[o->buffer] + o->at,
-                         (uint32_t)step->args[2]) != 0)
+                         (uint32_t)step->args[2]) != 0) {
         return CRT_ERR_UNPACK;
+    }
     return CRT_OK;
 }
 
@@ -116,12 +122,15 @@ static int run_step(struct crt_graph *g, void **p, uint32_t index,
     const struct crt_step *step = &g->model->steps[index];
     int error = CRT_ON_CPU;
 
-    if (step->kernel == NULL && step->args[0] == CRT_TASK_UNPACK)
+    if (step->kernel == NULL && step->args[0] == (int32_t)CRT_TASK_UNPACK) {
         return unpack(g, step);
-    if (step->kernel == NULL || device != 0)
+    }
+    if (step->kernel == NULL || device != 0u) {
         error = g->model->accelerator->step(g, index, device);
-    if (error != CRT_ON_CPU)
+    }
+    if (error != CRT_ON_CPU) {
         return error;
+    }
     return crt_run_bands(g, index, p, 0, step->bands);
 }
 
@@ -134,17 +143,20 @@ int crt_begin(struct crt_graph *g)
     uint32_t i;
     int error = g->ready ? CRT_OK : crt_graph_setup(g);
 
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = crt_turn_begin(g);
-    if (error != CRT_OK)
+    }
+    if (error != CRT_OK) {
         return error;
+    }
     if (crt_find_not_given(g) != NULL) {
         crt_turn_leave(g);
         return g->consumed ? CRT_ERR_INPUT_CONSUMED : CRT_ERR_INPUT_MISSING;
     }
     for (i = 0; i < g->model->input_count; i++) {
-        if (crt_is_consumable(g, i))
+        if (crt_is_consumable(g, i) != 0) {
             g->fresh[i / 32u] &= ~crt_fresh_bit(i);
+        }
     }
     g->consumed = 1;
     g->valid = 0;
@@ -161,8 +173,9 @@ int crt_run_stage(struct crt_graph *g, void **p, uint32_t index)
 
     if (s != NULL) {
         s += index;
-        if (s->link != 0)
+        if (s->link != 0u) {
             return g->model->advance(g, p, s);
+        }
         index = s->first;
         left = s->count;
         device = s->device;
@@ -183,8 +196,9 @@ static int settle(struct crt_graph *g, int error)
 {
     int late;
 
-    if (g->model->accelerator == NULL)
+    if (g->model->accelerator == NULL) {
         return error;
+    }
     late = g->model->accelerator->wait(g);
     return error != CRT_OK ? error : late;
 }
@@ -201,22 +215,28 @@ int crt_graph_run_stage(struct crt_graph *g, void **pointers, uint32_t stage)
 {
     int error = CRT_OK;
 
-    if (!crt_is_ready(g) || pointers == NULL)
+    if (!crt_is_ready(g) || pointers == NULL) {
         return CRT_ERR_NULL;
-    if (stage >= g->model->stage_count)
+    }
+    if (stage >= g->model->stage_count) {
         return CRT_ERR_INDEX;
-    if (stage == 0) {
+    }
+    if (stage == 0u) {
         error = crt_begin(g);
     } else if (stage != g->stage) {
         crt_stop(g);
         error = CRT_ERR_STAGE;
+    } else {
+        /* the next one */
     }
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     error = settle(g, crt_run_stage(g, pointers, stage));
     g->stage = (uint16_t)(stage + 1u);
-    if (error == CRT_OK && g->stage < g->model->stage_count)
+    if (error == CRT_OK && g->stage < g->model->stage_count) {
         return CRT_OK;
+    }
     return crt_end(g, error);
 }
 
@@ -225,21 +245,26 @@ int crt_graph_run(struct crt_graph *g, void **pointers)
     uint32_t stage;
     int error;
 
-    if (!crt_is_ready(g) || pointers == NULL)
+    if (!crt_is_ready(g) || pointers == NULL) {
         return CRT_ERR_NULL;
+    }
     error = crt_begin(g);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
-    for (stage = 0; error == CRT_OK && stage != g->model->stage_count; stage++)
+    }
+    for (stage = 0; error == CRT_OK && stage != g->model->stage_count;
+         stage++) {
         error = crt_run_stage(g, pointers, stage);
+    }
     return crt_end(g, settle(g, error));
 }
 
 #ifndef CRT_NO_HOOK
 int crt_graph_set_hook(struct crt_graph *g, crt_hook *hook, void *context)
 {
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     g->hook = hook;
     g->hook_context = context;
     return CRT_OK;

@@ -16,18 +16,20 @@ void crt_state_forget(const struct crt_graph *g)
     uint32_t i;
 
     for (; kept != end; kept++) {
+        const uint8_t *initial = (const uint8_t *)kept->initial;
         uint8_t *to = (uint8_t *)memory(g, kept);
 
-        for (i = 0; i < kept->bytes; i++)
-            to[i] =
-                kept->initial == NULL ? 0 : ((const uint8_t *)kept->initial)[i];
+        for (i = 0; i < kept->bytes; i++) {
+            to[i] = initial == NULL ? 0u : initial[i];
+        }
     }
 }
 
 int crt_state_bytes(const struct crt_graph *g)
 {
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     return g->model->state == NULL ? CRT_ERR_STATE
                                    : (int)g->model->state->bytes;
 }
@@ -36,10 +38,12 @@ static int check(const struct crt_graph *g, const void *data, uint32_t bytes)
 {
     int wanted = crt_state_bytes(g);
 
-    if (wanted < 0)
+    if (wanted < 0) {
         return wanted;
-    if (data == NULL)
+    }
+    if (data == NULL) {
         return CRT_ERR_NULL;
+    }
     return bytes == (uint32_t)wanted ? CRT_OK : CRT_ERR_SIZE;
 }
 
@@ -50,8 +54,9 @@ int crt_state_save(const struct crt_graph *g, void *to, uint32_t bytes)
     uint32_t i;
     int error = check(g, to, bytes);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     state = g->model->state;
     crt_copy(at, &state->id, sizeof state->id);
     at += sizeof state->id;
@@ -70,12 +75,14 @@ int crt_state_restore(struct crt_graph *g, const void *from, uint32_t bytes)
     uint32_t i;
     int error = check(g, from, bytes);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     state = g->model->state;
     crt_copy(&id, at, sizeof id);
-    if (id != state->id)
+    if (id != state->id) {
         return CRT_ERR_STATE;
+    }
     at += sizeof id;
     crt_stop(g);
     g->valid = 0;

@@ -6,7 +6,7 @@
 
 static uint32_t or_one(uint32_t value)
 {
-    return value == 0 ? 1 : value;
+    return value == 0u ? 1u : value;
 }
 
 /* One run, timed; `stage` < 0: all of it. */
@@ -45,15 +45,17 @@ static int run_lap(struct crt_graph *g, void **pointers,
     lap->ticks = 0;
     if (how->prepare == NULL) {
         start = how->tick(how->context);
-        for (i = 0; i < lap->runs && error == CRT_OK; i++)
+        for (i = 0; i < lap->runs && error == CRT_OK; i++) {
             error = crt_graph_run(g, pointers);
+        }
         lap->ticks = (uint32_t)(how->tick(how->context) - start);
         return error;
     }
     for (i = 0; i < lap->runs && error == CRT_OK; i++) {
         error = prepared(g, how);
-        if (error == CRT_OK)
+        if (error == CRT_OK) {
             error = timed(g, pointers, how, -1, &lap->ticks);
+        }
     }
     return error;
 }
@@ -64,11 +66,13 @@ static uint32_t longer(const struct crt_lap *lap, uint32_t min_ticks)
     uint64_t by_ratio = (uint64_t)lap->runs * 1618u / 1000u + 1u;
     uint64_t wanted;
 
-    if (lap->ticks == 0)
+    if (lap->ticks == 0u) {
         return lap->runs;
+    }
     wanted = (uint64_t)lap->runs * min_ticks / lap->ticks + 1u;
-    if (wanted < by_ratio)
+    if (wanted < by_ratio) {
         wanted = by_ratio;
+    }
     return wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
 }
 
@@ -80,22 +84,27 @@ int crt_time_runs(struct crt_graph *g, void **pointers,
     uint32_t i;
     int error;
 
-    if (how == NULL || how->tick == NULL || laps == NULL)
+    if (how == NULL || how->tick == NULL || laps == NULL) {
         return CRT_ERR_NULL;
+    }
     error = warm_up(g, pointers, how);
     for (i = 0; i < count && error == CRT_OK; i++) {
         zeros = 0;
         laps[i].runs = or_one(how->number);
         for (;;) {
             error = run_lap(g, pointers, how, &laps[i]);
-            zeros += laps[i].ticks == 0;
+            if (laps[i].ticks == 0u) {
+                zeros++;
+            }
             if (error != CRT_OK || laps[i].ticks >= how->min_ticks ||
-                zeros >= or_one(how->zero_limit))
+                zeros >= or_one(how->zero_limit)) {
                 break;
+            }
             laps[i].runs = longer(&laps[i], how->min_ticks);
         }
-        if (how->rest != NULL && i % or_one(how->rest_every) == 0)
+        if (how->rest != NULL && i % or_one(how->rest_every) == 0u) {
             how->rest(how->context);
+        }
     }
     return error;
 }
@@ -107,11 +116,13 @@ int crt_time_stages(struct crt_graph *g, void **pointers,
     uint32_t stage;
     int error;
 
-    if (how == NULL || how->tick == NULL || laps == NULL)
+    if (how == NULL || how->tick == NULL || laps == NULL) {
         return CRT_ERR_NULL;
+    }
     error = warm_up(g, pointers, how);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     for (stage = 0; stage < g->model->stage_count; stage++) {
         laps[stage].ticks = 0;
         laps[stage].runs = or_one(how->number);
@@ -119,8 +130,9 @@ int crt_time_stages(struct crt_graph *g, void **pointers,
     for (run = 0; run < or_one(how->number) && error == CRT_OK; run++) {
         error = prepared(g, how);
         for (stage = 0; stage < g->model->stage_count && error == CRT_OK;
-             stage++)
+             stage++) {
             error = timed(g, pointers, how, (int32_t)stage, &laps[stage].ticks);
+        }
     }
     return error;
 }
@@ -148,8 +160,14 @@ static uint64_t ranked(const struct crt_lap *laps, uint32_t count,
         before = 0;
         equal = 0;
         for (k = 0; k < count; k++) {
-            before += per_run(&laps[k]) < value;
-            equal += per_run(&laps[k]) == value;
+            uint64_t other = per_run(&laps[k]);
+
+            if (other < value) {
+                before++;
+            }
+            if (other == value) {
+                equal++;
+            }
         }
     }
     return value;
@@ -161,7 +179,7 @@ static uint64_t root(uint64_t value)
     uint64_t bit = (uint64_t)1 << 62;
     uint64_t found = 0;
 
-    for (; bit != 0; bit >>= 2) {
+    for (; bit != 0u; bit >>= 2) {
         if (value >= found + bit) {
             value -= found + bit;
             found = (found >> 1) + bit;
@@ -182,10 +200,12 @@ static uint64_t spread(const struct crt_lap *laps, uint32_t count,
     uint32_t shift = 0;
     uint32_t i;
 
-    if (s->mean - s->min > most)
+    if (s->mean - s->min > most) {
         most = s->mean - s->min;
-    while ((most >> shift) > (UINT32_MAX >> 4) / (count / 256u + 1u))
+    }
+    while ((most >> shift) > (UINT32_MAX >> 4) / (count / 256u + 1u)) {
         shift++;
+    }
     for (i = 0; i < count; i++) {
         uint64_t value = per_run(&laps[i]);
         uint64_t far = value > s->mean ? value - s->mean : s->mean - value;
@@ -201,16 +221,19 @@ int crt_timing_summary_of(const struct crt_lap *laps, uint32_t count,
     uint64_t sum = 0;
     uint32_t i;
 
-    if (laps == NULL || summary == NULL)
+    if (laps == NULL || summary == NULL) {
         return CRT_ERR_NULL;
+    }
     for (i = 0; i < count; i++) {
-        if (laps[i].runs == 0)
+        if (laps[i].runs == 0u) {
             return CRT_ERR_SIZE;
+        }
         sum += per_run(&laps[i]);
     }
-    if (count == 0)
+    if (count == 0u) {
         return CRT_ERR_SIZE;
-    summary->mean = (sum + count / 2u) / count;
+    }
+    summary->mean = (sum + (uint64_t)count / 2u) / count;
     summary->min = ranked(laps, count, 0);
     summary->max = ranked(laps, count, count - 1u);
     summary->median = (ranked(laps, count, (count - 1u) / 2u) +

@@ -16,8 +16,9 @@ static void **slot_of(const struct crt_graph *g, uint32_t index)
 
 static int check_index(const struct crt_graph *g, uint32_t index)
 {
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
+    }
     return index < g->model->parameter_count ? CRT_OK : CRT_ERR_INDEX;
 }
 
@@ -28,8 +29,9 @@ int crt_graph_parameter_count(const struct crt_graph *g)
 
 int crt_graph_find_parameter(const struct crt_graph *g, const char *name)
 {
-    if (!crt_is_ready(g) || name == NULL)
+    if (!crt_is_ready(g) || name == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_find_tensor(g->model, crt_first_parameter(g->model),
                            g->model->parameter_count, name);
 }
@@ -65,10 +67,12 @@ static int attach(struct crt_graph *g, uint32_t index, const void *data,
         from = NULL;
         g->ready = 0;
     }
-    if (from != NULL)
+    if (from != NULL) {
         from->users++;
-    if (before != NULL)
+    }
+    if (before != NULL) {
         before->users--;
+    }
     *slot_of(g, index) = crt_unconst(data);
     *crt_source(g, index) = from;
     crt_stop(g);
@@ -82,22 +86,29 @@ static int check_fit(const struct crt_graph *g, uint32_t index,
     const struct crt_tensor *tensor = parameter_of(g, index);
     uint32_t i;
 
-    if (found->dtype != tensor->dtype)
+    if (found->dtype != tensor->dtype) {
         return CRT_ERR_DTYPE;
-    if (found->rank != tensor->rank)
-        return CRT_ERR_SHAPE;
-    for (i = 0; i < tensor->rank; i++) {
-        if (found->dims[i] != tensor->dims[i])
-            return CRT_ERR_SHAPE;
     }
-    if (found->layout != g->model->layouts[index])
+    if (found->rank != tensor->rank) {
+        return CRT_ERR_SHAPE;
+    }
+    for (i = 0; i < tensor->rank; i++) {
+        if (found->dims[i] != tensor->dims[i]) {
+            return CRT_ERR_SHAPE;
+        }
+    }
+    if (found->layout != g->model->layouts[index]) {
         return CRT_ERR_LAYOUT;
-    if (found->bytes != tensor->bytes)
+    }
+    if (found->bytes != tensor->bytes) {
         return CRT_ERR_SIZE;
-    if (found->codec != CRT_CODEC_NONE)
+    }
+    if (found->codec != (uint32_t)CRT_CODEC_NONE) {
         return CRT_ERR_CODEC;
-    if (!crt_is_aligned(found->data, tensor->align))
+    }
+    if (!crt_is_aligned(found->data, tensor->align)) {
         return CRT_ERR_ALIGN;
+    }
     return CRT_OK;
 }
 
@@ -108,7 +119,7 @@ static const char *decimal(uint32_t number, char *end)
     do {
         *--end = (char)('0' + number % 10u);
         number /= 10u;
-    } while (number != 0);
+    } while (number != 0u);
     return end;
 }
 
@@ -121,8 +132,9 @@ static int look_up(const struct crt_graph *g, uint32_t index,
     const char *name = parameter_of(g, index)->name;
     int at;
 
-    if (name == NULL)
+    if (name == NULL) {
         name = decimal(index, digits + sizeof digits);
+    }
     at = crt_params_find(params, name);
     return at < 0 ? at : crt_params_get(params, (uint32_t)at, found);
 }
@@ -133,23 +145,29 @@ int crt_graph_load_params(struct crt_graph *g, struct crt_params *params)
     uint32_t i;
     int error;
 
-    if (!crt_is_ready(g) || params == NULL || params->image == NULL)
+    if (!crt_is_ready(g) || params == NULL || params->image == NULL) {
         return CRT_ERR_NULL;
-    if (!crt_has_devices(g))
+    }
+    if (!crt_has_devices(g)) {
         return CRT_ERR_DEVICE;
-    for (i = 0; i < g->model->parameter_count; i++) {
-        if (look_up(g, i, params, &found) != CRT_OK)
-            continue;
-        error = check_fit(g, i, &found);
-        if (error != CRT_OK)
-            return error;
     }
     for (i = 0; i < g->model->parameter_count; i++) {
-        if (look_up(g, i, params, &found) != CRT_OK)
+        if (look_up(g, i, params, &found) != CRT_OK) {
             continue;
-        error = attach(g, i, found.data, params);
-        if (error != CRT_OK)
+        }
+        error = check_fit(g, i, &found);
+        if (error != CRT_OK) {
             return error;
+        }
+    }
+    for (i = 0; i < g->model->parameter_count; i++) {
+        if (look_up(g, i, params, &found) != CRT_OK) {
+            continue;
+        }
+        error = attach(g, i, found.data, params);
+        if (error != CRT_OK) {
+            return error;
+        }
     }
     return CRT_OK;
 }
@@ -159,15 +177,19 @@ int crt_graph_bind_parameter(struct crt_graph *g, uint32_t index,
 {
     int error = check_index(g, index);
 
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     if (data != NULL) {
-        if (bytes != parameter_of(g, index)->bytes)
+        if (bytes != parameter_of(g, index)->bytes) {
             return CRT_ERR_SIZE;
-        if (!crt_is_aligned(data, parameter_of(g, index)->align))
+        }
+        if (!crt_is_aligned(data, parameter_of(g, index)->align)) {
             return CRT_ERR_ALIGN;
-        if (!crt_has_devices(g))
+        }
+        if (!crt_has_devices(g)) {
             return CRT_ERR_DEVICE;
+        }
     }
     return attach(g, index, data, NULL);
 }
@@ -182,8 +204,9 @@ static struct crt_params *describe(const struct crt_graph *g, uint32_t index,
     const struct crt_tensor *tensor = parameter_of(g, index);
     struct crt_params *from = (struct crt_params *)*crt_source(g, index);
 
-    if (from != NULL && look_up(g, index, from, found) == CRT_OK)
+    if (from != NULL && look_up(g, index, from, found) == CRT_OK) {
         return from;
+    }
     found->content = 0;
     found->dims = tensor->dims;
     found->data = crt_is_remote(g, tensor) ? NULL : *slot_of(g, index);
@@ -200,9 +223,10 @@ static int check_share(const struct crt_graph *g, uint32_t index,
 {
     struct crt_param theirs;
 
-    describe(donor, donor_index, &theirs);
-    if (*slot_of(donor, donor_index) == NULL || theirs.data == NULL)
+    (void)describe(donor, donor_index, &theirs);
+    if (*slot_of(donor, donor_index) == NULL || theirs.data == NULL) {
         return CRT_ERR_UNBOUND;
+    }
     return check_fit(g, index, &theirs);
 }
 
@@ -213,8 +237,9 @@ static int share(struct crt_graph *g, uint32_t index,
     struct crt_params *from = describe(donor, donor_index, &theirs);
     const void *there = *slot_of(donor, donor_index);
 
-    if (there != crt_home(g, parameter_of(g, index)))
+    if (there != crt_home(g, parameter_of(g, index))) {
         there = theirs.data; /* not in the donor's home, which may go */
+    }
     return attach(g, index, there, from);
 }
 
@@ -224,21 +249,25 @@ int crt_graph_share_parameter(struct crt_graph *g, uint32_t index,
 {
     int error = check_index(g, index);
 
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = check_index(donor, donor_index);
-    if (error == CRT_OK && !crt_has_devices(g))
+    }
+    if (error == CRT_OK && !crt_has_devices(g)) {
         error = CRT_ERR_DEVICE;
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
         error = check_share(g, index, donor, donor_index);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
         error = share(g, index, donor, donor_index);
+    }
     return error;
 }
 
 /* Whether bytes are not those that were asked for; 0: it is not known. */
 static int is_other(uint64_t want, uint64_t have)
 {
-    return want != 0 && have != 0 && want != have;
+    return want != 0u && have != 0u && want != have;
 }
 
 /* The donor's index of a parameter of g's, checked. CRT_ERR_NAME from `what`
@@ -252,16 +281,20 @@ static int check_named(const struct crt_graph *g, uint32_t index,
     struct crt_param theirs;
     int at = (int)index;
 
-    if (what != NULL && look_up(g, index, what, &asked) != CRT_OK)
+    if (what != NULL && look_up(g, index, what, &asked) != CRT_OK) {
         return CRT_OK;
-    if (g->model != donor->model)
+    }
+    if (g->model != donor->model) {
         at = crt_graph_find_parameter(donor, name);
-    if (at < 0)
+    }
+    if (at < 0) {
         return CRT_ERR_NAME;
+    }
     *there = (uint32_t)at;
-    describe(donor, *there, &theirs);
-    if (what != NULL && is_other(asked.content, theirs.content))
+    (void)describe(donor, *there, &theirs);
+    if (what != NULL && is_other(asked.content, theirs.content)) {
         return CRT_ERR_CONTENT;
+    }
     return check_share(g, index, donor, *there);
 }
 
@@ -271,21 +304,27 @@ int crt_graph_share_params(struct crt_graph *g, const struct crt_graph *donor,
     uint32_t pass;
     uint32_t i;
 
-    if (!crt_is_ready(g) || !crt_is_ready(donor))
+    if (!crt_is_ready(g) || !crt_is_ready(donor)) {
         return CRT_ERR_NULL;
-    if (what != NULL && what->image == NULL)
+    }
+    if (what != NULL && what->image == NULL) {
         return CRT_ERR_NULL;
-    if (!crt_has_devices(g))
+    }
+    if (!crt_has_devices(g)) {
         return CRT_ERR_DEVICE;
-    for (pass = 0; pass < 2; pass++) { /* all is checked before any is shared */
+    }
+    /* all is checked before any is shared */
+    for (pass = 0; pass < 2u; pass++) {
         for (i = 0; i < g->model->parameter_count; i++) {
             uint32_t there = UINT32_MAX;
             int error = check_named(g, i, donor, what, &there);
 
-            if (error == CRT_OK && pass == 1 && there != UINT32_MAX)
+            if (error == CRT_OK && pass == 1u && there != UINT32_MAX) {
                 error = share(g, i, donor, there);
-            if (error != CRT_OK)
+            }
+            if (error != CRT_OK) {
                 return error;
+            }
         }
     }
     return CRT_OK;
@@ -295,19 +334,23 @@ int crt_graph_release_params(struct crt_graph *g)
 {
     uint32_t i;
 
-    if (!crt_is_ready(g))
+    if (!crt_is_ready(g)) {
         return CRT_ERR_NULL;
-    for (i = 0; i < g->model->parameter_count; i++)
-        attach(g, i, NULL, NULL);
+    }
+    for (i = 0; i < g->model->parameter_count; i++) {
+        (void)attach(g, i, NULL, NULL);
+    }
     return CRT_OK;
 }
 
 int crt_params_close(struct crt_params *p)
 {
-    if (p == NULL)
+    if (p == NULL) {
         return CRT_ERR_NULL;
-    if (p->users != 0)
+    }
+    if (p->users != 0u) {
         return CRT_ERR_IN_USE;
+    }
     p->image = NULL;
     p->unpacked = NULL;
     p->count = 0;

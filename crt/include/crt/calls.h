@@ -5,7 +5,7 @@
 #define CRT_CALLS_H
 
 #include "crt/inline.h"
-#include "crt/rpc.h"
+#include "crt/objects.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,8 +35,6 @@ enum crt_rpc_call {
     CRT_RPC_WATCH = 18,   /* G, B or CRT_RPC_NONE, steps | output << 16 */
     CRT_RPC_CALL_COUNT = 19
 };
-
-#define CRT_RPC_NONE 0xFFFFFFFFu
 
 /* Does a call; r->reply_bytes is then that of its answer after the status.
  *

@@ -47,8 +47,9 @@ static inline tvm_crt_error_t TVMInitializeRuntime(void)
 static inline int TVMModCreateFromCModule(const TVMModule *module,
                                           TVMModuleHandle *handle)
 {
-    if (module == NULL || handle == NULL)
+    if (module == NULL || handle == NULL) {
         return CRT_ERR_NULL;
+    }
     *handle = (void *)(uintptr_t)module;
     return CRT_OK;
 }
@@ -72,16 +73,20 @@ static inline int TVMGraphExecutor_Create(const char *sym_json,
     int error;
 
     (void)sym_json;
-    if (module == NULL || devices == NULL || executor == NULL)
+    if (module == NULL || devices == NULL || executor == NULL) {
         return CRT_ERR_NULL;
-    if (devices->device_type != kDLCPU)
+    }
+    if (devices->device_type != kDLCPU) {
         return CRT_ERR_DEVICE;
+    }
     made = ((const TVMModule *)module)->executor;
-    if (made->in_use)
+    if (made->in_use) {
         return CRT_ERR_IN_USE;
+    }
     error = made->init();
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     made->in_use = 1;
     *executor = made;
     return CRT_OK;
@@ -92,10 +97,12 @@ static inline int TVMGraphExecutor_Release(TVMGraphExecutor **executor)
 {
     int error = CRT_OK;
 
-    if (executor == NULL || *executor == NULL)
+    if (executor == NULL || *executor == NULL) {
         return CRT_ERR_NULL;
-    if ((*executor)->release != NULL)
+    }
+    if ((*executor)->release != NULL) {
         error = (*executor)->release();
+    }
     (*executor)->in_use = 0;
     *executor = NULL;
     return error;
@@ -133,12 +140,14 @@ static inline int TVMGraphExecutor_SetInput(TVMGraphExecutor *executor,
     const struct crt_tensor *tensor;
     int error;
 
-    if (index < 0)
+    if (index < 0) {
         return index;
+    }
     tensor = crt_graph_input_info(g, (uint32_t)index);
     error = crt_dlpack_check(data_in, tensor);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     return crt_graph_bind_input(g, (uint32_t)index,
                                 (uint8_t *)data_in->data + data_in->byte_offset,
                                 tensor->bytes);
@@ -160,11 +169,13 @@ static inline int TVMGraphExecutor_GetOutput(TVMGraphExecutor *executor,
     const struct crt_tensor *tensor = crt_graph_output_info(g, (uint32_t)index);
     int error;
 
-    if (tensor == NULL)
+    if (tensor == NULL) {
         return g == NULL ? CRT_ERR_NULL : CRT_ERR_INDEX;
+    }
     error = crt_dlpack_check(out, tensor);
-    if (error != CRT_OK)
+    if (error != CRT_OK) {
         return error;
+    }
     return crt_graph_get_output(g, (uint32_t)index,
                                 (uint8_t *)out->data + out->byte_offset,
                                 tensor->bytes);
@@ -179,10 +190,12 @@ static inline int TVMGraphExecutor_LoadParams(TVMGraphExecutor *executor,
                                               const char *param_blob,
                                               const uint32_t param_size)
 {
-    if (crt_tvm_graph(executor) == NULL)
+    if (crt_tvm_graph(executor) == NULL) {
         return CRT_ERR_NULL;
-    if (executor->load == NULL)
+    }
+    if (executor->load == NULL) {
         return CRT_ERR_NAME;
+    }
     return executor->load(param_blob, param_size);
 }
 

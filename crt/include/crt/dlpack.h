@@ -59,8 +59,9 @@ static inline int crt_dlpack_dtype(DLDataType type)
     size_t i;
 
     for (i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (known[i][0] == type.code && known[i][1] == type.bits)
+        if (known[i][0] == type.code && known[i][1] == type.bits) {
             return type.lanes > 1 ? 0 : known[i][2];
+        }
     }
     return 0;
 }
@@ -74,18 +75,23 @@ static inline int crt_dlpack_check(const DLTensor *array,
     int64_t step = 1;
     int32_t i;
 
-    if (array == NULL || array->data == NULL)
+    if (array == NULL || array->data == NULL) {
         return CRT_ERR_NULL;
-    if (crt_dlpack_dtype(array->dtype) != tensor->dtype)
+    }
+    if (crt_dlpack_dtype(array->dtype) != tensor->dtype) {
         return CRT_ERR_DTYPE;
-    if (array->ndim != tensor->rank)
+    }
+    if (array->ndim != tensor->rank) {
         return CRT_ERR_SHAPE;
+    }
     for (i = array->ndim - 1; i >= 0; i--) {
-        if (array->shape[i] != tensor->dims[i])
+        if (array->shape[i] != tensor->dims[i]) {
             return CRT_ERR_SHAPE;
+        }
         if (array->strides != NULL && tensor->dims[i] != 1 &&
-            array->strides[i] != step)
+            array->strides[i] != step) {
             return CRT_ERR_STRIDES;
+        }
         step *= tensor->dims[i];
     }
     return CRT_OK;

@@ -8,6 +8,7 @@ extern "C" {
 #endif
 
 /* X(name, value, text). Values are for ever: never reuse or renumber one. */
+/* MISRA 20.7: a list of items, X is called with each */
 #define CRT_ERRORS(X)                                                          \
     X(CRT_OK, 0, "no error")                                                   \
     X(CRT_ERR_NULL, -1, "NULL pointer, or crt_graph_init was not called")      \
@@ -45,8 +46,10 @@ extern "C" {
     X(CRT_ERR_PUSHED, -33, "the input takes no rows, or it was bound")         \
     X(CRT_ERR_STATE, -34, "state of another model, or none can be kept here")
 
+/* Without a tag: they are ints, as what they are compared with.
+ * MISRA 20.7: a name that is declared takes no brackets */
 #define CRT_ERROR_VALUE(name, value, text) name = (value),
-enum crt_error { CRT_ERRORS(CRT_ERROR_VALUE) };
+enum { CRT_ERRORS(CRT_ERROR_VALUE) };
 #undef CRT_ERROR_VALUE
 
 /* The text of an error code; "unknown error" for any other number.

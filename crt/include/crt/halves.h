@@ -49,8 +49,9 @@ CRT_INLINE crt_int16x8 crt_load_int16x8_int8(const int8_t *from)
     return vldrbq_s16(from);
 #else
     crt_int16x8 v;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         v.lane[i] = from[i];
+    }
     return v;
 #endif
 }
@@ -62,8 +63,9 @@ CRT_INLINE crt_int32x4 crt_load_int32x4_int16(const int16_t *from)
     return vldrhq_s32(from);
 #else
     crt_int32x4 v;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] = from[i];
+    }
     return v;
 #endif
 }
@@ -83,8 +85,9 @@ CRT_INLINE void crt_store_int32x4_int16(int16_t *to, crt_int32x4 v)
 #if defined(__ARM_FEATURE_MVE)
     vstrhq_s32(to, v);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         to[i] = (int16_t)v.lane[i];
+    }
 #endif
 }
 
@@ -92,20 +95,22 @@ CRT_INLINE void crt_store_int32x4_int16(int16_t *to, crt_int32x4 v)
 CRT_INLINE int32_t crt_dot8(int32_t acc, crt_int16x8 x, crt_int16x8 w)
 {
 #if defined(CRT_MVE_ASM)
-    if (__builtin_constant_p(acc) && acc == 0)
+    if (__builtin_constant_p(acc) && acc == 0) {
         __asm__ volatile("vmladav.s16 %0, %q1, %q2"
                          : "=Te"(acc)
                          : "w"(x), "w"(w));
-    else
+    } else {
         __asm__ volatile("vmladava.s16 %0, %q1, %q2"
                          : "+Te"(acc)
                          : "w"(x), "w"(w));
+    }
     return acc;
 #elif defined(__ARM_FEATURE_MVE)
     return vmladavaq_s16(acc, x, w);
 #else
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         acc += x.lane[i] * w.lane[i];
+    }
     return acc;
 #endif
 }

@@ -89,8 +89,8 @@ CRT_INLINE void crt_store_int32(void *to, int32_t word)
     CRT_COPY(to, &word, sizeof word);
 }
 
-/* Below, an int32 may hold two int16 or four int8, the first in the low bits.
- * Cortex-M4, M7 and M33 have an instruction for each of these. */
+/* Below, an int32 may hold two int16 or four int8, the first in the low bits:
+ * Cortex-M4, M7 and M33 have an instruction for each. */
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__)
 #define CRT_DSP 1
 #endif
@@ -99,10 +99,11 @@ CRT_INLINE void crt_store_int32(void *to, int32_t word)
 CRT_INLINE int32_t crt_dot2(int32_t x, int32_t w, int32_t acc)
 {
 #if defined(CRT_DSP)
-    if (__builtin_constant_p(acc) && acc == 0)
+    if (__builtin_constant_p(acc) && acc == 0) {
         __asm__ volatile("smuad %0, %1, %2" : "=r"(acc) : "r"(x), "r"(w));
-    else
+    } else {
         __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(acc) : "r"(x), "r"(w));
+    }
     return acc;
 #else
     return acc + (int16_t)x * (int16_t)w + (x >> 16) * (w >> 16);

@@ -15,8 +15,9 @@ CRT_INLINE crt_int8x16 crt_all16(int32_t n)
     return vdupq_n_s8((int8_t)n);
 #else
     crt_int8x16 v;
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         v.lane[i] = (int8_t)n;
+    }
     return v;
 #endif
 }
@@ -37,8 +38,9 @@ CRT_INLINE crt_int8x16 crt_max16(crt_int8x16 v, crt_int8x16 u)
 #if defined(__ARM_FEATURE_MVE)
     return vmaxq_s8(v, u);
 #else
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         v.lane[i] = v.lane[i] < u.lane[i] ? u.lane[i] : v.lane[i];
+    }
     return v;
 #endif
 }
@@ -48,8 +50,9 @@ CRT_INLINE crt_int8x16 crt_min16(crt_int8x16 v, crt_int8x16 u)
 #if defined(__ARM_FEATURE_MVE)
     return vminq_s8(v, u);
 #else
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         v.lane[i] = u.lane[i] < v.lane[i] ? u.lane[i] : v.lane[i];
+    }
     return v;
 #endif
 }
@@ -59,8 +62,9 @@ CRT_INLINE crt_int32x4 crt_max4(crt_int32x4 v, crt_int32x4 u)
 #if defined(__ARM_FEATURE_MVE)
     return vmaxq_s32(v, u);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] = crt_max_int32(v.lane[i], u.lane[i]);
+    }
     return v;
 #endif
 }
@@ -71,8 +75,9 @@ CRT_INLINE crt_int32x4 crt_plus4(crt_int32x4 v, crt_int32x4 u)
 #if defined(__ARM_FEATURE_MVE)
     return vaddq_s32(v, u);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] += u.lane[i];
+    }
     return v;
 #endif
 }
@@ -83,8 +88,9 @@ CRT_INLINE crt_int32x4 crt_times4(crt_int32x4 v, crt_int32x4 u)
 #if defined(__ARM_FEATURE_MVE)
     return vmulq_s32(v, u);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] *= u.lane[i];
+    }
     return v;
 #endif
 }
@@ -95,8 +101,9 @@ CRT_INLINE crt_int32x4 crt_line4(crt_int32x4 v, crt_int32x4 u, int32_t n)
 #if defined(__ARM_FEATURE_MVE)
     return vmlasq_n_s32(v, u, n);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] = v.lane[i] * u.lane[i] + n;
+    }
     return v;
 #endif
 }
@@ -107,8 +114,9 @@ CRT_INLINE crt_int32x4 crt_more4(crt_int32x4 v, crt_int32x4 u, int32_t n)
 #if defined(__ARM_FEATURE_MVE)
     return vmlaq_n_s32(v, u, n);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] += u.lane[i] * n;
+    }
     return v;
 #endif
 }
@@ -119,8 +127,9 @@ CRT_INLINE crt_int32x4 crt_scale4(crt_int32x4 acc, crt_int32x4 offset)
 #if defined(__ARM_FEATURE_MVE)
     return vmlaq_n_s32(offset, acc, 256);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         acc.lane[i] = acc.lane[i] * 256 + offset.lane[i];
+    }
     return acc;
 #endif
 }
@@ -132,8 +141,9 @@ CRT_INLINE crt_int32x4 crt_even4(crt_int32x4 v, int32_t n, int32_t add)
     crt_int32x4 bit = vandq_s32(vshlq_r_s32(v, -n), vdupq_n_s32(1));
     return vaddq_s32(vaddq_n_s32(v, add), bit);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] += add + (v.lane[i] >> n & 1);
+    }
     return v;
 #endif
 }
@@ -146,8 +156,9 @@ CRT_INLINE crt_int32x4 crt_correct4(crt_int32x4 v, crt_int32x4 plus,
     minus = vandq_s32(minus, vshrq_n_s32(v, 31));
     return vaddq_s32(vaddq_s32(v, plus), minus);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] += plus.lane[i] + (v.lane[i] < 0 ? minus.lane[i] : 0);
+    }
     return v;
 #endif
 }
@@ -158,8 +169,9 @@ CRT_INLINE crt_int32x4 crt_mulhi4(crt_int32x4 x, crt_int32x4 w)
 #if defined(__ARM_FEATURE_MVE)
     return vmulhq_s32(x, w);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         x.lane[i] = crt_mulhi(x.lane[i], w.lane[i]);
+    }
     return x;
 #endif
 }
@@ -170,8 +182,9 @@ CRT_INLINE crt_int32x4 crt_add4(crt_int32x4 v, int32_t n)
 #if defined(__ARM_FEATURE_MVE)
     return vaddq_n_s32(v, n);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] += n;
+    }
     return v;
 #endif
 }

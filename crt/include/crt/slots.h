@@ -55,22 +55,24 @@ static inline int crt_is_remote(const struct crt_graph *g,
                                 const struct crt_tensor *tensor)
 {
     return g->model->accelerator != NULL &&
-           (tensor->flags & CRT_TENSOR_LAZY) == 0 &&
-           g->model->region_devices[tensor->region] != 0;
+           (tensor->flags & CRT_TENSOR_LAZY) == 0u &&
+           g->model->region_devices[tensor->region] != 0u;
 }
 
 /* The memory that the plan has for a tensor; NULL: none. */
 static inline void *crt_home(const struct crt_graph *g,
                              const struct crt_tensor *tensor)
 {
-    if ((tensor->flags & CRT_TENSOR_LAZY) != 0)
+    if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {
         return NULL;
+    }
     return (uint8_t *)g->base[tensor->region] + tensor->at;
 }
 
 static inline int crt_is_aligned(const void *ptr, uint32_t align)
 {
-    return ((uintptr_t)ptr & (align - 1u)) == 0;
+    /* MISRA 11.6: only the lower bits are looked at */
+    return ((uintptr_t)ptr & (align - 1u)) == 0u;
 }
 
 static inline uint32_t crt_fresh_bit(uint32_t input)
@@ -83,7 +85,7 @@ static inline int crt_is_consumable(const struct crt_graph *g, uint32_t input)
 {
     const struct crt_tensor *tensor = &g->model->tensors[input];
 
-    return (tensor->flags & CRT_TENSOR_CONSUMED) != 0 &&
+    return (tensor->flags & CRT_TENSOR_CONSUMED) != 0u &&
            *crt_slot(g, input) == crt_home(g, tensor);
 }
 

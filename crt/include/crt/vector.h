@@ -70,8 +70,9 @@ CRT_INLINE crt_int32x4 crt_load_int32x4_int8(const int8_t *from)
     return vldrbq_s32(from);
 #else
     crt_int32x4 v;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         v.lane[i] = from[i];
+    }
     return v;
 #endif
 }
@@ -91,8 +92,9 @@ CRT_INLINE void crt_store_int32x4_int8(int8_t *to, crt_int32x4 v)
 #if defined(__ARM_FEATURE_MVE)
     vstrbq_s32(to, v);
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         to[i] = (int8_t)v.lane[i];
+    }
 #endif
 }
 
@@ -111,8 +113,9 @@ CRT_INLINE void crt_store_int8x64(int8_t *to, crt_int8x64 rows)
 #if defined(__ARM_FEATURE_MVE)
     vst4q_s8(to, rows);
 #else
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < 64; i++) {
         to[i] = rows.val[i % 4].lane[i / 4];
+    }
 #endif
 }
 
@@ -141,8 +144,9 @@ CRT_INLINE crt_int32x4 crt_gather4(const int32_t *from, crt_int32x4 bytes)
 #if defined(__ARM_FEATURE_MVE)
     return vldrwq_gather_offset_s32(from, vreinterpretq_u32_s32(bytes));
 #else
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         bytes.lane[i] = from[bytes.lane[i] / 4];
+    }
     return bytes;
 #endif
 }
@@ -165,20 +169,22 @@ CRT_INLINE crt_int32x4 crt_lanes(int32_t a, int32_t b, int32_t c, int32_t d)
 CRT_INLINE int32_t crt_dot16(int32_t acc, crt_int8x16 x, crt_int8x16 w)
 {
 #if defined(CRT_MVE_ASM)
-    if (__builtin_constant_p(acc) && acc == 0)
+    if (__builtin_constant_p(acc) && acc == 0) {
         __asm__ volatile("vmladav.s8 %0, %q1, %q2"
                          : "=Te"(acc)
                          : "w"(x), "w"(w));
-    else
+    } else {
         __asm__ volatile("vmladava.s8 %0, %q1, %q2"
                          : "+Te"(acc)
                          : "w"(x), "w"(w));
+    }
     return acc;
 #elif defined(__ARM_FEATURE_MVE)
     return vmladavaq_s8(acc, x, w);
 #else
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         acc += x.lane[i] * w.lane[i];
+    }
     return acc;
 #endif
 }
