@@ -165,6 +165,9 @@ test_misuse
     stderr_is_closed stdout_is_closed
 test_mlperf_tiny
     results_are_the_real_numbers what_is_wrong_is_told
+test_misra
+    real_networks the_page_has_the_counts
+    what_is_in_the_tree_has_a_tag_or_a_reason
 test_names
     tensors
 test_names_ids

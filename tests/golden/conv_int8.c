@@ -17,14 +17,17 @@ extern const int32_t conv_int8_second_multipliers[4];
 extern const int8_t conv_int8_second_shifts[4];
 extern const int8_t conv_int8_second_weights[144];
 
-/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product. */
+/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product.
+ * MISRA 10.1: shifts of signed numbers are arithmetic; 10.8: sums are cast
+ * as a whole, their range is known */
 CRT_INLINE int32_t crt_mulhi_round(int32_t acc, int32_t multiplier)
 {
     return (int32_t)(((int64_t)acc * (int64_t)multiplier + INT64_C(1073741824))
         >> INT64_C(31));
 }
 
-/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's. */
+/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's.
+ * MISRA 10.1: shifts of signed numbers are arithmetic */
 CRT_INLINE int32_t crt_shift_round(int32_t x, int32_t shift)
 {
     int32_t mask = ((int32_t)1 << shift) - 1;
@@ -56,7 +59,8 @@ CRT_INLINE int32_t crt_clamp(int32_t x, int32_t low, int32_t top)
  *           second: conv2d 3x3 padded [1,5,4,4] -> [1,5,4,4]
  * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
  *           multipliers, 7 shifts
- * a[]       channels, x_zero */
+ * a[]       channels, x_zero
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 {
     const int32_t channels = a[0];
@@ -70,7 +74,7 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
     const int32_t patch = row_taps * 3;
     for (int32_t ox = 0; ox < 4; ox++) {
         int32_t x0 = ox - 1;
-        int32_t first = crt_min_int32(crt_max_int32(0 - x0, 0), 3);
+        int32_t first = crt_min_int32(crt_max_int32(-x0, 0), 3);
         int32_t last = crt_max_int32(crt_min_int32(4 - x0, 3), first);
         int32_t begin = x0 * channels;
         for (int32_t channel = 0; channel < 4; channel += 4) {
@@ -127,7 +131,8 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
  * Epilogue  each operand times a factor of its own, their sum shifted to the
  *           right; proven equal to the rule for all pairs
  * Layers    sum: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4]
- * p[]       0 row of the output, 1 row of input 1, 2 row of input 2 */
+ * p[]       0 row of the output, 1 row of input 1, 2 row of input 2
+ * MISRA     10.1: shifts of signed numbers are arithmetic */
 static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -195,15 +200,15 @@ static const struct crt_operand conv_int8_operands[] = {
 static const struct crt_step conv_int8_steps[] = {
     /* 0 first: conv2d 3x3 padded [1,5,4,2] -> [1,5,4,4] */
     {conv2d_s8_padded_channel_double_4,
-     conv_int8_args + 0, conv_int8_constants + 0, conv_int8_operands + 0,
+     &conv_int8_args[0], &conv_int8_constants[0], &conv_int8_operands[0],
      1, 5, 1, 1, 4, 0},
     /* 1 second: conv2d 3x3 padded [1,5,4,4] -> [1,5,4,4] */
     {conv2d_s8_padded_channel_double_4,
-     conv_int8_args + 2, conv_int8_constants + 4, conv_int8_operands + 2,
+     &conv_int8_args[2], &conv_int8_constants[4], &conv_int8_operands[2],
      1, 5, 1, 1, 4, 0},
     /* 2 sum: add [1,5,4,4] [1,5,4,4] -> [1,5,4,4] */
     {add_s8_e_shift21,
-     conv_int8_args + 4, conv_int8_constants + 8, conv_int8_operands + 4,
+     &conv_int8_args[4], &conv_int8_constants[8], &conv_int8_operands[4],
      1, 5, 1, 2, 0, 0},
 };
 
@@ -240,8 +245,9 @@ static struct crt_graph *conv_int8_graph(struct conv_int8 *m)
 
 int conv_int8_init(struct conv_int8 *m, const struct conv_int8_memory *memory)
 {
-    if (m == NULL || memory == NULL)
+    if (m == NULL || memory == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_graph_init(&m->graph, &conv_int8_model, m->base, m->fresh,
         &memory->arena, 1);
 }
@@ -291,14 +297,18 @@ int conv_int8_predict(void *arena, const struct conv_int8_inputs *inputs,
         CONV_INT8_ARENA_BYTES}};
     int error;
 
-    if (inputs == NULL || outputs == NULL)
+    if (inputs == NULL || outputs == NULL) {
         return CRT_ERR_NULL;
+    }
     error = conv_int8_init(&m, &memory);
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = conv_int8_bind_image(&m,
             inputs->image);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
+        /* MISRA 11.8: outputs is const, not what it points to */
         error = conv_int8_bind_sum(&m,
             outputs->sum);
+    }
     return error == CRT_OK ? conv_int8_run(&m) : error;
 }

@@ -13,7 +13,8 @@ extern const float dense_float_scores_weights[18];
  * Order     pixel by pixel; output channels in blocks of 1, for each block
  *           all taps, row by row; weights from the first to the last
  * Layers    scores: dense [1,6] -> [1,3]
- * p[]       0 all of the output, 1 all of the input, 2 weights, 3 bias */
+ * p[]       0 all of the output, 1 all of the input, 2 weights, 3 bias
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void conv2d_f32_pointwise_1(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -73,7 +74,7 @@ static const struct crt_operand dense_float_operands[] = {
 static const struct crt_step dense_float_steps[] = {
     /* 0 scores: dense [1,6] -> [1,3] */
     {conv2d_f32_pointwise_1,
-     dense_float_args + 0, dense_float_constants + 0, dense_float_operands + 0,
+     &dense_float_args[0], &dense_float_constants[0], &dense_float_operands[0],
      1, 1, 1, 1, 2, 0},
 };
 
@@ -110,8 +111,9 @@ static struct crt_graph *dense_float_graph(struct dense_float *m)
 
 int dense_float_init(struct dense_float *m, const struct dense_float_memory *memory)
 {
-    if (m == NULL || memory == NULL)
+    if (m == NULL || memory == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_graph_init(&m->graph, &dense_float_model, m->base, m->fresh,
         &memory->arena, 1);
 }
@@ -161,14 +163,18 @@ int dense_float_predict(void *arena, const struct dense_float_inputs *inputs,
         DENSE_FLOAT_ARENA_BYTES}};
     int error;
 
-    if (inputs == NULL || outputs == NULL)
+    if (inputs == NULL || outputs == NULL) {
         return CRT_ERR_NULL;
+    }
     error = dense_float_init(&m, &memory);
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = dense_float_bind_image(&m,
             inputs->image);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
+        /* MISRA 11.8: outputs is const, not what it points to */
         error = dense_float_bind_scores(&m,
             outputs->scores);
+    }
     return error == CRT_OK ? dense_float_run(&m) : error;
 }

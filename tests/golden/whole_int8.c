@@ -23,14 +23,17 @@ extern const int32_t whole_int8_stem_multipliers[8];
 extern const int8_t whole_int8_stem_shifts[8];
 extern const int8_t whole_int8_stem_weights[216];
 
-/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product. */
+/* acc * multiplier / 2^31, rounded: gemmlowp's doubling high product.
+ * MISRA 10.1: shifts of signed numbers are arithmetic; 10.8: sums are cast
+ * as a whole, their range is known */
 CRT_INLINE int32_t crt_mulhi_round(int32_t acc, int32_t multiplier)
 {
     return (int32_t)(((int64_t)acc * (int64_t)multiplier + INT64_C(1073741824))
         >> INT64_C(31));
 }
 
-/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's. */
+/* x / 2^shift, rounded to nearest, ties away from zero: gemmlowp's.
+ * MISRA 10.1: shifts of signed numbers are arithmetic */
 CRT_INLINE int32_t crt_shift_round(int32_t x, int32_t shift)
 {
     int32_t mask = ((int32_t)1 << shift) - 1;
@@ -52,7 +55,9 @@ CRT_INLINE int32_t crt_clamp(int32_t x, int32_t low, int32_t top)
     return crt_min_int32(crt_max_int32(x, low), top);
 }
 
-/* acc * multiplier / 2^shift, rounded once; ties away from zero. */
+/* acc * multiplier / 2^shift, rounded once; ties away from zero.
+ * MISRA 10.1: shifts of signed numbers are arithmetic; 10.8: sums are cast
+ * as a whole, their range is known */
 CRT_INLINE int32_t crt_requant_away(int32_t acc, int32_t multiplier,
         int32_t shift)
 {
@@ -62,7 +67,9 @@ CRT_INLINE int32_t crt_requant_away(int32_t acc, int32_t multiplier,
         : INT64_C(0))) >> (int64_t)shift);
 }
 
-/* How far total can go left until bit 30 is set. */
+/* How far total can go left until bit 30 is set.
+ * MISRA 10.1: shifts of signed numbers are arithmetic; 10.6: a choice of two
+ * constants has their type */
 CRT_INLINE int32_t crt_spare_bits(int32_t total)
 {
     int32_t step16 = total < 32768 ? 16 : 0;
@@ -77,7 +84,8 @@ CRT_INLINE int32_t crt_spare_bits(int32_t total)
     return step16 + step8 + step4 + step2 + step1;
 }
 
-/* 2^61 / half by three steps of Newton's; half in Q0.31, at least 1/2. */
+/* 2^61 / half by three steps of Newton's; half in Q0.31, at least 1/2.
+ * MISRA 10.1: shifts of signed numbers are arithmetic */
 CRT_INLINE int32_t crt_reciprocal(int32_t half)
 {
     int32_t t0 = crt_mulhi_round(half, -1010580540) + 1515870810;
@@ -98,7 +106,8 @@ CRT_INLINE int32_t crt_reciprocal(int32_t half)
  *           of a shift; factors of each channel
  * Layers    stem: conv2d 3x3 stride 2 padded [1,8,8,3] -> [1,4,4,8]
  * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
- *           multipliers, 7 shifts */
+ *           multipliers, 7 shifts
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -111,7 +120,7 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
     const int32_t patch = row_taps * 3;
     for (int32_t ox = 0; ox < 4; ox++) {
         int32_t x0 = ox * 2 - 1;
-        int32_t first = crt_min_int32(crt_max_int32(0 - x0, 0), 3);
+        int32_t first = crt_min_int32(crt_max_int32(-x0, 0), 3);
         int32_t last = crt_max_int32(crt_min_int32(8 - x0, 3), first);
         int32_t begin = x0 * 3;
         for (int32_t channel = 0; channel < 8; channel += 4) {
@@ -170,7 +179,8 @@ static void conv2d_s8_padded_channel_double_4(void *const *p, const int32_t *a)
  *           of a shift; factors of each channel
  * Layers    depth: depthwise_conv2d 3x3 padded [1,4,4,8] -> [1,4,4,8]
  * p[]       0 row of the output, 1-3 rows of the input, 4 weights, 5 bias, 6
- *           multipliers, 7 shifts, 8 outside */
+ *           multipliers, 7 shifts, 8 outside
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void depthwise_s8_3x3_padded_channel_double(void *const *p,
         const int32_t *a)
 {
@@ -234,7 +244,8 @@ static void depthwise_s8_3x3_padded_channel_double(void *const *p,
  * Epilogue  each operand times a factor of its own, their sum shifted to the
  *           right; proven equal to the rule for all pairs
  * Layers    residual: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8]
- * p[]       0 row of the output, 1 row of input 1, 2 row of input 2 */
+ * p[]       0 row of the output, 1 row of input 1, 2 row of input 2
+ * MISRA     10.1: shifts of signed numbers are arithmetic */
 static void add_s8_e_shift21(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -250,7 +261,8 @@ static void add_s8_e_shift21(void *const *p, const int32_t *a)
 /* Computes  maximum over 2x2 windows, int8
  * Order     pixel by pixel, channel by channel, all cells written out
  * Layers    pool: max_pool2d 2x2 stride 2 [1,4,4,8] -> [1,2,2,8]
- * p[]       0 row of the output, 1-2 rows of the input */
+ * p[]       0 row of the output, 1-2 rows of the input
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void max_pool_s8_2x2(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -284,7 +296,8 @@ static void max_pool_s8_2x2(void *const *p, const int32_t *a)
  *           from zero; factors of each channel
  * Layers    logits: dense [1,32] -> [1,5]
  * p[]       0 all of the output, 1 all of the input, 2 weights, 3 bias, 4
- *           multipliers, 5 shifts */
+ *           multipliers, 5 shifts
+ * MISRA     8.14: restrict: these pointers meet nowhere */
 static void conv2d_s8_pointwise_channel_away_4_1(void *const *p,
         const int32_t *a)
 {
@@ -348,7 +361,8 @@ static void conv2d_s8_pointwise_channel_away_4_1(void *const *p,
  *           rounded high products (LiteRT's rule)
  * Order     line by line, each three times: its most, the sum, the shares
  * Layers    scores: softmax [1,5] -> [1,5]
- * p[]       0 all of the output, 1 all of the input, 2 exponentials */
+ * p[]       0 all of the output, 1 all of the input, 2 exponentials
+ * MISRA     10.1: shifts of signed numbers are arithmetic */
 static void softmax_s8_double(void *const *p, const int32_t *a)
 {
     (void)a;
@@ -453,27 +467,27 @@ static const struct crt_operand whole_int8_operands[] = {
 static const struct crt_step whole_int8_steps[] = {
     /* 0 stem: conv2d 3x3 stride 2 padded [1,8,8,3] -> [1,4,4,8] */
     {conv2d_s8_padded_channel_double_4,
-     whole_int8_args + 0, whole_int8_constants + 0, whole_int8_operands + 0,
+     &whole_int8_args[0], &whole_int8_constants[0], &whole_int8_operands[0],
      1, 4, 1, 1, 4, 0},
     /* 1 depth: depthwise_conv2d 3x3 padded [1,4,4,8] -> [1,4,4,8] */
     {depthwise_s8_3x3_padded_channel_double,
-     whole_int8_args + 0, whole_int8_constants + 4, whole_int8_operands + 2,
+     &whole_int8_args[0], &whole_int8_constants[4], &whole_int8_operands[2],
      1, 4, 1, 1, 5, 0},
     /* 2 residual: add [1,4,4,8] [1,4,4,8] -> [1,4,4,8] */
     {add_s8_e_shift21,
-     whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 4,
+     &whole_int8_args[0], &whole_int8_constants[9], &whole_int8_operands[4],
      1, 4, 1, 2, 0, 0},
     /* 3 pool: max_pool2d 2x2 stride 2 [1,4,4,8] -> [1,2,2,8] */
     {max_pool_s8_2x2,
-     whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 7,
+     &whole_int8_args[0], &whole_int8_constants[9], &whole_int8_operands[7],
      1, 2, 1, 1, 0, 0},
     /* 4 logits: dense [1,32] -> [1,5] */
     {conv2d_s8_pointwise_channel_away_4_1,
-     whole_int8_args + 0, whole_int8_constants + 9, whole_int8_operands + 9,
+     &whole_int8_args[0], &whole_int8_constants[9], &whole_int8_operands[9],
      1, 1, 1, 1, 4, 0},
     /* 5 scores: softmax [1,5] -> [1,5] */
     {softmax_s8_double,
-     whole_int8_args + 0, whole_int8_constants + 13, whole_int8_operands + 11,
+     &whole_int8_args[0], &whole_int8_constants[13], &whole_int8_operands[11],
      1, 1, 1, 1, 1, 0},
 };
 
@@ -510,8 +524,9 @@ static struct crt_graph *whole_int8_graph(struct whole_int8 *m)
 
 int whole_int8_init(struct whole_int8 *m, const struct whole_int8_memory *memory)
 {
-    if (m == NULL || memory == NULL)
+    if (m == NULL || memory == NULL) {
         return CRT_ERR_NULL;
+    }
     return crt_graph_init(&m->graph, &whole_int8_model, m->base, m->fresh,
         &memory->arena, 1);
 }
@@ -561,14 +576,18 @@ int whole_int8_predict(void *arena, const struct whole_int8_inputs *inputs,
         WHOLE_INT8_ARENA_BYTES}};
     int error;
 
-    if (inputs == NULL || outputs == NULL)
+    if (inputs == NULL || outputs == NULL) {
         return CRT_ERR_NULL;
+    }
     error = whole_int8_init(&m, &memory);
-    if (error == CRT_OK)
+    if (error == CRT_OK) {
         error = whole_int8_bind_image(&m,
             inputs->image);
-    if (error == CRT_OK)
+    }
+    if (error == CRT_OK) {
+        /* MISRA 11.8: outputs is const, not what it points to */
         error = whole_int8_bind_scores(&m,
             outputs->scores);
+    }
     return error == CRT_OK ? whole_int8_run(&m) : error;
 }

@@ -109,7 +109,7 @@ BASIC = (
     (
         "the check of a used-up input",
         "crt/src/graph.c",
-        "if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0)",
+        "if ((g->fresh[i / 32u] & crt_fresh_bit(i)) == 0u)",
         "if (g->fresh == NULL)",
         "tests/crt",
     ),
@@ -256,7 +256,7 @@ BASIC = (
     (
         "the check of content",
         "crt/src/weights.c",
-        "want != 0 && have != 0 && want != have",
+        "want != 0u && have != 0u && want != have",
         "want != want + have * 0",
         "tests/crt/test_crt.py::test_calls[test_weights.c-gcc-]",
     ),
@@ -270,15 +270,15 @@ BASIC = (
     (
         "the flag of shared storage",
         "crt/src/graph.c",
-        "while (crt_raise_flag(&turn->running)) {",
+        "while (crt_raise_flag(&turn->running) != 0) {",
         "while (0) {",
         "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
     ),
     (
         "whose results lie in shared storage",
         "crt/src/graph.c",
-        "error = CRT_ERR_NO_OUTPUT;\n    else if",
-        "error = CRT_OK;\n    else if",
+        "error = CRT_ERR_NO_OUTPUT;\n    } else if",
+        "error = CRT_OK;\n    } else if",
         "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
     ),
     (
@@ -291,7 +291,7 @@ BASIC = (
     (
         "the check of a lazy input",
         "crt/src/graph.c",
-        "if ((tensor->flags & CRT_TENSOR_LAZY) != 0)\n        return CRT_ERR_LAZY;",
+        "if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {\n        return CRT_ERR_LAZY;\n    }",
         "",
         "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
     ),

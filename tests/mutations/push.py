@@ -23,8 +23,8 @@ PUSHED = (
     (
         "stages after the pushed one",
         "crt/src/push.c",
-        "(f->stage - model->stages) + 1u;",
-        "(f->stage - model->stages) + 2u;",
+        "(uint32_t)pushed + 1u;",
+        "(uint32_t)pushed + 2u;",
         "tests/plan/test_row_input.py",
     ),
     (

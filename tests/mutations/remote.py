@@ -45,20 +45,20 @@ REMOTE = (
     (
         "an input that is half there",
         "crt/src/calls.c",
-        "if (words[3] == 0)",
+        "if (words[3] == 0u)",
         "if (0)",
         _CALLS,
     ),
     (
         "the end of an object",
-        "crt/src/calls.c",
+        "crt/include/crt/objects.h",
         "return at <= most && bytes <= most - at;",
         "return at + bytes <= most;",
         _SESSIONS,
     ),
     (
         "objects in one place",
-        "crt/src/calls.c",
+        "crt/src/objects.c",
         "at < o->at + o->bytes &&",
         "at + 16u < o->at + o->bytes &&",
         _SESSIONS,

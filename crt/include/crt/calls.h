@@ -40,7 +40,7 @@ enum crt_rpc_call {
  *
  * Shapes  words[...] as above; data[bytes], of which nothing is kept
  * Errors  what the other side gets as the status: the number of an object, 0,
- *         or an enum crt_error */
+ *         or a code of error.h */
 int32_t crt_rpc_do(struct crt_rpc *r, uint32_t call, const uint32_t *words,
                    const uint8_t *data, uint32_t bytes);
 

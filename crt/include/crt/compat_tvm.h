@@ -57,7 +57,7 @@ static inline int TVMModCreateFromCModule(const TVMModule *module,
 /* ---- the graph executor -------------------------------------------------- */
 
 /* For every function below: what TVM's returns on success, else a negative
- * enum crt_error where TVM's aborts or says nothing. */
+ * a code of error.h where TVM's aborts or says nothing. */
 
 /* Takes the module's only instance.
  *

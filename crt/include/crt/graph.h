@@ -14,7 +14,7 @@ extern "C" {
  *
  * Thread  set / run / get on distinct instances may run at the same time; one
  *         instance belongs to one thread; init and reset take your own lock
- * Errors  every int return is 0 or a negative enum crt_error; a NULL or never
+ * Errors  every int return is 0 or a negative code of error.h; a NULL or never
  *         initialised graph (all zero) gives CRT_ERR_NULL, or NULL where a
  *         pointer is returned. Pointers that are neither are trusted. */
 

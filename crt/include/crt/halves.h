@@ -1,7 +1,7 @@
 /* crt/halves.h: vectors of int16 that kernels for Cortex-M55 are written in;
  * with Helium (MVE) an operation is an instruction, elsewhere a loop.
  * Knows no model. Pointers may have any alignment that their type may have.
- */
+ * MISRA 10.1, 21.15, in this file: bits are moved as other types */
 #ifndef CRT_HALVES_H
 #define CRT_HALVES_H
 

@@ -51,10 +51,10 @@
 
 /* A copy of a few bytes that must become a load, also without a C library. */
 #if defined(__GNUC__)
-#define CRT_COPY __builtin_memcpy
+#define CRT_COPY (void)__builtin_memcpy
 #else
 #include <string.h>
-#define CRT_COPY memcpy
+#define CRT_COPY (void)memcpy
 #endif
 
 /* x; nothing after it is read before it. */

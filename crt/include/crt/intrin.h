@@ -1,9 +1,7 @@
-/* crt/intrin.h: the small operations that generated kernels are written in.
- * Knows no model. Needs only crt/inline.h. */
+/* crt/intrin.h: small operations of generated kernels. Knows no model.
+ * MISRA 7.2, 10.1, 10.7, 20.7, 21.15, in this file: they work on bits */
 #ifndef CRT_INTRIN_H
 #define CRT_INTRIN_H
-
-#include <stdint.h>
 
 #include "crt/inline.h"
 

@@ -18,7 +18,7 @@ extern "C" {
  *
  * Thread  an image that was verified is only read: any number of threads may
  *         use it at the same time
- * Errors  every int return is 0 or a negative enum crt_error; p must have been
+ * Errors  every int return is 0 or a negative code of error.h; p must have been
  *         through crt_params_verify, or be all zero: then it holds nothing */
 
 /* A verified image. Zero it or leave it static; read only count, plan,

@@ -1,7 +1,7 @@
 /* crt/rounds.h: the rules of rounding by which kernels for Cortex-M55 end a
  * layer, lane by lane; with Helium (MVE) few instructions, elsewhere a loop.
  * Knows no model.
- */
+ * MISRA 10.1, 21.15, in this file: bits are moved as other types */
 #ifndef CRT_ROUNDS_H
 #define CRT_ROUNDS_H
 

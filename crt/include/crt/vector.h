@@ -1,7 +1,7 @@
 /* crt/vector.h: the vectors that kernels for Cortex-M55 are written in; with
  * Helium (MVE) an operation is an instruction or two, elsewhere a loop.
  * Knows no model. Pointers may have any alignment, but to int32 that of int32.
- */
+ * MISRA 10.1, 21.15, in this file: bits are moved as other types */
 #ifndef CRT_VECTOR_H
 #define CRT_VECTOR_H
 

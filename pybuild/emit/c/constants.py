@@ -33,6 +33,8 @@ def _constants(constants: Sequence[Constant], banner: str) -> Iterator[str]:
     yield "\n".join(head).rstrip() + "\n"
     if not constants:
         yield "\ntypedef int no_weights; /* C99 wants a declaration */\n"
+    else:
+        yield "\n/* MISRA 8.4, in this file: who uses an array declares it */\n"
     for constant in constants:
         opening = f"{declaration(constant)} CRT_SECTION_WEIGHTS = {{"
         lines = ["", *block_comment(constant.comment), *fold(opening), ""]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybuild.emit.c.braces import braced
 from pybuild.emit.c.header import header_file
 from pybuild.emit.c.regions import initialiser, size_macro
 from pybuild.emit.kernels.c import block_comment, fold
@@ -124,7 +125,7 @@ def image_file(image: ImageTables, banner: str) -> str:
             f"        error = {call}",
             f"            &m->{wire.target.name}, ({kind} *)(void *)({there}));",
         ]
-    return "\n".join([*lines, "    return error;", "}", ""])
+    return "\n".join(braced([*lines, "    return error;", "}", ""]))
 
 
 def _checked(image: ImageTables) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybuild.dtype import DType
+from pybuild.emit.c.braces import braced
 from pybuild.emit.c.constants import declaration
 from pybuild.emit.c.regions import init_definition, size_macro
 from pybuild.emit.c.row_input import push_definitions, run_body
@@ -24,6 +25,7 @@ from pybuild.emit.kernels.c import (
     inline_function,
 )
 from pybuild.emit.kernels.external import c_function
+from pybuild.emit.kernels.misra import tag
 from pybuild.emit.llvm.model import quantisation
 from pybuild.emit.tables.comments import kernel_fields, memory_lines
 from pybuild.emit.tables.tables import (
@@ -68,7 +70,9 @@ def model_file(tables: Tables, banner: str) -> str:
 def _kernel(func: Func, users: Sequence[User], linkage: str) -> str:
     if isinstance(func, External):
         return c_function(func, users, linkage)
-    return function(func, field_comment(kernel_fields(func, users)), linkage)
+    fields = kernel_fields(func, users)
+    fields += [("MISRA", rules)] if (rules := tag(func)) else []
+    return function(func, field_comment(fields), linkage)
 
 
 def functions_file(tables: Tables, banner: str) -> str:
@@ -216,7 +220,7 @@ def functions(tables: Tables) -> list[str]:
             lines += _input_functions(row, index, name)
     for index, row in enumerate(tables.outputs):
         lines += _output_functions(row, index, name)
-    return lines + definition(tables)
+    return braced(lines + definition(tables))
 
 
 def _body(head: str, line: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.emit.c.braces import braced
 from pybuild.emit.c.constants import number_lines
 from pybuild.emit.tables.tables import Tables
 
@@ -42,7 +43,7 @@ def params_file(tables: Tables, image: bytes, banner: str, elsewhere: str = "") 
             "        error = crt_params_unpack_all(",
             f"            params, ram, {upper}_UNPACKED_BYTES, NULL, NULL);",
         ]
-    return "\n".join([*lines, "    return error;", "}", ""])
+    return "\n".join(braced([*lines, "    return error;", "}", ""]))
 
 
 def open_arguments(tables: Tables) -> str:

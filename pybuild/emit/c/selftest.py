@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
+from pybuild.emit.c.braces import braced
 from pybuild.emit.c.constants import limits, number_lines
 from pybuild.emit.c.row_input import push_whole
 from pybuild.emit.tables.tables import LAZY, Tables, TensorRow
@@ -71,7 +72,7 @@ def selftest_file(tables: Tables, values: Mapping[str, Array], banner: str) -> s
         if row.device:
             parts += _take(name, index)
         parts += _check(row, name, index, values[row.tensor.name])
-    return "\n".join([*parts, "    return CRT_OK;", "}", "", "#endif", ""])
+    return "\n".join(braced([*parts, "    return CRT_OK;", "}", "", "#endif", ""]))
 
 
 def _vector(row: TensorRow, symbol: str, value: Array) -> list[str]:
@@ -113,9 +114,12 @@ def _compare(tables: Tables) -> list[str]:
             "    const uint8_t *x = (const uint8_t *)a;",
             "    const uint8_t *y = (const uint8_t *)b;",
             "",
-            "    while (bytes > 0 && *x++ == *y++)",
+            "    while (bytes > 0u && *x == *y) {",
             "        bytes--;",
-            "    return bytes == 0;",
+            "        x++;",
+            "        y++;",
+            "    }",
+            "    return bytes == 0u;",
             "}",
             "",
         ]

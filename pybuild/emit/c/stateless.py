@@ -80,6 +80,7 @@ def definition(tables: Tables) -> list[str]:
                 continue
             lines += [
                 "    if (error == CRT_OK)",
+                *_constness(role),
                 f"        error = {name}_bind_{row.symbol}(&m,",
                 f"            {role}->{row.symbol});",
             ]
@@ -96,6 +97,12 @@ def definition(tables: Tables) -> list[str]:
         last += [line for row in away for line in _fetched(row, tables)]
         last.append("    return error;")
     return [*lines, *last, "}", ""]
+
+
+def _constness(role: str) -> list[str]:
+    """The struct of outputs is const, what it points to is not."""
+    told = "        /* MISRA 11.8: outputs is const, not what it points to */"
+    return [told] if role == "outputs" else []
 
 
 def _sent(row: TensorRow, name: str) -> list[str]:

@@ -147,7 +147,7 @@ def _rows(r: Rows) -> list[str]:
 
 def _step(s: StepRow, index: int, name: str) -> list[str]:
     comment = block_comment(f"{index} {s.layer}: {s.comment}", 4)
-    lists = f"{name}_args + {s.args}, {name}_constants + {s.constants},"
+    lists = f"&{name}_args[{s.args}], &{name}_constants[{s.constants}],"
     counts = ", ".join(map(str, (s.images, s.bands, *s.counts)))
-    where = fold(f"     {lists} {name}_operands + {s.operands},")
+    where = fold(f"     {lists} &{name}_operands[{s.operands}],")
     return [*comment, f"    {{{s.kernel or 'NULL'},", *where, f"     {counts}}},"]

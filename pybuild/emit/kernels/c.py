@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from pybuild.dtype import DType
+from pybuild.emit.kernels.misra import tag
 from pybuild.ir.loop import (
     Assign,
     Binary,
@@ -51,6 +52,7 @@ _LEVEL = {
 _UNARY, _ATOM, _TERNARY = 14, 16, 2
 # gcc's -Wparentheses asks for brackets where these mix with others
 _WORDS = (DType.INT32, DType.UINT32)
+_SIGNED = (DType.INT32, DType.INT64)
 _TOUCHY = ("<<", ">>", "&", "|", "^", "<", "<=", "==", "!=")
 
 
@@ -125,6 +127,9 @@ def _print(expr: Expr) -> tuple[str, int]:
 
 
 def _binary(op: str, a: Expr, b: Expr) -> tuple[str, int]:
+    if op == "-" and isinstance(a, Const) and a.value == 0 and a.type in _SIGNED:
+        text = _inner(b, _UNARY)
+        return (f"-({text})" if text[0] == "-" else f"-{text}"), _UNARY
     level = _LEVEL[op]
     left, right = level, level + 1
     if op in _TOUCHY:
@@ -287,11 +292,11 @@ def inline_function(intrin: Intrin) -> str:
     if isinstance(intrin, Piece):
         star = "*" if intrin.in_place else "*restrict "
         given = (c_type(p.type).replace("*", star) + p.name for p in intrin.params)
-        lines = block_comment(intrin.doc) if intrin.doc else []
+        lines = _told(intrin)
         head = f"CRT_PART void {intrin.name}({', '.join(given)})"
         body = _lines(intrin.body, 1)
         return "\n".join([*lines, *_head(head), "{", *body, "}", ""])
-    lines = block_comment(intrin.doc) if intrin.doc else []
+    lines = _told(intrin)
     params = ", ".join(f"{c_type(p.type)}{p.name}" for p in intrin.params)
     head = f"CRT_INLINE {c_type(intrin.result.type)}{intrin.name}({params})"
     lines += [*_head(head), "{"]
@@ -299,6 +304,14 @@ def inline_function(intrin: Intrin) -> str:
         lines += statement(Let(var, value), 1)
     lines += _wrapped(f"    return {expression(intrin.result)};", 1)
     return "\n".join([*lines, "}", ""])
+
+
+def _told(intrin: Intrin) -> list[str]:
+    """What it is, and the rules of MISRA that it leaves."""
+    rules = tag(intrin)
+    words = [intrin.doc] if intrin.doc else []
+    words += [f"MISRA {rules}"] if rules else []
+    return block_comment("\n".join(words)) if words else []
 
 
 def block_comment(text: str, indent: int = 0) -> list[str]:
