@@ -291,7 +291,8 @@ BASIC = (
     (
         "the check of a lazy input",
         "crt/src/graph.c",
-        "if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {\n        return CRT_ERR_LAZY;\n    }",
+        "if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {\n"
+        "        return CRT_ERR_LAZY;\n    }",
         "",
         "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]",
     ),
