@@ -35,7 +35,7 @@ class Sums:
         """Blocks of pairs of output channels, then single pairs."""
         k, layer, y = self.k, self.layer, self.known["y"]
         weights, ends = self.known["weights"], self.known["epilogue"]
-        memory = (k.let("w", weights), k.let("end", ends), self.known["taps"])
+        memory = (k.let("w", weights), k.let("next_epilogue", ends), self.known["taps"])
         if layer.lone:
             self._lone(pixels, memory, y)
             return

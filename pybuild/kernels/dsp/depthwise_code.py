@@ -86,7 +86,7 @@ class _Writer:
 
     def write(self) -> Builder:
         k, w, layer = self.k, self.w, self.layer
-        packed, ends = k.let("w", self.packed), k.let("end", self.ends)
+        packed, ends = k.let("w", self.packed), k.let("next_epilogue", self.ends)
         if layer.image is not None:
             self.weights = k.let("widened", offset(self.lines, self.plane * GROUP))
         if layer.padded:

@@ -50,7 +50,10 @@ class Sums:
 
     def write(self) -> None:
         k, layer, known = self.k, self.layer, self.known
-        taps, end = k.let("taps", known["weights"]), k.let("last", known["epilogue"])
+        taps, end = (
+            k.let("taps", known["weights"]),
+            k.let("next_epilogue", known["epilogue"]),
+        )
         plane, out = k.let("plane", known["lines"]), k.let("out", known["y"])
         with k.loop("channel", GROUP, rolled=True):
             with k.loop("copy", self.shared["multiplier"], rolled=True):

@@ -261,7 +261,10 @@ class _Writer:
         """Four output channels at a time, or as many as there are."""
         k, layer, out_channels = self.k, self.layer, given["out_channels"]
         channels = given.get("group_outputs", out_channels)
-        w, ends = k.let("w", given["weights"]), k.let("end", given["epilogue"])
+        w, ends = (
+            k.let("w", given["weights"]),
+            k.let("next_epilogue", given["epilogue"]),
+        )
         sources = [given["x"]]
         if pixels > 1:
             sources.append(k.let("second", offset(given["x"], given["pitch"])))

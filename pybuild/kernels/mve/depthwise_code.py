@@ -282,7 +282,7 @@ class _Writer:
     def _channels(self, given: dict[str, Var]) -> Iterator[tuple[Expr, Var, Var]]:
         """Four channels at a time: the first, their weights, their ends."""
         k, channels, size = self.k, given["channels"], 16 * self.layer.steps
-        ends = k.let("end", given["epilogue"])
+        ends = k.let("next_epilogue", given["epilogue"])
         with k.loop("channel", channels, 0, SIDE, rolled=True) as c:
             if self.layer.window.channels % SIDE:
                 c = k.let("first", minimum(c, channels - SIDE))

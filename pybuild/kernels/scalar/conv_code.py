@@ -248,7 +248,10 @@ class _Sums:
 
     def write(self) -> None:
         k, known, n = self.k, self.known, self.layer.channels
-        w, ends = k.let("w", known["weights"]), k.let("end", known["epilogue"])
+        w, ends = (
+            k.let("w", known["weights"]),
+            k.let("next_epilogue", known["epilogue"]),
+        )
         outputs = known.get("group_outputs", known["out_channels"])
         with k.loop("channel", outputs, 0, n, rolled=True) as channel:
             first: Expr = channel

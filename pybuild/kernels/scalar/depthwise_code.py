@@ -203,7 +203,7 @@ class _Writer:
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
-        weights, ends = k.let("w", self.weights), k.let("end", self.ends)
+        weights, ends = k.let("w", self.weights), k.let("next_epilogue", self.ends)
         if layer.padded:
             # margins never change: they are written once
             fill = k.arg("fill", layer.x_zero + layer.half)
