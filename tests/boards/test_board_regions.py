@@ -72,7 +72,8 @@ def test_names_of_memories(tmp_path: Path) -> None:
         ('ram = { origin = 0, size = "1K" }', "'memory.ram' cannot be the name"),
         ('tcm = { origin = 0, size = "1Q" }', "'tcm.size' must be a text"),
     ):
-        (tmp_path / "soc" / "an386.toml").write_text(chip.read_text() + added + "\n")
+        text = chip.read_text().replace("[memory]\n", f"[memory]\n{added}\n")
+        (tmp_path / "soc" / "an386.toml").write_text(text)
         with pytest.raises(BuildError, match=wrong):
             load_board(str(tmp_path / "mine"))
     text = chip.read_text().partition("[memory]")[0] + "memory = 3\n"
