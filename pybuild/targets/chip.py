@@ -125,7 +125,8 @@ def _wait_states(given: dict[str, Any], file: Path, reader: Reader) -> int | Non
 def _stated(given: dict[str, Any]) -> tuple[str, ...]:
     named = [fact for fact in FACTS if fact in given]
     more = given.get("memory", {})
-    return (*named, *(f"memory.{name}" for name in more if isinstance(more, dict)))
+    names = more if isinstance(more, dict) else ()
+    return (*named, *(f"memory.{name}" for name in names))
 
 
 def _compared(
