@@ -53,6 +53,8 @@ test_c_functions
     weights_stand_where_the_node_has_them
 test_canaries
     nothing_is_written_beside_rings
+test_chain
+    pieces_in_c pieces_on_a_cortex_m4
 test_check
     a_missing_interpreter_is_a_note
 test_cli
@@ -62,7 +64,7 @@ test_cmake
 test_comments
     every_kernel_part_function_and_constant_says_what_it_is
 test_compare_page
-    on_the_command_line
+    on_the_command_line the_page
 test_compat_tvm
     firmware_runs_on_a_core
 test_compressed
@@ -255,7 +257,7 @@ test_release
 test_remote_modules
     instances_share_weights_on_the_board
 test_report_page
-    numbers_of_a_mobile_net
+    numbers_of_a_mobile_net shapes_do_not_overlap
 test_reprs
     quantised_says_its_error
 test_row_input
@@ -328,6 +330,7 @@ test_tree_warnings
 test_two_cores
     a_fault_of_the_second_core_ends_the_run cores_work_at_the_same_time
     keyword_spotting_on_two_cores more_jobs_than_the_queue_holds
+    the_same_bits_and_what_each_core_does
 test_vector_boards
     random_layers
 test_vector_kernels
