@@ -55,6 +55,11 @@ LAYERS = (
     ("depthwise_conv2d", (1, 6, 6, 4), (3, 3, 8), 1, 1),
     ("depthwise_conv2d", (1, 12, 3, 32), (3, 3, 32), 2, 1),
 )
+# without padding, of one row: vectors have no copy there, others the plain kernel
+ROWS = (
+    ("depthwise_conv2d", (1, 4, 21, 12), (1, 5, 12), 1, 1),
+    ("depthwise_conv2d", (1, 3, 24, 10), (1, 3, 10), 2, 2),
+)
 RULES = ("wide", "double")
 LOUD, QUIET, GREAT = "loud", "quiet", "great"
 
@@ -151,7 +156,7 @@ def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
 def layer(number: int, rule: str, kind: str) -> Case:
     """Loud: all weights at one end, so that sums are as great as they can be; quiet:
     channels whose factor is far below the others'; great: scales that raise sums."""
-    op, x, w, stride, dilation = LAYERS[number]
+    op, x, w, stride, dilation = (*LAYERS, *ROWS)[number]
     chance = np.random.default_rng((16, number, len(rule)))
     axis = 2 if op == "depthwise_conv2d" else 0
     outs = w[axis]
@@ -197,7 +202,7 @@ def _at_ends(made: Case) -> Case:
 
 
 def _cases() -> Iterator[Case]:
-    for number, (op, *_) in enumerate(LAYERS):
+    for number, (op, *_) in enumerate((*LAYERS, *ROWS)):
         rules = ("wide", "away") if op == "dense" else ("wide",)
         for rule in rules:
             for kind in (LOUD, QUIET, GREAT, ""):

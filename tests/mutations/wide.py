@@ -35,6 +35,27 @@ WIDE = (
         _FAST,
     ),
     (
+        "zeros beside a copied row of int16",
+        "pybuild/kernels/mve/depthwise16_code.py",
+        "                self._fill(to, const(0), begin, zeros)",
+        "                self._fill(to, const(0), const(4), zeros)",
+        _FAST,
+    ),
+    (
+        "the columns of the second of two pixels",
+        "pybuild/kernels/mve/depthwise16_code.py",
+        "tap = column - i * w.stride_w",
+        "tap = column - i",
+        _FAST,
+    ),
+    (
+        "weights of four channels of a depthwise layer of int16",
+        "pybuild/kernels/mve/depthwise16.py",
+        "reshape(len(blocks), -1, BLOCK).transpose(1, 0, 2)",
+        "reshape(-1, len(blocks), BLOCK).transpose(1, 0, 2)",
+        _FAST,
+    ),
+    (
         "the upper half of a bias",
         "pybuild/kernels/epilogues/end16.py",
         "words = [lower.astype(np.int64), wide >> 32]",

@@ -16,6 +16,7 @@ from pybuild.kernels.layers.depthwise import GROUP
 from pybuild.kernels.layers.weights import constant, epilogue, kernels_of, window_rows
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
+from pybuild.kernels.mve import depthwise16 as depthwise16_mve
 from pybuild.kernels.portable import depthwise
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import depthwise as depthwise_block
@@ -45,7 +46,8 @@ def depthwise_conv2d(
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
     found = found or [depthwise.offer(layer, by_rows(y), source, tables, y)]
     small = (depthwise_small,) if optimise == "size" else ()
-    for family in (depthwise_dsp, *small, depthwise_mve, depthwise_block):
+    vectors = (depthwise_mve, depthwise16_mve)
+    for family in (depthwise_dsp, *small, *vectors, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row
     grouped = replace(window, groups=window.channels)
