@@ -56,6 +56,13 @@ WIDE = (
         _FAST,
     ),
     (
+        "partial turns of loops on vectors",
+        "pybuild/emit/llvm/object.py",
+        "-tail-predication=disabled",
+        "-tail-predication=enabled",
+        "tests/perf/test_any_layer.py::test_the_last_turn_of_a_loop_on_vectors[obj]",
+    ),
+    (
         "the upper half of a bias",
         "pybuild/kernels/epilogues/end16.py",
         "words = [lower.astype(np.int64), wide >> 32]",

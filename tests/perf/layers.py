@@ -140,6 +140,17 @@ def layer(seed: int) -> Made:
     )  # fmt: skip
 
 
+def far_apart() -> Made:
+    """A depthwise layer of int16 with a stride that no kernel on vectors has: loops
+    over the seven rows of its window are for compilers to make vectors of."""
+    form = _Form("depthwise 5x5, 7x7", (9, 9, 64), (1, 7, 7, 64), 3)
+    values = _Values(np.random.default_rng(5), form, True)
+    return Made(
+        1, form.kind, form.words, "litert", values.file(), form.macs, (7, 7), 3,
+        form.sizes[1], 1, form.on_padding, False,
+    )  # fmt: skip
+
+
 def _fitting(kind: str, chance: np.random.Generator) -> _Form:
     """A form whose rows are long enough and that is not too long for a test."""
     while True:

@@ -92,10 +92,19 @@ def _ready() -> None:
     llvm.initialize_all_asmprinters()
 
 
+@functools.cache
+def _with_exact_tails() -> None:
+    """LLVM 22.1 sums lanes behind the end of a row where the last turn of a loop on
+    vectors is a partial one (DLSTP): such turns are masked instead."""
+    llvm.set_option("crt", "-tail-predication=disabled")
+
+
 def machine_of(processor: Llvm) -> Any:
     """LLVM's code generator; a pass builder eats it."""
     _ready()
     target = llvm.Target.from_triple(processor.triple)
+    if "+mve" in processor.features:
+        _with_exact_tails()
     return target.create_target_machine(
         cpu=processor.cpu,
         features=processor.features,
