@@ -142,26 +142,31 @@ def quick_sample(number: int, seed: int = 0) -> int:
     return 0 if count >= SHARE * len(sample) else 1
 
 
-def main(names: list[str]) -> int:
-    if names[:1] == ["--quick-sample"]:
-        return quick_sample(*map(int, names[1:]))
-    chosen = [
+def chosen(names: list[str]) -> list[Mutation]:
+    """Those of these names, lists and files; all without a name."""
+    return [
         m for label, values in LISTS.items() for m in values
         if not names or {m.name, *label.lower().split(".")[-2:]} & {*names}
     ]  # fmt: skip
-    if not chosen:
+
+
+def main(names: list[str]) -> int:
+    if names[:1] == ["--quick-sample"]:
+        return quick_sample(*map(int, names[1:]))
+    taken = chosen(names)
+    if not taken:
         print(f"there is no mutation and no list {' '.join(names)}")
         return 1
-    watching = sorted({test for m in chosen for test in m.tests.split()})
+    watching = sorted({test for m in taken for test in m.tests.split()})
     if not passes(" ".join(watching)):
         print("the tests fail without a mutation: nothing can be said")
         return 1
     left = 0
-    for mutation in chosen:
+    for mutation in taken:
         alive = passes(mutation.tests, mutation)
         left += alive
         print(f"{SURVIVED if alive else CAUGHT}  {mutation.name}", flush=True)
-    print(f"{len(chosen) - left} passed, {left} failed")
+    print(f"{len(taken) - left} passed, {left} failed")
     return 1 if left else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.mutate import LISTS, MUTATIONS, Mutation, drawn
+from tests.mutate import LISTS, MUTATIONS, Mutation, chosen, drawn, main
 from tests.toolchains import ROOT
 
 
@@ -33,3 +33,13 @@ def test_a_sample_has_as_many_of_each_list() -> None:
     assert set(lists[: len(LISTS)]) == set(LISTS) == set(lists[len(LISTS) :])
     assert len(set(sample)) == len(sample)
     assert sample == drawn(2 * len(LISTS), 7) != drawn(2 * len(LISTS), 8)
+
+
+def test_a_list_is_chosen_by_its_name() -> None:
+    """Or by its file's; what nobody knows breaks nothing, and is told."""
+    (ecosystems,) = (v for k, v in LISTS.items() if k.endswith(".ECOSYSTEMS"))
+    assert chosen(["ecosystems"]) == [*ecosystems]
+    boards = [v for k, v in LISTS.items() if ".board." in k]
+    assert chosen(["board"]) == [m for values in boards for m in values]
+    assert chosen([ecosystems[0].name]) == [ecosystems[0]]
+    assert chosen([]) == [*MUTATIONS] and main(["no such list"]) == 1
