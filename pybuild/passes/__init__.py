@@ -51,7 +51,7 @@ def _plain(pure: Callable[[Graph], Graph]) -> Pass:
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
     ("remove_dead", _plain(remove_dead)),
-    ("fold_constants", _plain(fold_constants)),
+    ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("remove_noops", _plain(remove_noops)),
     ("set_layout", lambda graph, options: set_layout(graph, options.layout)),
     ("fold_transposes", _plain(fold_transposes)),
@@ -62,7 +62,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("fuse_activation", _plain(fuse_activation)),
     ("remove_dead", _plain(remove_dead)),
     ("integer_arithmetic", _plain(integer_arithmetic)),
-    ("fold_constants", _plain(fold_constants)),
+    ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("merge_reshapes", _plain(merge_reshapes)),
     ("remove_noops", _plain(remove_noops)),
     ("fuse_batch_norm", _plain(fuse_batch_norm)),
@@ -78,7 +78,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
 # where the file gives storage or devices, which only fit the nodes that it has
 AS_GIVEN: tuple[tuple[str, Pass], ...] = (
     ("as_reference", lambda graph, options: as_reference(graph, options.rounding)),
-    ("fold_constants", _plain(fold_constants)),
+    ("fold_constants", lambda graph, options: fold_constants(graph, options.rounding)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("own_outputs", _plain(own_outputs)),

@@ -1,11 +1,12 @@
 """Batch-norm fusion: constants per channel go into the layer before.
 
 Multiplications and additions of constants after conv2d, depthwise_conv2d and dense, in
-float32.
+float32; after one whose weights a file has as integers, additions: they are its bias.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,29 +26,37 @@ Floats = npt.NDArray[np.float64]
 def fuse_batch_norm(graph: Graph) -> Graph:
     """mul, add and sub of one number per channel, into weights and bias."""
     edit = Edit(graph)
-    users = graph.consumers()
+    users, makers = graph.consumers(), graph.producers()
     places: dict[str, int] = {}
     for node in graph.nodes:
         source, row = _per_channel(node, graph)
         at = places.get(source, -1)
-        if at >= 0 and row is not None and only_reader(graph, users, source):
+        fits = at >= 0 and row is not None and only_reader(graph, users, source)
+        if fits and node.op == "mul":
+            fits = edit.nodes[at].inputs[1] in edit.constants
+        if fits and row is not None:
             edit.nodes[at] = _fused(edit, edit.nodes[at], node, row)
             places[node.output] = at
             continue
         edit.keep(node)
-        if _open(node, graph):
+        if _open(node, graph, makers):
             places[node.output] = len(edit.nodes) - 1
     return edit.done()
 
 
-def _open(node: Node, graph: Graph) -> bool:
-    """A float layer with known weights and without an activation."""
-    return (
-        node.op in _LAYERS
-        and graph.tensor(node.output).dtype is DType.FLOAT32
-        and "clamp" not in node.attrs
-        and all(not name or graph.known(name) for name in node.inputs[1:])
-    )
+def _open(node: Node, graph: Graph, makers: Mapping[str, Node]) -> bool:
+    """A float layer with known weights and without an activation; or with integers of
+    the file as weights, and without a bias.
+    """
+    if node.op not in _LAYERS or "clamp" in node.attrs:
+        return False
+    if graph.tensor(node.output).dtype is not DType.FLOAT32:
+        return False
+    if all(not name or graph.known(name) for name in node.inputs[1:]):
+        return True
+    maker = makers.get(node.inputs[1])
+    whole = maker is not None and bool(maker.attrs.get("simulated"))
+    return whole and not any(node.inputs[2:])
 
 
 def _per_channel(node: Node, graph: Graph) -> tuple[str, Floats | None]:
@@ -69,18 +78,18 @@ def _per_channel(node: Node, graph: Graph) -> tuple[str, Floats | None]:
 
 
 def _fused(edit: Edit, layer: Node, node: Node, row: Floats) -> Node:
-    weights = edit.constants[layer.inputs[1]].astype(np.float64)
     bias = np.zeros(len(row))
     if len(layer.inputs) > 2 and layer.inputs[2]:
         bias = edit.constants[layer.inputs[2]].astype(np.float64)
     if node.op == "mul":
+        weights = edit.constants[layer.inputs[1]].astype(np.float64)
         shape = [1] * weights.ndim
         shape[_CHANNEL[layer.op]] = -1
         weights, bias = weights * row.reshape(shape), bias * row
+        made = edit.constant(f"{layer.inputs[1]}.fused", weights.astype(np.float32))
+        names = [made]
     else:
         bias = bias - row if node.op == "sub" else bias + row
-    names = [layer.inputs[1]]
-    if node.op == "mul":
-        names = [edit.constant(f"{names[0]}.fused", weights.astype(np.float32))]
+        names = [layer.inputs[1]]
     names.append(edit.constant(f"{layer.name}.bias", bias.astype(np.float32)))
     return replace(layer, inputs=(layer.inputs[0], *names), outputs=node.outputs)

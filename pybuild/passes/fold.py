@@ -11,10 +11,11 @@ from pybuild.ops.base.function import CALL
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import MOVING
 from pybuild.passes.edit import used
+from pybuild.passes.legalise import rounded
 
 
-def fold_constants(graph: Graph) -> Graph:
-    """Nodes on constants become constants.
+def fold_constants(graph: Graph, option: str = "litert") -> Graph:
+    """Nodes on constants become constants, rounded as the build option `option` says.
 
     Not a dequantize that stands for integers: the pass `qdq` wants those; nor a call
     of a user's function, which may do more than compute. Of a parameter only what
@@ -31,8 +32,9 @@ def fold_constants(graph: Graph) -> Graph:
             nodes.append(node)
             continue
         reads = [constants[name] if name else None for name in node.inputs]
+        rounds = rounded(node, graph, option)
         with np.errstate(all="ignore"):
-            made = operator_of(node, graph).reference(node, graph, reads)
+            made = operator_of(node, graph).reference(rounds, graph, reads)
         constants.update(zip(node.outputs, made, strict=True))
         parameters.update({name: taken[0] for name in node.outputs if taken})
     made_graph = replace(graph, nodes=tuple(nodes), constants=constants)

@@ -20,10 +20,11 @@ _RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "eve
 
 def set_rounding(graph: Graph, option: str) -> Graph:
     """The attribute `rounding` of every quantised node, from the build option."""
-    return replace(graph, nodes=tuple(_rounded(n, graph, option) for n in graph.nodes))
+    return replace(graph, nodes=tuple(rounded(n, graph, option) for n in graph.nodes))
 
 
-def _rounded(node: Node, graph: Graph, option: str) -> Node:
+def rounded(node: Node, graph: Graph, option: str) -> Node:
+    """The node with its attribute `rounding`, if it is a quantised one."""
     if option == "tflm":
         node = _micro(node)
     if node.attrs.get("fixed", False):

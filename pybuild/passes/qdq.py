@@ -120,7 +120,8 @@ def _asked(
     graph: Graph, user: Node, name: str, found: Mapping[str, Quant]
 ) -> Quant | None:
     if user.op == "quantize" and user.attrs.get("simulated"):
-        return graph.tensor(user.output).quant
+        tensor = graph.tensor(user.output)  # int16 stays real numbers in between
+        return tensor.quant if tensor.dtype is DType.INT8 else None
     if name in [user.inputs[i] for i in moved_inputs(user)]:
         return found.get(user.output)
     return None
@@ -157,10 +158,9 @@ def _int8(sweep: _Sweep, name: str) -> Tensor | None:
 
 def _quantize(sweep: _Sweep, node: Node) -> bool:
     """Of integers: nothing where they have that scale, else a requantisation."""
-    x = _int8(sweep, node.inputs[0])
-    if x is None:
+    x, y = _int8(sweep, node.inputs[0]), sweep.edit.tensors[node.output]
+    if x is None or y.dtype is not DType.INT8:
         return False
-    y = sweep.edit.tensors[node.output]
     if x.name == node.output:
         return True
     if x.quant == y.quant and node.output not in sweep.graph.outputs:
@@ -175,7 +175,9 @@ def _target(sweep: _Sweep, name: str, quant: Quant) -> str:
     """What the integers of a float tensor are called: as its quantize calls them."""
     for user in sweep.users[name]:
         output = user.output
-        same = user.op == "quantize" and sweep.graph.tensor(output).quant == quant
+        tensor = sweep.graph.tensor(output)
+        same = user.op == "quantize" and tensor.quant == quant
+        same = same and tensor.dtype is DType.INT8
         if same and output not in sweep.taken:
             sweep.taken.add(output)
             return output

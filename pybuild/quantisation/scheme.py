@@ -23,6 +23,8 @@ SHARES = {
     DType.INT8: Quant((1 / 256,), (-128,)),
     DType.INT16: Quant((1 / 32768,), (0,)),
 }
+# part of a norm or of a function that is written out
+_SMOOTH = ("add", "sub", "mul", "mean", "softmax")
 CHOSEN = "named to stay float"
 # output -> why its node stays float
 Reasons = dict[str, str]
@@ -65,6 +67,7 @@ def scheme(
     wide  outputs of nodes with int16 activations
     """
     floats = {**refused(graph), **kept}
+    floats |= _smooth(graph, floats, wide)
     floats |= _alone(graph, floats)
     integers = frozenset(
         node.output for node in graph.nodes if node.output not in floats
@@ -106,6 +109,32 @@ def _why_float(node: Node, graph: Graph) -> str:
     if any(name in graph.parameters for name in node.inputs):
         return "it reads a replaceable parameter"
     return ""
+
+
+def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> Reasons:
+    """Sums, products and means around functions that have no int8 form: all of a norm
+    but what it reads, all of a GELU. Eight bits for each of their values in between
+    would lose more than all weights do.
+    """
+    kinds = ("map", "matmul")
+    functions = {n.output for n in graph.nodes if n.op in kinds and n.output in floats}
+    users, near = graph.consumers(), set(functions)
+    some = [n for n in graph.nodes if n.op in (*_SMOOTH, *MOVEMENT)]
+    some = [n for n in some if n.output not in floats and n.output not in wide]
+    grew = bool(near)
+    while grew:
+        before = len(near)
+        for node in (*some, *reversed(some)):
+            reads = [n for n in node.inputs if n and n not in graph.constants]
+            held = [n in near for n in reads]
+            enough = any(held) if node.op == "mul" else bool(held) and all(held)
+            asked = users[node.output] if node.output not in graph.outputs else ()
+            wanted = bool(asked) and all(user.output in near for user in asked)
+            if (enough and wanted) if node.op == "softmax" else (enough or wanted):
+                near.add(node.output)
+        grew = len(near) > before
+    why = "it stands between functions that have no int8 form here"
+    return dict.fromkeys(sorted(near - functions), why)
 
 
 def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.host.lazy_buffers import lend
+from pybuild.host.trace import recorded
 from pybuild.ir.graph import Graph
 from pybuild.verify.compare import (
     HYBRID_TOLERANCE,
@@ -21,7 +24,11 @@ from pybuild.verify.compare import (
 )
 from pybuild.verify.onnx_reference import unfused
 from pybuild.verify.reference import Reference, reference
+from pybuild.verify.roundings import Roundings, roundings
 from pybuild.verify.stream import newest
+
+if TYPE_CHECKING:
+    from pybuild.host.build_facts import Library
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,33 @@ def by_standard(
     note = f"equal to the standard; ONNX Runtime differs here by {far}"
     note = f"{note} {unfused(path)}".rstrip()
     return Judgement(fair, judge, tallies, ok, note)
+
+
+def by_roundings(
+    path: Path,
+    library: Library,
+    inputs: Sequence[Mapping[str, Array]],
+    ours: Mapping[str, Sequence[Values]],
+) -> Roundings | None:
+    """Whether all that these back ends gave otherwise than the standard is rounding of
+    float32, layer by layer; None if it is not, or nobody can say.
+    """
+    graph, total = library.plan.graph, Roundings()
+    for name, outputs in ours.items():
+        net = lend(library.host(name))
+        try:
+            for given, gave in zip(inputs, outputs, strict=True):
+                if graph.state:
+                    net.reset()
+                have = recorded(net, given)
+                same = all(have[n].tobytes() == gave[n].tobytes() for n in gave)
+                found = roundings(path, graph, given, have) if same else None
+                if found is None or found.wrong:
+                    return None
+                total += found
+        finally:
+            net.close()
+    return total
 
 
 def _steps(graph: Graph, theirs: Sequence[Values], found: Sequence[Values]) -> str:

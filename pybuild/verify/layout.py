@@ -73,3 +73,22 @@ def as_ours(value: Array, graph: Graph, name: str, last: frozenset[str]) -> Arra
     if value.dtype == np.uint8 and tensor.dtype.value == "int8":
         return (value.astype(np.int16) - 128).astype(np.int8)
     return value
+
+
+def as_theirs(
+    value: Array, graph: Graph, name: str, last: frozenset[str], like: Array
+) -> Array | None:
+    """A value of ours as the file has it, whose own is `like`; None: there is no way
+    back, since channels are lost or axes of another order.
+    """
+    if value.size != like.size:
+        return None
+    if name in last and like.ndim >= 3 and 0 not in like.shape:
+        batch, channels, *rest = like.shape
+        value = np.moveaxis(value.reshape(batch, *rest, channels), -1, 1)
+    if like.dtype == np.uint8 and value.dtype == np.int8:
+        value = (value.astype(np.int16) + 128).astype(np.uint8)
+    value = value.reshape(like.shape)
+    back = as_ours(value, graph, name, last)
+    same = back.shape == graph.tensor(name).shape
+    return value if same else None

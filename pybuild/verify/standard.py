@@ -33,6 +33,25 @@ def standard(path: Path, wanted: Sequence[str]) -> Run:
 
     Errors  BuildError where onnx's interpreter has not one of the operators
     """
+    net = evaluator(path, wanted)
+    names = list(net.output_names)
+
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        fed = {name: wide(value) for name, value in inputs.items()}
+        try:
+            with np.errstate(all="ignore"):
+                found = net.run(names, fed)
+        except Exception as error:
+            raise not_run(path, error) from None
+        return dict(zip(names, map(_narrow, found), strict=True))
+
+    return run
+
+
+def evaluator(path: Path, wanted: Sequence[str] = ()) -> ReferenceEvaluator:
+    """onnx's interpreter of the file, all real constants float64; `wanted` too are
+    outputs.
+    """
     model = onnx.load(path)
     nodes = [part for node in model.graph.node for part in _written_out(node)]
     del model.graph.node[:]
@@ -43,24 +62,12 @@ def standard(path: Path, wanted: Sequence[str]) -> Run:
     more = [n for n in wanted if n in made and n not in given]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in more)
     try:
-        net = ReferenceEvaluator(model, new_ops=list(_OPERATORS))
+        return ReferenceEvaluator(model, new_ops=list(_OPERATORS))
     except Exception as error:
-        raise _not_run(path, error) from None
-    names = list(net.output_names)
-
-    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        fed = {name: _wide(value) for name, value in inputs.items()}
-        try:
-            with np.errstate(all="ignore"):
-                found = net.run(names, fed)
-        except Exception as error:
-            raise _not_run(path, error) from None
-        return dict(zip(names, map(_narrow, found), strict=True))
-
-    return run
+        raise not_run(path, error) from None
 
 
-def _not_run(path: Path, error: Exception) -> BuildError:
+def not_run(path: Path, error: Exception) -> BuildError:
     what = f"onnx's interpreter cannot run it: {' '.join(str(error).split())[:200]}"
     return BuildError(path.name, what, "--ref numpy")
 
@@ -76,7 +83,7 @@ def _widen(graph: Any) -> None:
             tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 
 
-def _wide(value: Any) -> Any:
+def wide(value: Any) -> Any:
     return value.astype(np.float64) if value.dtype == np.float32 else value
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.models import matrix
-from tests.models.matrix import FORMS, NAMES, Cell
+from tests.models.matrix import FORMS, NAMES, Cell, shown
 from tests.toolchains import require_module
 
 # of every form one, of different architectures
@@ -16,15 +16,6 @@ SAMPLE = (
     ("autoencoder", "QDQ s16s8"), ("audio_1_d", "QOperator u8s8"), ("tcn", "dynamic"),
     ("tcn", "PT2E"), ("autoencoder", "crt"),
 )  # fmt: skip
-
-
-def shown() -> dict[str, dict[str, str]]:
-    """The page's table: architecture -> form -> what is said."""
-    lines = matrix.PAGE.read_text().splitlines()
-    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if "|" in line]
-    forms = rows[0][1:]
-    assert forms == list(FORMS)
-    return {row[0]: dict(zip(forms, row[1:], strict=True)) for row in rows[2:]}
 
 
 def said(cell: Cell) -> str:

@@ -38,9 +38,10 @@ from pybuild.frontends.onnx.operators import (
     windows,
 )
 from pybuild.frontends.onnx.operators import reductions as joins
-from pybuild.frontends.onnx.operators.elements import either, either_cast
+from pybuild.frontends.onnx.operators.elements import either, either_cast, either_scaled
 from pybuild.frontends.onnx.operators.fold import ONLY_FOLDED, fold
 from pybuild.frontends.onnx.reader.beside import Beside
+from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
 from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
@@ -55,7 +56,7 @@ _LAYERS: dict[str, Handler] = {
     "Clip": either(eltwise.clip, elements.clip),
     "Concat": either(shape.concat, moves.concat),
     "Conv": either(spatial.conv, windows.conv),
-    "DequantizeLinear": either(quant.dequantize_linear, integer.dequantize),
+    "DequantizeLinear": either_scaled(quant.dequantize_linear, integer.dequantize),
     "Div": either(eltwise.div, elements.plain("divide")),
     "Dropout": either(shape.identity, elements.identity),
     "Flatten": shape.flatten,
@@ -307,7 +308,7 @@ def _import(draft: Draft, op: Op) -> None:
     if handler is None and (op.domain or op.kind not in ONLY_FOLDED):
         kind = f"{op.domain}.{op.kind}" if op.domain else op.kind
         what = f"the operator {kind} is not supported"
-        microsoft = quant.REFUSED if op.domain == MICROSOFT else {}
+        microsoft = REFUSED if op.domain == MICROSOFT else {}
         hint = microsoft.get(op.kind, _OTHERWISE)
         draft.problems.append(Problem(op.where, what, hint))
         draft.stand_in(op.outputs)

@@ -11,7 +11,7 @@ import pytest
 
 from pybuild.errors import BuildError
 from pybuild.frontends.onnx import load
-from pybuild.frontends.onnx.operators.quant import REFUSED
+from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.ir.graph import Graph
 from pybuild.ops.interpret import interpret
 from pybuild.verify.standard import standard

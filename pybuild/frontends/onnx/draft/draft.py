@@ -316,7 +316,8 @@ class Draft:
         Errors  BuildError if they are not known at build time
         """
         whole = self.sources.get(name, name)
-        if whole not in self.constants and whole not in self.values:
+        constant = whole in self.constants or whole in self.values
+        if not constant and whole not in self._arranged.values():
             hint = "only constant weights are supported; fold them at export"
             raise op.invalid(f"its {what} '{name}' is computed by the model", hint)
         if len(perm) != len(self.shape(whole)):

@@ -77,6 +77,25 @@ def either(layer: Handler, general: Handler) -> Handler:
     return handler
 
 
+def either_scaled(layer: Handler, general: Handler) -> Handler:
+    """DequantizeLinear: int16 that a quantize node made is a layer's, too."""
+    usual = either(layer, general)
+
+    def handler(draft: Draft, op: Op) -> None:
+        tensor = draft.tensors.get(op.input(0))
+        scale, zero = draft.known(op.input(1)), draft.known(op.input(2))
+        quant = tensor.quant if tensor is not None else None
+        wide = tensor is not None and tensor.dtype is DType.INT16
+        plain = zero is None or not zero.any()
+        scales = () if scale is None else tuple(map(float, scale.reshape(-1)))
+        if wide and plain and quant is not None and quant.scale == scales:
+            layer(draft, op)
+        else:
+            usual(draft, op)
+
+    return handler
+
+
 def either_cast(layer: Handler, general: Handler) -> Handler:
     """Bytes of an image to float32 are a layer too."""
 

@@ -86,12 +86,13 @@ def quantize_linear(draft: Draft, op: Op) -> None:
     if not op.input(2) and op.integer("output_dtype", 0):
         kind = onnx_type(op, op.integer("output_dtype", 0)).value
         quant = replace(quant, zero_point=(-128,) if kind == "uint8" else (0,))
-    if kind not in ("int8", "uint8"):
+    if kind not in ("int8", "uint8") and not _plain16(quant, kind):
         what = f"quantisation to {kind} is not supported"
-        raise op.invalid(what, "use int8 or uint8")
+        raise op.invalid(what, "use int8, uint8, or int16 without a zero point")
     value = draft.known(op.input(0))
     if value is not None:
-        tensor = Tensor(op.output, value.shape, DType.INT8, quant)
+        held = DType.INT16 if kind == "int16" else DType.INT8
+        tensor = Tensor(op.output, value.shape, held, quant)
         integers = quantized(value, tensor, "even")
         if kind == "uint8":
             integers = (integers.astype(np.int16) + 128).astype(np.uint8)
@@ -110,8 +111,13 @@ def quantize(
         draft.unsigned.add(output)
     draft.emit(
         "quantize", name, [x], output, {"simulated": True},
-        dtype=DType.INT8, quant=quant,
+        dtype=DType.INT16 if kind == "int16" else DType.INT8, quant=quant,
     )  # fmt: skip
+
+
+def _plain16(quant: Quant, kind: str) -> bool:
+    """int16 as our kernels have it."""
+    return kind == "int16" and quant.zero_point == (0,) and len(quant.scale) == 1
 
 
 def dequantize_linear(draft: Draft, op: Op) -> None:
@@ -138,7 +144,7 @@ def dequantize(
     draft: Draft, op: Op, x: str, output: str, quant: Quant, kind: str
 ) -> None:
     """Emits a dequantize node, of a constant or of a computed tensor."""
-    if kind not in ("int8", "uint8", "int32"):
+    if kind not in ("int8", "uint8", "int32") and not _plain16(quant, kind):
         what = f"dequantisation from {kind} is not supported"
         raise op.invalid(what, "use int8, uint8, or int32 for a bias")
     value = draft.known(x)
@@ -148,7 +154,7 @@ def dequantize(
     else:
         name = told(draft, x, quant, kind)
         tensor = draft.tensor(name)
-        if tensor.quant is None or tensor.dtype is not DType.INT8:
+        if tensor.quant is None or tensor.dtype not in (DType.INT8, DType.INT16):
             raise op.invalid(f"'{x}' is {tensor.dtype.value} without a scale")
         if tensor.quant != quant:
             what = f"'{x}' was quantised with another scale or zero point"
@@ -339,23 +345,6 @@ def qlinear_where(draft: Draft, op: Op) -> None:
     reals = [_real(draft, op, (1, 2, 3)), _real(draft, op, (4, 5, 6))]
     inner = replace(op, kind="Where", domain="", opset=16)
     _wrapped(draft, inner, select, [op.input(0), *reals], (7, 8))
-
-
-_BEFORE = "it is of ONNX Runtime's optimiser: give the file before that"
-_FOUR_BITS = "quantise to int8: onnxruntime.quantization.quantize_static or --quantise"
-# com.microsoft's operators that quantisers and optimisers emit and we have not: the way
-REFUSED = {
-    "DynamicQuantizeLSTM": "leave LSTM in float: quantize_dynamic(..., "
-    "op_types_to_quantize=['MatMul', 'Gemm', 'Conv'])",
-    "QAttention": "quantise the model before transformers' layers are fused",
-    "QEmbedLayerNormalization": "quantise the model before its layers are fused",
-    "MatMulNBits": _FOUR_BITS,
-    "MatMulBnb4": _FOUR_BITS,
-    "GatherBlockQuantized": _FOUR_BITS,
-    "DynamicQuantizeMatMul": _BEFORE,
-    "MatMulIntegerToFloat": _BEFORE,
-    "QLinearReduceMean": _BEFORE,
-}
 
 
 def declared_quants(draft: Draft, ops: Sequence[Op]) -> None:

@@ -82,6 +82,15 @@ def unsqueeze(draft: Draft, op: Op) -> None:
 def transpose(draft: Draft, op: Op) -> None:
     rank = len(draft.tensor(op.input(0)).shape)
     perm = op.integers("perm", tuple(range(rank))[::-1])
+    if op.input(0) in draft.sources:  # integers of the file: they are moved
+        shape = draft.shape(op.input(0))
+        moved = draft.arranged(
+            op, op.input(0), perm, tuple(shape[axis] for axis in perm), "input"
+        )
+        whole = draft.sources[moved]
+        draft.emit("dequantize", op.name, [whole], op.output, {"simulated": True})
+        draft.sources[op.output] = whole
+        return
     draft.emit("transpose", op.name, [op.input(0)], op.output, {"perm": perm})
 
 

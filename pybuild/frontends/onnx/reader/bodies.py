@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Known = Collection[tuple[str, str]]
 MOST_ROUNDS = 12
+# what a layer norm's body is made of, as ONNX has it
+_VARIANCE = ("Square", "MeanOfSquare", "SquareOfMean", "Var")
 
 
 def written_out(model: ModelProto, known: Known) -> ModelProto:
@@ -128,7 +130,33 @@ def _body(
         return None
     body = FunctionProto()
     body.ParseFromString(data)
-    return body if body.node else None
+    return _centred(body) if body.node else None
+
+
+def _centred(body: FunctionProto) -> FunctionProto:
+    """A layer norm's variance as the mean of what is left without the mean, not as the
+    mean of squares less the square of the mean: float32 has few bits of that left where
+    the mean is large.
+    """
+    made = {node.output[0]: node for node in body.node if node.output}
+    if not {"Deviation", *_VARIANCE} <= made.keys():
+        return body
+    square, mean = made["Square"], made["MeanOfSquare"]
+    square.input[:] = ["Deviation", "Deviation"]
+    mean.output[:] = ["Var"]
+    nodes = []
+    for node in body.node:
+        if node is square:
+            nodes.append(made["Deviation"])
+        if (
+            node.output[0] not in ("SquareOfMean", "Deviation")
+            and node is not made["Var"]
+        ):
+            nodes.append(node)
+    kept = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del body.node[:]
+    body.node.extend(kept)
+    return body
 
 
 def _spliced(

@@ -1,0 +1,19 @@
+"""Operators of com.microsoft that are refused: what to do instead."""
+
+from __future__ import annotations
+
+_BEFORE = "it is of ONNX Runtime's optimiser: give the file before that"
+_FOUR_BITS = "quantise to int8: onnxruntime.quantization.quantize_static or --quantise"
+# com.microsoft's operators that quantisers and optimisers emit and we have not: the way
+REFUSED = {
+    "DynamicQuantizeLSTM": "leave LSTM in float: quantize_dynamic(..., "
+    "op_types_to_quantize=['MatMul', 'Gemm', 'Conv'])",
+    "QAttention": "quantise the model before transformers' layers are fused",
+    "QEmbedLayerNormalization": "quantise the model before its layers are fused",
+    "MatMulNBits": _FOUR_BITS,
+    "MatMulBnb4": _FOUR_BITS,
+    "GatherBlockQuantized": _FOUR_BITS,
+    "DynamicQuantizeMatMul": _BEFORE,
+    "MatMulIntegerToFloat": _BEFORE,
+    "QLinearReduceMean": _BEFORE,
+}
