@@ -154,22 +154,10 @@ def check(
     finally:
         for net in nets.values():
             net.close()
-    fair: Judgement | None = None
-    if known.kind == "ort" and not all(t.good for t in tallies.values()):
-        given = [c.sample.inputs for c in cases]
-        fair = by_standard(path, whole, [c.values for c in cases], given, seen_by)
-    rounded: Roundings | None = None
-    bad = {n: seen_by[n] for n, tally in tallies.items() if not tally.good}
-    unfair = fair is not None and not fair.ok
-    if bad and (unfair or known.kind == "standard") and not graph.windows:
-        given = [c.sample.inputs for c in cases]
-        rounded = by_roundings(path, library, given, bad)
-    if rounded is not None:
-        notes = [*notes, f"{EQUAL_BUT} {rounded}"]
-    elif fair is not None:
-        notes = [*notes, fair.note]
-    if fair is not None and (fair.ok or rounded is not None):
-        known, tallies, judge = fair.reference, dict(fair.tallies), fair.judge
+    known, tallies, judge, more, rounded = _fair(
+        path, library, whole, cases, seen_by, _Found(known, tallies, judge)
+    )
+    notes = [*notes, *more]
     return CheckResult(
         model=path.name,
         reference=known.name,
@@ -179,10 +167,53 @@ def check(
         tensors=len(cases[0].values) if cases else 0,
         tolerance=str(judge.limits),
         backends=tallies,
-        ok=rounded is not None or all(tally.good for tally in tallies.values()),
+        ok=rounded or all(tally.good for tally in tallies.values()),
         notes=(*notes, *missing, *_about(known)),
         classes=None if own is None else _classes(graph, cases, outputs, own.labels),
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was compared so far, and with what."""
+
+    known: Reference
+    tallies: dict[str, Tally]
+    judge: Judge
+
+
+def _fair(
+    path: Path,
+    library: Library,
+    whole: Graph,
+    cases: Sequence[_Case],
+    seen_by: Mapping[str, Sequence[Values]],
+    found: _Found,
+) -> tuple[Reference, dict[str, Tally], Judge, list[str], bool]:
+    """By the standard, where a back end is not equal to ONNX Runtime; notes, and
+    whether all that differs is rounding of float32.
+    """
+    known, tallies, judge = found.known, found.tallies, found.judge
+    bad = {n: seen_by[n] for n, tally in tallies.items() if not tally.good}
+    if not bad or known.kind not in _BY_NODES:
+        return known, tallies, judge, [], False
+    fair: Judgement | None = None
+    given = [c.sample.inputs for c in cases]
+    if known.kind == "ort":
+        fair = by_standard(path, whole, [c.values for c in cases], given, seen_by)
+    rounded: Roundings | None = None
+    unfair = fair is not None and not fair.ok
+    whole_rows = not library.plan.graph.windows
+    if whole_rows and (unfair or known.kind == "standard"):
+        rounded = by_roundings(path, library, given, bad)
+    notes = []
+    if rounded is not None:
+        notes = [f"{EQUAL_BUT} {rounded}"]
+    elif fair is not None:
+        notes = [fair.note]
+    if fair is not None and (fair.ok or rounded is not None):
+        known, tallies, judge = fair.reference, dict(fair.tallies), fair.judge
+    return known, tallies, judge, notes, rounded is not None
 
 
 def _classes(
