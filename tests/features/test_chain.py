@@ -142,6 +142,12 @@ def test_a_stream_is_its_windows() -> None:
             np.testing.assert_array_equal(stream["scores"][i], score)
 
 
+def test_three_rows_at_once_are_each_third_row() -> None:
+    """Features go on within a run as they do from run to run."""
+    once, thrice = (twin(name)["scores"] for name in ("window", "some_rows"))
+    np.testing.assert_array_equal(thrice, once[2::3])
+
+
 def test_a_stream_costs_its_new_rows() -> None:
     made = {n: pybuild.build(chains()[n]) for n in ("stream", "whole")}
     macs = {n: sum(row.macs for row in m.report.layers) for n, m in made.items()}
@@ -167,9 +173,7 @@ def test_integers_of_features_become_those_of_the_net() -> None:
     assert sum(y == made[x + 128] for x, y in found) > 0.9 * len(found)
 
 
-def test_training_and_device_have_the_same_features_whatever_rounds_in_the_net() -> (
-    None
-):
+def test_features_are_those_of_training_whatever_rounds_in_the_net() -> None:
     for rounding in ("litert", "onnx", "single", "tflm"):
         chain = chains()["window"]
         library = pybuild.build(chain, rounding=rounding)

@@ -27,7 +27,7 @@ QUANTS = {
 DECISIONS = {
     "plain": Decision(smooth=1, threshold=0.5),
     "smooth": Decision(smooth=4, threshold=0.45, release=0.3),
-    "late": Decision(smooth=7, threshold=0.4, release=0.1, refractory=9),
+    "late": Decision(smooth=7, threshold=0.4, release=0.1, refractory=10),
     "ignoring": Decision(smooth=2, threshold=0.4, refractory=3, ignore=(0, 3)),
 }
 CASES = [(kind, name) for kind in QUANTS for name in DECISIONS]

@@ -5,13 +5,6 @@ _DECIDE = "tests/ops/test_decide.py::test_what_is_heard"
 
 CHAIN = (
     (
-        "outputs that stay while samples come",
-        "pybuild/plan/memory/live_ranges.py",
-        "            before += graph.outputs\n",
-        "            before += ()\n",
-        f"{_CHAIN}::test_outputs_stay_while_samples_come",
-    ),
-    (
         "a piece that is longer than a run",
         "pybuild/emit/c/samples.py",
         "        if (part > count)\n            part = count;\n",
@@ -30,7 +23,7 @@ CHAIN = (
         "pybuild/features/chain.py",
         "            self.state[name] = State(last[name], kept.initial)\n",
         "            self.state[name] = State(kept.next, kept.initial)\n",
-        f"{_CHAIN}::test_a_stream_is_its_windows",
+        f"{_CHAIN}::test_three_rows_at_once_are_each_third_row",
     ),
     (
         "features round as in training",
