@@ -302,6 +302,27 @@ static void test_sharing(void)
     EXPECT(crt_params_close(&image) == CRT_OK);
 }
 
+/* A lazy input is where it was bound, whoever's its region is. */
+static void test_lazy_input(void)
+{
+    struct crt_tensor late[sizeof tensors / sizeof tensors[0]];
+    struct crt_model lazy = model;
+    struct crt_region regions[3];
+    struct crt_graph g;
+    int i;
+
+    memcpy(late, tensors, sizeof tensors);
+    late[1].flags = CRT_TENSOR_LAZY;
+    lazy.tensors = late;
+    for (i = 0; i < 3; i++) {
+        regions[i].ptr = i == 0 ? (void *)arena : (void *)fakes[i - 1].first;
+        regions[i].bytes = DEVICE_BYTES;
+    }
+    EXPECT(crt_graph_init(&g, &lazy, base, fresh, regions, 3) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&g, 1, d, N) == CRT_OK);
+    EXPECT(crt_graph_input(&g, 1) == (const void *)d);
+}
+
 static void test_failure_in_load(void)
 {
     static uint8_t memory[IMAGE_BYTES] __attribute__((aligned(IMAGE_ALIGN)));
@@ -329,6 +350,7 @@ int main(void)
     test_failures_in_runs();
     test_failures_around_runs();
     test_sharing();
+    test_lazy_input();
     test_failure_in_load();
     return failures != 0;
 }

@@ -34,8 +34,15 @@ def test_what_is_in_the_tree_has_a_tag_or_a_reason(
 
 
 def test_the_page_has_the_counts(counted: dict[str, list[misra.Finding]]) -> None:
-    """`./dev evidence` writes them anew."""
-    assert page.written(counted) == page.PAGE.read_text()
+    """`./dev evidence` writes them anew. Those of networks move with every kernel: of
+    them the rules are compared, of crt the numbers."""
+    assert _told(page.written(counted)) == _told(page.PAGE.read_text())
+
+
+def _told(text: str) -> list[list[str]]:
+    """The rows; of each, rule, kind, what was done, and the number of crt."""
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row[1:5]] for row in rows]
 
 
 @pytest.mark.parametrize("name", nets.REAL)
