@@ -166,4 +166,32 @@ FAULTS = (
         "0",
         "tests/regression/test_parameter_numbers.py",
     ),
+    (
+        "a tag for the next function, too",
+        "tests/evidence/misra.py",
+        'if lines[at] == "}" or',
+        'if lines[at] == "?" or',
+        "tests/evidence/test_misra.py",
+    ),
+    (
+        "braces around a body",
+        "pybuild/emit/c/braces.py",
+        'found.append(f"{pad}}}")\n    return after',
+        "return after",
+        "tests/golden",
+    ),
+    (
+        "the tag of restrict",
+        "pybuild/emit/kernels/misra.py",
+        'found.add("8.14")',
+        "pass",
+        "tests/golden",
+    ),
+    (
+        "a condition that decides nothing",
+        "crt/include/crt/slots.h",
+        "(tensor->flags & CRT_TENSOR_LAZY) == 0u &&",
+        "1 &&",
+        "tests/evidence/test_mcdc.py",
+    ),
 )
