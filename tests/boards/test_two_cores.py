@@ -80,6 +80,8 @@ def test_the_same_bits_and_what_each_core_does(chain: str) -> None:
     spent = {row.name: row.instructions for row in result.layers}
     assert spent["conv"] + spent["pointwise"] < result.cores[1]
     assert spent["depthwise"] + spent["pool"] + spent["scores"] < result.cores[0]
+    copies = [count for name, count in spent.items() if " to device " in name]
+    assert len(copies) == 4 and min(copies) > 100  # the second core's, each counted
     # a chain: the first core has little to do while the second works
     assert 0.98 * result.instructions < result.wall <= result.instructions
     ram = result.ram
