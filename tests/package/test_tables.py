@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pybuild
-from pybuild.cli import console, main, tables
+from pybuild.cli import main, tables
 from pybuild.errors import BuildError
 from pybuild.package.grid import NAME, NUMBER, TEXT, as_html, fitted, grid, shortened
 from tests.conftest import model_path
@@ -77,14 +77,14 @@ def test_printed(
 
 def test_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert console.width() is None
+    assert tables.width() is None
     for given, wanted in (("57", 57), ("0", None), ("wide", None), ("", None)):
         monkeypatch.setenv("COLUMNS", given)
-        assert console.width() == wanted
+        assert tables.width() == wanted
     monkeypatch.delenv("COLUMNS")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((91, 9)))
-    assert console.width() in (91, console.USUAL)  # a captured stdout has no number
+    assert tables.width() in (91, tables.USUAL)  # a captured stdout has no number
 
 
 def on_a_terminal(columns: int, *words: str) -> str:
