@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from pybuild.bounds.layers import LayerBounds, bounds
 from pybuild.emit.kernels import c, llvm
 from pybuild.emit.llvm.object import assembly
 from pybuild.errors import BuildError, fitting
@@ -38,6 +39,7 @@ def stage_page(library: Library, stage: str, layer: str | None = None) -> Page:
         "c": _c,
         "llvm": _llvm,
         "asm": _assembly,
+        "bounds": _bounds,
     }
     known = [library.plan.graph.called(node) for node in library.plan.graph.nodes]
     if layer is not None and not _is_there(library, stage, layer):
@@ -172,6 +174,28 @@ def _plan(library: Library, layer: str | None) -> Iterator[object]:
     yield grid("Memory", columns, places)
     size, bound = plan.arena_bytes, plan.lower_bound
     yield f"arena {size:,} bytes; no order of this plan is below {bound:,}"
+
+
+# ---- bounds ------------------------------------------------------------------------
+
+
+def _bounds(library: Library, layer: str | None) -> Iterator[object]:
+    """Loads and stores of each kernel, and which are proven to stay inside."""
+    graph = library.plan.graph
+    known = {graph.called(node) for node in _nodes(graph, layer)} if layer else None
+    shown = [x for x in bounds(library.plan) if known is None or x.layer in known]
+    columns = [("layer", NAME), ("kernel", NAME), ("loads and stores", NUMBER)]
+    columns += [("inside", TEXT)]
+    rows = [(x.layer, x.kernel, f"{x.accesses:,}", _inside(x)) for x in shown]
+    yield grid("Loads and stores, for any input", columns, rows)
+    for one in shown:
+        yield from (f"{one.layer}: {what}" for what in one.open)
+
+
+def _inside(found: LayerBounds) -> str:
+    if found.foreign:
+        return "not known: the user's own"
+    return f"{len(found.open)} not proven" if found.open else "proven"
 
 
 # ---- a kernel ----------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Proofs of built kernels, for any input: which bytes each can reach."""

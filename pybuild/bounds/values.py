@@ -1,0 +1,88 @@
+"""What the walk through a kernel knows of a value: a number, a truth, an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+
+from pybuild.bounds.linear import Linear, Number, Steps
+from pybuild.dtype import Array, DType
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Bytes that a kernel may reach through one pointer.
+
+    name   for people: 'input 1', 'scratch'
+    array  what is there, of a constant
+    """
+
+    name: str
+    bytes: int
+    array: Array | None = None
+
+    def values(self, at: Steps, elem: DType) -> tuple[int, int] | None:
+        """The least and the most of the elements at these bytes, if they are known."""
+        size = elem.bytes
+        is_known = self.array is not None and not elem.is_float and elem != DType.BOOL
+        if not is_known or self.bytes % size:
+            return None
+        assert self.array is not None
+        elements = np.ascontiguousarray(self.array).reshape(-1).view(elem.numpy)
+        if isinstance(at.least, int) and isinstance(at.most, int):
+            if at.least % size == at.step % size == 0:
+                steps = slice(
+                    max(at.least, 0) // size, at.most // size + 1, at.step // size or 1
+                )
+                elements = elements[steps]
+        return (int(elements.min()), int(elements.max())) if elements.size else None
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in a memory, in bytes from its start; several: it is one of them."""
+
+    places: tuple[tuple[Memory, Linear], ...]
+
+    def plus(self, more: Linear, times: int = 1) -> Address:
+        """So many bytes further."""
+        return Address(tuple((m, at.plus(more, times)) for m, at in self.places))
+
+
+def address(memory: Memory, at: Linear | None = None) -> Address:
+    """Of one memory's start, or so many bytes behind it."""
+    return Address(((memory, at or Linear()),))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A condition: sums that are never negative where it holds, and where not."""
+
+    holds: tuple[Linear, ...] = ()
+    fails: tuple[Linear, ...] = ()
+
+
+# None: a float, or what is not followed
+Value = Union[Linear, Address, Truth, None]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or a store.
+
+    least, end  of the bytes that it reaches, as far as is known
+    """
+
+    memory: Memory
+    least: Number
+    end: Number
+    is_store: bool
+
+    @property
+    def is_inside(self) -> bool:
+        """Proven, or at a place that no input leads to."""
+        return self.least >= self.end or (
+            self.least >= 0 and self.end <= self.memory.bytes
+        )

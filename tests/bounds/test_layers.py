@@ -1,0 +1,84 @@
+"""Every kernel of every operator's case stays inside of its tensors, for any input; what
+is not proven is named here and in docs/bounds.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import pybuild
+from pybuild.bounds.layers import bounds, pointers
+from pybuild.bounds.values import Memory
+from pybuild.bounds.walk import accesses
+from pybuild.cli import main
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.library import Library
+from tests.ops.cases import cases
+from tests.ops.suite import model
+from tests.toolchains import ROOT
+
+# operators whose kernels read a table at a place that follows from the values' order or
+# from bits of their sum, and the tables
+BY_ARITHMETIC = {
+    "softmax": {"exponentials", "reciprocals"},
+    "logistic": {"points"},
+    "tanh": {"points"},
+}
+CORES = ("generic", "cortex-m4", "cortex-m55", "cortex-m0", "rv32imc", "cortex-m3")
+DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_cases_stay_inside(core: str) -> None:
+    """A core's share of the cases, each of which some core has, and two have."""
+    all_cases, own = list(cases()), CORES.index(core)
+    taken = [c for n, c in enumerate(all_cases) if {own, own + 3} & {n % 6, n % 6 + 6}]
+    assert len(taken) >= len(all_cases) // 4
+    for case in taken:
+        library = model(case, "litert").build(target=core, **case.options)
+        for found in bounds(library.plan):
+            assert found.accesses
+            tables = {f"load from constant {n}" for n in BY_ARITHMETIC.get(found.op, ())}
+            assert {what.partition(":")[0] for what in found.open} <= tables, found
+
+
+def layers(library: Library) -> list[Candidate]:
+    steps = [step.candidate for step in library.plan.steps]
+    return [one for one in steps if one.func is not None]
+
+
+@pytest.mark.parametrize("core", ["generic", "cortex-m4", "cortex-m55", "cortex-m0"])
+def test_a_byte_less_is_noticed(core: str) -> None:
+    """Of each output and of each constant, whose last byte is used."""
+    library = pybuild.load(DIGITS).build(target=core, name="digits")
+    for candidate in layers(library):
+        given = pointers(candidate)
+        for number, memory in enumerate(given):
+            if not memory.name.startswith(("output", "constant")):
+                continue
+            less = Memory(memory.name, memory.bytes - 1)
+            tried = [less if i == number else one for i, one in enumerate(given)]
+            assert candidate.func is not None
+            found = accesses(candidate.func, candidate.args, tried)
+            assert any(not x.is_inside for x in found), (candidate.func.name, memory)
+
+
+def test_what_may_be_replaced_is_not_known() -> None:
+    library = pybuild.load(DIGITS).build(target="cortex-m4", name="digits")
+    (first, *_) = [one for one in layers(library) if one.constants]
+    kept = [memory.array is not None for memory in pointers(first)]
+    packed = [replace(one, parameters=("weights",)) for one in first.constants]
+    replaced = pointers(replace(first, constants=tuple(packed)))
+    assert any(kept)
+    assert not any(memory.array is not None for memory in replaced)
+
+
+def test_the_verb_says_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["inspect", str(DIGITS), "--target", "cortex-m4", "--stage", "bounds"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "proven" in out
+    assert "not proven" not in out
+    assert main([*words, "pointwise"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) < len(out.splitlines())

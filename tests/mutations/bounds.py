@@ -1,0 +1,56 @@
+"""Mutations of the proofs of bounds, for mutate.py: its five fields."""
+
+_WALK = "tests/bounds/test_walk.py"
+_LINEAR = "tests/bounds/test_linear.py"
+
+BOUNDS = (
+    (
+        "the last turn of a loop",
+        "pybuild/bounds/loops.py",
+        "last = most if math.isinf(most) else (most - 1) // step",
+        "last = most if math.isinf(most) else most // step",
+        f"{_WALK}::test_what_a_kernel_needs_is_found_to_the_byte",
+    ),
+    (
+        "the end of a load",
+        "pybuild/bounds/walk.py",
+        "end = most + size if least <= most else least",
+        "end = most if least <= most else least",
+        f"{_WALK}::test_what_a_kernel_needs_is_found_to_the_byte",
+    ),
+    (
+        "what a condition says where it fails",
+        "pybuild/bounds/arithmetic.py",
+        "return Truth((below,), (most,))",
+        "return Truth((below,), (above,))",
+        f"{_LINEAR}::test_conditions_are_what_holds_where_they_hold",
+    ),
+    (
+        "a load before its memory",
+        "pybuild/bounds/values.py",
+        "            self.least >= 0 and self.end <= self.memory.bytes\n",
+        "            self.end <= self.memory.bytes\n",
+        f"{_WALK}::test_before_the_first_byte",
+    ),
+    (
+        "a ring that was never whole",
+        "pybuild/bounds/walk.py",
+        "                if reached == span:\n",
+        "                if reached:\n",
+        f"{_WALK}::test_what_a_kernel_needs_is_found_to_the_byte",
+    ),
+    (
+        "a fact of one place as a fact of another",
+        "pybuild/bounds/linear.py",
+        "        found = Facts(dict(self.by), self.implied, self.never)\n",
+        "        found = self\n",
+        f"{_LINEAR}::test_conditions_are_what_holds_where_they_hold",
+    ),
+    (
+        "a division of what may be negative",
+        "pybuild/bounds/arithmetic.py",
+        "        facts.add(rest.plus(Linear(by - 1)))\n",
+        "        facts.add(rest)\n",
+        f"{_LINEAR}::test_operations_hold_each_result",
+    ),
+)
