@@ -63,7 +63,9 @@ def pointers(candidate: Candidate) -> list[Memory]:
 def _pointers(candidate: Candidate) -> Iterator[Memory]:
     for kind, rows in (("output", candidate.outputs), ("input", candidate.inputs)):
         for number, row in enumerate(rows, 1):
-            memory = Memory(f"{kind} {number}" if len(rows) > 1 else kind, row.row_bytes)
+            memory = Memory(
+                f"{kind} {number}" if len(rows) > 1 else kind, row.row_bytes
+            )
             yield from [memory] * row.window
     for packed in candidate.constants:
         # what may be replaced is not known

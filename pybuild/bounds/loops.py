@@ -109,9 +109,7 @@ def _moved_address(
     own = begun[name]
     assert isinstance(own, Address)
     pairs = list(zip(own.places, after.places, strict=False))
-    if len(own.places) == len(after.places) and all(
-        a is b for (a, _), (b, _) in pairs
-    ):
+    if len(own.places) == len(after.places) and all(a is b for (a, _), (b, _) in pairs):
         moves = {_change(a, b, begun, facts) for (_, a), (_, b) in pairs}
         if len(moves) == 1:
             by = moves.pop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 import numpy as np
 
@@ -31,12 +30,11 @@ class Memory:
             return None
         assert self.array is not None
         elements = np.ascontiguousarray(self.array).reshape(-1).view(elem.numpy)
-        if isinstance(at.least, int) and isinstance(at.most, int):
-            if at.least % size == at.step % size == 0:
-                steps = slice(
-                    max(at.least, 0) // size, at.most // size + 1, at.step // size or 1
-                )
-                elements = elements[steps]
+        first, last = at.least, at.most
+        known = isinstance(first, int) and isinstance(last, int)
+        if known and first % size == at.step % size == 0:
+            ends = int(max(first, 0)) // size, int(last) // size + 1
+            elements = elements[slice(*ends, at.step // size or 1)]
         return (int(elements.min()), int(elements.max())) if elements.size else None
 
 
@@ -65,7 +63,7 @@ class Truth:
 
 
 # None: a float, or what is not followed
-Value = Union[Linear, Address, Truth, None]
+Value = Linear | Address | Truth | None
 
 
 @dataclass(frozen=True)

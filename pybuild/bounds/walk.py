@@ -92,7 +92,8 @@ class _Walk:
     ) -> _Walk:
         """For a block: what it learns and declares ends with it."""
         names = dict(self.known if known is None else known)
-        return _Walk(self.pointers, self.followed, names, self.facts.inside(*more), self.found)
+        facts = self.facts.inside(*more)
+        return _Walk(self.pointers, self.followed, names, facts, self.found)
 
     # ---- statements ------------------------------------------------------
 
@@ -264,7 +265,8 @@ class _Walk:
             size = expr.type.bytes if isinstance(expr.type, DType) else 0
             self.reach(expr.pointer, expr.index, elem, size or _bytes(expr.type, elem))
             return
-        if isinstance(expr, Select) or (isinstance(expr, Call) and reads_memory(expr.intrin)):
+        asks = isinstance(expr, Call) and reads_memory(expr.intrin)
+        if asks or isinstance(expr, Select):
             self.value(expr)
             return
         for child in children(expr):
@@ -299,7 +301,9 @@ class _Walk:
         self, pointer: Expr, index: Expr, elem: DType, size: int, is_store: bool = False
     ) -> Address:
         where, found = self.moved(pointer, index), self.found
-        for memory, at in where.places if found is not None else ():
+        if found is None:
+            return where
+        for memory, at in where.places:
             least, most = self.facts.range(at, (0, memory.bytes - size))
             end = most + size if least <= most else least
             found.append(Access(memory, least, end, is_store))

@@ -1,5 +1,5 @@
-"""Every kernel of every operator's case stays inside of its tensors, for any input; what
-is not proven is named here and in docs/bounds.md."""
+"""Every kernel of every operator's case stays inside of its tensors, for any input;
+what is not proven is named here and in docs/bounds.md."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_cases_stay_inside(core: str) -> None:
         library = model(case, "litert").build(target=core, **case.options)
         for found in bounds(library.plan):
             assert found.accesses
-            tables = {f"load from constant {n}" for n in BY_ARITHMETIC.get(found.op, ())}
+            named = BY_ARITHMETIC.get(found.op, ())
+            tables = {f"load from constant {name}" for name in named}
             assert {what.partition(":")[0] for what in found.open} <= tables, found
 
 
