@@ -264,7 +264,8 @@ class InspectOptions:
     stage: str | None = option(
         None, kinds.word(*STAGES), "inspect",
         "what the compiler made there, of all layers or of the LAYER behind it: graph "
-        "after each pass, candidates, plan, a kernel's loops, C, LLVM IR, assembly",
+        "after each pass, candidates, plan, a kernel's loops, C, LLVM IR, assembly, "
+        "proofs that it stays inside",
     )  # fmt: skip
     ram_curve: str | None = option(
         None, kinds.file(".svg"), "inspect",
