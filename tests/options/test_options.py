@@ -79,7 +79,6 @@ def test_the_page_is_up_to_date() -> None:
 
 
 VALUES = {
-    "front": "mel.toml",
     "rounding": "tflm", "target": {0: "cortex-m4", 1: "cortex-m0"}, "optimise": "size",
     "names": "ids", "emit": "obj", "ram_limit": 65536, "plan": "whole",
     "regions": (RegionSpec("dtcm", 16384, "fast", True),), "input": "keep",
