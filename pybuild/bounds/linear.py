@@ -89,7 +89,6 @@ class Steps:
         return Steps(*ends, math.gcd(self.step, other.step, self.least - other.least))
 
 
-@dataclass
 class Facts:
     """What holds at one place of a kernel: sums that are never negative there.
 
@@ -98,13 +97,15 @@ class Facts:
     never    no input leads here
     """
 
-    by: dict[Unknown, tuple[Linear, ...]] = field(default_factory=dict)
-    implied: tuple[tuple[Linear, Linear], ...] = ()
-    never: bool = False
+    def __init__(self) -> None:
+        self.by: dict[Unknown, tuple[Linear, ...]] = {}
+        self.implied: tuple[tuple[Linear, Linear], ...] = ()
+        self.never = False
 
     def inside(self, *more: Linear) -> Facts:
         """The same and more, for a block in which more holds."""
-        found = Facts(dict(self.by), self.implied, self.never)
+        found = Facts()
+        found.by, found.implied, found.never = dict(self.by), self.implied, self.never
         found.add(*more)
         while more and found._follow():
             pass

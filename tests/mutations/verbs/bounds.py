@@ -42,7 +42,7 @@ BOUNDS = (
     (
         "a fact of one place as a fact of another",
         "pybuild/bounds/linear.py",
-        "        found = Facts(dict(self.by), self.implied, self.never)\n",
+        "        found = Facts()\n",
         "        found = self\n",
         f"{_LINEAR}::test_conditions_are_what_holds_where_they_hold",
     ),
