@@ -48,11 +48,10 @@ def stage() -> None:
     shutil.copytree(ROOT / "docs", SOURCE)
     shutil.copy(ROOT / "CONTRIBUTING.md", SOURCE / "contributing.md")
     shutil.copy(ROOT / "README.md", SOURCE / "readme.md")
-    beside = [*(ROOT / "examples").glob("*/README.md"), ROOT / "changes" / "README.md"]
-    for page in beside:
-        to = SOURCE / page.relative_to(ROOT)
-        to.parent.mkdir(parents=True)
-        shutil.copy(page, to)
+    junk = shutil.ignore_patterns("__pycache__")  # of the rest pages link to some
+    shutil.copytree(ROOT / "examples", SOURCE / "examples", ignore=junk)
+    (SOURCE / "changes").mkdir()
+    shutil.copy(ROOT / "changes" / "README.md", SOURCE / "changes")
     for page in sorted(SOURCE.rglob("*.md")):
         page.write_text(_of_site(page.read_text()))
     for folder, made in (
