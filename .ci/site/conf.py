@@ -41,7 +41,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 # a heading of one # in the middle, as in the glossary; a struct and what is of its
 # name, as C has it
-suppress_warnings = ["myst.header", "duplicate_declaration.c", "etoc.glob"]
+suppress_warnings = ["myst.header", "duplicate_declaration.c"]
 copybutton_prompt_text = "$ "
 default_role = "literal"
 highlight_language = "text"

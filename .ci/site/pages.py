@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from comments import fields, inline
@@ -305,8 +306,16 @@ def _file(file: str) -> str:
 _MODULES = ("features", "rpc", "runtime", "graph_executor", "debug_executor", "relay",
             "backend")  # fmt: skip
 _GROUPS = {
-    "From a file to C": ("load", "build", "quantise", "build_image", "fit", "check"),
-    "Graphs made by hand": ("GraphBuilder", "function", "functions"),
+    "From a file to C": (
+        "load",
+        "build",
+        "quantise",
+        "build_image",
+        "fit",
+        "check",
+        "sweep",
+    ),
+    "Graphs made by hand": ("GraphBuilder", "chain", "function", "functions"),
     "What these return": ("Model", "Quantised", "Library", "Image"),
     "Errors": ("BuildError", "LimitError", "BuildWarning"),
     "Names of TVM": ("TVMError", "load_module", "cpu", "device", "ext_dev"),
@@ -346,7 +355,9 @@ def python_pages() -> Iterator[tuple[str, str]]:
     text = title("Python API") + _PYTHON
     text += table(("in signatures", "is"), ((code(n), t) for n, t in TYPES.items()))
     text += ".. py:module:: pybuild\n\n"
-    for caption, names in _GROUPS.items():
+    known = {name for names in _GROUPS.values() for name in names}
+    rest = [name for name in pybuild.__all__ if name not in known and _is_own(name)]
+    for caption, names in {**_GROUPS, **({"More": rest} if rest else {})}.items():
         text += title(caption, "-") + "".join(_python(name) for name in names)
     text += title("An instance on this machine", "-")
     text += "What ``library.host()`` returns.\n\n"
@@ -375,9 +386,14 @@ option with its values.
 """
 
 
+def _is_own(name: str) -> bool:
+    """Not a module, of which some have pages of their own."""
+    return not isinstance(getattr(pybuild, name), ModuleType)
+
+
 def _python(name: str) -> str:
     if name in _PLAIN:
-        return f".. py:exception:: pybuild.{name}\n\n   {plain(_PLAIN[name])}\n\n"
+        return f".. py:exception:: {name}\n\n   {plain(_PLAIN[name])}\n\n"
     if isinstance(getattr(pybuild, name), type):
         return _class(f"pybuild.{name}", _MEMBERS.get(name, ""))
     return f".. autofunction:: pybuild.{name}\n\n"

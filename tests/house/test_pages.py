@@ -52,6 +52,8 @@ def test_each_page_is_on_the_menu_of_the_site() -> None:
     menu = (ROOT / ".ci" / "site" / "nav.yml").read_text()
     named = re.findall(r"(?:file|root|glob): \"?([^\s\"]+)", menu)
     docs = {page.stem for page in (ROOT / "docs").glob("*.md")}
+    headers = (ROOT / "crt" / "include" / "crt").glob("*.h")
+    docs |= {f"reference/c/{header.stem}" for header in headers}
     lost = {page for page in docs if not any(fnmatch(page, one) for one in named)}
     assert not lost, "a line in .ci/site/nav.yml"
 
