@@ -201,7 +201,11 @@ def report_json() -> str:
             key: inline(said) for names, said in found for key in names.split(", ")
         }
         rows = [
-            (code(key), _json_type(one), about.pop(key, _OLD if old(one) else ""))
+            (
+                code(key),
+                _json_type(one),
+                about.pop(key, _OLD if "deprecated" in one else ""),
+            )
             for key, one in known[name]["properties"].items()
         ]
         text += table(("key", "type", "says"), rows)
@@ -210,10 +214,6 @@ def report_json() -> str:
 
 
 _OLD = "the old name of another key"
-
-
-def old(one: Any) -> bool:
-    return "deprecated" in one
 
 
 def _json_type(one: Any) -> str:
