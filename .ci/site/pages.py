@@ -306,20 +306,13 @@ def _file(file: str) -> str:
 _MODULES = ("features", "rpc", "runtime", "graph_executor", "debug_executor", "relay",
             "backend")  # fmt: skip
 _GROUPS = {
-    "From a file to C": (
-        "load",
-        "build",
-        "quantise",
-        "build_image",
-        "fit",
-        "check",
-        "sweep",
-    ),
+    "From a file to C": ("load", "build", "quantise", "build_image", "fit", "check",
+                         "sweep"),
     "Graphs made by hand": ("GraphBuilder", "chain", "function", "functions"),
     "What these return": ("Model", "Quantised", "Library", "Image"),
     "Errors": ("BuildError", "LimitError", "BuildWarning"),
     "Names of TVM": ("TVMError", "load_module", "cpu", "device", "ext_dev"),
-}
+}  # fmt: skip
 # names of types in signatures, which stay names
 TYPES = {
     "Source": "what ``pybuild.load`` takes: a path, bytes, a text, a model in memory",
@@ -364,17 +357,16 @@ def python_pages() -> Iterator[tuple[str, str]]:
     text += _class("pybuild.host.native.Net", _MEMBERS["Net"])
     yield "index", text
     for name in _MODULES:
-        yield (
-            name,
-            title(f"pybuild.{name}")
-            + (
-                f".. automodule:: pybuild.{name}\n   :members:\n   :imported-members:\n"
-                "   :inherited-members: Exception, BaseException, ndarray\n"
-                "   :undoc-members:\n"
-            ),
-        )
+        yield name, title(f"pybuild.{name}") + _MODULE.format(name)
 
 
+_MODULE = """\
+.. automodule:: pybuild.{}
+   :members:
+   :imported-members:
+   :inherited-members: Exception, BaseException, ndarray
+   :undoc-members:
+"""
 _PLAIN = {
     "TVMError": "RuntimeError, of which all errors of crt and of boards are kinds.",
     "BuildWarning": " ".join(str(pybuild.BuildWarning.__doc__).split()),
