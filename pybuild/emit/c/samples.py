@@ -67,27 +67,35 @@ int {name}_push_samples(struct {name} *m, const {kind} *samples,
     int done = 0;
     int error;
 
-    if (m == NULL || m->graph.model == NULL || (samples == NULL && count != 0))
+    if (m == NULL || m->graph.model == NULL ||
+        (samples == NULL && count != 0)) {{
         return CRT_ERR_NULL;
-    if (m->graph.turn != NULL)
-        return CRT_ERR_STATE; /* others would write over samples that wait */
+    }}
+    if (m->graph.turn != NULL) {{ /* others would write over what waits */
+        return CRT_ERR_STATE;
+    }}
     to = ({kind} *)(void *)((uint8_t *)m->base[{row.region}] + {row.at});
     for (; count != 0; count -= part) {{
         part = {size}u - m->pushed;
-        if (part > count)
+        if (part > count) {{
             part = count;
-        for (i = 0; i < part; i++)
+        }}
+        for (i = 0; i < part; i++) {{
             to[m->pushed + i] = samples[i];
+        }}
         samples += part;
         m->pushed += part;
-        if (m->pushed != {size}u)
+        if (m->pushed != {size}u) {{
             continue;
+        }}
         m->pushed = 0;
         error = crt_graph_bind_input(&m->graph, {index}, NULL, 0);
-        if (error == CRT_OK && crt_graph_input(&m->graph, {index}) != NULL)
+        if (error == CRT_OK && crt_graph_input(&m->graph, {index}) != NULL) {{
             error = {name}_run(m);
-        if (error != CRT_OK)
+        }}
+        if (error != CRT_OK) {{
             return error;
+        }}
         done++;
     }}
     return done;
