@@ -7,7 +7,7 @@ CHAIN = (
     (
         "a piece that is longer than a run",
         "pybuild/emit/c/samples.py",
-        "        if (part > count)\n            part = count;\n",
+        "        if (part > count) {{\n            part = count;\n        }}\n",
         "        part = count;\n",
         f"{_CHAIN}::test_pieces_in_c[gcc]",
     ),
