@@ -120,19 +120,20 @@ def _text_only(source: str, model: ModelProto) -> None:
         raise BuildError(source, "is not a valid ONNX file: a name is no text", hint)
 
 
-def _tensors(graph: GraphProto, depth: int = 0) -> Iterator[TensorProto]:
-    """Every tensor stored anywhere in a graph."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield attribute.t
-            yield from attribute.tensors
-            if depth < 20 and attribute.HasField("g"):
-                yield from _tensors(attribute.g, depth + 1)
+def _tensors(message: Any) -> Iterator[TensorProto]:
+    """Every tensor stored anywhere: in graphs within graphs, in functions, in defaults
+    of their attributes."""
+    if message.DESCRIPTOR.name == "TensorProto":
+        yield message
+        return
+    for kind, value in message.ListFields():
+        if kind.message_type is not None:
+            for inner in value if kind.is_repeated else [value]:
+                yield from _tensors(inner)
 
 
 def _external(source: str, model: ModelProto, beside: Beside) -> list[Problem]:
-    found = beside.fill(source, _tensors(model.graph))
+    found = beside.fill(source, _tensors(model))
     if model.graph.sparse_initializer:
         found.append(Problem(source, "sparse weights are not supported"))
     return found
