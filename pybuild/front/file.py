@@ -26,7 +26,7 @@ def read_front(path: str | Path) -> Front:
     """
     where = Path(path).name
     try:
-        told = tomllib.loads(Path(path).read_text())
+        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         why = f"cannot be read ({error.strerror})"
         raise BuildError(f"{OPTION} {where}", why) from None

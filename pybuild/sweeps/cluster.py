@@ -28,7 +28,7 @@ class Cluster:
         try:
             distributed: Any = import_module("distributed")
         except ImportError:
-            hint = "pip install 'pybuild-crt[dask]'"
+            hint = "pip install distributed"
             what = "needs dask.distributed, which is not installed"
             raise BuildError(_OPTION, what, hint) from None
         far = [job for job in jobs if "/" in str(job.board.get("on", ""))]
