@@ -15,7 +15,8 @@ test_affine
 test_affine_split
     every_reachable_accumulator
 test_arduino
-    arduino_s_own_builder the_sketch_for_an_arm_core two_networks_share_one_runtime
+    arduino_s_own_builder the_sketch_for_an_arm_core the_sketch_prints_its_result
+    the_tutorial two_networks_share_one_runtime
 test_backends
     c_with_sanitizers cortex_m4
 test_behaviour
@@ -39,14 +40,13 @@ test_board_models
     sums_as_ends_of_layers_are_equal_on_a_core too_large_for_the_ram_of_a_microbit
     what_is_missing_is_exact
 test_board_options
-    every_tensor_is_the_same packed_weights_are_unpacked
-    verbs_take_the_options_here_too
+    every_tensor_is_the_same packed_weights_are_unpacked verbs_take_the_options_here_too
 test_board_regions
     each_region_lies_in_the_memory_of_its_name
     the_memories_of_boards_hold_what_is_put_there unicorn_has_the_memories_too
 test_boards
-    a_tree_runs_on_its_board a_tree_with_functions_of_the_user
-    a_tree_with_other_tables cmake keyword_spotting_runs_on_its_board meson
+    a_tree_runs_on_its_board a_tree_with_functions_of_the_user a_tree_with_other_tables
+    cmake keyword_spotting_runs_on_its_board meson
 test_boxes_on_boards
     boxes_are_the_same
 test_c_functions
@@ -91,6 +91,8 @@ test_executor_weights
     several_models_by_name ten_instances_have_one_copy_of_the_weights
     weights_are_late_by_blob_image_and_one_by_one weights_are_shared
     what_cannot_be_shared_says_why
+test_faults
+    ten_thousand_calls
 test_field_nets
     a_net_keeps_to_what_is_asked every_tensor_is_litert_s_by_both_back_ends
     rows_take_hardly_more_ram_on_any_core
@@ -143,10 +145,12 @@ test_kernel_table
 test_kernels
     c_equals_numpy pieces_of_one_name_are_one_function
 test_language_model
-    c_and_python_say_the_same clang_compiles_it
-    halves_keep_no_memory_for_what_is_bound one_graph_gives_the_same_logits
+    c_and_python_say_the_same clang_compiles_it halves_keep_no_memory_for_what_is_bound
+    one_graph_gives_the_same_logits
 test_large_graphs
     memory_is_four_times_the_file time_is_near_linear_in_nodes
+test_layers
+    cases_stay_inside
 test_lines_of_sockets
     a_simulated_board_ends_with_its_script
 test_linked
@@ -154,6 +158,8 @@ test_linked
     what_nobody_uses_is_left_out
 test_live_ranges
     inputs_written_over_give_the_same_bits
+test_loss
+    a_process_dies a_worker_of_dask_dies killed_it_goes_on_where_it_was
 test_lz4
     damaged_blocks_are_refused_as_in_c
 test_make
@@ -161,15 +167,17 @@ test_make
 test_manners
     a_reader_that_leaves_early bash_completes boards_are_as_wide_as_there_is_room
     boards_in_a_pipe_are_one_line_each ctrl_c_is_quiet_whenever_it_comes
+test_mcdc
+    each_condition_decides_alone
 test_meson
     from_archives two_networks_share_one_runtime
+test_misra
+    real_networks the_page_has_the_counts what_is_in_the_tree_has_a_tag_or_a_reason
 test_misuse
     stderr_is_closed stdout_is_closed
 test_mlperf_tiny
-    results_are_the_real_numbers what_is_wrong_is_told
-test_misra
-    real_networks the_page_has_the_counts
-    what_is_in_the_tree_has_a_tag_or_a_reason
+    accuracy_and_performance_behind_a_pty results_are_the_real_numbers
+    what_is_wrong_is_told
 test_names
     tensors
 test_names_ids
@@ -204,13 +212,12 @@ test_own_samples
     at_the_end_of_a_line from_python labels_in_a_file_of_their_own many_runs
     on_a_simulated_board
 test_owned_boards
-    what_does_not_fit_does_not_fit
+    a_program_ends_well_where_nobody_answers what_does_not_fit_does_not_fit
 test_packages
     every_file_beside_a_main_of_the_users several_networks_in_one_package
 test_packaging
-    dev_demo_on_a_bare_machine pip_comes_from_the_index
-    the_sdist_gives_the_same_wheel wheel_holds_everything_once
-    wheel_works_in_an_empty_environment
+    dev_demo_on_a_bare_machine pip_comes_from_the_index the_sdist_gives_the_same_wheel
+    wheel_holds_everything_once wheel_works_in_an_empty_environment
 test_page
     three_lines
 test_parameters
@@ -240,12 +247,11 @@ test_ram_curve
     of_real_models
 test_real_models
     a_second_run_is_never_a_wrong_answer arenas_reach_their_bound
-    clang_finds_generated_c_clean every_int8_tensor_equals_litert
-    float_outputs_are_near inputs_that_may_be_written_over_make_room
-    instances_are_small_and_reports_complete qdq_outputs_equal_integer_kernels
-    qdq_outputs_pass_the_check same_bytes_from_another_place
-    self_test_is_clean_under_sanitizers struct_is_no_larger_than_reported
-    the_hybrid_file_is_near_both_ways
+    clang_finds_generated_c_clean every_int8_tensor_equals_litert float_outputs_are_near
+    inputs_that_may_be_written_over_make_room instances_are_small_and_reports_complete
+    qdq_outputs_equal_integer_kernels qdq_outputs_pass_the_check
+    same_bytes_from_another_place self_test_is_clean_under_sanitizers
+    struct_is_no_larger_than_reported the_hybrid_file_is_near_both_ways
 test_rebuild
     another_model_or_none every_option_is_in_the_report the_header_says_how
     the_same_bytes where_the_project_file_says
@@ -257,7 +263,8 @@ test_release
 test_remote_modules
     instances_share_weights_on_the_board
 test_report_page
-    numbers_of_a_mobile_net shapes_do_not_overlap
+    many_nodes_are_painted_at_once nobody_is_shut_out numbers_of_a_mobile_net
+    numbers_of_real_networks shapes_do_not_overlap
 test_reprs
     quantised_says_its_error
 test_row_input
@@ -296,16 +303,16 @@ test_stages
 test_state
     single_steps_are_one_run_of_all
 test_stateless
-    a_run_without_an_instance threads_each_with_its_own_arena
-    with_parameters_by_address
+    a_run_without_an_instance threads_each_with_its_own_arena with_parameters_by_address
 test_stream
     more_frames_a_run random_networks_over_time
 test_sums
     printed_c_equals_numpy
+test_sweep_page
+    the_page_of_a_sweep
 test_systems
     a_console_that_knows_few_characters an_unknown_system_compiles_its_own_library
-    no_module_of_posix_is_imported
-    text_is_utf8_with_short_line_ends_on_every_machine
+    no_module_of_posix_is_imported text_is_utf8_with_short_line_ends_on_every_machine
 test_table_limits
     as_many_inputs_as_fit
 test_tables
@@ -316,6 +323,8 @@ test_tflite_detection
     what_litert_finds
 test_tflite_models
     float_model_is_close int8_model_is_exact
+test_transformers
+    near_the_float_net
 test_tree
     a_device_in_a_thread_under_sanitizers a_tree_runs_on_a_device
     the_example_does_all_with_the_cpu
@@ -342,7 +351,7 @@ test_wheel
     macos_11_is_enough_and_arm_is_signed the_same_sources_give_the_same_wheel
     there_is_one_for_each_system this_machine_takes_its_own
 test_zephyr
-    the_sample_runs two_networks_share_one_runtime
+    the_sample_runs the_tutorial two_networks_share_one_runtime
 """
 
 # of tests with many cases, and of folders, those without these words
