@@ -2,7 +2,7 @@
 First those of the tree, then those of tests/installed with wheels, outside of it. With
 paths of tests: these; of source files or rooms: what concerns them (tests/concern.py).
 --quick: what concerns the files that git says changed, then all but those that
-tests/quick.py names. --all: those of minutes, too.
+tests/quick.toml names. --all: those of minutes, too.
 """
 
 from __future__ import annotations

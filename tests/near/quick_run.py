@@ -1,4 +1,4 @@
-"""A plugin of pytest for `./dev test --quick`: leaves out what tests/quick.py names,
+"""A plugin of pytest for `./dev test --quick`: leaves out what tests/quick.toml names,
 runs first what is near to a change, and has LLVM leave code as it was printed.
 
 --near ARGUMENTS  tests before all others, as --nearest of nearest.py; of what is left
@@ -81,4 +81,4 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield
     taken = _spent() - before
     if taken > MOST and not item.stash[_DEAR]:
-        pytest.fail(f"{taken:.1f} seconds of the processor: tests/quick.py names it")
+        pytest.fail(f"{taken:.1f} seconds of the processor: tests/quick.toml names it")
