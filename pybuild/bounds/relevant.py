@@ -27,9 +27,8 @@ from pybuild.ir.loop import (
     Store,
     Var,
     WideLoad,
-    children,
 )
-from pybuild.ir.loop_verify import operands, statements
+from pybuild.ir.loop_verify import names_in, operands, statements, walked
 
 
 def leading_to_addresses(func: Func) -> frozenset[str]:
@@ -47,7 +46,7 @@ def leading_to_addresses(func: Func) -> frozenset[str]:
         if isinstance(stmt, If):
             conditions.append(names_in(stmt.condition))
         for expr in operands(stmt):
-            for inner in all_in(expr):
+            for inner in walked(expr):
                 if isinstance(inner, Load | WideLoad | Offset):
                     found |= names_in(inner.pointer) | names_in(inner.index)
                 elif isinstance(inner, Row):
@@ -88,18 +87,6 @@ def _made(stmt: Stmt) -> Iterator[tuple[Var, Expr]]:
         case For(var, start, stop):
             yield var, start
             yield var, stop
-
-
-def names_in(expr: Expr) -> set[str]:
-    """All names of an expression."""
-    return {inner.name for inner in all_in(expr) if isinstance(inner, Var)}
-
-
-def all_in(expr: Expr) -> Iterator[Expr]:
-    """An expression and all inside of it; of functions their arguments only."""
-    yield expr
-    for child in children(expr):
-        yield from all_in(child)
 
 
 def reads_memory(intrin: Intrin) -> bool:

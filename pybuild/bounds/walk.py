@@ -19,7 +19,7 @@ from pybuild.bounds.arithmetic import (
 )
 from pybuild.bounds.linear import EVERYTHING, Facts, Linear, Steps, unknown
 from pybuild.bounds.loops import Move, Turns, moved, towards, turns_of
-from pybuild.bounds.relevant import leading_to_addresses, names_in, reads_memory
+from pybuild.bounds.relevant import leading_to_addresses, reads_memory
 from pybuild.bounds.values import Access, Address, Memory, Truth, Value, address
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
@@ -52,6 +52,7 @@ from pybuild.ir.loop import (
     children,
     pointer_type,
 )
+from pybuild.ir.loop_verify import changed, names_in
 
 # of loops: what a name stays within is tried so often
 MOST_TRIES = 6
@@ -130,7 +131,7 @@ class _Walk:
         first, second = self.inside(truth.holds), self.inside(truth.fails)
         first.block(body)
         second.block(otherwise)
-        for name in _assigned(body + otherwise) & set(self.known):
+        for name in changed(body + otherwise) & set(self.known):
             one, other = first.known[name], second.known[name]
             self.known[name] = one_of(one, other, first.facts, second.facts)
 
@@ -157,9 +158,9 @@ class _Walk:
 
     def moves(self, loop: For, turns: Turns) -> dict[str, Move]:
         """What turns make of each name that they change."""
-        changed = sorted(_assigned(loop.body) & set(self.known))
-        before = {name: self.known[name] for name in changed}
-        begun = {name: _anything_like(before[name]) for name in changed}
+        names = sorted(changed(loop.body) & set(self.known))
+        before = {name: self.known[name] for name in names}
+        begun = {name: _anything_like(before[name]) for name in names}
         moves = self.tried(loop, turns, before, begun)
         ends = {
             name: self.facts.range(move.other)
@@ -347,20 +348,6 @@ class _Walk:
         if isinstance(value, Truth) and not to.is_float:
             return unknown(0, 1)
         return any_of(to)
-
-
-def _assigned(body: tuple[Stmt, ...]) -> set[str]:
-    """Names that a block changes; what a Part changes is its own."""
-    found: set[str] = set()
-    for stmt in body:
-        match stmt:
-            case Assign(var):
-                found.add(var.name)
-            case For(body=inner):
-                found |= _assigned(inner)
-            case If(_, inner, otherwise):
-                found |= _assigned(inner) | _assigned(otherwise)
-    return found
 
 
 def _anything_like(value: Value) -> Value:

@@ -249,7 +249,7 @@ def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
 def has_halves(func: Func) -> bool:
     """Whether a kernel moves vectors from or to int16."""
     for stmt in statements(func.body):
-        moved: list[Expr | Store] = [e for o in operands(stmt) for e in _walked(o)]
+        moved: list[Expr | Store] = [e for o in operands(stmt) for e in walked(o)]
         moved += [stmt] if isinstance(stmt, Store) else []
         for one in moved:
             if isinstance(one, WideLoad):
@@ -264,10 +264,31 @@ def has_halves(func: Func) -> bool:
     return False
 
 
-def _walked(expr: Expr) -> Iterator[Expr]:
+def walked(expr: Expr) -> Iterator[Expr]:
+    """An expression and all inside of it; of functions their arguments only."""
     yield expr
     for child in children(expr):
-        yield from _walked(child)
+        yield from walked(child)
+
+
+def names_in(expr: Expr) -> set[str]:
+    """All names of an expression."""
+    return {inner.name for inner in walked(expr) if type(inner) is Var}
+
+
+def changed(body: tuple[Stmt, ...]) -> set[str]:
+    """Names that a block changes, blocks inside of it included; what a Part changes is
+    its own."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case Assign(var):
+                found.add(var.name)
+            case For():
+                found |= changed(stmt.body)
+            case If():
+                found |= changed(stmt.body) | changed(stmt.otherwise)
+    return found
 
 
 def has_vectors(func: Func) -> bool:

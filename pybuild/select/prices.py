@@ -39,6 +39,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
+from pybuild.ir.loop_verify import changed
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.targets.target import Target
@@ -225,7 +226,7 @@ class _Walk:
     def changed_in(self, body: tuple[Stmt, ...]) -> set[str]:
         found = self.assigned.get(id(body))
         if found is None:
-            found = self.assigned[id(body)] = _assigned(body)
+            found = self.assigned[id(body)] = changed(body)
         return found
 
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
@@ -383,17 +384,3 @@ class _Walk:
 
 def _power(expr: Expr) -> bool:
     return isinstance(expr, Const) and bin(int(expr.value)).count("1") == 1
-
-
-def _assigned(body: tuple[Stmt, ...]) -> set[str]:
-    """Variables that a loop's turns change."""
-    found = set()
-    for stmt in body:
-        match stmt:
-            case Assign(var):
-                found.add(var.name)
-            case For():
-                found |= _assigned(stmt.body)
-            case If():
-                found |= _assigned(stmt.body) | _assigned(stmt.otherwise)
-    return found

@@ -66,12 +66,24 @@ class Window:
         return self.group_channels * (1 if self.by_taps else self.kernel_w)
 
     @property
+    def span(self) -> int:
+        """Columns under the window, gaps of a dilation included."""
+        return (self.kernel_w - 1) * self.dilation_w + 1
+
+    @property
+    def columns(self) -> int:
+        """Columns under the windows of a row, one after the other, padding included."""
+        return (self.out_width - 1) * self.stride_w + self.span
+
+    @property
+    def right(self) -> int:
+        """Columns of padding that some window reads behind the row."""
+        return max(self.columns - self.left - self.width, 0)
+
+    @property
     def padded(self) -> bool:
         """Some window reaches past an end of the row."""
-        last = (self.out_width - 1) * self.stride_w - self.left
-        return (
-            self.left > 0 or last + (self.kernel_w - 1) * self.dilation_w >= self.width
-        )
+        return self.left > 0 or self.right > 0
 
     @property
     def dilated(self) -> bool:

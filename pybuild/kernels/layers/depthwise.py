@@ -104,9 +104,7 @@ class Layer:
     @property
     def pitch(self) -> int:
         """Words of a widened row of one channel, padding included."""
-        w = self.window
-        last = (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w
-        return last // 2 + 1
+        return (self.window.columns - 1) // 2 + 1
 
     @property
     def plane(self) -> int:

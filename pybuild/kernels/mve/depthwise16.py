@@ -40,21 +40,14 @@ class Layer:
         return min(_TOGETHER, self.window.out_width)
 
     @property
-    def right(self) -> int:
-        """Columns of padding that some window reads."""
-        w = self.window
-        span = (w.kernel_w - 1) * w.dilation_w + 1
-        return max((w.out_width - 1) * w.stride_w + span - w.left - w.width, 0)
-
-    @property
     def copied(self) -> bool:
-        """Some window reads beside the row."""
-        return self.window.left > 0 or self.right > 0
+        """Rows are copied: some window reads beside them."""
+        return self.window.padded
 
     @property
     def columns(self) -> int:
         """Of a row, padding included."""
-        return self.window.left + self.window.width + self.right
+        return self.window.left + self.window.width + self.window.right
 
     @property
     def plane(self) -> int:
@@ -87,7 +80,7 @@ class Layer:
             "depthwise_mve_s16",
             "dilated" if w.dilation_h > 1 else "",
             "left" if w.left else "",
-            "right" if self.right else "",
+            "right" if w.right else "",
             "overlapping" if self.copied and w.width * w.channels % _PAIR else "",
             self.sum_key,
         )

@@ -87,9 +87,9 @@ class _Writer:
             to = k.let(f"to{ky}", offset(scratch, plane * ky))
             if w.left:
                 self._fill(to, const(0), begin, zeros)
-            if layer.right:
+            if layer.window.right:
                 end = k.let("end", begin + size)
-                right = end + k.arg("right", layer.right) * self.channels
+                right = end + k.arg("right", layer.window.right) * self.channels
                 self._fill(to, end, right, zeros)
             inside = offset(to, begin)
             with k.loop("at", size - (_HALVES - 1), 0, _HALVES, rolled=True) as at:

@@ -53,11 +53,6 @@ class Layer:
         return len(self.words) // SIDE
 
     @property
-    def span(self) -> int:
-        """Columns from the first tap to the last."""
-        return (self.window.kernel_w - 1) * self.window.dilation_w + 1
-
-    @property
     def together(self) -> int:
         """Windows that lie in one vector."""
         w = self.window
@@ -75,20 +70,13 @@ class Layer:
         """Of the woven row, padding included, and what a vector reads behind."""
         w = self.window
         last = (w.out_width - 1) * w.stride_w
-        return max(w.left + w.width, last + (self.span if self.wide else SIDE))
+        return max(w.left + w.width, last + (self.window.span if self.wide else SIDE))
 
     @property
     def channels_outside(self) -> bool:
         """The columns are the inner loop: they are many, and channels few."""
         w = self.window
         return w.channels < w.out_width // self.together
-
-    @property
-    def right(self) -> int:
-        """Columns of padding that some window reads."""
-        w = self.window
-        last = (w.out_width - 1) * w.stride_w + self.span
-        return max(last - w.left - w.width, 0)
 
     @property
     def scratch(self) -> int:
@@ -108,7 +96,7 @@ class Layer:
             f"rows{w.kernel_h}",
             "dilated" if w.dilation_h > 1 else "",
             "left" if w.left else "",
-            "right" if self.right else "",
+            "right" if w.right else "",
             "overlapping" if w.width * w.channels % 16 else "",
             self.sum_key,
         )
@@ -194,14 +182,14 @@ class _Writer:
             begin = k.let("begin", k.arg("left", w.left) * self.channels)
         size = k.let("size", k.arg("width", w.width) * self.channels)
         end = right = begin + size
-        if self.layer.right:
-            right = end + k.arg("right", self.layer.right) * self.channels
+        if self.layer.window.right:
+            right = end + k.arg("right", self.layer.window.right) * self.channels
         # in order: what a fill writes behind its plane is written again
         for plane in range(self.layer.planes):
             first = self.plane * plane
             if w.left:
                 self._fill(first, first + begin)
-            if self.layer.right:
+            if self.layer.window.right:
                 self._fill(first + end, first + right)
             to = k.let("to", offset(self.woven, (first + begin) * 4))
             self._weave(plane, to, size)

@@ -106,8 +106,7 @@ class Layer:
     @property
     def pitch(self) -> int:
         """Columns of a row of pixels, padding included."""
-        w = self.window
-        return (w.out_width - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1
+        return self.window.columns
 
     @property
     def inside(self) -> int:
