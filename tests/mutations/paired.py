@@ -158,9 +158,9 @@ PAIRED = (
     ),
     (
         "the padding behind a woven row",
-        "pybuild/kernels/mve/depthwise_code.py",
-        "return max(last - w.left - w.width, 0)",
-        "return max(last - w.left - w.width - 1, 0)",
+        "pybuild/kernels/base/window.py",
+        "return max(self.columns - self.left - self.width, 0)",
+        "return max(self.columns - self.left - self.width - 1, 0)",
         _LAYERS,
     ),
     (
