@@ -12,6 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.operators import conv2d, depthwise_conv2d, eltwise, pool
 from pybuild.kernels.operators import mean as reduce
+from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.portable import (
     act,
@@ -72,8 +73,18 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "top_k": index.top_k,
     "transpose": shape.transpose,
 }
+
+
+def _repeated(
+    node: Node, graph: Graph, target: Target, optimise: str
+) -> list[Candidate]:
+    """Of the kernels of its body."""
+    return repeat(node, graph, lambda n, body: candidates(n, body, target, optimise))
+
+
+KERNELS["repeat"] = _repeated
 # what has kernels that are for one `optimise` alone, and so is told it
-_WEIGHTED = ("conv2d", "dense", "depthwise_conv2d")
+_WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat")
 
 
 def candidates(

@@ -21,6 +21,7 @@ from pybuild.ops import (
     pool,
     recurrent,
     reduce,
+    repeat,
     shape,
     signal,
     softmax,
@@ -79,3 +80,5 @@ OPERATORS: dict[str, Operator] = {
     **{n: Operator(*both, nothing) for n, both in decide.DECIDE.items()},
     function.CALL: Operator(function.infer, function.reference, nothing),
 }
+# its body has operators of this table
+OPERATORS["repeat"] = repeat.operator(OPERATORS)

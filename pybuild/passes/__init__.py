@@ -26,6 +26,7 @@ from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
 from pybuild.passes.transposes import fold_transposes
+from pybuild.passes.turns.roll import roll
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_dead", _plain(remove_dead)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
+    ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )
 

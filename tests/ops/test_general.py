@@ -265,7 +265,8 @@ def test_every_operator_and_function_has_a_case() -> None:
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
     # (lstm and svdf: frontends/tflite/test_tflite_recurrent.py; sounds:
-    # frontends/tflite/signal; decisions: ops/test_decide.py)
-    own = {"call", "assign", "lstm", "svdf", "rfft", *SIGNAL, *DECIDE}
+    # frontends/tflite/signal; decisions: ops/test_decide.py; repeat:
+    # passes/test_turns.py)
+    own = {"call", "assign", "lstm", "repeat", "svdf", "rfft", *SIGNAL, *DECIDE}
     assert OPERATORS.keys() - told <= own
     assert math.isclose(len(FUNCTIONS), len({o.name for o in _functions()}))

@@ -207,6 +207,16 @@ class Builder:
         part = Part(func.name, tuple(given), args, tuple(body), True, func.doc)
         self._blocks[-1].append(part)
 
+    def early(self, name: str, value: Expr) -> Var:
+        """A variable of the whole kernel, whatever block is open."""
+        var = Var(self._unique(name, outermost=True), value.type)
+        self._blocks[0].insert(0, Let(var, value))
+        return var
+
+    def apart(self, part: Part) -> None:
+        """A piece that is written already, as a function."""
+        self._blocks[-1].append(part)
+
     def finish(self, in_place: bool = False) -> Func:
         """The kernel, verified; `in_place`: it may write over what it has read."""
         assert len(self._blocks) == 1, f"{self.name}: a block is still open"

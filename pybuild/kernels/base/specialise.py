@@ -30,11 +30,12 @@ from pybuild.ir.loop import (
     WideLoad,
     binary,
     cast,
+    children,
     const,
     offset,
     select,
 )
-from pybuild.ir.loop_verify import used
+from pybuild.ir.loop_verify import operands, statements, used
 from pybuild.kernels.base.candidate import Candidate
 
 _Known = Mapping[Expr, Expr]
@@ -65,6 +66,22 @@ def with_constants(
     body, names = used(_block(func.body, known, kept))
     left = tuple(a for a in func.args if a not in known and a.name in names)
     return replace(func, args=left, body=body)
+
+
+def rows_of(func: Func) -> set[Row]:
+    """The pointers that a kernel binds."""
+    found: set[Row] = set()
+
+    def visit(expr: Expr) -> None:
+        if isinstance(expr, Row):
+            found.add(expr)
+        for child in children(expr):
+            visit(child)
+
+    for stmt in statements(func.body):
+        for expr in operands(stmt):
+            visit(expr)
+    return found
 
 
 def with_rows(func: Func, rows: Mapping[Expr, Expr]) -> Func:

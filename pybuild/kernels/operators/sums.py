@@ -27,7 +27,7 @@ from pybuild.ir.loop import (
 from pybuild.ir.loop_verify import operands, statements
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.specialise import with_rows
+from pybuild.kernels.base.specialise import rows_of, with_rows
 from pybuild.kernels.layers.eltwise_loops import Axis
 from pybuild.kernels.operators.eltwise import SYMBOL, Form, forms
 from pybuild.targets.target import Target
@@ -71,7 +71,7 @@ def _joined(
             return made
         return replace(row, index=row.index + 1)
 
-    func = with_rows(layer.func, {row: moved(row) for row in _rows(layer.func)})
+    func = with_rows(layer.func, {row: moved(row) for row in rows_of(layer.func)})
     body = (Let(scratch, Row(const(last), writable)), *func.body)
     func = replace(func, args=(*func.args, begin), body=body)
     alone, values = _row_of(total, form, elem, size)
@@ -115,19 +115,3 @@ def _row_of(
     write = form.bind(k)
     write(k, Axis(size, True, True), k.arg("elements", size), (y, a, b))
     return k.finish(), k.values
-
-
-def _rows(func: Func) -> set[Row]:
-    """The pointers that a kernel binds."""
-    found: set[Row] = set()
-
-    def visit(expr: Expr) -> None:
-        if isinstance(expr, Row):
-            found.add(expr)
-        for child in children(expr):
-            visit(child)
-
-    for stmt in statements(func.body):
-        for expr in operands(stmt):
-            visit(expr)
-    return found

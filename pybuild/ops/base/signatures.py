@@ -89,6 +89,8 @@ _FUNCTION = Kind("a function of a library", lambda v: isinstance(v, Function))
 
 _TYPE = Kind("a type", lambda v: v in {kind.value for kind in DType})
 _TEXT = Kind("a name", lambda v: isinstance(v, str))
+_WAYS = Kind("a list of names or pairs of integers", lambda v: isinstance(v, tuple)
+             and all(isinstance(w, str) or _are_ints(w) and len(w) == 2 for w in v))
 _CLAMPED = {"clamp": _CLAMP}
 _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
 _CONV = {**_WINDOW, "dilations": _ints(2, 1)}
@@ -167,6 +169,11 @@ SIGNATURES: dict[str, Signature] = {
     "filter_bank": Signature(6, 6),
     "filter_bank_log": Signature(1, 1, {"correction_bits": _INT, "scale": _INT}),
     "pcan": Signature(3, 3, {"snr_shift": _INT}),
+    "repeat": Signature(
+        1,
+        ANY_NUMBER,
+        {"body": _TEXT, "turns": _COUNT, "reads": _WAYS, "makes": _WAYS},
+    ),
     "rfft": Signature(1, 1, {"length": _COUNT, "inverse": _FLAG}),
     "spectral_subtraction": Signature(
         2,
