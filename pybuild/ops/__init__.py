@@ -21,13 +21,12 @@ from pybuild.ops import (
     pool,
     recurrent,
     reduce,
-    repeat,
     shape,
     signal,
     softmax,
     svdf,
 )
-from pybuild.ops.base import function
+from pybuild.ops.base import function, repeat
 from pybuild.ops.base.operator import Operator, nothing
 
 _UNARY = Operator(act.infer, act.reference, nothing)

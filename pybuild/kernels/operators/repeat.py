@@ -34,7 +34,7 @@ from pybuild.ir.loop_verify import statements
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
 from pybuild.kernels.base.specialise import rows_of, with_rows
-from pybuild.ops.repeat import HELD, KEPT, LAST, Turns, Way, names_read, turns_of
+from pybuild.ops.base.repeat import HELD, LAST, Turns, Way, names_read, turns_of
 
 _ALIGN = 16
 Offers = Callable[[Node, Graph], list[Candidate]]
@@ -166,7 +166,7 @@ class _Writer:
         return [n for n in self.node.inputs if n not in self.graph.constants]
 
     def _bind(self) -> None:
-        """Outputs, inputs, then tables: those of the node, then those of its kernels."""
+        """Outputs, inputs, then tables: the node's, then those of its kernels."""
         for one, candidate in zip(self.body.nodes, self.found, strict=True):
             if candidate is None:
                 bytes_in = _view(one, self.body)
@@ -194,10 +194,11 @@ class _Writer:
         """Its pointer; tables of one content are one."""
         before = len(self.node.outputs) + len(self._computed())
         for at, known in enumerate(self.tables):
-            same = known.array.dtype == table.array.dtype
-            if same and known.array.shape == table.array.shape:
-                if known.array.tobytes() == table.array.tobytes():
-                    return before + at
+            kinds = [
+                (a.dtype, a.shape, a.tobytes()) for a in (known.array, table.array)
+            ]
+            if kinds[0] == kinds[1]:
+                return before + at
         roles = {one.role for one in self.tables}
         role, count = table.role, 1
         while role in roles:
@@ -311,10 +312,9 @@ class _Writer:
             tensor = self.body.tensor(name)
             made = self._made(number, way, tensor.bytes)
             self._copied(self.place(name), made, tensor, turn)
-        for inner, _, made in kept:
-            self._copied(
-                self.place(made), self.places[inner], self.body.tensor(inner), turn
-            )
+        for inner, _, name in kept:
+            tensor = self.body.tensor(inner)
+            self._copied(self.place(name), self.places[inner], tensor, turn)
 
     def _call(self, number: int, candidate: Candidate, turn: Expr) -> None:
         """A kernel of the body, once for each of its bands."""
@@ -348,7 +348,7 @@ def _as_part(func: Func) -> tuple[list[Row], Part]:
     rows = sorted(rows_of(func), key=lambda row: (bare(row.index), type_text(row.type)))
     names = {s.var.name for s in statements(func.body) if isinstance(s, Let | For)}
     names |= {arg.name for arg in func.args}
-    params = []
+    params: list[Var] = []
     for row in rows:
         name = f"p{len(params)}"
         while name in names:

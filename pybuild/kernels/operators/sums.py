@@ -20,11 +20,9 @@ from pybuild.ir.loop import (
     PointerType,
     Row,
     Var,
-    children,
     const,
     offset,
 )
-from pybuild.ir.loop_verify import operands, statements
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import rows_of, with_rows

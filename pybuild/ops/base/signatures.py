@@ -89,8 +89,13 @@ _FUNCTION = Kind("a function of a library", lambda v: isinstance(v, Function))
 
 _TYPE = Kind("a type", lambda v: v in {kind.value for kind in DType})
 _TEXT = Kind("a name", lambda v: isinstance(v, str))
-_WAYS = Kind("a list of names or pairs of integers", lambda v: isinstance(v, tuple)
-             and all(isinstance(w, str) or _are_ints(w) and len(w) == 2 for w in v))
+_WAYS = Kind(
+    "a list of names or pairs of integers",
+    lambda v: (
+        isinstance(v, tuple)
+        and all(isinstance(w, str) or (_are_ints(w) and len(w) == 2) for w in v)
+    ),
+)
 _CLAMPED = {"clamp": _CLAMP}
 _WINDOW = {"strides": _ints(2, 1), "pads": _ints(4, 0), **_CLAMPED}
 _CONV = {**_WINDOW, "dilations": _ints(2, 1)}

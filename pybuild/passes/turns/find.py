@@ -42,7 +42,7 @@ class Source:
     like: str = field(default="", compare=False)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Role:
     """A node of every turn; None: of the first it is a constant, of the last nothing
     reads it.
@@ -130,7 +130,7 @@ class _Match:
             raise NoLoop()
         place = {old: new for new, old in enumerate(order)}
         for role in self.roles:
-            role.reads = [_renumbered(source, place) for source in role.reads]
+            role.reads[:] = [_renumbered(source, place) for source in role.reads]
         first = {(place[r], o): name for (r, o), name in self.first.items()}
         return Loop(tuple(self.roles[i] for i in order), first)
 
@@ -144,10 +144,10 @@ class _Match:
         number, made = len(self.roles), Role(nodes)
         self.roles.append(made)
         for output in range(len(some[0].outputs)):
-            column = tuple(node.outputs[output] for node in some)
-            self.known[column[: len(nodes) - 2]] = number, output
+            made_here = tuple(node.outputs[output] for node in some)
+            self.known[made_here[: len(nodes) - 2]] = number, output
         for index, name in enumerate(some[0].inputs):
-            column = [node and node.inputs[index] for node in nodes]
+            column = [node.inputs[index] if node else None for node in nodes]
             made.reads.append(self.source(column) if name else None)
         return number
 
@@ -175,11 +175,11 @@ class _Match:
 
     def _parts(self, names: Sequence[str]) -> Source | None:
         """Parts of one tensor, at even steps."""
-        each = [self.facts.part(name) for name in names]
-        if any(one is None or one.source != each[0].source for one in each):  # type: ignore[union-attr]
+        each = [part for name in names if (part := self.facts.part(name)) is not None]
+        if len(each) < len(names) or len({part.source for part in each}) > 1:
             return None
-        index = [one.index for one in each if one is not None]
-        step, source = index[1] - index[0], each[0].source  # type: ignore[union-attr]
+        index, source = [part.index for part in each], each[0].source
+        step = index[1] - index[0]
         if not step or index != [index[0] + step * t for t in range(len(index))]:
             return None
         if self.depth.get(source, 0):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Node, Tensor
+from pybuild.ops.base.operator import Numbers
 from pybuild.ops.interpret import operator_of
 from pybuild.passes.turns.columns import Facts
 from pybuild.passes.turns.find import Loop, NoLoop, Role, Source
@@ -69,10 +70,41 @@ class _First:
             return self.reads(source, name)
         if node.op != role.op and node.op == "reshape":
             return self.makes(place, node.inputs[0])
+        if role.op == "add" and node.op == "dense":
+            return self._added(place[0], node)
         if self.nodes.setdefault(place[0], node) is not node:
             raise NoLoop()
         self._same(role, node)
         self._inputs(place[0], node)
+
+    def _added(self, number: int, node: Node) -> None:
+        """A layer whose bias has what the other turns add to it: float, as integers are
+        not folded so."""
+        two = self._sources(number)
+        for one, other in (two, two[::-1]):
+            layer = self.loop.roles[one.role[0]] if one.role else None
+            if layer is None or layer.node.op != "dense" or one.kept or not other.role:
+                continue
+            bias = layer.reads[2] if len(layer.reads) > 2 else None
+            weights = layer.reads[1]
+            if weights is None or not self.facts.alike((weights.held, node.inputs[1])):
+                continue
+            more: Numbers = self._value(other.role)
+            before: Numbers = (
+                self.facts.graph.constants[bias.held] if bias else more * 0
+            )
+            made = self.facts.graph.constants.get(node.inputs[2], before)
+            if np.allclose(made, before + more.reshape(-1), 1e-6, 1e-7):
+                assert layer.reads[0] is not None
+                return self.reads(layer.reads[0], node.inputs[0])
+        raise NoLoop()
+
+    def _sources(self, number: int) -> list[Source]:
+        """Of a sum's two operands."""
+        found = [s for s in self.loop.roles[number].reads if s is not None]
+        if len(found) != 2:
+            raise NoLoop()
+        return found
 
     def _same(self, role: Node, node: Node) -> None:
         """Errors  NoLoop where they do other things"""
@@ -90,9 +122,9 @@ class _First:
         swaps = node.op in _SWAPS or fn in ("add", "multiply")
         orders: list[Iterable[str]] = [node.inputs]
         orders += [reversed(node.inputs)] if swaps else []
-        before = dict(self.nodes), dict(self.first), dict(self.folded)
+        nodes, first, folded = self.nodes, self.first, self.folded
         for order in orders:
-            self.nodes, self.first, self.folded = (dict(d) for d in before)  # type: ignore[assignment]
+            self.nodes, self.first, self.folded = {**nodes}, {**first}, {**folded}
             try:
                 for source, name in zip(role.reads, order, strict=True):
                     if source is not None:

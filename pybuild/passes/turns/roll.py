@@ -1,4 +1,4 @@
-"""Steps of a sequence that a file has written out become one node: ops/repeat.py."""
+"""Steps of a sequence that a file has written out become one node, `repeat`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pybuild.ir import graph_text
 from pybuild.ir.graph import Graph, Node, Tensor
-from pybuild.ops.repeat import HELD, KEPT, LAST, Way
+from pybuild.ops.base.repeat import HELD, KEPT, LAST, Way
 from pybuild.passes.dead import remove_dead
 from pybuild.passes.edit import Edit, used
 from pybuild.passes.turns.columns import Facts
@@ -36,8 +36,21 @@ class _Rolled:
         self.reads: dict[str, tuple[str, Way]] = {}
         self.inner: dict[Source, str] = {}
         self.tensors: dict[str, Tensor] = {}
-        own = [n.output for r in loop.roles for n in r.nodes if n is not None]
+        self.moved = self._moved()
+        own = [n.output for i, r in enumerate(loop.roles) for n in r.nodes
+               if n is not None and i not in self.moved]  # fmt: skip
         self.own = set(own)
+
+    def _moved(self) -> set[int]:
+        """Roles that only move what there is before any turn: who else reads them, may
+        have them too."""
+        found: set[int] = set()
+        for number, role in enumerate(self.loop.roles):
+            reads = [s for s in role.reads if s is not None]
+            only = all(not s.kept and (not s.role or s.role[0] in found) for s in reads)
+            if only and role.node.op in ("reshape", "slice", "copy"):
+                found.add(number)
+        return found
 
     def graph(self) -> Graph:
         roles, nodes = self.loop.roles, []
@@ -46,7 +59,8 @@ class _Rolled:
             outputs = tuple(_inner((number, o)) for o in range(len(role.node.outputs)))
             for name, inside in zip(role.node.outputs, outputs, strict=True):
                 self.tensors[inside] = replace(self.old.tensor(name), name=inside)
-            nodes.append(Node(role.node.op, outputs[0], inputs, outputs, role.node.attrs))
+            op, attrs = role.node.op, dict(role.node.attrs)
+            nodes.append(Node(op, outputs[0], inputs, outputs, attrs))
         given = self._outputs()
         kept = [_inner(s.role) for s, n in self.inner.items()
                 if s.role is not None and self.reads[n][1] == KEPT]  # fmt: skip
@@ -54,7 +68,7 @@ class _Rolled:
             "turn", "turn", tuple(nodes), self.tensors, tuple(self.reads),
             (*(_inner(place) for place, _, _ in given), *kept),
         )  # fmt: skip
-        attrs = {
+        told = {
             "body": graph_text.text(body),
             "turns": self.loop.count,
             "reads": tuple(way for _, way in self.reads.values()),
@@ -62,7 +76,7 @@ class _Rolled:
         }
         made = tuple(name for _, name, _ in given)
         inputs = tuple(name for name, _ in self.reads.values())
-        node = Node("repeat", made[0], inputs, made, attrs)
+        node = Node("repeat", made[0], inputs, made, told)
         rest = [n for n in self.old.nodes if n.output not in self.own]
         self.edit.nodes = _ordered([node, *rest, *self.edit.nodes])
         return used(remove_dead(self.edit.done()))
@@ -101,7 +115,8 @@ class _Rolled:
         read = {n for node in self.old.nodes if node.output not in self.own
                 for n in node.inputs}  # fmt: skip
         for number, role in enumerate(self.loop.roles):
-            for output in range(len(role.node.outputs)):
+            outputs = () if number in self.moved else range(len(role.node.outputs))
+            for output in outputs:
                 column = role.column(output)
                 out = [t for t, name in enumerate(column) if name in read | ends]
                 if out == [last]:
@@ -160,9 +175,7 @@ class _Rolled:
         axis = int(node.attrs["axis"]) % len(y.shape)
         if math.prod(y.shape[:axis]) != 1:
             return None
-        many = sum(
-            self.old.tensor(n).shape[axis] for n in node.inputs[at : at + count]
-        )
+        many = sum(self.old.tensor(n).shape[axis] for n in node.inputs[at : at + count])
         shape = (*y.shape[:axis], many, *y.shape[axis + 1 :])
         if edit.tensors[whole].quant != y.quant:
             return None

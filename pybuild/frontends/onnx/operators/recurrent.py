@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing
 
@@ -29,6 +31,8 @@ def _activation(
         return flow.scaled(x, 1.0 if alpha is None else alpha)
 
     def sigmoid(x: str) -> str:
+        if flow.dtype(x) is DType.FLOAT32:
+            return flow.emit("logistic", [x])
         power = flow.map("exp", flow.map("negate", x))
         return flow.div(flow.const(1, x), flow.plus(power, 1))
 
@@ -55,11 +59,20 @@ def _activation(
         "leakyrelu": leaky,
         "relu": lambda x: flow.map("maximum", x, flow.const(0, x)),
         "sigmoid": sigmoid,
-        "tanh": lambda x: flow.map("tanh", x),
+        "tanh": lambda x: _layer(flow, "tanh", "tanh", x),
     }
     if name.lower() not in table:
         raise flow.op.invalid(f"the activation {name} is not supported")
     return table[name.lower()]
+
+
+def _layer(flow: Flow, op: str, fn: str, *inputs: str) -> str:
+    """A layer of float32, which can be quantised; else a map of any type."""
+    floats = all(flow.dtype(name) is DType.FLOAT32 for name in inputs)
+    shapes = {flow.shape(name) for name in inputs if math.prod(flow.shape(name)) > 1}
+    if not floats or len(shapes) > 1:
+        return flow.map(fn, *inputs)
+    return flow.emit(op, inputs)
 
 
 class _Direction:
@@ -88,10 +101,30 @@ class _Direction:
         self.clip = flow.op.attrs.get("clip")
 
     def _weights(self, index: int, number: int) -> str:
-        """[inputs, gates * hidden]"""
+        """[gates * hidden, inputs]"""
         flow = self.flow
         w = flow.slice(flow.arg(index), 0, number, number + 1)
-        return flow.transpose(flow.reshape(w, flow.shape(w)[1:]), (1, 0))
+        return flow.reshape(w, flow.shape(w)[1:])
+
+    def _product(self, x: str, w: str, bias: str) -> str:
+        """A dense layer where its weights are in the file, and nothing else is."""
+        flow = self.flow
+        weights = all(flow.draft.is_weight(n) for n in (w, bias) if n)
+        if weights and flow.known(x) is None and flow.dtype(x) is DType.FLOAT32:
+            flat = [flow.reshape(bias, flow.shape(bias)[-1:])] if bias else []
+            return flow.emit("dense", [x, w, *flat])
+        made = flow.matmul(x, flow.transpose(w, (1, 0)))
+        return flow.add(made, bias) if bias else made
+
+    def _add(self, a: str, b: str) -> str:
+        return _layer(self.flow, "add", "add", a, b)
+
+    def _mul(self, a: str, b: str) -> str:
+        return _layer(self.flow, "mul", "multiply", a, b)
+
+    def _rest(self, x: str) -> str:
+        """1 - x"""
+        return _layer(self.flow, "sub", "subtract", self.flow.const(1, x), x)
 
     def gate(self, x: str, number: int, last: int = -1) -> str:
         end = number + 1 if last < 0 else last
@@ -105,17 +138,15 @@ class _Direction:
         return flow.map("minimum", low, flow.const(limit, x))
 
     def seen(self, x: str) -> str:
-        made = self.flow.matmul(x, self.w)
-        return self.flow.add(made, self.wb) if self.wb else made
+        return self._product(x, self.w, self.wb)
 
     def remembered(self, h: str) -> str:
-        made = self.flow.matmul(h, self.r)
-        return self.flow.add(made, self.rb) if self.rb else made
+        return self._product(h, self.r, self.rb)
 
     def step(self, x: str, state: State) -> State:
         match self.kind:
             case "RNN":
-                total = self.flow.add(self.seen(x), self.remembered(state[0]))
+                total = self._add(self.seen(x), self.remembered(state[0]))
                 return [self.act[0](self.bounded(total))]
             case "GRU":
                 return [self._gru(x, state[0])]
@@ -126,35 +157,36 @@ class _Direction:
         seen = self.seen(x)
         linear = bool(flow.op.integer("linear_before_reset", 0))
         known = self.remembered(h)
-        both = flow.add(self.gate(seen, 0, 2), self.gate(known, 0, 2))
+        both = self._add(self.gate(seen, 0, 2), self.gate(known, 0, 2))
         both = self.act[0](self.bounded(both))
         z, r = self.gate(both, 0), self.gate(both, 1)
         if linear:
-            past = flow.mul(r, self.gate(known, 2))
+            past = self._mul(r, self.gate(known, 2))
         else:
-            past = flow.matmul(flow.mul(r, h), self.gate(self.r, 2))
-            past = flow.add(past, self.gate(self.rb, 2)) if self.rb else past
-        new = self.act[1](self.bounded(flow.add(self.gate(seen, 2), past)))
-        keep = flow.mul(z, h)
-        return flow.add(flow.mul(flow.sub(flow.const(1, z), z), new), keep)
+            last = (2 * self.hidden, 3 * self.hidden)
+            rb = self.rb and flow.slice(self.rb, 1, *last)
+            past = self._product(self._mul(r, h), flow.slice(self.r, 0, *last), rb)
+        new = self.act[1](self.bounded(self._add(self.gate(seen, 2), past)))
+        keep = self._mul(z, h)
+        return self._add(self._mul(self._rest(z), new), keep)
 
     def _lstm(self, x: str, state: State) -> State:
         flow, (h, c) = self.flow, state
-        total = flow.add(self.seen(x), self.remembered(h))
+        total = self._add(self.seen(x), self.remembered(h))
         i, o, f, g = (self.gate(total, n) for n in range(4))
         if flow.has(7):
             peep = [self.gate(self.peepholes, n) for n in range(3)]
             i, f = (
-                flow.add(v, flow.mul(p, c)) for v, p in ((i, peep[0]), (f, peep[2]))
+                self._add(v, self._mul(p, c)) for v, p in ((i, peep[0]), (f, peep[2]))
             )
         i, f = self.act[0](self.bounded(i)), self.act[0](self.bounded(f))
         if flow.op.integer("input_forget", 0):
-            f = flow.sub(flow.const(1, i), i)
-        c = flow.add(flow.mul(f, c), flow.mul(i, self.act[1](self.bounded(g))))
+            f = self._rest(i)
+        c = self._add(self._mul(f, c), self._mul(i, self.act[1](self.bounded(g))))
         if flow.has(7):
-            o = flow.add(o, flow.mul(peep[1], c))
+            o = self._add(o, self._mul(peep[1], c))
         o = self.act[0](self.bounded(o))
-        return [flow.mul(o, self.act[2](c)), c]
+        return [self._mul(o, self.act[2](c)), c]
 
     peepholes = ""
 

@@ -42,7 +42,7 @@ class Turns:
     makes: tuple[Way, ...]
 
     def kept(self) -> list[tuple[int, str]]:
-        """Number of the input that the next turn reads -> what this turn makes of it."""
+        """Number of the input that the next turn reads, what this turn makes of it."""
         numbers = [i for i, way in enumerate(self.reads) if way == KEPT]
         return list(zip(numbers, self.body.outputs[len(self.makes) :], strict=True))
 
@@ -83,7 +83,8 @@ def names_read(node: Node) -> tuple[str, ...]:
 
 def _must_fit(node: Node, graph: Graph, turns: Turns) -> None:
     """Errors  BuildError for parts beyond what there is, or of another type"""
-    for inner, name, way in zip(names_read(node), node.inputs, turns.reads, strict=True):
+    inside = names_read(node)
+    for inner, name, way in zip(inside, node.inputs, turns.reads, strict=True):
         part, whole = turns.body.tensor(inner), graph.tensor(name)
         if isinstance(way, str):
             fits = way in (HELD, KEPT) and part.shape == whole.shape
@@ -95,7 +96,7 @@ def _must_fit(node: Node, graph: Graph, turns: Turns) -> None:
         if not fits or (part.dtype, part.quant) != (whole.dtype, whole.quant):
             raise invalid(node, graph, f"its turns cannot read '{name}' so")
     for (index, made), way in zip(turns.kept(), _kept_ways(turns), strict=True):
-        old, new = turns.body.tensor(names_read(node)[index]), turns.body.tensor(made)
+        old, new = turns.body.tensor(inside[index]), turns.body.tensor(made)
         if replace(old, name="") != replace(new, name="") or way != KEPT:
             raise invalid(node, graph, f"'{made}' is another type than it was")
     for way in turns.makes:
@@ -152,7 +153,7 @@ def reference(
     body, names = turns.body, names_read(node)
     now: dict[str, Array] = {}
     whole: dict[str, Array] = {}
-    for name, value, way in zip(names, values, turns.reads, strict=True):
+    for name, value in zip(names, values, strict=True):
         assert value is not None
         whole[name] = now[name] = value
     every: list[list[Array]] = []

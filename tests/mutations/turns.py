@@ -1,0 +1,52 @@
+"""Mutations of loops that are found in what a file writes out, for mutate.py: its
+fields."""
+
+_TURNS = "tests/passes/test_turns.py"
+_ALL = f"{_TURNS}::test_a_layer_and_all_it_gives"
+_FIRST = f"{_TURNS}::test_a_first_step_from_zeros_that_was_folded"
+_NONE = f"{_TURNS}::test_what_is_no_loop_stays"
+
+TURNS = (
+    (
+        "steps that are put together from last to first",
+        "pybuild/passes/turns/roll.py",
+        "way = (count - 1, -1) if back else (0, 1)",
+        "way = (0, 1)",
+        _ALL,
+    ),
+    (
+        "a folded constant that is another",
+        "pybuild/passes/turns/first.py",
+        "if not np.array_equal(made,",
+        "if False and not np.array_equal(made,",
+        _FIRST,
+    ),
+    (
+        "the step before the first, of which row",
+        "pybuild/passes/turns/first.py",
+        "return replace(source, parts=(first - step, step))",
+        "return source",
+        _FIRST,
+    ),
+    (
+        "loops with replaceable weights",
+        "pybuild/passes/turns/find.py",
+        "if any(name in self.facts.graph.parameters for name in some[0].inputs):",
+        "if False:",
+        _NONE,
+    ),
+    (
+        "what a turn hands to the next",
+        "pybuild/kernels/operators/repeat.py",
+        "            self._copied(self.place(name), self.places[inner], tensor, turn)",
+        "            pass",
+        _ALL,
+    ),
+    (
+        "scratch that is still needed",
+        "pybuild/kernels/operators/repeat.py",
+        "if born <= last and first <= dies and begin < at + size and at < end:",
+        "if born < last and first < dies and begin < at + size and at < end:",
+        _ALL,
+    ),
+)
