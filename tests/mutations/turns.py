@@ -46,7 +46,7 @@ TURNS = (
         "scratch that is still needed",
         "pybuild/kernels/operators/repeat.py",
         "if born <= last and first <= dies and begin < at + size and at < end:",
-        "if born < last and first < dies and begin < at + size and at < end:",
+        "if first <= born <= last and begin < at + size and at < end:",
         _ALL,
     ),
 )

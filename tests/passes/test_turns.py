@@ -149,7 +149,7 @@ def test_two_layers_and_states_that_are_outputs() -> None:
 
 def test_what_is_no_loop_stays() -> None:
     """Three steps, weights of their own, weights that users may replace."""
-    for case in ("short", "weights", "parameter"):
+    for case in ("short", "weights", "r", "w"):
         cells = Cells(steps=3 if case == "short" else STEPS)
         h = cells.input("h", 1, UNITS)
         for turn in range(cells.steps):
@@ -165,8 +165,8 @@ def test_what_is_no_loop_stays() -> None:
                 for n in graph.nodes
             )  # fmt: skip
             graph = replace(graph, nodes=nodes)
-        if case == "parameter":
-            graph = replace(graph, parameters={"r": "r"})
+        if case in ("r", "w"):
+            graph = replace(graph, parameters={case: case})
         assert roll(graph) == graph
 
 
