@@ -21,6 +21,7 @@ from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.pad import fuse_pad
+from pybuild.passes.phases import split_phases
 from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
@@ -73,6 +74,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("remove_dead", _plain(remove_dead)),
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
+    ("split_phases", _plain(split_phases)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )

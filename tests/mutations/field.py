@@ -1,5 +1,8 @@
 """Mutations of what nets of the field needed, for mutate.py."""
 
+_PHASES = "pybuild/passes/phases.py"
+_TEST = "tests/passes/test_phases.py"
+
 FIELD = (
     (
         "the axis of a bias of old converters",
@@ -35,5 +38,47 @@ FIELD = (
         "if min(before, before + by) == 0:",
         "if before == 0:",
         "tests/select/test_growth.py -k come_to",
+    ),
+    (
+        "the row under a phase's first tap",
+        _PHASES,
+        "at = [(phase + k * dilation - begin, k)",
+        "at = [(phase + k * dilation - start, k)",
+        _TEST,
+    ),
+    (
+        "the taps of a phase",
+        _PHASES,
+        "for n, k in at if n % stride == 0]",
+        "for n, k in at if n % stride == stride - 1]",
+        _TEST,
+    ),
+    (
+        "rows between the taps of a dilated phase",
+        _PHASES,
+        "gap = met[1][0] - met[0][0] if",
+        "gap = 1 if",
+        _TEST,
+    ),
+    (
+        "phases that meet nothing",
+        _PHASES,
+        "value = some if taps else np.zeros_like(some)",
+        "value = some",
+        _TEST,
+    ),
+    (
+        "a border that is not zero",
+        _PHASES,
+        'if node.op == "pad" and not _of_zeros(node, graph):',
+        'if node.op == "pad" and _of_zeros(node, graph) is None:',
+        _TEST,
+    ),
+    (
+        "windows that stand at one place",
+        _PHASES,
+        "groupby(columns, key=lambda c: c.place)",
+        "groupby(columns, key=lambda c: c.gap)",
+        _TEST,
     ),
 )

@@ -35,7 +35,6 @@ FURTHEST = 40
 FAR = 0.08
 # why a layer takes more
 REASONS = {
-    "zeros": "the zeros between rows and columns are multiplied, too",
     "16 bits": "int16: its sums have 64 bits",
     "plain": "by the kernel for any core",
     "padding": "a third or more of the window stands on padding, and is computed",
@@ -130,7 +129,6 @@ def reason(one: Measured) -> str:
     taps = math.prod(made.kernel)
     apart = made.stride > 1 and made.kind.startswith("depthwise")
     known = {
-        "zeros": made.kind == "transposed",
         "16 bits": "_s16" in kernel,
         "plain": one.plain,
         "padding": made.on_padding > 0.3,

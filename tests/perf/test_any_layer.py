@@ -16,13 +16,12 @@ TAPS = "weights of -128: a word holds two taps of one channel, not of two"
 FEW = "16 inputs: the ends of their outputs are half of all"
 APART = "stride 2: a vector holds one window instead of two, a word no neighbours"
 SMALL = "a third or more of the window stands on padding, and is computed like all else"
-ZEROS = "the zeros between are multiplied, too"
 # above their ceiling, and why
 M4 = {
     1: FEW, 3: APART, 5: RULE, 12: TAPS, 16: SMALL, 17: TAPS, 19: RULE, 24: RULE,
-    33: SMALL, 44: ZEROS,
+    33: SMALL,
 }  # fmt: skip
-M55 = {1: FEW, 3: APART, 16: SMALL, 33: SMALL, 44: ZEROS}
+M55 = {1: FEW, 3: APART, 16: SMALL, 33: SMALL}
 ABOVE = dict(zip(CORES, (M4, M55), strict=True))
 
 
