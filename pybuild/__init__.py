@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pybuild.chips.fit import fit
     from pybuild.entry import Quantised, build, chain, load, load_module, quantise
     from pybuild.error import TVMError
+    from pybuild.front import normalised
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
     from pybuild.library import Library
@@ -60,6 +61,7 @@ _LATE = {
     "functions": "ops.base.functions",
     "load": "entry",
     "load_module": "entry",
+    "normalised": "front",
     "quantise": "entry",
     "sweep": "sweeps.sweep",
 }
@@ -79,7 +81,7 @@ __all__ = [
     "Model", "Quantised", "TVMError", "build", "build_image", "chain", "check",
     "contrib", "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
     "function", "functions", "graph_executor", "load", "load_module", "nd",
-    "quantise", "relay", "rpc", "runtime", "sweep",
+    "normalised", "quantise", "relay", "rpc", "runtime", "sweep",
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
-from pybuild.features import Decision, Features
+from pybuild.features import Decision, Features, Images
 from pybuild.front import Chain, Front, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
@@ -33,7 +33,7 @@ from pybuild.package.page import quantisation_page
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 
-Buildable = Model | Graph | Chain | Features | Source
+Buildable = Model | Graph | Chain | Features | Images | Source
 _ANY = "generic"  # the processor, if none is named
 # arrays by the names of inputs, that of an only one, or where they are
 Data = Mapping[str, ArrayLike] | ArrayLike | os.PathLike[str]
@@ -361,7 +361,7 @@ def model_of(
 ) -> Model:
     if isinstance(what, Chain):
         what = what.model
-    if isinstance(what, Features):
+    if isinstance(what, Features | Images):
         what = what.graph
     if isinstance(what, Model | Graph) and functions is not None:
         raise BuildError("functions", "are for a graph JSON, whose nodes call them")
@@ -385,7 +385,7 @@ def chain(
 ) -> Chain:
     """Features, a net and what follows it as one model: samples in, decisions out.
 
-    features  pybuild.features.log_mel(...), or a model from samples to a row
+    features  pybuild.features.log_mel(...), images(...) or a model of samples to a row
     decision  pybuild.features.Decision(...): outputs `heard` and `active`; None: the
               scores alone
     every     rows of features for each run of the net; 0: all of the input of a net
@@ -393,8 +393,6 @@ def chain(
     stream    the net computes only what new rows add, with the same bits
     Errors    BuildError where types, shapes or scales do not fit
     """
-    made = features.graph if isinstance(features, Features) else None
-    if made is None:
-        made = model_of(features).lower()
+    made = features if isinstance(features, Images) else model_of(features).lower()
     whole = net.model if isinstance(net, Quantised) else model_of(net)
     return Chain(with_front(whole, Front(made, decision, every, stream)))

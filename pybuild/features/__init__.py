@@ -1,6 +1,9 @@
-"""Features of sound as integer graphs: the same bits in training and on the device."""
+"""What stands before a net, as integer graphs: the same bits in training and on the
+device.
+"""
 
 from pybuild.features.decision import Decision
+from pybuild.features.images import Images, images
 from pybuild.features.log_mel import Features, log_mel, mfcc
 
-__all__ = ["Decision", "Features", "log_mel", "mfcc"]
+__all__ = ["Decision", "Features", "Images", "images", "log_mel", "mfcc"]

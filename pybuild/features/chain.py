@@ -66,18 +66,24 @@ def joined(
     if not 1 <= every <= min(rows, MOST_ROWS):
         what = f"every is {every} rows, not from 1 to {min(rows, MOST_ROWS)}"
         raise BuildError(net.source, what, f"the net takes {rows} rows")
-    chain = _Chain(features, net)
+    chain = Joining(net, features)
     made = chain.rows(bands, every)
     chain.net_input(chain.window(chain.fitted(made), rows), bands)
     outputs = tuple(chain.add(net))
     if decision is not None:
         outputs = (*chain.decided(outputs, decision), *outputs)
-    return chain.graph(outputs)
+    return chain.graph(outputs, "samples", sampled=True)
 
 
-class _Chain:
-    def __init__(self, features: Graph, net: Graph) -> None:
-        self.features, self.net = features, net
+class Joining:
+    """One graph while it is being made: what stands before a net, the net, and what
+    follows.
+
+    features  a graph of rows; None: the caller puts nodes before the net
+    """
+
+    def __init__(self, net: Graph, features: Graph | None = None) -> None:
+        self.features, self.net = features or net, net
         self.nodes: list[Node] = []
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
@@ -238,11 +244,13 @@ class _Chain:
         self.state |= made.state
         return ends
 
-    def graph(self, outputs: tuple[str, ...]) -> Graph:
+    def graph(
+        self, outputs: tuple[str, ...], given: str, sampled: bool = False
+    ) -> Graph:
         net = self.net
         made = Graph(
-            net.name, net.source, tuple(self.nodes), self.tensors, ("samples",),
-            outputs, self.constants, state=self.state, sampled="samples",
+            net.name, net.source, tuple(self.nodes), self.tensors, (given,),
+            outputs, self.constants, state=self.state, sampled=given if sampled else "",
             origins=self.origins,
         )  # fmt: skip
         verify(made)

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.features import Decision, Features, log_mel, mfcc
+from pybuild.features import Decision, Features, Images, images, log_mel, mfcc
 from pybuild.front.chain import Front
 
 OPTION = "--front"
 # what a file's `kind` of features may be
-KINDS: Mapping[str, Callable[..., Features]] = {"log_mel": log_mel, "mfcc": mfcc}
+KINDS: Mapping[str, Callable[..., Features | Images]] = {
+    "images": images,
+    "log_mel": log_mel,
+    "mfcc": mfcc,
+}
 
 
 def read_front(path: str | Path) -> Front:
@@ -60,7 +64,8 @@ def read_front(path: str | Path) -> Front:
         decision = Decision(**numbers) if "decision" in told else None
     except TypeError as error:
         raise BuildError(f"{where}: [features]", str(error)) from None
-    return Front(made.graph, decision, every, stream)
+    before = made if isinstance(made, Images) else made.graph
+    return Front(before, decision, every, stream)
 
 
 def _unknown(where: str, given: Mapping[str, Any], known: Any) -> list[Problem]:

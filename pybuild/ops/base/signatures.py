@@ -174,6 +174,12 @@ SIGNATURES: dict[str, Signature] = {
     "filter_bank": Signature(6, 6),
     "filter_bank_log": Signature(1, 1, {"correction_bits": _INT, "scale": _INT}),
     "pcan": Signature(3, 3, {"snr_shift": _INT}),
+    "image": Signature(
+        1,
+        2,
+        {"format": _TEXT, "crop": _ints(4, 0), "size": _ints(2, 1), "resize": _TEXT}
+        | {"depth": _COUNT},
+    ),
     "repeat": Signature(
         1,
         ANY_NUMBER,
