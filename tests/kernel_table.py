@@ -6,13 +6,22 @@ tests.kernel_table.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pybuild.dtype import DType
 from pybuild.kernels.table import candidates
 from pybuild.ops import OPERATORS
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
-from tests.kernels.kernel_cases import FLOAT32, INT8, Case, case, tensor, weighted_case
+from tests.kernels.kernel_cases import (
+    FLOAT32,
+    INT8,
+    Case,
+    Spec,
+    case,
+    tensor,
+    weighted_case,
+)
 from tests.toolchains import ROOT
 
 INT16 = DType.INT16
@@ -91,12 +100,30 @@ def _elements(dtype: DType) -> Iterator[tuple[str, Case]]:
     yield "softmax of 100", case("softmax", (line,), shares, axis=1, beta=1.0, **rule)
 
 
+def _decisions(dtype: DType) -> Iterator[tuple[str, Case]]:
+    """What follows a net, of 12 scores; see tests/ops/test_decide.py."""
+    line, one = tensor((1, 12), dtype, 0.01, 0), tensor((1,), DType.INT32)
+    past = tensor((3, 1, 12), dtype, 0.01, 0)
+    names: dict[str, tuple[str, tuple[Spec, ...], dict[str, Any]]] = {
+        "moving_average of 4": ("moving_average", (line, past), {}),
+        "best_above": ("best_above", (line,), {"least": 0.5, "ignore": ()}),
+        "hysteresis": (
+            "hysteresis", (line, one), {"high": 0.5, "low": 0.3, "ignore": ()}
+        ),
+    }  # fmt: skip
+    for name, (op, inputs, attrs) in names.items():
+        yield name, case(op, inputs, line if op == "moving_average" else one, **attrs)
+
+
 def layers() -> Iterator[tuple[str, DType, Case]]:
     for dtype in (INT8, INT16):
         yield from ((name, dtype, made) for name, made in _weighted(dtype))
     yield from ((name, FLOAT32, made) for name, made in _floats())
     for dtype in (INT8, INT16, FLOAT32):
         yield from ((name, dtype, made) for name, made in _elements(dtype))
+        yield from ((name, dtype, made) for name, made in _decisions(dtype))
+    pair = tensor((1,), DType.INT32), tensor((2,), DType.INT32)
+    yield "refractory", DType.INT32, case("refractory", pair, pair[0], runs=5)
 
 
 def served(made: Case, core: str) -> tuple[str, int]:
@@ -114,7 +141,8 @@ def served(made: Case, core: str) -> tuple[str, int]:
 def _cell(made: Case, core: str, work: int) -> str:
     family, instructions = served(made, core)
     able = {"dsp", "mve"} & set(TARGETS[core].features)
-    bare = family == "any" and made.graph.tensor("y").dtype is not FLOAT32
+    whole = made.graph.tensor(made.node.inputs[0]).dtype is not FLOAT32
+    bare = family == "any" and whole
     word = f"**{family}**" if bare and able else family
     return f"{word} {instructions / work:.2f}"
 

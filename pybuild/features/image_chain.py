@@ -27,7 +27,8 @@ def with_camera(images: Images, net: Graph, decision: Decision | None = None) ->
     if net.tensor(net.inputs[0]).dtype is DType.FLOAT32 and not plain:
         net = folded(net, images.mean, images.std)
     want, joining = net.tensor(net.inputs[0]), Joining(net)
-    front = images.for_net(_quant(net, want))
+    is_float = want.dtype is DType.FLOAT32
+    front = images.graph if is_float else images.for_net(_quant(net, want))
     joining.tensors |= front.tensors
     joining.constants |= front.constants
     joining.nodes += front.nodes
@@ -41,8 +42,6 @@ def with_camera(images: Images, net: Graph, decision: Decision | None = None) ->
 def _quant(net: Graph, want: Tensor) -> Quant:
     """Of a picture in int8, whose numbers are those of the net's input."""
     match want.dtype:
-        case DType.FLOAT32:
-            return PIXELS
         case DType.INT8:
             return want.quant or PIXELS
         case DType.UINT8:

@@ -71,6 +71,11 @@ class Images:
         made = np.concatenate([told, colours[..., count:]], -1)
         return made.astype(np.float32)
 
+    @property
+    def plain(self) -> Images:
+        """The same for a net that takes colours as they are, see pybuild.normalised."""
+        return Images(self.graph, (0.0,) * len(self.mean), (1.0,) * len(self.mean))
+
     def for_net(self, quant: Quant | None) -> Graph:
         """The same graph, whose output is in the integers of a net's input: by a table
         of each colour where these are others than the colour's own.

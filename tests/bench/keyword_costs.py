@@ -20,9 +20,9 @@ EACH, ON_BOARD = 10, 1  # recordings of a word: on this machine, on the board
 
 
 @cache
-def example(name: str = "listen") -> ModuleType:
-    """A script of examples/keyword, as it stands there."""
-    folder = str(ROOT / "examples" / "keyword")
+def example(name: str = "listen", of: str = "keyword") -> ModuleType:
+    """A script of an example, as it stands there."""
+    folder = str(ROOT / "examples" / of)
     if folder not in sys.path:
         sys.path.append(folder)
     return importlib.import_module(name)

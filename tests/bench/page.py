@@ -26,6 +26,7 @@ from pybuild.verify.check import CheckResult, check
 from pybuild.verify.samples import samples
 from tests.bench import (
     board_costs,
+    camera_costs,
     costs,
     example_costs,
     headline,
@@ -265,6 +266,7 @@ TABLES: tuple[Measure, ...] = (
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
     example_costs.examples, keyword_costs.heard, keyword_costs.costs,
+    camera_costs.seen, camera_costs.costs,
     digits, quantising.quantised, quantising.real_ones,
     large_graphs.measured, onnx_table.measured,
 )  # fmt: skip

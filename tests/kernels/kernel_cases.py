@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,14 @@ def case(
     node = Node(op, "node", names, ("y",), attrs)
     graph = Graph("g", "case", (node,), tensors, tuple(set(names) - set(fixed)),
                   ("y",), fixed)  # fmt: skip
-    shape, dtype = OPERATORS[op].infer(node, graph)[0]
+    (shape, dtype), *others = OPERATORS[op].infer(node, graph)
     tensors["y"] = Tensor("y", shape, dtype, made[2])
+    for i, (shape, dtype) in enumerate(others, 1):
+        tensors[f"y{i}"] = Tensor(f"y{i}", shape, dtype)
+    if others:
+        outputs = ("y", *(f"y{i}" for i in range(1, len(others) + 1)))
+        node = replace(node, outputs=outputs)
+        graph = replace(graph, nodes=(node,), tensors=tensors, outputs=outputs)
     return Case(node, graph, arrays)
 
 
