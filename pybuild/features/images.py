@@ -11,7 +11,7 @@ import numpy as np
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, fitting
 from pybuild.ir.graph import Graph, Node, Quant, Tensor, verify
-from pybuild.ops.image import FORMATS, image, layer_of
+from pybuild.ops.sensors.image import FORMATS, image, layer_of
 
 LINES, IMAGE = "lines", "image"
 # real = (q + 128) / 255: what a colour is, from 0 to 1
@@ -123,7 +123,7 @@ def images(
 ) -> Images:
     """A camera's frames as pictures of a net, in integers.
 
-    format   "rgb565" and others of pybuild.ops.image.FORMATS
+    format   "rgb565" and others of pybuild.ops.sensors.image.FORMATS
     size     (height, width) of the picture; crop: (top, left, height, width) of the
              frame, None: all of it
     resize   "bilinear": between the nearest pixels, "box": the mean of all

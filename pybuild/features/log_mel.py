@@ -20,8 +20,8 @@ from pybuild.features.tables import (
     mel_bands,
 )
 from pybuild.ir.graph import Graph, Quant, Tensor
-from pybuild.ops.fft import MOST
 from pybuild.ops.interpret import interpret, kept
+from pybuild.ops.sensors.fft import MOST
 
 # the logarithm's unit: real = q / 64
 _LOG_SCALE = 64

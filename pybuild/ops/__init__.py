@@ -15,8 +15,6 @@ from pybuild.ops import (
     dense,
     detect,
     eltwise,
-    fft,
-    image,
     index,
     map,
     pool,
@@ -29,6 +27,7 @@ from pybuild.ops import (
 )
 from pybuild.ops.base import function, repeat
 from pybuild.ops.base.operator import Operator, nothing
+from pybuild.ops.sensors import fft, image
 
 _UNARY = Operator(act.infer, act.reference, nothing)
 _ADD = Operator(eltwise.infer, eltwise.add, nothing)

@@ -16,7 +16,7 @@ from pybuild.entry import model_of
 from pybuild.errors import BuildError
 from pybuild.features import Images, images
 from pybuild.model import Model
-from pybuild.ops.image import FORMATS
+from pybuild.ops.sensors.image import FORMATS
 from tests.toolchains import require_module
 
 HEIGHT, WIDTH = 24, 32

@@ -24,7 +24,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, short, whole_operands
-from pybuild.ops.fft import FftTables, fft_tables
+from pybuild.ops.sensors.fft import FftTables, fft_tables
 from pybuild.targets.target import Target
 
 Pair = tuple[Expr, Expr]

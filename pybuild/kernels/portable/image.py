@@ -29,7 +29,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
-from pybuild.ops.image import BITS, LUMA, ONES, TAP_BITS, Axis, Layer, layer_of
+from pybuild.ops.sensors.image import BITS, LUMA, ONES, TAP_BITS, Axis, Layer, layer_of
 from pybuild.targets.target import Target
 
 # rows that are handed over one by one

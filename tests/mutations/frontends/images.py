@@ -20,14 +20,14 @@ IMAGES = (
     ),
     (
         "a half of a mean",
-        "pybuild/ops/image.py",
+        "pybuild/ops/sensors/image.py",
         "held = (total * np.asarray(layer.factors) + (1 << (BITS - 1))) >> BITS",
         "held = (total * np.asarray(layer.factors)) >> BITS",
         f"{_IMAGES}::test_colours_of_rgb565_are_the_nearest",
     ),
     (
         "centres on centres",
-        "pybuild/ops/image.py",
+        "pybuild/ops/sensors/image.py",
         "middle = (i + Fraction(1, 2)) * step - Fraction(1, 2)",
         "middle = i * step",
         f"{_IMAGES}::test_between_pixels_as_onnx_runtime[size1]",
