@@ -38,7 +38,7 @@ def chains() -> tuple[Chain, Chain]:
     return pybuild.chain(camera, model), pybuild.chain(camera.plain, made)
 
 
-def library(chain: Chain, target: str = TARGET) -> pybuild.Library:
+def built(chain: Chain, target: str = TARGET) -> pybuild.Library:
     return pybuild.build(chain, name="camera", target=target, push="lines")
 
 
@@ -47,7 +47,7 @@ class Board:
 
     def __init__(self, chain: Chain, board: str = BOARD) -> None:
         self.device = open_device(board, "auto", "auto", TARGET)
-        self.program = program_of(self.device, library(chain))
+        self.program = program_of(self.device, built(chain))
 
     def __call__(self, given: np.ndarray) -> np.ndarray:
         """Scores of each frame."""
@@ -61,7 +61,7 @@ class Compiled:
     """As the chain itself, with the same bits, but compiled for this machine."""
 
     def __init__(self, chain: Chain) -> None:
-        self.net = library(chain, "generic").host()
+        self.net = built(chain, "generic").host()
 
     def __call__(self, given: np.ndarray) -> np.ndarray:
         made = []

@@ -47,11 +47,11 @@ def seen() -> Table:
 
 def costs() -> Table:
     (_, whole), rows = watch().chains(), list[tuple[object, ...]]()
-    built = {
-        "lines pushed": watch().library(whole),
+    made = {
+        "lines pushed": watch().built(whole),
         "whole frames": pybuild.build(whole, name="camera", target=TARGET),
     }
-    for name, library in built.items():
+    for name, library in made.items():
         device = open_device(BOARD, "gcc", "auto", TARGET)
         found = bench_on_board(device, library)
         ram = library.tables.arena_bytes + library.tables.instance_bytes

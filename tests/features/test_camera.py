@@ -44,7 +44,7 @@ def test_lines_on_a_board(chains: Any) -> None:
 
 def test_no_frame_is_held(chains: Any) -> None:
     """RAM of the whole, line by line: less than a tenth of a frame."""
-    tables = watch().library(chains[1]).tables
+    tables = watch().built(chains[1]).tables
     assert tables.arena_bytes + tables.instance_bytes < 160 * 120 * 2 // 10
 
 
