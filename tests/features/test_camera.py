@@ -13,7 +13,7 @@ import pytest
 from tests.bench.camera_costs import watch
 from tests.toolchains import ROOT, require
 
-EACH, SEED = 5, 21
+EACH, SEED = 3, 21
 
 
 @pytest.fixture(scope="module")

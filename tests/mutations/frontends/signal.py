@@ -22,7 +22,7 @@ SIGNAL = (
     ),
     (
         "what is stored wraps",
-        f"{_OPS}/fft.py",
+        f"{_OPS}/sensors/fft.py",
         "return x.astype(self.dtype).astype(np.int64)",
         "return x.astype(np.int64)",
         f"{_ALL}[irfft_int16_8]",
