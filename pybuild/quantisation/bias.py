@@ -25,13 +25,25 @@ def corrected(graph: Graph, scheme: Scheme, seen: Mapping[str, Observed]) -> Gra
     mean input.
     """
     edit = Edit(graph)
+    shifts: dict[tuple[str, ...], list[Float32s]] = {}
     for node in graph.nodes:
-        if node.op in WEIGHTED and node.output in scheme.integers:
-            x = node.inputs[0]
-            shift = _shift(node, graph, seen[x], scheme)
-            node = _with_bias(edit, node, shift)
+        if _is_moved(node, scheme) and node.inputs[0] in seen:
+            one = _shift(node, graph, seen[node.inputs[0]], scheme)
+            shifts.setdefault(node.inputs[1:], []).append(one)
+    made: dict[tuple[str, ...], str] = {}
+    for node in graph.nodes:
+        key = node.inputs[1:]
+        if _is_moved(node, scheme) and key in shifts:
+            if key not in made:  # layers that read the same have the same afterwards
+                mean = np.asarray(np.mean(shifts[key], axis=0, dtype=np.float64))
+                made[key] = _bias(edit, node, mean.astype(np.float32))
+            node = replace(node, inputs=(*node.inputs[:2], made[key]))
         edit.keep(node)
     return edit.done()
+
+
+def _is_moved(node: Node, scheme: Scheme) -> bool:
+    return node.op in WEIGHTED and node.output in scheme.integers
 
 
 def _shift(node: Node, graph: Graph, x: Observed, scheme: Scheme) -> Float32s:
@@ -45,10 +57,9 @@ def _shift(node: Node, graph: Graph, x: Observed, scheme: Scheme) -> Float32s:
     return np.asarray(whole.reshape(-1, made.shape[-1]).mean(0), np.float32)
 
 
-def _with_bias(edit: Edit, node: Node, shift: Float32s) -> Node:
+def _bias(edit: Edit, node: Node, shift: Float32s) -> str:
     before = node.inputs[2] if len(node.inputs) > 2 else ""
     value: Array = shift
     if before:
         value = np.asarray(edit.constants[before].astype(np.float32) + shift)
-    made = edit.constant(f"{before or node.output}.corrected", value)
-    return replace(node, inputs=(*node.inputs[:2], made))
+    return edit.constant(f"{before or node.output}.corrected", value)

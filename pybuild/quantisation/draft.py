@@ -9,6 +9,7 @@ from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph
 from pybuild.passes.legalise import set_rounding
+from pybuild.passes.turns.roll import alike
 from pybuild.quantisation.bias import corrected
 from pybuild.quantisation.execute import Execution, NodeError, execution
 from pybuild.quantisation.measure import Measured, Wanted, measured
@@ -59,6 +60,7 @@ class Draft:
     corrects      whether biases take back the error of the weights
     steps         int8 weights fitted to the samples, by output of their layer
     groups        of tensors that were equalised
+    alike         tensors that a step of a loop has in the place of another step's
     """
 
     graph: Graph
@@ -68,6 +70,7 @@ class Draft:
     corrects: bool = False
     steps: Mapping[str, Array] = field(default_factory=dict)
     groups: int = 0
+    alike: tuple[tuple[str, ...], ...] = ()
 
     @property
     def wide(self) -> set[str]:
@@ -87,7 +90,8 @@ class Draft:
         """
         floats = dict(kept)
         while True:
-            chosen = scheme(self.graph, self.ranges, floats, {*wide, *self.wide})
+            wides = {*wide, *self.wide}
+            chosen = scheme(self.graph, self.ranges, floats, wides, self.alike)
             chosen = replace(chosen, steps=self.steps)
             source = self.graph
             if self.corrects:
@@ -124,7 +128,7 @@ def draft(graph: Graph, samples: Samples, choices: Choices) -> Draft:
     ]
     seen = observe(work, samples, names)
     found = ranges(work, samples, seen, choices.calibration)
-    return Draft(graph, seen, found, choices)
+    return Draft(graph, seen, found, choices, alike=alike(graph))
 
 
 def ready(graph: Graph, samples: Samples) -> Execution:

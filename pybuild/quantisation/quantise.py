@@ -9,6 +9,8 @@ from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph
 from pybuild.passes import float_graph
 from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.passes.turns.roll import roll
+from pybuild.passes.turns.unroll import unrolled
 from pybuild.quantisation.doubts import doubts
 from pybuild.quantisation.draft import Choices, Draft, Made, draft, ready
 from pybuild.quantisation.equalise import equalised, groups
@@ -68,7 +70,7 @@ def quantisable(graph: Graph) -> Graph:
     if graph.state:
         what = "keeps tensors from run to run, whose values samples must give"
         raise BuildError(graph.source, what, "quantise first, then with_state()")
-    made = float_graph(replace(graph, storage={}))
+    made = unrolled(roll(float_graph(replace(graph, storage={}))))
     no = refused(made)
     if all(n.output in no or n.op in MOVEMENT for n in made.nodes):
         hint = "give the model as it was before quantisation"

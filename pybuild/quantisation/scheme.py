@@ -62,17 +62,24 @@ def scheme(
     ranges: Mapping[str, Range],
     kept: Mapping[str, str],
     wide: Collection[str] = (),
+    alike: Collection[Collection[str]] = (),
 ) -> Scheme:
     """kept  outputs of nodes that must stay float, and why
     wide  outputs of nodes with int16 activations
+    alike  tensors that have one range: of the steps of a loop
     """
+    wide = {*wide, *(n for each in alike if {*each} & {*wide} for n in each)}
     floats = {**refused(graph), **kept}
     floats |= _smooth(graph, floats, wide)
     floats |= _alone(graph, floats)
+    made = {node.output for node in graph.nodes}
+    for each in alike:
+        why = next((floats[name] for name in each if name in floats), "")
+        floats |= dict.fromkeys(made & {*each}, why) if why else {}
     integers = frozenset(
         node.output for node in graph.nodes if node.output not in floats
     )
-    covered = _ranges(graph, integers, ranges)
+    covered = _ranges(graph, integers, ranges, alike)
     wides = set(integers & set(wide))
     for node in graph.nodes:  # what moves int16 values, moves int16
         if node.output in integers and node.op in MOVEMENT and wides & set(node.inputs):
@@ -170,10 +177,16 @@ class Groups:
 
 
 def _ranges(
-    graph: Graph, integers: frozenset[str], ranges: Mapping[str, Range]
+    graph: Graph,
+    integers: frozenset[str],
+    ranges: Mapping[str, Range],
+    alike: Collection[Collection[str]],
 ) -> dict[str, Range]:
     """Of each tensor that an integer node reads or makes."""
     groups, covered = Groups(), dict(ranges)
+    for first, *rest in alike:
+        for name in rest:
+            groups.join(first, name)
     touched: dict[str, None] = {}
     for node in graph.nodes:
         if node.output not in integers:

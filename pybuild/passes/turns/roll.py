@@ -25,6 +25,19 @@ def roll(graph: Graph) -> Graph:
     return graph
 
 
+def alike(graph: Graph) -> tuple[tuple[str, ...], ...]:
+    """Of each loop that is written out, what its turns have in one place: tensors."""
+    found: list[tuple[str, ...]] = []
+    while (loop := find(graph)) is not None:
+        loop = with_first(Facts(graph), loop)
+        for number, role in enumerate(loop.roles):
+            for output in range(len(role.node.outputs)):
+                names = [loop.first.get((number, output), ""), *role.column(output)]
+                found.append(tuple(name for name in names if name))
+        graph = _Rolled(graph, loop).graph()
+    return tuple(found)
+
+
 class _Rolled:
     """The body that is being made, and what surrounds it.
 

@@ -43,6 +43,13 @@ TURNS = (
         _ALL,
     ),
     (
+        "ranges that are not those of all steps",
+        "pybuild/quantisation/scheme.py",
+        "            groups.join(first, name)",
+        "            pass",
+        "tests/quantisation/test_quantised_loops.py",
+    ),
+    (
         "scratch that is still needed",
         "pybuild/kernels/operators/repeat.py",
         "if born <= last and first <= dies and begin < at + size and at < end:",
