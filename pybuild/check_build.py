@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from pybuild.entry import Buildable, Data, build
-from pybuild.errors import UsageError
 from pybuild.library import Library
 from pybuild.progress import Progress, silent
-from pybuild.quantisation.samples import Samples, samples_of
 from pybuild.verify.check import CheckResult
 from pybuild.verify.check import check as check_here
+from pybuild.verify.given import Labels, file_and_reference, given_samples
 
 HOST = "host"
 
@@ -25,7 +18,7 @@ HOST = "host"
 def check(
     what: Library | Buildable,
     data: Data | None = None,
-    labels: ArrayLike | os.PathLike[str] | None = None,
+    labels: Labels | None = None,
     *,
     on: str = HOST,
     ref: str = "auto",
@@ -51,12 +44,9 @@ def check(
     Errors   BuildError; pybuild.rpc.RemoteError where the line or board is not there
     """
     library = what if isinstance(what, Library) else build(what, **options)
-    own = _own(library, data, labels)
-    path = _file(library)
+    own = given_samples(library, data, labels)
     if on == HOST:
-        told = library.model.quantisation is not None or path is None
-        chosen = "numpy" if told and ref == "auto" else ref
-        where = path or Path(library.model.path)
+        where, chosen = file_and_reference(library.model, ref)
         return check_here(
             where, library, backends, chosen, samples, per_layer, seed, progress, own
         )
@@ -74,32 +64,3 @@ def check(
         device, library, library.model.path, samples, per_layer, seed, own
     )
     return made.result
-
-
-def _own(
-    library: Library,
-    data: Data | None,
-    labels: ArrayLike | os.PathLike[str] | None,
-) -> Samples | None:
-    """Errors  BuildError with everything that is wrong"""
-    if data is None:
-        if labels is not None:
-            raise UsageError("labels", "are of data, and none is given")
-        return None
-    graph = library.plan.graph
-    graph = library.of_window() if graph.windows else graph
-    if isinstance(labels, str | os.PathLike):
-        return samples_of(graph, data, Path(labels), "data")
-    known = None if labels is None else np.asarray(labels)
-    return samples_of(graph, data, known, "data")
-
-
-def _file(library: Library) -> Path | None:
-    """The model's file, if it still is what was loaded; None: it came as bytes."""
-    path = Path(library.model.path)
-    named = path.parent != Path()  # what came as bytes has no folder
-    try:
-        same = hashlib.sha256(path.read_bytes()).hexdigest() == library.model.digest
-    except OSError:
-        return None
-    return path if same or named else None

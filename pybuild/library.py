@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
@@ -37,11 +37,15 @@ from pybuild.plan.plan import Plan
 from pybuild.plan.row_input import fed_search
 from pybuild.plan.schedule.lower_bound import least_ram
 from pybuild.plan.schedule.stages import Search
+from pybuild.progress import Progress, silent
 from pybuild.select.choose import Options
 from pybuild.select.devices import by_name, offers, processor_of, table_of
 from pybuild.select.parameters import with_values
 from pybuild.targets.llvm import Llvm
 from pybuild.targets.target import Target
+
+if TYPE_CHECKING:
+    from pybuild.html.samples import SampleFacts
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,12 +76,36 @@ class Library(Factory, Packaged):
         costs = f"RAM {t.arena_bytes + t.instance_bytes:,}, flash {flash:,} bytes"
         return f"{type(self).__name__}({t.name!r}, {signature(*ends)}, {costs})"
 
-    def to_html(self) -> str:
-        """The report as one HTML page, which needs nothing else: docs/report.md."""
+    def to_html(
+        self,
+        data: Any = None,
+        labels: Any = None,
+        samples: SampleFacts | None = None,
+    ) -> str:
+        """The report as one HTML page, which needs nothing else: docs/report.md.
+
+        data, labels  samples, as pybuild.check takes them: accuracy, error by layer
+        samples       what sample_facts() has found of them
+        Errors        BuildError for samples that do not fit
+        """
         from pybuild.html.data import of_library
         from pybuild.html.page import page
 
-        return page(self.name, of_library(self))
+        found = samples or self.sample_facts(data, labels)
+        return page(self.name, of_library(self, samples=found))
+
+    def sample_facts(
+        self, data: Any, labels: Any = None, progress: Progress = silent
+    ) -> SampleFacts | None:
+        """What the page says of samples; None without any."""
+        from pybuild.verify.given import file_and_reference, given_samples
+        from pybuild.verify.over_samples import over_samples
+
+        own = given_samples(self, data, labels)
+        if own is None:
+            return None
+        path, ref = file_and_reference(self.model)
+        return over_samples(path, self, own, ref, progress)
 
     def _repr_html_(self) -> str:
         from pybuild.html.data import of_report

@@ -13,7 +13,8 @@ from pybuild.cli.project import jobs
 from pybuild.cli.report import report_of_folder
 from pybuild.errors import UsageError
 from pybuild.options.option import of_words
-from pybuild.options.table import VERBS, CompareOptions
+from pybuild.options.pages import CompareOptions
+from pybuild.options.table import VERBS
 from pybuild.package.folder import write_file
 
 Outcome = tuple[int, dict[str, Any]]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pybuild
 from pybuild.cli import boards
 from pybuild.cli.models import built
 from pybuild.cli.progress import working
-from pybuild.errors import BuildError
+from pybuild.errors import BuildError, UsageError
 from pybuild.package.folder import REPORT, write_file
+
+if TYPE_CHECKING:
+    from pybuild.html.samples import SampleFacts
 
 Outcome = tuple[int, dict[str, Any]]
 
@@ -36,8 +40,19 @@ def _of_model(args: argparse.Namespace) -> dict[str, Any]:
     measured = None
     if args.on != boards.HOST:
         _, measured = boards.bench(_silent(args), library)
+    samples = samples_of_page(args, library)
     with working(f"drawing {Path(args.model).name}"):
-        return of_library(library, measured)
+        return of_library(library, measured, samples)
+
+
+def samples_of_page(
+    args: argparse.Namespace, library: pybuild.Library
+) -> SampleFacts | None:
+    """Errors  BuildError for --labels alone, or samples that do not fit"""
+    if args.labels and not args.data:
+        raise UsageError("--labels", "is of --data")
+    with working(f"running the samples of {library.name}") as progress:
+        return library.sample_facts(args.data, args.labels, progress)
 
 
 def _silent(args: argparse.Namespace) -> argparse.Namespace:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,13 +146,24 @@ def _tree(args: argparse.Namespace) -> Tree:
     if len(args.models) > 1:
         if args.html:
             raise BuildError("--html", "is for one model", "crt report MODEL for each")
+        if args.data:
+            raise BuildError("--data", "is for one model: each has samples of its own")
         return Tree(out, args.force, args.long, _image(args), _package(args))
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
+    if args.data and not args.html:
+        raise BuildError("--data", "is drawn on a page", "--html")
     made = built(args, args.models[0])
-    drawn = made.to_html if args.html else None
-    return Tree(out, args.force, args.long, made, _package(args), drawn)
+    return Tree(out, args.force, args.long, made, _package(args), _drawn(args, made))
+
+
+def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
+    """Errors  BuildError for samples that do not fit"""
+    from pybuild.cli.report import samples_of_page
+
+    samples = samples_of_page(args, made)
+    return partial(made.to_html, samples=samples) if args.html else None
 
 
 def _package(args: argparse.Namespace) -> PackageOptions:

@@ -5,7 +5,7 @@
 /** A row for each node: all that the report says of it, by its parts. */
 function layerRows(report) {
   const tensors = new Map(report.graph.tensors.map((tensor) => [tensor.name, tensor]));
-  const noise = new Map((report.quantisation?.layers || []).map((row) => [row.name, row]));
+  const noise = errorsOf(report);
   const spent = new Map((data.measured?.layers || []).map((row) => [row.name, row]));
   return report.layers.map((layer, number) => {
     const node = report.graph.nodes[number];
@@ -15,6 +15,12 @@ function layerRows(report) {
       instructions: measured ? measured.instructions : kernel ? kernel.instructions : 0,
       cycles: measured?.cycles ?? null, noise: noise.get(layer.name) };
   });
+}
+
+/** Signal to noise of layers, by name: over the page's samples, else as it was quantised. */
+function errorsOf(report) {
+  const rows = data.samples ? data.samples.layers.filter((row) => row.error !== null) : report.quantisation?.layers || [];
+  return new Map([...rows].reverse().map((row) => [row.name, row])); // of several outputs the first
 }
 
 /** Numbers of colours: operators in the order of what they cost. */

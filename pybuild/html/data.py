@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pybuild.errors import BuildError
+from pybuild.html.samples import SampleFacts
 from pybuild.ir.graph import Graph, Node
 from pybuild.options.table import BuildOptions
 from pybuild.package.curve import Point
@@ -45,8 +46,8 @@ class Built(Protocol):
 
 
 def of_report(report: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """report: as report.json has it; more: plans, other, passes, measured."""
-    keys = ("plans", "other", "passes", "measured")
+    """report: as report.json has it; more: plans, other, passes, measured, samples."""
+    keys = ("plans", "other", "passes", "measured", "samples")
     return {
         "schema": SCHEMA,
         "report": report,
@@ -70,7 +71,9 @@ def checked(path: Path, facts: Any) -> dict[str, Any]:
     return dict(facts)
 
 
-def of_library(library: Built, measured: Any = None) -> dict[str, Any]:
+def of_library(
+    library: Built, measured: Any = None, samples: SampleFacts | None = None
+) -> dict[str, Any]:
     """measured: what a board counted, as `crt bench --on BOARD --json`."""
     few = len(library.plan.graph.nodes) <= _MOST
     return of_report(
@@ -79,6 +82,7 @@ def of_library(library: Built, measured: Any = None) -> dict[str, Any]:
         other=_other(library) if few else None,
         passes=_passes(library),
         measured=measured,
+        samples=None if samples is None else asdict(samples),
     )
 
 

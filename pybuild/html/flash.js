@@ -68,7 +68,7 @@ function front(plans) {
         ["layers", told(point)], ["option", `--ram-limit ${point.limit}`]]);
     }),
     xAxis: axis({ type: "value", name: "RAM", nameLocation: "middle", nameGap: 28, min: 0, max: Math.ceil(most / stride(most)) * stride(most), interval: stride(most), axisLabel: { formatter: size } }),
-    yAxis: axis({ type: "value", name: "instructions", scale: true, nameTextStyle: { align: "left", color: colour("soft") }, min: (v) => Math.min(1, v.min), axisLabel: { formatter: (y) => said(y, 3) } }),
+    yAxis: axis({ type: "value", name: "instructions, as a multiple of the fastest plan's", scale: true, nameTextStyle: { align: "left", color: colour("soft") }, min: (v) => Math.min(1, v.min), axisLabel: { formatter: (y) => said(y, 3) } }),
     series: [
       { id: "plans", type: "line", step: "end", symbolSize: 9, symbol: "circle", lineStyle: { color: colour("accent"), width: 2 }, itemStyle: { color: colour("accent") },
         data: points.map((point) => [point.ram, point.instructions]),
@@ -96,12 +96,12 @@ function frontTable(plans) {
 function noiseChart(rows) {
   const option = () => ({
     grid: { left: 64, right: 14, top: 24, bottom: 64 },
-    tooltip: tip((it) => card(rows[it.dataIndex].short, [["operator", rows[it.dataIndex].op], ["in", rows[it.dataIndex].kind],
+    tooltip: tip((it) => card(rows[it.dataIndex].short, [["operator", rows[it.dataIndex].op], ["in", rows[it.dataIndex].kind || rows[it.dataIndex].dtype],
       ["signal to noise", rows[it.dataIndex].snr === null ? "none lost" : `${said(rows[it.dataIndex].snr, 1)} dB`]])),
     xAxis: axis({ type: "category", data: rows.map((row) => row.short), axisLabel: { rotate: 38, fontSize: 11, width: 96, overflow: "truncate" } }),
-    yAxis: axis({ type: "value", name: "dB" }),
+    yAxis: axis({ type: "value", name: "signal to noise, dB", nameTextStyle: { align: "left", color: colour("soft") } }),
     series: [{ id: "noise", type: "bar", data: rows.map((row) => ({ value: row.snr ?? 0,
-      itemStyle: { color: row.kind === "float32" ? colour("quiet") : row.snr !== null && row.snr < 20 ? colour("warn") : colour("accent"), borderRadius: [3, 3, 0, 0] } })) }],
+      itemStyle: { color: (row.kind || row.dtype) === "float32" ? colour("quiet") : row.snr !== null && row.snr < 20 ? colour("warn") : colour("accent"), borderRadius: [3, 3, 0, 0] } })) }],
   });
   return chart("Signal to noise by layer; the table below has the numbers.", 280, option, rows.length);
 }

@@ -30,7 +30,7 @@ const plural = (n, word) => `${said(n)} ${word}${n === 1 ? "" : "s"}`;
 /** 5,252 B, 12.4 KB: for axes; tables have the bytes. */
 function size(bytes) {
   if (bytes < 1024) return `${said(bytes)} B`;
-  if (bytes < 1048576) return `${said(bytes / 1024, bytes < 102400 ? 1 : 0)} KB`;
+  if (bytes < 1048576) return `${said(bytes / 1024, bytes < 10240 ? 2 : bytes < 102400 ? 1 : 0)} KB`;
   return `${said(bytes / 1048576, 2)} MB`;
 }
 

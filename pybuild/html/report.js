@@ -52,6 +52,10 @@ if (locked.length) panel("stages", "Stages in lock step", "The same drawing as i
   }
 });
 
+if (data.samples) panel("samples", "Accuracy and error by layer",
+  `${plural(data.samples.count, "sample")} through this build; error is the root mean square of how far a layer is off ${data.samples.beside}, as a share of what is there. Cut off: values beyond what its integers reach.`,
+  (section) => samplesPanel(section, data.samples));
+
 if (report.quantisation) panel("accuracy", "Quantisation", `By ${report.quantisation.method} over ${plural(report.quantisation.samples, "sample")}; error of the outputs ${said(100 * report.quantisation.error, 2)} %.`, (section) => {
   const q = report.quantisation, noisy = [...q.layers];
   if (q.score) section.append(el("p", {}, `${said(q.score.right_quantised)} of ${said(q.score.samples)} samples right, ${said(q.score.right_float)} in float.`));

@@ -13,6 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from pybuild.html.data import SCHEMA
+from pybuild.html.samples import SampleFacts
 from pybuild.package.curve import Point
 from pybuild.package.occupancy import Occupancy
 from pybuild.package.report import SCHEMA as REPORT_SCHEMA
@@ -65,6 +66,7 @@ def schema() -> Json:
         other=_or_none(other),
         passes=_or_none({"type": "array", "items": change}),
         measured=_or_none({"type": "object", "description": "of crt bench --on BOARD"}),
+        samples=_or_none(_of(SampleFacts, known)),
     )
     known["Report"]["properties"]["schema"] = {"const": REPORT_SCHEMA}
     dialect = "https://json-schema.org/draft/2020-12/schema"

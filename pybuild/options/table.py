@@ -14,6 +14,7 @@ from pybuild.options import kinds
 from pybuild.options.many import FitOptions, SweepOptions
 from pybuild.options.option import option
 from pybuild.options.packages import PackageOptions
+from pybuild.options.pages import CompareOptions, ReportOptions, SampleOptions
 from pybuild.options.regions import RegionSpec
 from pybuild.targets.target import Target
 
@@ -248,16 +249,6 @@ class TreeOptions:
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """crt report."""
-
-    out: str = option(
-        "report.html", kinds.file(".html"), "report",
-        "the page to write; default: report.html", short="o",
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
 class InspectOptions:
     """crt inspect."""
 
@@ -272,15 +263,6 @@ class InspectOptions:
         "list plans from the smallest to the fastest; FILE.svg: draw them too",
         alone=True,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CompareOptions:
-    """crt compare."""
-
-    out: str | None = option(
-        None, kinds.file(".html"), "compare", "draw it as a page, too", short="o"
-    )
 
 
 @dataclass(frozen=True)
@@ -380,8 +362,8 @@ COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 # what each verb takes
 VERBS: Mapping[str, tuple[type, ...]] = {
     "inspect": (*COMMON, InspectOptions),
-    "build": (*COMMON, ImageOptions, TreeOptions, PackageOptions),
-    "report": (*COMMON, ReportOptions, BoardOptions),
+    "build": (*COMMON, ImageOptions, TreeOptions, SampleOptions, PackageOptions),
+    "report": (*COMMON, ReportOptions, SampleOptions, BoardOptions),
     "compare": (*COMMON, CompareOptions),
     "check": (*COMMON, CheckOptions, BoardOptions),
     "bench": (*COMMON, BenchOptions, BoardOptions),

@@ -24,6 +24,8 @@ from tests.html.browser import browser, opened, settled, table, violations
 from tests.toolchains import ROOT, require_module
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
+ONNX = DIGITS.with_name("digits_int8.onnx")
+CALIBRATION = DIGITS.with_name("digits_calibration.npz")
 MOST_BYTES = 1_500_000
 MOST_MILLISECONDS = 1000
 
@@ -140,6 +142,35 @@ def test_numbers_of_a_mobile_net(mobile: Library, driver: Any, tmp_path: Path) -
     import jsonschema
 
     jsonschema.validate(data, schema.schema())
+
+
+def test_numbers_of_samples(driver: Any, tmp_path: Path) -> None:
+    """Accuracy and error by layer; the graph is coloured by it."""
+    library = pybuild.load(ONNX).build(target="cortex-m4")
+    file = tmp_path / "report.html"
+    file.write_text(library.to_html(CALIBRATION), encoding="utf-8")
+    data = opened(driver, file)
+    require_module("jsonschema")
+    import jsonschema
+
+    jsonschema.validate(data, schema.schema())
+    found = data["samples"]
+    said = table(driver, "samples", 0)
+    right = found["classes"]["right"]
+    assert {row[0]: int(row[1]) for row in said} == right
+    assert right["build"] == right["reference"] == 199 and "199" in said[0]
+    shown = table(driver, "samples")
+    for row, cells in zip(found["layers"], shown, strict=True):
+        assert cells[:3] == [row["short"], row["op"], row["dtype"]]
+        share = float(cells[3].removesuffix(" %"))
+        assert share == pytest.approx(100 * row["error"], abs=0.006)
+        assert float(cells[4]) == pytest.approx(row["snr"], abs=0.006)
+    decibels = [row["snr"] for row in found["layers"]]
+    assert bars(driver, "noise") == decibels
+    settled(driver, "const by = document.querySelector('#graph select');"
+            "by.value = 'error'; by.dispatchEvent(new Event('change'))")  # fmt: skip
+    assert "most noise" in text(driver, "graph")
+    assert violations(driver) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -134,6 +134,7 @@ TREE = (
 )
 
 _PAGE = "tests/html/test_report_page.py"
+_SAMPLES = "tests/verify/test_over_samples.py"
 
 REPORT_PAGE = (
     (
@@ -171,6 +172,27 @@ REPORT_PAGE = (
         "data: rows.map((row) => ({ value: row.instructions,",
         "data: rows.map((row) => ({ value: row.macs,",
         f"{_PAGE}::test_numbers_of_a_mobile_net",
+    ),
+    (
+        "error of a layer beside another scale",
+        "pybuild/verify/real_numbers.py",
+        "scales = np.asarray(w.scale) * x.scale[0]",
+        "scales = np.asarray(w.scale)",
+        f"{_SAMPLES}::test_errors_are_those_by_hand",
+    ),
+    (
+        "ReLU by its range as something lost",
+        "pybuild/verify/real_numbers.py",
+        "(values <= low - step / 2)) if low < 0 else 0",
+        "(values <= low - step / 2))",
+        f"{_SAMPLES}::test_errors_are_those_by_hand",
+    ),
+    (
+        "errors beside integers that are no real numbers",
+        "pybuild/verify/over_samples.py",
+        "{name: real(value, graph.tensor(name)) for",
+        "{name: value for",
+        f"{_SAMPLES}::test_what_is_integers_by_itself",
     ),
     (
         "layers that differ and are not told",

@@ -1,0 +1,42 @@
+"""Options of the pages that a browser shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.options import kinds
+from pybuild.options.option import option
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Of the page of a build."""
+
+    data: str | None = option(
+        None, kinds.text("FILE", "file"), "page",
+        "the page shows accuracy and error by layer with these samples: .npz, .npy, "
+        ".csv or a folder of .npy",
+    )  # fmt: skip
+    labels: str | None = option(
+        None, kinds.text("FILE", "file"), "page",
+        "the class of each sample, if --data does not have it",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """crt report."""
+
+    out: str = option(
+        "report.html", kinds.file(".html"), "report",
+        "the page to write; default: report.html", short="o",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """crt compare."""
+
+    out: str | None = option(
+        None, kinds.file(".html"), "compare", "draw it as a page, too", short="o"
+    )

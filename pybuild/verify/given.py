@@ -1,0 +1,59 @@
+"""A user's samples, and the file of a build that an interpreter can read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pybuild.errors import UsageError
+from pybuild.package.provenance import Origin
+from pybuild.quantisation.samples import Samples, samples_of
+
+if TYPE_CHECKING:
+    from pybuild.host.build_facts import Library
+
+Labels = ArrayLike | os.PathLike[str]
+
+
+def given_samples(library: Library, data: Any, labels: Labels | None) -> Samples | None:
+    """As inputs of the model, of a stream's whole window; None: there is no data.
+
+    data, labels  as pybuild.check takes them
+    Errors        BuildError with everything that is wrong
+    """
+    if data is None:
+        if labels is not None:
+            raise UsageError("labels", "are of data, and none is given")
+        return None
+    graph = library.plan.graph
+    graph = library.of_window() if graph.windows else graph
+    if isinstance(labels, str | os.PathLike):
+        return samples_of(graph, data, Path(labels), "data")
+    known = None if labels is None else np.asarray(labels)
+    return samples_of(graph, data, known, "data")
+
+
+def file_of(model: Origin) -> Path | None:
+    """The model's file, if it still is what was loaded; None: it came as bytes."""
+    path = Path(model.path)
+    named = path.parent != Path()  # what came as bytes has no folder
+    try:
+        same = hashlib.sha256(path.read_bytes()).hexdigest() == model.digest
+    except OSError:
+        return None
+    return path if same or named else None
+
+
+def file_and_reference(model: Origin, ref: str = "auto") -> tuple[Path, str]:
+    """The file, and whose outputs are compared: interpreters of the file know nothing
+    of what was quantised here, or came as bytes.
+    """
+    path = file_of(model)
+    told = model.quantisation is not None or path is None
+    chosen = "numpy" if told and ref == "auto" else ref
+    return path or Path(model.path), chosen
