@@ -10,7 +10,7 @@ from pybuild.library import Library
 from pybuild.progress import Progress, silent
 from pybuild.verify.check import CheckResult
 from pybuild.verify.check import check as check_here
-from pybuild.verify.given import Labels, file_and_reference, given_samples
+from pybuild.verify.own_samples import Labels, file_and_reference, given_samples
 
 HOST = "host"
 
