@@ -45,7 +45,7 @@ def load(
     functions: AnyFunctions = None,
     weights: bytes | Mapping[str, Array] | None = None,
     input_values: Mapping[str, Any] | None = None,
-    state: Mapping[str, str] | None = None,
+    state: str | Mapping[str, str] | None = None,
     max_turns: int = 0,
     bounds: Mapping[str, int] | None = None,
     front: str | None = None,
@@ -59,7 +59,7 @@ def load(
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a .onnx that decide shapes: constants from here on
     state       inputs that are in each run what an output was in the run before, by
-                their names: {input: output}
+                their names: {input: output}; "auto": those that are obvious
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for

@@ -28,7 +28,7 @@ from pybuild.passes import Seen
 from pybuild.passes.layout import set_layout
 from pybuild.passes.new_values import with_values
 from pybuild.passes.placement.place import Rules
-from pybuild.passes.state import connected
+from pybuild.passes.state import AUTO, connected, obvious
 from pybuild.passes.sums import with_sums
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan
@@ -163,10 +163,12 @@ class Model:
 
     def with_state(self, pairs: Mapping[str, str]) -> Model:
         """The model whose inputs are what outputs were: {input: output}, see
-        passes/state.py.
+        passes/state.py; {"auto": "auto"}: those that are obvious.
         """
         if not pairs:
             return self
+        if dict(pairs) == AUTO and "auto" not in self.graph.inputs:
+            pairs = obvious(self.graph)
         graph, recipe = connected(self.graph, pairs), self.recipe.with_state(pairs)
         return replace(self.with_graph(graph), recipe=recipe)
 

@@ -233,6 +233,8 @@ def pairs(
 
 
 def _pair(given: Any, form: str, flipped: bool) -> tuple[str, str]:
+    if flipped and given == "auto":
+        return "auto", "auto"
     name, equals, value = _text(given).rpartition("=")
     if not name or not equals or not value:
         raise Wrong(f"'{given}' is not {form}")

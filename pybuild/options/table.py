@@ -56,7 +56,8 @@ class LoadOptions:
     )  # fmt: skip
     state: Mapping[str, str] = option(
         {}, kinds.STATE, _MEMORY,
-        "an input that is what this output was in the run before",
+        "an input that is what this output was in the run before; auto: those that are "
+        "obvious",
     )  # fmt: skip
     front: str | None = option(
         None, kinds.text("FRONT.toml", "file"), _CODE,

@@ -6,6 +6,7 @@ assigns each its next value, when all else is done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from pybuild.ir.graph import Graph, Node, State, Tensor
 from pybuild.ops.shape import ASSIGN
 
 OPTION = "--state"
+# which are obvious
+AUTO = {"auto": "auto"}
 
 
 def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
@@ -48,6 +51,73 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     return replace(
         graph, inputs=inputs, outputs=outputs or graph.outputs[:1], state=state
     )
+
+
+# words of names that say which end of a state one is
+_ENDS = {
+    "next", "new", "out", "output", "in", "input", "prev", "previous", "past",
+    "present", "last", "initial", "init", "n", "0",
+}  # fmt: skip
+_SHORT = re.compile(r"(h|c|hx|cx|hidden|cell|state)(0|n|in|out)")
+
+
+def obvious(graph: Graph) -> dict[str, str]:
+    """Input -> the output that it is in the next run, of one type, which depends on it:
+    by names (`h` and `h_next`, `past_key` and `present_key`); else where only one of
+    each has that type, and another input is left.
+
+    Errors  BuildError where there is none, or which one is open
+    """
+    reached = {name: _reached(graph, name) for name in graph.inputs}
+    fits = {
+        name: [o for o in graph.outputs if o in reached[name]
+               and replace(graph.tensor(o), name=name) == graph.tensor(name)]
+        for name in graph.inputs
+    }  # fmt: skip
+    found: dict[str, str] = {}
+    for alike in (_named_alike, _typed_alike):
+        taken = set(found.values())
+        left = {n: [o for o in each if o not in taken]
+                for n, each in fits.items() if n not in found}  # fmt: skip
+        for name, each in left.items():
+            mine = [o for o in each if alike(name, o, left)]
+            others = [n for n in left if any(o in left[n] for o in mine)]
+            others = [n for n in others if any(alike(n, o, left) for o in mine)]
+            if len(mine) == 1 and others == [name]:
+                found[name] = mine[0]
+    open_ = [
+        n for n, each in fits.items() if n not in found and _stem(n) != {n} and each
+    ]
+    if not found or len(found) == len(graph.inputs) or open_:
+        what = "which input is what an output was is not obvious"
+        some = [f"{o}={n}" for n, each in fits.items() for o in each][:4]
+        hint = f"say it: {' or '.join(some)}" if some else "none have one type"
+        raise BuildError(OPTION, what, hint)
+    return found
+
+
+def _reached(graph: Graph, name: str) -> set[str]:
+    """What is computed of an input."""
+    found = {name}
+    for node in graph.nodes:
+        if found & set(node.inputs):
+            found.update(node.outputs)
+    return found
+
+
+def _stem(name: str) -> set[str]:
+    """The words of a name that do not say which end of a state it is."""
+    words = [w for w in re.split(r"[^a-z0-9]+", name.lower()) if w]
+    words = [m[1] if (m := _SHORT.fullmatch(w)) else w for w in words]
+    return {word for word in words if word not in _ENDS}
+
+
+def _named_alike(name: str, output: str, left: Mapping[str, list[str]]) -> bool:
+    return bool(_stem(name)) and _stem(name) == _stem(output)
+
+
+def _typed_alike(name: str, output: str, left: Mapping[str, list[str]]) -> bool:
+    return len(left[name]) == 1
 
 
 def zeros(tensor: Tensor) -> Array:
