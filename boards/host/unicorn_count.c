@@ -10,6 +10,11 @@ struct unicorn_count {
     uint64_t code_bytes;
     uint64_t is_riscv;
     struct costs costs;
+    /* by halfwords of the code, or 0: ran + 1 where a block begins, - 1
+     * behind it, so that sums of it from the start are how often each was run;
+     * left: how often the code did not go on where a block before had ended */
+    int64_t *ran;
+    int64_t *left;
 };
 
 void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user);
@@ -38,6 +43,33 @@ static uint64_t instructions(const struct unicorn_count *u, uint64_t address,
     return n;
 }
 
+/* What is left of an inference before is no part of this one. */
+static void forget(struct unicorn_count *u)
+{
+    uint64_t i;
+
+    for (i = 0; i <= u->code_bytes / 2u; i++)
+        u->ran[i] = u->left[i] = 0;
+}
+
+static void trace(struct unicorn_count *u, uint64_t address, uint32_t bytes)
+{
+    const struct count *c = &u->count;
+    const uint64_t at = address - u->code_at;
+    const uint64_t before = c->core[0].next - u->code_at;
+
+    if (!c->begun && (address == c->begin || address == c->last))
+        forget(u);
+    else if (!c->on || address == c->end)
+        return;
+    if (at >= u->code_bytes || bytes > u->code_bytes - at)
+        return;
+    u->ran[at / 2u]++;
+    u->ran[(at + bytes) / 2u]--;
+    if (before != at && before <= u->code_bytes)
+        u->left[before / 2u]++;
+}
+
 void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
 {
     struct unicorn_count *u = (struct unicorn_count *)user;
@@ -49,6 +81,8 @@ void unicorn_block(void *engine, uint64_t address, uint32_t bytes, void *user)
     block.instructions = instructions(u, address, bytes);
     count_cycles(&u->costs, &block);
     (void)engine;
+    if (u->ran != 0)
+        trace(u, address, bytes);
     count_block(&u->count, 0, &block);
 }
 

@@ -15,8 +15,10 @@ from pybuild.boards.device import Device, pack_inputs, program_of
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.firmware.elf import Elf
 from pybuild.boards.firmware.model_header import arrays_of
+from pybuild.boards.firmware.worst import KernelBound, kernel_bounds
 from pybuild.boards.simulators.count import Counts, count_plan
 from pybuild.boards.simulators.simulator import must_succeed
+from pybuild.bounds.static import layer_limits
 from pybuild.errors import BuildError
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.package.report import layer
@@ -90,12 +92,27 @@ class Sections:
 
 
 @dataclass(frozen=True)
+class WorstCase:
+    """What no input takes more instructions than.
+
+    instructions  of an inference; None where something of it is open
+    kernels       of each function of the model: those counted, and at most
+    open          functions and layers whose time has no bound here, and why
+    """
+
+    instructions: int | None
+    kernels: tuple[KernelBound, ...]
+    open: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class BoardBench:
     """emit  "c", or "obj" for kernels compiled by LLVM
     cores  instructions of each core, waiting left out
     wall   instructions from begin to end where all cores run at one pace: with what
            the first has waited for the second; of one core, its own
     fit    what its plan costs, where the one of the library does not fit the board
+    worst  instructions for any input; None: the simulator does not say what was run
     """
 
     device: Device
@@ -109,6 +126,7 @@ class BoardBench:
     cores: tuple[int, ...]
     wall: int
     fit: Fit | None = None
+    worst: WorstCase | None = None
 
     @property
     def cycles(self) -> int | None:
@@ -130,6 +148,7 @@ class BoardBench:
             "sections": asdict(self.sections),
             "cores": list(self.cores),
             "wall": self.wall,
+            "worst": asdict(self.worst) if self.worst else None,
             **fit_facts(self.fit),
         }
 
@@ -163,7 +182,22 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
         cores=counts.cores,
         wall=counts.wall,
         fit=program.fit,
+        worst=_worst(library, firmware, counts),
     )
+
+
+def _worst(library: Library, firmware: Firmware, counts: Counts) -> WorstCase | None:
+    """Loops turn as counted where data has no say; of short tests the longer way."""
+    if counts.trace is None:
+        return None
+    kernels = kernel_bounds(firmware.elf, firmware.core.arch, counts.trace)
+    layers = layer_limits(library.plan)
+    reasons = [f"{one.name}: {one.open}" for one in kernels if one.open]
+    reasons += [
+        f"{one.short} ({one.op}): loops of data" for one in layers if one.data_loops
+    ]
+    most = counts.total + sum(one.most - one.counted for one in kernels)
+    return WorstCase(None if reasons else most, kernels, tuple(reasons))
 
 
 def _layers(library: Library, counts: Counts) -> tuple[LayerCost, ...]:

@@ -278,6 +278,10 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     where = f"{device.board.name} ({device.core.name})"
     tables.table(f"{result.model} on {where}", columns, rows)
     print(f"total  {result.instructions:,} instructions of one inference")
+    if result.worst is not None and result.worst.instructions is not None:
+        print(f"most   {result.worst.instructions:,} instructions for any input")
+    elif result.worst is not None:
+        print(f"most   not known: {'; '.join(result.worst.open)}")
     if result.cycles is not None:
         print(f"cycles {result.cycles:,} estimated from the core's published timings")
     if len(result.cores) > 1:

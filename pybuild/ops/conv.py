@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.operator import (
     Numbers,
@@ -114,15 +114,16 @@ def _scale(x: float, w: float, y: float, rule: str) -> float:
         return float(np.float32(x) * np.float32(w) / np.float32(y))
 
 
-def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
-    """Proves that no partial sum leaves its type, where the weights are known.
+def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:
+    """The greatest amount of any partial sum in int32, per output channel; None: the
+    sums are int64, or the weights are not known.
 
     int64 holds every sum of 2^24 products of int16 and int8.
     """
     weights = graph.constants.get(node.inputs[1])
     x = operand(node, graph, 0).dtype
     if weights is None or (x is DType.INT16 and made.rounding != "double"):
-        return
+        return None
     bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
     rows = weights
     if node.op == "depthwise_conv2d":
@@ -131,6 +132,14 @@ def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
     reach = np.maximum(-least, most)
     if made.rounding == "double":
         reach = reach << np.maximum(np.asarray(made.shifts), 0)
+    return reach
+
+
+def _must_fit(node: Node, graph: Graph, made: ConvParameters) -> None:
+    """Proves that no partial sum leaves its type, where the weights are known."""
+    reach = sum_reach(node, graph, made)
+    if reach is None:
+        return
     if bool((reach >= _INT32).any()):
         channel = int(np.argmax(reach))
         what = f"the int32 sum of output channel {channel} could overflow"

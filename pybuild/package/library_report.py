@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pybuild.bounds.static import layer_limits
 from pybuild.emit.tables.tables import Tables
 from pybuild.options.table import BuildOptions
 from pybuild.package.choices import code_pieces, kernel_choices
@@ -82,6 +83,7 @@ def made_report(
         weights=weight_facts(tables),
         memory=occupancy(plan),
         code=code_pieces(plan, offered),
+        bounds=layer_limits(plan),
         command=command_of(model.recipe, tables.name, options),
         emit=options.emit,
         target=targets[0].name,

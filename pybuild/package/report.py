@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybuild.bounds.static import LayerLimits
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.package.choices import CodePiece, KernelChoice
@@ -164,6 +165,7 @@ class Report:
     graph      a row for each of `layers`; weights: what is in flash
     memory     what regions hold at each time
     code       kernels in flash, as estimated
+    bounds     what holds of each layer for any input: its sums, tests of data
     command    that makes the same again
     schema     of these keys: one more whenever one goes or means something else
     """
@@ -198,6 +200,7 @@ class Report:
     weights: tuple[WeightFacts, ...] = ()
     memory: Occupancy | None = None
     code: tuple[CodePiece, ...] = ()
+    bounds: tuple[LayerLimits, ...] = ()
     command: str = ""
     schema: int = SCHEMA
 

@@ -113,10 +113,10 @@ def _usages(folder: Path) -> dict[str, int]:
 def _functions(elf: Elf, usages: Mapping[str, int], arch: str) -> dict[str, _Function]:
     code = [s for s in elf.symbols if s.code]
     starts = {s.address: s.name for s in reversed(code)}
-    data = _data_ranges(elf)
+    data = data_marks(elf)
     made = {}
     for symbol in code:
-        pieces = _pieces(elf, symbol, data)
+        pieces = code_pieces(elf, symbol, data)
         seen = [f for at, piece in pieces for f in flows(arch, piece, at)]
         pushed = sum(f.value for f in seen if f.kind == "push")
         inside = range(symbol.address, symbol.address + max(symbol.size, 1))
@@ -134,7 +134,7 @@ def _functions(elf: Elf, usages: Mapping[str, int], arch: str) -> dict[str, _Fun
     return made
 
 
-def _data_ranges(elf: Elf) -> list[tuple[int, bool]]:
+def data_marks(elf: Elf) -> list[tuple[int, bool]]:
     """Where code ($t, $x) and data ($d) begin, by address."""
     marks = {"$t": False, "$x": False, "$d": True}
     found = {
@@ -143,7 +143,7 @@ def _data_ranges(elf: Elf) -> list[tuple[int, bool]]:
     return sorted(found.items())
 
 
-def _pieces(
+def code_pieces(
     elf: Elf, symbol: Symbol, marks: list[tuple[int, bool]]
 ) -> Iterable[tuple[int, bytes]]:
     """The code of a function without the data in it."""

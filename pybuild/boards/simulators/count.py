@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pybuild.boards.firmware.build import Firmware
+from pybuild.boards.firmware.worst import Trace
 from pybuild.boards.simulators.timings import TIMINGS, costs
 from pybuild.errors import BuildError
 from pybuild.install import SHARED_FLAGS, boards, called, host_compiler, made_once
@@ -49,6 +50,7 @@ class Counts:
            tick; of one core its total
     cycles estimated, of the runtime and of each step; None: of this core no timings
            are published
+    trace  which code was run; None: the simulator does not say
     """
 
     runtime: int
@@ -56,6 +58,7 @@ class Counts:
     cores: tuple[int, ...]
     wall: int
     cycles: tuple[int, ...] | None = None
+    trace: Trace | None = None
 
     @property
     def total(self) -> int:

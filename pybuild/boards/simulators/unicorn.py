@@ -8,9 +8,13 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pybuild.boards.firmware.build import Firmware
+from pybuild.boards.firmware.worst import Trace
 from pybuild.boards.simulators.count import (
     CountPlan,
     Counts,
@@ -279,6 +283,8 @@ class _Count(ctypes.Structure):
         ("code_bytes", ctypes.c_uint64),
         ("is_riscv", ctypes.c_uint64),
         ("costs", _Costs),
+        ("ran", ctypes.c_void_p),
+        ("left", ctypes.c_void_p),
     )
 
 
@@ -298,6 +304,9 @@ class _Counter:
         if self.known is not None:
             known = self.known
             self.state.costs = _Costs(known.of, known.at, known.bytes, known.taken)
+        halves = len(image) // 2 + 1
+        self.ran, self.left = (np.zeros(halves, np.int64) for _ in range(2))
+        self.state.ran, self.state.left = self.ran.ctypes.data, self.left.ctypes.data
         for name, value in plan_fields(plan).items():
             setattr(self.state.count, name, value)
         self._keep = library
@@ -325,7 +334,10 @@ class _Counter:
         own = core.of_runtime, tuple(core.of_step[: count.step_count])
         steps = core.cycles_of_step[: count.step_count]
         cycles = [(core.cycles_of_runtime, *steps)] if self.known else None
-        return counts_of(core.time, [own], second=False, cycles=cycles)
+        made = counts_of(core.time, [own], second=False, cycles=cycles)
+        ran = np.cumsum(self.ran).tolist()
+        trace = Trace(int(self.state.code_at), ran, self.left.tolist())
+        return replace(made, trace=trace)
 
 
 def find_unicorn(board: Board) -> Unicorn | None:

@@ -20,9 +20,7 @@ def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
 
 def in_order(kind: str, value: str) -> str:
     """The value, made before whatever is ordered after it."""
-    register = "w" if kind.startswith("<") else "r"
-    asm = f'asm sideeffect "", "={register},0,~{{memory}}"'
-    return f"call {kind} {asm}({kind} {value})"
+    return f'call {kind} asm sideeffect "", "=r,0,~{{memory}}"({kind} {value})'
 
 
 def placed(kind: str, value: str, place: str) -> str:

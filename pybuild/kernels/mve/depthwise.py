@@ -61,8 +61,7 @@ def candidates(
     if layer.steps > MOST:
         return []
     k = kernel(layer)
-    order = in_blocks(window.channels, 4)
-    ends = table(epilogue, sums.bias, order, turned=layer.singles > 0)
+    ends = table(epilogue, sums.bias, in_blocks(window.channels, 4))
     images, bands = calls
     woven = layer.planes * layer.plane // 2
     summed = w.out_width * w.channels * (3 * layer.steps + 4)

@@ -1,6 +1,8 @@
 """Mutations of the proofs of bounds, for mutate.py: its five fields."""
 
 _WALK = "tests/bounds/test_walk.py"
+_TIMING = "tests/bounds/test_timing.py"
+_WORST = "tests/boards/test_worst_case.py"
 _LINEAR = "tests/bounds/test_linear.py"
 
 BOUNDS = (
@@ -52,5 +54,26 @@ BOUNDS = (
         "        facts.add(rest.plus(Linear(by - 1)))\n",
         "        facts.add(rest)\n",
         f"{_LINEAR}::test_operations_hold_each_result",
+    ),
+    (
+        "a choice that is thought to go the shorter way",
+        "pybuild/boards/firmware/longest.py",
+        "max((longest[n] for n in follows), default=0)",
+        "min((longest[n] for n in follows), default=0)",
+        f"{_WORST}::test_loops_are_as_counted_and_tests_are_taken_the_longer_way",
+    ),
+    (
+        "instructions that IT leaves out as ends of a function",
+        "pybuild/boards/firmware/branches.py",
+        "        if conditional:",
+        "        if conditional > 9:",
+        f"{_WORST}::test_what_stands_in_an_it_block_may_do_nothing",
+    ),
+    (
+        "a number that a test of data has set is no data",
+        "pybuild/bounds/timing.py",
+        "        elif decided or self.asks(value):\n",
+        "        elif self.asks(value):\n",
+        f"{_TIMING}::test_what_asks_for_data",
     ),
 )

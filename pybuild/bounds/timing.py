@@ -1,0 +1,169 @@
+"""Whether a kernel's time depends on the numbers that it is given: which of its tests
+and loops ask for them.
+
+A number is data if it comes from a row, from scratch, or from a constant that may be
+replaced, or was decided by such a number. What a constant of the model holds is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pybuild.bounds.values import Memory
+from pybuild.ir.loop import (
+    FOLDED,
+    Assign,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    For,
+    Func,
+    If,
+    Let,
+    Load,
+    Offset,
+    Part,
+    PointerType,
+    Row,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    WideLoad,
+)
+from pybuild.ir.loop_verify import walked
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How often tests of data stand in a kernel's code.
+
+    short  tests of data around code without loops: either way is soon over
+    loops  loops that turn as often as data says, and tests of data around loops and
+           functions: how long it takes is not said here
+    """
+
+    short: int
+    loops: int
+
+
+def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timing:
+    """Of a kernel on these arguments and pointers; those with a known array are no
+    data."""
+    values = {var.name: value for var, value in zip(func.args, args, strict=True)}
+    walk = _Walk(tuple(memory.array is None for memory in pointers), values)
+    before = -1
+    while len(walk.data) > before:  # what a turn makes is there in the next one
+        before = len(walk.data)
+        walk.short = walk.loops = 0
+        walk.block(func.body, False)
+    return Timing(walk.short, walk.loops)
+
+
+@dataclass
+class _Walk:
+    """rows: which pointers lead to data; data: names that hold it, or lead to it"""
+
+    rows: tuple[bool, ...]
+    args: Mapping[str, int]
+    data: set[str] = field(default_factory=set)
+    short: int = 0
+    loops: int = 0
+
+    def block(self, body: tuple[Stmt, ...], decided: bool) -> None:
+        """decided: data says whether it is run"""
+        for stmt in body:
+            self.statement(stmt, decided)
+
+    def statement(self, stmt: Stmt, decided: bool) -> None:
+        match stmt:
+            case Let(var, value) | Assign(var, value):
+                self.takes(var, value, decided)
+            case Store(pointer, index, value):
+                if decided or self.asks(value) or self.asks(index):
+                    self.data.add(_root(pointer))
+            case For(var, start, stop, _, body):
+                asks = self.asks(start) or self.asks(stop)
+                if decided or asks:
+                    self.data.add(var.name)
+                self.loops += asks
+                self.block(body, decided or asks)
+            case If(condition, body, otherwise):
+                asks = self.asks(condition)
+                if asks and _is_long(body + otherwise):
+                    self.loops += 1
+                elif asks:
+                    self.short += 1
+                self.block(body + otherwise, decided or asks)
+            case Part(_, params, args, body):
+                for param, arg in zip(params, args, strict=True):
+                    self.takes(param, arg, decided)
+                self.block(body, decided)
+
+    def takes(self, var: Var, value: Expr, decided: bool) -> None:
+        if isinstance(var.type, PointerType):
+            if decided or self.leads_to_data(value):
+                self.data.add(var.name)
+        elif decided or self.asks(value):
+            self.data.add(var.name)
+
+    def asks(self, expr: Expr) -> bool:
+        """Whether a number comes of data."""
+        for inner in walked(expr):
+            match inner:
+                case Load(pointer, _) | WideLoad(pointer, _):
+                    if self.leads_to_data(pointer):
+                        return True
+                case Var(name) if not isinstance(inner.type, PointerType):
+                    if name in self.data:
+                        return True
+                case Call(_, args):
+                    pointed = (a for a in args if isinstance(a.type, PointerType))
+                    if any(self.leads_to_data(one) for one in pointed):
+                        return True
+        return False
+
+    def leads_to_data(self, pointer: Expr) -> bool:
+        match pointer:
+            case Row(index):
+                number = self.known(index)
+                return number is None or self.rows[number]
+            case Offset(begin, index):
+                return self.leads_to_data(begin) or self.asks(index)
+            case Select(condition, a, b):
+                either = self.leads_to_data(a) or self.leads_to_data(b)
+                return either or self.asks(condition)
+            case Var(name):
+                return name in self.data
+        return True
+
+    def known(self, expr: Expr) -> int | None:
+        """A number that is made of arguments alone."""
+        match expr:
+            case Const(int() as value):
+                return value
+            case Var(name):
+                return self.args.get(name)
+            case Binary(op, a, b) if op in "+-*":
+                left, right = self.known(a), self.known(b)
+                return (
+                    None if left is None or right is None else FOLDED[op](left, right)
+                )
+        return None
+
+
+def _root(pointer: Expr) -> str:
+    """The name that a pointer begins with; "": it has none."""
+    while isinstance(pointer, Offset):
+        pointer = pointer.pointer
+    return pointer.name if isinstance(pointer, Var) else ""
+
+
+def _is_long(body: tuple[Stmt, ...]) -> bool:
+    return any(
+        isinstance(stmt, For | Part)
+        or (isinstance(stmt, If) and _is_long(stmt.body + stmt.otherwise))
+        for stmt in body
+    )
