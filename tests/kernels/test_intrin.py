@@ -6,6 +6,7 @@ Cortex-M4 (the instruction); LLVM's as JIT and as a Cortex-M4 object.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,6 +219,23 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
                  "ssub8", "ssat"):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
+
+
+@pytest.mark.parametrize("shift", [1, 9, 31])
+def test_a_shift_to_the_right_is_part_of_saturating(shift: int, tmp_path: Path) -> None:
+    k = Builder("shifted")
+    x = k.row("x", 1, INT32)
+    held = intrin.SATURATE8(load(x) >> shift)
+    k.store(k.row("y", 0, INT32, writable=True), 0, held)
+    source = tmp_path / "kernel.c"
+    parts = ['#include "crt/abi.h"', '#include "crt/intrin.h"']
+    head = "void shifted(void *const *p, const int32_t *a);"
+    source.write_text("\n".join([*parts, head, c.function(k.finish(), linkage="")]))
+    listing = tmp_path / "kernel.s"
+    command = [*compiler(CORES["cortex-m4"]), *STRICT, "-O2", f"-I{INCLUDE}", "-S"]
+    run([*command, source, "-o", listing])
+    words = " ".join(listing.read_text().split())
+    assert re.search(rf"ssat r\d+, #8, r\d+, asr #{shift}\b", words), words
 
 
 def test_words_are_read_at_any_address(tmp_path: Path) -> None:

@@ -81,4 +81,11 @@ FIELD = (
         "groupby(columns, key=lambda c: c.gap)",
         _TEST,
     ),
+    (
+        "a shift that is part of saturating",
+        "crt/include/crt/inline.h",
+        "__builtin_arm_ssat(x, 8)",
+        "__builtin_arm_ssat(x, 7)",
+        "tests/kernels/test_intrin.py -k cortex_m4",
+    ),
 )

@@ -199,7 +199,9 @@ CRT_INLINE int32_t crt_max_bytes(int32_t x, int32_t w)
 /* Held within int8. */
 CRT_INLINE int32_t crt_saturate8(int32_t x)
 {
-#if defined(__ARM_FEATURE_SAT) && defined(__GNUC__) && !defined(__clang__)
+#if defined(CRT_SSAT8)
+    return CRT_SSAT8(x);
+#elif defined(__ARM_FEATURE_SAT) && defined(__GNUC__) && !defined(__clang__)
     int32_t y;
     __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(x));
     return y;
@@ -245,5 +247,4 @@ CRT_INLINE int32_t crt_mulhi(int32_t x, int32_t w)
 }
 
 CRT_C_BODIES_END
-
 #endif
