@@ -4,6 +4,7 @@ layers that they make, whatever the layer reaches."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pytest
 
 from pybuild.dtype import Array, Ints
 from pybuild.ir.loop import INT8, INT32, Intrin, offset
-from pybuild.kernels.base import vector_rounds
+from pybuild.kernels.base import vector_packs, vector_rounds
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.vectors import words_at
+from pybuild.kernels.mve.epilogue import table
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
+from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import requantize
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
@@ -76,6 +79,56 @@ def _jobs(rule: str) -> list[Job]:
     return jobs
 
 
+def _pixels(epilogue: Exact, sums: Ints, wanted: Array, turned: bool) -> Job:
+    """y[channel, pixel] = end(sum), four channels of four pixels at a time: as they
+    are packed, pixel by pixel."""
+    count = len(sums)
+    k = Builder("test_pixels")
+    y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
+    ends = k.let("at", k.row("ends", 2, INT32))
+    finish = PixelFinish(k, epilogue, turned)
+    with k.loop("i", k.arg("n", count), 0, 4) as i:
+        found = [
+            k.let("v", finish.one(words_at(x, i * 4 + 4 * c), ends, c))
+            for c in (0, 2, 1, 3)
+        ]
+        halves = [k.let("h", finish.halves(*found[n : n + 2])) for n in (0, 2)]
+        k.store(y, i * 4, finish.bytes(*halves))
+        k.assign(ends, offset(ends, finish.size))
+    func = k.finish()
+    ended = table(epilogue, np.zeros(count, np.int64), np.arange(count), turned)
+    sizes = (("y", 4 * count), ("x", 16 * count))
+    rows = [RowAccess(n, 1, b, 1, 0) for n, b in sizes]
+    made = Candidate(func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (ended,))
+    packed = wanted.reshape(-1, 4, 4).transpose(0, 2, 1)
+    arrays = {"x": sums.astype(np.int32)}
+    return Job(made, arrays, {"y": packed.reshape(-1).astype(np.int8)})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_end_of_pixels_is_its_rule(rule: str, tmp_path: Path) -> None:
+    """Also where all channels shift, and where what is below zero does not matter."""
+    every, sums = _made(rule)
+    mult, bits = (np.asarray(v, np.int64) for v in (every.multipliers, every.shifts))
+    jobs = []
+    ways = itertools.product(
+        (mult > 0, (bits < 0) & (bits > -30)), (-120, -5, -128), (True, False)
+    )
+    for right, low, turned in ways:
+        chosen = np.flatnonzero(right)
+        chosen = chosen[: len(chosen) // 4 * 4]
+        some, m, b = sums[chosen, 38:238:8], mult[chosen], bits[chosen]
+        made = ConvParameters(rule, tuple(m), tuple(b), (), 0, -5, low, 127)
+        end = exact(made, sums[chosen].min(1), sums[chosen].max(1))
+        for at in range(0, 24, 8):
+            y = requantize(some[:, at : at + 4], m[:, None], b[:, None], rule) - 5
+            wanted = np.clip(y, low, 127)
+            jobs.append(_pixels(end, some[:, at : at + 4], wanted, turned))
+    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
+        for job, result in zip(jobs, results, strict=True):
+            np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_an_end_is_its_rule(rule: str, tmp_path: Path) -> None:
     jobs = _jobs(rule)
@@ -111,3 +164,6 @@ def test_every_name_needs_the_header() -> None:
     named = {v.name for v in vars(vector_rounds).values() if isinstance(v, Intrin)}
     named |= {one.name for one in vector_rounds.LANE}
     assert named == vector_rounds.NAMES
+    # LANES of crt/vector.h, and those that are known already
+    packs = {v.name for v in vars(vector_packs).values() if isinstance(v, Intrin)}
+    assert packs - {"crt_lanes"} == vector_packs.NAMES

@@ -153,7 +153,14 @@ CRT_INLINE crt_int32x4 crt_gather4(const int32_t *from, crt_int32x4 bytes)
 
 CRT_INLINE crt_int32x4 crt_lanes(int32_t a, int32_t b, int32_t c, int32_t d)
 {
-#if defined(__ARM_FEATURE_MVE)
+#if defined(CRT_MVE_ASM)
+    /* gcc moves lane by lane; of a pair, both in one register are undefined */
+    crt_int32x4 v;
+    __asm__("vmov %q0[2], %q0[0], %1, %3\n\tvmov %q0[3], %q0[1], %2, %4"
+            : "=&w"(v), "+&r"(a), "+&r"(b)
+            : "r"(c), "r"(d));
+    return v;
+#elif defined(__ARM_FEATURE_MVE)
     crt_int32x4 v = vuninitializedq_s32();
     v = vsetq_lane_s32(a, v, 0);
     v = vsetq_lane_s32(b, v, 1);

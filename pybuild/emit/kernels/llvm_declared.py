@@ -95,6 +95,68 @@ define internal <4 x i32> @crt_scaled4(<4 x i32> %v, <4 x i32> %m)
   ret <4 x i32> %r
 }}"""
 
+# kernels/base/vector_packs.py
+_SHIFTED = (
+    "call <4 x i32> @llvm.arm.mve.vshl.scalar.v4i32(<4 x i32> {}, i32 0, i32 1, i32 0)"
+)
+
+
+def _all_of(n: str, kind: str, name: str) -> str:
+    """Lines that have a number in each lane."""
+    one = f"  %{name}1 = insertelement {kind} poison, {n}, i32 0"
+    zeros = f"<{kind[1]} x i32> zeroinitializer"
+    all_of = f"  %{name} = shufflevector {kind} %{name}1, {kind} poison, {zeros}"
+    return f"{one}\n{all_of}"
+
+
+def _packed(result: str, given: str, mangled: str) -> str:
+    """Lines that pack %a and %b, in turns, into %r."""
+    call = f"call {result} @llvm.arm.mve.vqmovn.{mangled}({result} {{}}, {given} {{}}, "
+    low = call.format("poison", "%a") + "i32 0, i32 0, i32 0)"
+    return f"  %l = {low}\n  %r = " + call.format("%l", "%b") + "i32 0, i32 0, i32 1)"
+
+
+_PACKS = f"""
+define internal <8 x i16> @crt_pack8(<4 x i32> %a, <4 x i32> %b)
+    alwaysinline nounwind {{
+{_packed("<8 x i16>", "<4 x i32>", "v8i16.v4i32")}
+  ret <8 x i16> %r
+}}
+define internal <16 x i8> @crt_pack16(<8 x i16> %a, <8 x i16> %b)
+    alwaysinline nounwind {{
+{_packed("<16 x i8>", "<8 x i16>", "v16i8.v8i16")}
+  ret <16 x i8> %r
+}}
+define internal <8 x i16> @crt_more8(<8 x i16> %x, i32 %n) alwaysinline nounwind {{
+  %t = trunc i32 %n to i16
+{_all_of("i16 %t", "<8 x i16>", "s")}
+  %r = call <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16> %x, <8 x i16> %s)
+  ret <8 x i16> %r
+}}
+define internal <4 x i32> @crt_twice_all4(<4 x i32> %v, i32 %m, i32 %n)
+    alwaysinline nounwind {{
+{_all_of("i32 %m", "<4 x i32>", "s")}
+  %h = call <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32> %v, <4 x i32> %s)
+  %b = ashr <4 x i32> %h, <i32 31, i32 31, i32 31, i32 31>
+  %t = add <4 x i32> %h, %b
+  %r = {_SHIFTED.format("%t, i32 %n")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_twice_up_all4(<4 x i32> %v, i32 %m, i32 %n)
+    alwaysinline nounwind {{
+{_all_of("i32 %m", "<4 x i32>", "s")}
+  %h = call <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32> %v, <4 x i32> %s)
+  %r = {_SHIFTED.format("%h, i32 %n")}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_once_all4(<4 x i32> %v, i32 %m, i32 %n)
+    alwaysinline nounwind {{
+{_all_of("i32 %m", "<4 x i32>", "s")}
+  %h = call <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32> %v, <4 x i32> %s, i32 0)
+  %r = {_SHIFTED.format("%h, i32 %n")}
+  ret <4 x i32> %r
+}}"""
+
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "declare i32 @llvm.arm.mve.vmldava.v8i16(i32, i32, i32, i32, <8 x i16>, <8 x i16>)",
@@ -107,7 +169,16 @@ _VECTOR_INSTRUCTIONS = (
     "declare <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32"
     "(<4 x i32>, <4 x i32>, i32, i32, i32)",
     "declare <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32, <4 x float>)",
+    "declare <4 x i32> @llvm.arm.mve.vshl.scalar.v4i32(<4 x i32>, i32, i32, i32, i32)",
+    "declare <8 x i16> @llvm.arm.mve.vqmovn.v8i16.v4i32"
+    "(<8 x i16>, <4 x i32>, i32, i32, i32)",
+    "declare <16 x i8> @llvm.arm.mve.vqmovn.v16i8.v8i16"
+    "(<16 x i8>, <8 x i16>, i32, i32, i32)",
+    "declare <8 x i16> @llvm.arm.mve.vshrn.v8i16.v4i32"
+    "(<8 x i16>, <4 x i32>, i32, i32, i32, i32, i32, i32)",
+    "declare <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16>, <8 x i16>)",
     _ROUNDS,
+    _PACKS,
 )
 
 

@@ -20,7 +20,9 @@ def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
 
 def in_order(kind: str, value: str) -> str:
     """The value, made before whatever is ordered after it."""
-    return f'call {kind} asm sideeffect "", "=r,0,~{{memory}}"({kind} {value})'
+    register = "w" if kind.startswith("<") else "r"
+    asm = f'asm sideeffect "", "={register},0,~{{memory}}"'
+    return f"call {kind} {asm}({kind} {value})"
 
 
 def placed(kind: str, value: str, place: str) -> str:

@@ -59,14 +59,14 @@ def _lift(v: Expr, n: Expr) -> Expr:
     return i32(minimum(maximum(value, -_INT32), _INT32 - 1))
 
 
-def _twice(v: Expr, m: Expr, n: Expr) -> Expr:
+def twice(v: Expr, m: Expr, n: Expr) -> Expr:
     high = (_product(v, m) + (1 << 30)) >> const(31, INT64)
     half = (const(1, INT64) << i64(0 - n)) >> const(1, INT64)
     below = _bit(high < 0) * _bit(n < 0)
     return i32((high + half - below) >> i64(0 - n))
 
 
-def _once(v: Expr, m: Expr, n: Expr) -> Expr:
+def once(v: Expr, m: Expr, n: Expr) -> Expr:
     high = i32(_product(v, m) >> const(32, INT64))
     return (high + (const(1) << (-1 - n))) >> (0 - n)
 
@@ -86,9 +86,9 @@ def _scaled(v: Expr, scale: Expr) -> Expr:
 # in each lane: v * 2^n, held within int32
 LIFT4 = _intrin("crt_lift4", (_V, _N), _lanes(_lift, _V, _N))
 # in each lane: v * m / 2^31, ties up; then / 2^-n, ties away from zero
-TWICE4 = _intrin("crt_twice4", (_V, _M, _N), _lanes(_twice, _V, _M, _N))
+TWICE4 = _intrin("crt_twice4", (_V, _M, _N), _lanes(twice, _V, _M, _N))
 # in each lane: v * m / 2^(32 - n), n < 0, ties up; or away from zero
-ONCE4 = _intrin("crt_once4", (_V, _M, _N), _lanes(_once, _V, _M, _N))
+ONCE4 = _intrin("crt_once4", (_V, _M, _N), _lanes(once, _V, _M, _N))
 AWAY4 = _intrin("crt_away4", (_V, _M, _N), _lanes(_away, _V, _M, _N))
 # in each lane: v times the float with these bits, ties to even; from -512 to 511
 SCALED4 = _intrin("crt_scaled4", (_V, _M), _lanes(_scaled, _V, _M))
@@ -109,12 +109,12 @@ HOLD4 = Intrin(
 )
 
 
-def _lane(name: str, index: int) -> Intrin:
+def lane(name: str, index: int) -> Intrin:
     return Intrin(name, (_V,), Lane(_V, index), c=f"{name}({{0}})")
 
 
 # one lane, of those before the last
-LANE = (_lane("crt_first4", 0), _lane("crt_second4", 1), _lane("crt_third4", 2))
+LANE = (lane("crt_first4", 0), lane("crt_second4", 1), lane("crt_third4", 2))
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(
     one.name for one in (LIFT4, TWICE4, ONCE4, AWAY4, SCALED4, HOLD4, *LANE)

@@ -61,7 +61,8 @@ def candidates(
     if layer.steps > MOST:
         return []
     k = kernel(layer)
-    ends = table(epilogue, sums.bias, in_blocks(window.channels, 4))
+    order = in_blocks(window.channels, 4)
+    ends = table(epilogue, sums.bias, order, turned=layer.singles > 0)
     images, bands = calls
     woven = layer.planes * layer.plane // 2
     summed = w.out_width * w.channels * (3 * layer.steps + 4)

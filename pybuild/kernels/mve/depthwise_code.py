@@ -14,7 +14,9 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.base.window import Window
+from pybuild.kernels.mve.depthwise_pixels import PIXELS, PixelSums
 from pybuild.kernels.mve.epilogue import Epilogue, finish_of, size_of
+from pybuild.kernels.mve.pixel_epilogue import PixelFinish, pixel_key
 
 SIDE = 4  # rows in a word, columns in a vector
 
@@ -73,10 +75,28 @@ class Layer:
         return max(w.left + w.width, last + (self.window.span if self.wide else SIDE))
 
     @property
+    def fours(self) -> bool:
+        """Four pixels of a channel are summed together."""
+        return self.window.out_width >= PIXELS
+
+    @property
+    def overlapped(self) -> bool:
+        """The last four pixels begin before those before them end."""
+        return self.fours and self.window.out_width % PIXELS == PIXELS - 1
+
+    @property
+    def singles(self) -> int:
+        """Pixels behind all fours, whose channels are summed together."""
+        width = self.window.out_width
+        if self.overlapped:
+            return 0
+        return width % PIXELS if self.fours else width
+
+    @property
     def channels_outside(self) -> bool:
         """The columns are the inner loop: they are many, and channels few."""
         w = self.window
-        return w.channels < w.out_width // self.together
+        return not self.fours and w.channels < w.out_width // self.together
 
     @property
     def scratch(self) -> int:
@@ -120,8 +140,13 @@ class Layer:
         many = f"{self.together} pixels" if self.together > 1 else "a pixel"
         inner = ("channels", "pixels") if self.channels_outside else ("pixels", "them")
         order = f"{inner[0]} are the outer loop"
+        first = ""
+        if self.fours:
+            first = "four pixels of a channel at a time, "
+            order = "the rest" if self.singles else ""
+        ways = f"four channels of {many} at a time, {order}" if self.singles else ""
         return (
-            f"Sums of woven rows: four channels of {many} at a time, {order}; a vector "
+            f"Sums of woven rows: {first}{ways}; a vector "
             f"is four words, {self.steps} of them a window."
         )
 
@@ -134,9 +159,12 @@ class Layer:
             f"{w.kernel_h}x{w.kernel_w}" if self.wide else "",
             "apart" if w.dilation_w > 1 else "",
             f"{self.together}by{w.stride_w}",
-            "rest" if w.out_width % self.together else "",
+            "fours" if self.fours else "",
+            "overlapped" if self.overlapped else "",
+            str(self.singles) if self.fours and self.singles else "",
+            "rest" if not self.fours and w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
-            self.epilogue.key,
+            pixel_key(self.epilogue) if self.fours else self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
 
@@ -173,7 +201,10 @@ class _Writer:
         self.gap: Expr = self.channels
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
-        self.finish = finish_of(k, layer.epilogue)
+        if layer.fours:
+            self.pixel_finish = PixelFinish(k, layer.epilogue, layer.singles > 0)
+        if layer.singles:
+            self.finish = finish_of(k, layer.epilogue)
 
     def write(self) -> Builder:
         k, w = self.k, self.layer.window
@@ -237,12 +268,19 @@ class _Writer:
             "out_width": self.out_width,
             **({"plane": self.plane} if self.layer.planes > 1 else {}),
             **({"gap": self.gap} if self.layer.wide else {}),
-            **self.finish.values,
+            **(self.finish.values if self.layer.singles else {}),
+            **(self.pixel_finish.values if self.layer.fours else {}),
         }
         with k.part(name, self.layer.sum_doc, **given) as params:
             inner = {p.name: p for p in params}
-            self.finish = self.finish.inside(inner)
-            self._row(inner)
+            if self.layer.fours:
+                width, singles = inner["out_width"], self.layer.singles
+                stop = k.let("whole", width - singles) if singles else width
+                finish = self.pixel_finish.inside(inner)
+                PixelSums(k, self.layer, inner, finish).write(stop)
+            if self.layer.singles:
+                self.finish = self.finish.inside(inner)
+                self._row(inner)
 
     def _row(self, given: dict[str, Var]) -> None:
         k, channels = self.k, given["channels"]
@@ -286,11 +324,22 @@ class _Writer:
         """
         k, n, w = self.k, self.layer.together, self.layer.window
         channels, width = given["channels"], given["out_width"]
-        x = k.let("x", offset(given["words"], first))
-        y = k.let("to", offset(given["y"], first))
-        whole: Expr = k.let("whole", width - width % n) if w.out_width % n else width
-        ways: list[tuple[int, Expr, Expr]] = [(n, const(0), whole)]
-        if w.out_width % n:
+        begin: Expr = const(0)
+        if self.layer.fours:
+            n = min(n, self.layer.singles)
+            begin = k.let("begin", width - self.layer.singles)
+            at = k.let("at", begin * channels)
+            x = k.let("x", offset(given["words"], first + at * w.stride_w))
+            y = k.let("to", offset(given["y"], first + at))
+        else:
+            x = k.let("x", offset(given["words"], first))
+            y = k.let("to", offset(given["y"], first))
+        left = self.layer.singles % n
+        whole: Expr = width
+        if left:
+            whole = k.let("whole", width - (left if self.layer.fours else width % n))
+        ways: list[tuple[int, Expr, Expr]] = [(n, begin, whole)]
+        if left:
             ways.append((1, whole, width))
         for count, start, stop in ways:
             with k.loop("ox", stop, start, count, rolled=True):

@@ -43,14 +43,26 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epi
     return sums, exact(sums.made, sums.low, sums.high)
 
 
-def table(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
-    """What each four output channels end with, in reading order."""
+def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) -> Packed:
+    """What each four output channels end with, in reading order; not turned, what each
+    single one does."""
+    if not turned:
+        return _by_channel(epilogue, bias, order)
     if isinstance(epilogue, Exact):
         return epilogue.table(bias, order)
     rows = epilogue.columns(bias)[order]
     fours = rows.reshape(-1, 4, rows.shape[1]).transpose(0, 2, 1)
     lie = f"of each four output channels, four words of each: {epilogue.row}"
     return Packed("epilogue", fours.astype(np.int32), order=lie)
+
+
+def _by_channel(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
+    if isinstance(epilogue, Exact):
+        rows = np.column_stack([bias.astype(np.int64), epilogue.factors])
+    else:
+        rows = epilogue.columns(bias)
+    lie = f"of each output channel: {epilogue.row}"
+    return Packed("epilogue", rows[order].astype(np.int32), order=lie)
 
 
 def size_of(epilogue: Epilogue) -> int:

@@ -49,6 +49,7 @@ class Exact:
              bits of the float
     given    so many words
     elem     what is stored
+    shifts   every channel is shifted to the right, by one bit at least
     """
 
     rule: str
@@ -58,6 +59,7 @@ class Exact:
     high: int
     y_zero: int
     elem: str = "int8"
+    shifts: bool = False
 
     @property
     def lifted(self) -> bool:
@@ -123,7 +125,8 @@ def exact(made: ConvParameters, low: Ints, high: Ints) -> Exact:
     if made.rounding == "away" and _may_tie(mult, right, left, low, high):
         rule = "away"
     columns = [mult, -right, *([left] if left.any() else [])]
-    return Exact(rule, np.stack(columns, axis=1), len(columns), *rest)
+    factors = np.stack(columns, axis=1)
+    return Exact(rule, factors, len(columns), *rest, shifts=bool((right > 0).all()))
 
 
 def exact16(epilogue: End16) -> Exact | None:

@@ -1,0 +1,165 @@
+/* crt/packs.h: what packs vectors of words into bytes, and ends of layers that
+ * are the same in all lanes; with Helium (MVE) few instructions, elsewhere a
+ * loop. Knows no model.
+ * MISRA 10.1, 21.15, in this file: bits are moved as other types */
+#ifndef CRT_PACKS_H
+#define CRT_PACKS_H
+
+#include "crt/halves.h"
+
+CRT_C_BODIES
+
+/* v and u, in turns, each held within int16. */
+CRT_INLINE crt_int16x8 crt_pack8(crt_int32x4 v, crt_int32x4 u)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqmovntq_s32(vqmovnbq_s32(vuninitializedq_s16(), v), u);
+#else
+    crt_int16x8 packed;
+    for (int i = 0; i < 4; i++) {
+        int32_t a = crt_max_int32(v.lane[i], INT16_MIN);
+        int32_t b = crt_max_int32(u.lane[i], INT16_MIN);
+        packed.lane[2 * i] = (int16_t)crt_min_int32(a, INT16_MAX);
+        packed.lane[2 * i + 1] = (int16_t)crt_min_int32(b, INT16_MAX);
+    }
+    return packed;
+#endif
+}
+
+/* The same bits as int16. */
+CRT_INLINE crt_int16x8 crt_int32x4_as_int16x8(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s16_s32(v);
+#else
+    crt_int16x8 halves;
+    CRT_COPY(&halves, &v, sizeof halves);
+    return halves;
+#endif
+}
+
+/* x, of each two lanes the first, or the second, replaced by v >> n, held
+ * within int16. Not VQSHRN: of that the GNU assembler of 2022 makes VQRSHRN,
+ * which rounds. */
+CRT_INLINE crt_int16x8 crt_shifted_even8(crt_int16x8 x, crt_int32x4 v,
+                                         int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqmovnbq_s32(x, vshlq_r_s32(v, -n));
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t value = crt_max_int32(v.lane[i] >> n, INT16_MIN);
+        x.lane[2 * i] = (int16_t)crt_min_int32(value, INT16_MAX);
+    }
+    return x;
+#endif
+}
+
+CRT_INLINE crt_int16x8 crt_shifted_odd8(crt_int16x8 x, crt_int32x4 v, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqmovntq_s32(x, vshlq_r_s32(v, -n));
+#else
+    for (int i = 0; i < 4; i++) {
+        int32_t value = crt_max_int32(v.lane[i] >> n, INT16_MIN);
+        x.lane[2 * i + 1] = (int16_t)crt_min_int32(value, INT16_MAX);
+    }
+    return x;
+#endif
+}
+
+/* x and y, in turns, each held within int8. */
+CRT_INLINE crt_int8x16 crt_pack16(crt_int16x8 x, crt_int16x8 y)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqmovntq_s16(vqmovnbq_s16(vuninitializedq_s8(), x), y);
+#else
+    crt_int8x16 packed;
+    for (int i = 0; i < 8; i++) {
+        int32_t a = crt_max_int32(x.lane[i], INT8_MIN);
+        int32_t b = crt_max_int32(y.lane[i], INT8_MIN);
+        packed.lane[2 * i] = (int8_t)crt_min_int32(a, INT8_MAX);
+        packed.lane[2 * i + 1] = (int8_t)crt_min_int32(b, INT8_MAX);
+    }
+    return packed;
+#endif
+}
+
+/* In each lane: x + n, held within int16. */
+CRT_INLINE crt_int16x8 crt_more8(crt_int16x8 x, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vqaddq_n_s16(x, (int16_t)n);
+#else
+    for (int i = 0; i < 8; i++) {
+        int32_t value = crt_max_int32(x.lane[i] + n, INT16_MIN);
+        x.lane[i] = (int16_t)crt_min_int32(value, INT16_MAX);
+    }
+    return x;
+#endif
+}
+
+/* The same bits as words. */
+CRT_INLINE crt_int32x4 crt_int8x16_as_int32x4(crt_int8x16 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s32_s8(v);
+#else
+    crt_int32x4 words;
+    CRT_COPY(&words, &v, sizeof words);
+    return words;
+#endif
+}
+
+/* In each lane: v * m / 2^31, then / 2^-n, n < 0; ties first up, then away from
+ * zero. */
+CRT_INLINE crt_int32x4 crt_twice_all4(crt_int32x4 v, int32_t m, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    v = vqrdmulhq_n_s32(v, m);
+    return vrshlq_n_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), n);
+#else
+    crt_int32x4 ms = {{m, m, m, m}}, ns = {{n, n, n, n}};
+    return crt_twice4(v, ms, ns);
+#endif
+}
+
+/* In each lane: v * m / 2^31, then / 2^-n; ties up both times. */
+CRT_INLINE crt_int32x4 crt_twice_up_all4(crt_int32x4 v, int32_t m, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vrshlq_n_s32(vqrdmulhq_n_s32(v, m), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        int64_t high = (v.lane[i] * (int64_t)m + (1 << 30)) >> 31;
+        int64_t half = ((int64_t)1 << -n) >> 1;
+        v.lane[i] = (int32_t)((high + half) >> -n);
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v * m / 2^(32 - n), n < 0; ties up. */
+CRT_INLINE crt_int32x4 crt_once_all4(crt_int32x4 v, int32_t m, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vrshlq_n_s32(vmulhq_s32(v, vdupq_n_s32(m)), n);
+#else
+    crt_int32x4 ms = {{m, m, m, m}}, ns = {{n, n, n, n}};
+    return crt_once4(v, ms, ns);
+#endif
+}
+
+/* The last lane of four. */
+CRT_INLINE int32_t crt_fourth4(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vgetq_lane_s32(v, 3);
+#else
+    return v.lane[3];
+#endif
+}
+
+CRT_C_BODIES_END
+
+#endif

@@ -1,0 +1,132 @@
+"""Operations that pack vectors of words into halves and bytes, and ends that are one
+number for all four lanes: their meaning and their names. Their C is in crt/packs.h:
+Cortex-M55's instructions, or loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Expr,
+    Intrin,
+    Lane,
+    Lanes,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    maximum,
+    minimum,
+)
+from pybuild.kernels.base.vector_rounds import LANE, lane, once, twice
+from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
+
+__all__ = [
+    "FOURTH", "HEADER", "LANE", "LANES_NOW", "MORE8", "NAMES", "ONCE_ALL4", "PACK8",
+    "PACK16", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
+]  # fmt: skip
+HEADER = "crt/packs.h"
+_V, _U = (Var(name, WORDS) for name in "vu")
+_X, _Y = Var("x", HALVES), Var("y", HALVES)
+# LANES, before whatever is written behind it: four sums are all that registers hold
+LANES_NOW = replace(LANES, ordered=True, feature="mve")
+_M, _N = Var("m", INT32), Var("n", INT32)
+
+
+def _held(value: Expr, bits: int) -> Expr:
+    return minimum(maximum(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
+
+
+def _twice_up(v: Expr, m: Expr, n: Expr) -> Expr:
+    high = (i64(v) * i64(m) + (1 << 30)) >> const(31, INT64)
+    half = (const(1, INT64) << i64(0 - n)) >> const(1, INT64)
+    return i32((high + half) >> i64(0 - n))
+
+
+def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
+    """On a target with "mve" a function of the module: llvm_declared.py."""
+    given = ", ".join(f"{{{i}}}" for i in range(len(params)))
+    return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
+
+
+# v and u, in turns, each held within int16
+PACK8 = _intrin(
+    "crt_pack8",
+    (_V, _U),
+    Lanes(
+        tuple(cast(_held(Lane(v, i), 16), INT16) for i in range(4) for v in (_V, _U))
+    ),
+)
+
+
+def _shifted(name: str, odd: int) -> Intrin:
+    """x, of each two lanes one replaced by v >> n, held within int16; n is a constant
+    from 1 to 16."""
+    lanes = [
+        cast(_held(Lane(_V, i // 2) >> _N, 16), INT16) if i % 2 == odd else Lane(_X, i)
+        for i in range(8)
+    ]
+    return Intrin(
+        name,
+        (_X, _V, _N),
+        Lanes(tuple(lanes)),
+        c=f"{name}({{0}}, {{1}}, {{2}})",
+        feature="mve",
+        llvm="llvm.arm.mve.vshrn.v8i16.v4i32",
+        trail=(1, 0, 0, 0, odd),
+    )
+
+
+SHIFTED_EVEN8 = _shifted("crt_shifted_even8", 0)
+SHIFTED_ODD8 = _shifted("crt_shifted_odd8", 1)
+# x and y, in turns, each held within int8
+PACK16 = _intrin(
+    "crt_pack16",
+    (_X, _Y),
+    Lanes(
+        tuple(
+            cast(_held(cast(Lane(v, i), INT32), 8), INT8)
+            for i in range(8)
+            for v in (_X, _Y)
+        )
+    ),
+)
+# in each lane: x + n, held within int16
+MORE8 = _intrin(
+    "crt_more8",
+    (_X, _N),
+    Lanes(
+        tuple(cast(_held(cast(Lane(_X, i), INT32) + _N, 16), INT16) for i in range(8))
+    ),
+)
+# TWICE4, where n < 0, and ONCE4 by the same numbers in each lane; TWICE4 with ties up
+TWICE_ALL4 = _intrin(
+    "crt_twice_all4",
+    (_V, _M, _N),
+    Lanes(tuple(twice(Lane(_V, i), _M, _N) for i in range(4))),
+)
+TWICE_UP_ALL4 = _intrin(
+    "crt_twice_up_all4",
+    (_V, _M, _N),
+    Lanes(tuple(_twice_up(Lane(_V, i), _M, _N) for i in range(4))),
+)
+ONCE_ALL4 = _intrin(
+    "crt_once_all4",
+    (_V, _M, _N),
+    Lanes(tuple(once(Lane(_V, i), _M, _N) for i in range(4))),
+)
+FOURTH = lane("crt_fourth4", 3)
+# by which a kernel is seen to need HEADER
+NAMES = frozenset(
+    one.name
+    for one in (
+        PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
+        SHIFTED_EVEN8, SHIFTED_ODD8,
+    )
+)  # fmt: skip

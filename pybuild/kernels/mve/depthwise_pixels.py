@@ -1,0 +1,120 @@
+"""Depthwise sums of four pixels of one channel in a vector: its weights are loaded once
+for the four, its end is a few numbers. Four channels of them are packed into words.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pybuild.ir.loop import Bitcast, Expr, Var, const, minimum, offset
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vector_packs import FOURTH, LANE, LANES_NOW
+from pybuild.kernels.base.vectors import DOT16, LANES, WORDS, bytes_at, gathered_bytes
+from pybuild.kernels.mve.pixel_epilogue import PixelFinish
+
+PIXELS = 4  # of a vector
+_WORD = 4  # bytes
+# in which channels are packed: of each pixel they come to lie in order
+_PAIRS = ((0, 2), (1, 3))
+
+# depthwise_code.py's Layer
+Layer = Any
+
+
+class PixelSums:
+    """The part of a kernel that sums four pixels at a time, of a row that has them.
+
+    given  what the part was given: words, weights, epilogue, y, channels, out_width,
+           plane and gap where the layer has them
+    """
+
+    def __init__(
+        self, k: Builder, layer: Layer, given: Mapping[str, Var], finish: PixelFinish
+    ) -> None:
+        self.k, self.layer, self.given, self.finish = k, layer, given, finish
+        self.pixel = given["channels"] * (_WORD * layer.window.stride_w)
+
+    def write(self, stop: Expr) -> None:
+        """All pixels before `stop`; the last four overlap where they are no four."""
+        k, given, w = self.k, self.given, self.layer.window
+        channels = given["channels"]
+        offsets = self._offsets()
+        with k.loop("ox", stop, 0, PIXELS, rolled=True) as ox:
+            if self.layer.overlapped:
+                ox = k.let("pixel", minimum(ox, given["out_width"] - PIXELS))
+            at = k.let("at", ox * channels)
+            x = k.let("x", offset(given["words"], at * w.stride_w))
+            y = k.let("to", offset(given["y"], at))
+            weights = k.let("w", given["weights"])
+            ends = k.let("next_epilogue", given["epilogue"])
+            with k.loop("channel", channels, 0, PIXELS, rolled=True) as c:
+                if w.channels % PIXELS:
+                    c = k.let("first", minimum(c, channels - PIXELS))
+                    size = 16 * self.layer.steps
+                    weights = k.let("w", offset(given["weights"], c * size))
+                self._four((offset(x, c), weights, offsets), ends, offset(y, c))
+                if not w.channels % PIXELS:
+                    k.assign(weights, offset(weights, 16 * self.layer.steps * PIXELS))
+                k.assign(ends, offset(ends, self.finish.size))
+
+    def _offsets(self) -> list[Var]:
+        """Bytes from where four windows begin to the words of one, a vector each; where
+        a window is one vector, of each of the four that is loaded."""
+        k, layer, given = self.k, self.layer, self.given
+        step = k.let("step", given.get("gap", given["channels"]) * _WORD)
+        plane: Expr = const(0)
+        if layer.planes > 1:
+            plane = k.let("plane_bytes", given["plane"] * _WORD)
+        words = [plane * p + step * column for p, column in layer.words]
+        fours = [words[i : i + 4] for i in range(0, len(words), 4)]
+        if layer.steps == 1:
+            first = self.pixel if layer.together < PIXELS else const(0)
+            starts = range(0, PIXELS, layer.together)
+            fours = [[first * n + word for word in words] for n in starts]
+        return [k.let("offsets", LANES(*four)) for four in fours]
+
+    def _four(self, where: tuple[Expr, Var, list[Var]], ends: Var, y: Expr) -> None:
+        """Four channels of four pixels."""
+        k = self.k
+        halves = []
+        for pair in _PAIRS:
+            ended = [
+                k.let("ended", self.finish.one(self._sums(c, *where), ends, c))
+                for c in pair
+            ]
+            halves.append(k.let("halves", self.finish.halves(*ended)))
+        packed = k.let("packed", Bitcast(self.finish.bytes(*halves), WORDS))
+        for i, lane in enumerate((*LANE, FOURTH)):
+            to = offset(y, self.given["channels"] * i)
+            k.store(to, 0, lane(packed), wide=True)
+
+    def _sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> Expr:
+        """Of one of four channels, a pixel in each lane."""
+        k, layer = self.k, self.layer
+        if layer.steps > 1:
+            return self._long_sums(c, x, w, offsets)
+        sums: list[Expr] = []
+        places = [layer.lead - i * layer.window.stride_w for i in range(layer.together)]
+        weights = [
+            k.let("weights", bytes_at(w, 16 * c + _WORD * place)) for place in places
+        ]
+        for four in offsets:
+            values = k.let("values", gathered_bytes(offset(x, c), four))
+            for i in range(min(layer.together, PIXELS - len(sums))):
+                sums.append(k.let("acc", DOT16(const(0), values, weights[i])))
+        return LANES_NOW(*sums)
+
+    def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> Expr:
+        """Of windows of several vectors."""
+        k, layer = self.k, self.layer
+        step = self.given["channels"] * layer.window.stride_w
+        sums: list[Expr] = [const(0)] * PIXELS
+        for n, four in enumerate(offsets):
+            weights = k.let("weights", bytes_at(w, 16 * (layer.steps * c + n)))
+            for i in range(PIXELS):
+                values = gathered_bytes(offset(x, step * i + c), four)
+                sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
+        return LANES_NOW(*sums)

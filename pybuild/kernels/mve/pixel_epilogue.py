@@ -1,0 +1,133 @@
+"""The epilogue of a layer for four pixels of one channel: its numbers are read one by
+one from the table that epilogue.py's and exact.py's kernels read as vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybuild.ir.loop import Bitcast, Const, Expr, Var, const, load
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vector_packs import (
+    MORE8,
+    ONCE_ALL4,
+    PACK8,
+    PACK16,
+    SHIFTED_EVEN8,
+    SHIFTED_ODD8,
+    TWICE_ALL4,
+    TWICE_UP_ALL4,
+)
+from pybuild.kernels.base.vector_rounds import AWAY4, LIFT4, SCALED4, TWICE4
+from pybuild.kernels.base.vectors import (
+    ADD4,
+    ALL4,
+    ALL16,
+    HALVES,
+    MAX16,
+    MIN16,
+    MULHI4,
+    SCALE4,
+)
+from pybuild.kernels.mve.epilogue import Epilogue, size_of
+from pybuild.kernels.mve.exact import Exact
+
+_LEAST, _MOST = -128, 127
+
+
+def pixel_key(epilogue: Epilogue) -> str:
+    """What distinguishes the code of two layers' ends."""
+    parts = [epilogue.key]
+    parts.append("held" if _is_held(epilogue) else "")
+    if isinstance(epilogue, Exact) and epilogue.rule == "double":
+        parts.append("up" if _is_above(epilogue) else "")
+        parts.append("" if epilogue.shifts else "unshifted")
+    return "_".join(part for part in parts if part)
+
+
+def _is_held(epilogue: Epilogue) -> bool:
+    """Its limits are tighter than int8's own."""
+    return epilogue.low > _LEAST or epilogue.high < _MOST
+
+
+def _is_above(epilogue: Exact) -> bool:
+    """What is below zero is held at zero: how it is rounded does not matter."""
+    return epilogue.low >= epilogue.y_zero
+
+
+class PixelFinish:
+    """The bound values of an Affine or an Exact inside a kernel being written.
+
+    turned  the table is one of vectors, of four channels; else channel by channel
+    """
+
+    def __init__(self, k: Builder, epilogue: Epilogue, turned: bool) -> None:
+        self.epilogue, self.bound = epilogue, dict[str, Expr]()
+        self.turned = turned
+        if isinstance(epilogue, Exact):
+            self.bound["zero"] = k.arg("zero", epilogue.y_zero)
+        elif epilogue.base:
+            self.bound["base"] = k.arg("base", epilogue.base)
+        if _is_held(epilogue):
+            self.bound["least"] = k.arg("least", epilogue.low)
+            self.bound["highest"] = k.arg("highest", epilogue.high)
+
+    @property
+    def size(self) -> int:
+        """Words of the table for four channels."""
+        return size_of(self.epilogue)
+
+    @property
+    def values(self) -> dict[str, Expr]:
+        """What a part of the kernel must be given."""
+        return {n: v for n, v in self.bound.items() if not isinstance(v, Const)}
+
+    def inside(self, params: Mapping[str, Var]) -> PixelFinish:
+        """The same in a part that was given `values`."""
+        inner = PixelFinish.__new__(PixelFinish)
+        inner.epilogue, inner.turned = self.epilogue, self.turned
+        inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
+        return inner
+
+    def one(self, sums: Expr, ends: Expr, channel: int) -> Expr:
+        """What four sums of one of four channels are scaled to, not yet shifted by
+        `halves` nor held."""
+
+        def given(i: int) -> Expr:
+            across, along = (1, 4) if self.turned else (self.size // 4, 1)
+            return load(ends, across * channel + along * i)
+
+        end = self.epilogue
+        if not isinstance(end, Exact):
+            value: Expr = SCALE4(sums, ALL4(given(0)))
+            value = MULHI4(value, ALL4(given(1)))
+            return ADD4(value, self.bound["base"]) if end.base else value
+        total: Expr = ADD4(sums, given(0))
+        if end.rule == "even":
+            return SCALED4(total, ALL4(given(1)))
+        if end.lifted:
+            total = LIFT4(total, ALL4(given(3)))
+        if end.rule == "single":
+            return ONCE_ALL4(total, given(1), given(2))
+        if end.rule == "double" and _is_above(end):
+            return TWICE_UP_ALL4(total, given(1), given(2))
+        if end.rule == "double" and end.shifts:
+            return TWICE_ALL4(total, given(1), given(2))
+        rule = TWICE4 if end.rule == "double" else AWAY4
+        return rule(total, ALL4(given(1)), ALL4(given(2)))
+
+    def halves(self, one: Expr, other: Expr) -> Expr:
+        """Two channels, in turns."""
+        if isinstance(self.epilogue, Exact):
+            return MORE8(PACK8(one, other), self.bound["zero"])
+        shift = const(self.epilogue.shift)
+        even = SHIFTED_EVEN8(Bitcast(one, HALVES), one, shift)
+        return SHIFTED_ODD8(even, other, shift)
+
+    def bytes(self, one: Expr, other: Expr) -> Expr:
+        """Two of `halves`, in turns, held within the layer's limits."""
+        packed = PACK16(one, other)
+        if "least" not in self.bound:
+            return packed
+        packed = MAX16(packed, ALL16(self.bound["least"]))
+        return MIN16(packed, ALL16(self.bound["highest"]))
