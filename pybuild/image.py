@@ -6,7 +6,7 @@ Each model is built as by itself; here they are put together.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,20 @@ from pybuild.emit.kernels.c import block_comment
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.emit.tables.pool import Pool, defined, pooled
 from pybuild.emit.tables.tables import Tables, TensorRow
-from pybuild.entry import Buildable, model_of
+from pybuild.entry import Buildable
 from pybuild.errors import BuildError, LimitError, Problem
 from pybuild.host.compiled_model import Compiled
 from pybuild.host.devices import aligned
 from pybuild.host.image_code import Code
 from pybuild.host.native import Net
 from pybuild.host.turn import new_turn
-from pybuild.image_options import check_groups, check_names, check_options, own_options
+from pybuild.image_options import (
+    check_groups,
+    check_names,
+    check_options,
+    named_models,
+    own_options,
+)
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
 from pybuild.model import Model
@@ -112,6 +118,13 @@ class Image(Packaged):
         costs = f"RAM {ram.arena + ram.instance:,}"
         costs += f", flash {flash.weights + flash.tables:,} bytes"
         return f"Image({self.name!r}, {', '.join(self)}, {costs})"
+
+    def to_html(self) -> str:
+        """A page of all models: what they share, and a part for each."""
+        from pybuild.html.image_data import of_image
+        from pybuild.html.page import IMAGE, page
+
+        return page(self.name, of_image(self), IMAGE)
 
     def _repr_html_(self) -> str:
         return as_html(image_page(self.report))
@@ -219,7 +232,7 @@ def build_image(
     Units      ram_limit: bytes of the image's arena, of all its regions
     Errors     BuildError, LimitError; then nothing is written
     """
-    named = _named(models)
+    named = named_models(models)
     title = chosen_prefix(name or "_".join(named), "")
     asked, wrong = told(BuildOptions, {**options, "ram_limit": ram_limit})
     how, more = told(ImageOptions, {"exclusive": exclusive, "connect": connect})
@@ -247,27 +260,6 @@ def build_image(
     if out is not None:
         write_tree(Path(out), image.files(), image.name, force)
     return image
-
-
-def _named(
-    models: Mapping[str, Buildable] | Sequence[Buildable],
-) -> dict[str, Model]:
-    if isinstance(models, Mapping):
-        return {chosen_prefix(n, ""): model_of(m) for n, m in models.items()}
-    if isinstance(models, str | bytes) or not isinstance(models, Iterable):
-        what = f"takes several models, not one {type(models).__name__}"
-        raise BuildError("build_image", what, "a list, or models by name")
-    found: dict[str, Model] = {}
-    problems = []
-    for model in map(model_of, models):
-        made = chosen_prefix(None, model.path)
-        if made in found:
-            what = f"another model is named '{made}' too"
-            problems.append(Problem(model.path, what, "give it a name of its own"))
-        found[made] = model
-    if problems:
-        raise BuildError.of(problems)
-    return found
 
 
 def _graphs(models: Mapping[str, Model], asked: BuildOptions) -> dict[str, Graph]:
@@ -332,7 +324,7 @@ def _image(
     code = Code(pool, lambda: whole(_sources(pool, members.values())))
     for title, made in built.items():
         parts = (made.model, made.plan, models[title], made.rounding, made.options)
-        members[title] = Member(*parts, shared=code)
+        members[title] = Member(*parts, kernels=made.kernels, shared=code)
     rows, sizes = _wires(wires, models)
     pieces = lay_pieces(room.sizes, room.specs, room.exclusive, sizes)
     if pieces is None:

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pybuild.emit.tables.names import chosen_prefix
+from pybuild.entry import Buildable, model_of
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.model import Model
 from pybuild.options.table import BuildOptions
+
+
+def named_models(
+    models: Mapping[str, Buildable] | Sequence[Buildable],
+) -> dict[str, Model]:
+    """Models by the names that they get.
+
+    Errors  BuildError for two of one name, or for what is no models
+    """
+    if isinstance(models, Mapping):
+        return {chosen_prefix(n, ""): model_of(m) for n, m in models.items()}
+    if isinstance(models, str | bytes) or not isinstance(models, Iterable):
+        what = f"takes several models, not one {type(models).__name__}"
+        raise BuildError("build_image", what, "a list, or models by name")
+    found: dict[str, Model] = {}
+    problems = []
+    for model in map(model_of, models):
+        made = chosen_prefix(None, model.path)
+        if made in found:
+            what = f"another model is named '{made}' too"
+            problems.append(Problem(model.path, what, "give it a name of its own"))
+        found[made] = model
+    if problems:
+        raise BuildError.of(problems)
+    return found
 
 
 def check_options(asked: BuildOptions, found: list[Problem]) -> None:

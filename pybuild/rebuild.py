@@ -67,7 +67,7 @@ def made_again(folder: Path, files: Sequence[Path]) -> Comparison:
         assert made is not None
         fresh = _files(made, facts)
     listed = _listed(folder)
-    if PAGE in listed and isinstance(made, Library):
+    if PAGE in listed:
         fresh[PAGE] = made.to_html()
     changed = []
     for name, content in sorted(fresh.items()):

@@ -22,12 +22,15 @@ Outcome = tuple[int, dict[str, Any]]
 
 def report(args: argparse.Namespace) -> Outcome:
     """Writes the page; --json: its data."""
-    from pybuild.html.page import page
+    from pybuild.html.page import IMAGE, page
 
     path = Path(args.model)
     data = _of_folder(path, args) if path.is_dir() else _of_model(args)
     out = Path(args.out)
-    write_file(out, page(data["report"]["name"], data))
+    if "image" in data:
+        write_file(out, page(data["image"]["name"], data, IMAGE))
+    else:
+        write_file(out, page(data["report"]["name"], data))
     if not args.json:
         print(f"wrote {out}")
     return 0, data
@@ -61,12 +64,18 @@ def _silent(args: argparse.Namespace) -> argparse.Namespace:
 
 def _of_folder(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Errors  BuildError for a folder whose report.json does not say enough"""
-    from pybuild.html.data import of_report
+    from pybuild.html.data import checked, of_report
+    from pybuild.html.image_data import of_image_report
 
     unused = [f"--{word}" for word in args.given if word not in ("out", "project")]
     if unused:
         what = f"is built: {unused[0]} has no meaning with it"
         raise BuildError(str(folder), what, "give the model's file")
+    facts = _facts(folder)
+    if isinstance(facts, dict) and "memory" in facts and "models" in facts:
+        for one in facts["models"]:
+            checked(folder / REPORT, one)
+        return of_image_report(facts)
     return of_report(report_of_folder(folder))
 
 
@@ -77,11 +86,15 @@ def report_of_folder(folder: Path) -> dict[str, Any]:
     """
     from pybuild.html.data import checked
 
+    return checked(folder / REPORT, _facts(folder))
+
+
+def _facts(folder: Path) -> Any:
+    """Errors  BuildError where there is none"""
     try:
-        facts = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except FileNotFoundError:
         what, hint = f"has no {REPORT}", "a folder that crt build has written"
         raise BuildError(str(folder), what, hint) from None
     except ValueError:
         raise BuildError(str(folder / REPORT), "is no JSON") from None
-    return checked(folder / REPORT, facts)

@@ -144,11 +144,11 @@ def _tree(args: argparse.Namespace) -> Tree:
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     out = Path(args.out)
     if len(args.models) > 1:
-        if args.html:
-            raise BuildError("--html", "is for one model", "crt report MODEL for each")
         if args.data:
             raise BuildError("--data", "is for one model: each has samples of its own")
-        return Tree(out, args.force, args.long, _image(args), _package(args))
+        image = _image(args)
+        drawn = image.to_html if args.html else None
+        return Tree(out, args.force, args.long, image, _package(args), drawn)
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")

@@ -3,23 +3,23 @@
    that was chosen, and why the others were not. */
 
 /** A row for each node: all that the report says of it, by its parts. */
-function layerRows(report) {
+function layerRows(report, { measured = null, samples = null } = {}) {
   const tensors = new Map(report.graph.tensors.map((tensor) => [tensor.name, tensor]));
-  const noise = errorsOf(report);
-  const spent = new Map((data.measured?.layers || []).map((row) => [row.name, row]));
+  const noise = errorsOf(report, samples);
+  const spent = new Map((measured?.layers || []).map((row) => [row.name, row]));
   return report.layers.map((layer, number) => {
     const node = report.graph.nodes[number];
     const kernel = node.kernel === null ? null : report.kernels[node.kernel];
-    const measured = spent.get(layer.name);
-    return { ...layer, number, node, kernel, measured, tensors,
-      instructions: measured ? measured.instructions : kernel ? kernel.instructions : 0,
-      cycles: measured?.cycles ?? null, noise: noise.get(layer.name) };
+    const counted = spent.get(layer.name);
+    return { ...layer, number, node, kernel, measured: counted, tensors,
+      instructions: counted ? counted.instructions : kernel ? kernel.instructions : 0,
+      cycles: counted?.cycles ?? null, noise: noise.get(layer.name) };
   });
 }
 
-/** Signal to noise of layers, by name: over the page's samples, else as it was quantised. */
-function errorsOf(report) {
-  const rows = data.samples ? data.samples.layers.filter((row) => row.error !== null) : report.quantisation?.layers || [];
+/** Signal to noise of layers, by name: over samples, else as it was quantised. */
+function errorsOf(report, samples) {
+  const rows = samples ? samples.layers.filter((row) => row.error !== null) : report.quantisation?.layers || [];
   return new Map([...rows].reverse().map((row) => [row.name, row])); // of several outputs the first
 }
 

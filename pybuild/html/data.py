@@ -72,10 +72,15 @@ def checked(path: Path, facts: Any) -> dict[str, Any]:
 
 
 def of_library(
-    library: Built, measured: Any = None, samples: SampleFacts | None = None
+    library: Built,
+    measured: Any = None,
+    samples: SampleFacts | None = None,
+    plans: bool = True,
 ) -> dict[str, Any]:
-    """measured: what a board counted, as `crt bench --on BOARD --json`."""
-    few = len(library.plan.graph.nodes) <= _MOST
+    """measured: what a board counted, as `crt bench --on BOARD --json`; plans: others
+    are computed, too.
+    """
+    few = plans and len(library.plan.graph.nodes) <= _MOST
     return of_report(
         library.report.to_json(),
         plans=_plans(library) if few else None,

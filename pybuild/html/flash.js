@@ -2,7 +2,7 @@
 /* Flash as a tree map, plans as a curve, quantisation by layer. */
 
 /** What lies in flash: {name, bytes, group, layer}. */
-function flashParts(report) {
+function flashParts(report, measured) {
   const parts = report.weights.map((row) => ({ name: row.symbol, bytes: row.bytes, group: "weights",
     layer: row.layers[0] || "shared", brief: row.symbol.split("_").pop() }));
   const rest = report.flash.weights - total(parts, (part) => part.bytes);
@@ -10,7 +10,7 @@ function flashParts(report) {
   parts.push({ name: "steps, arguments, descriptions", bytes: report.flash.tables, group: "tables", layer: "" });
   if (report.flash.stages) parts.push({ name: "what advances together", bytes: report.flash.stages, group: "tables", layer: "" });
   for (const row of report.code) parts.push({ name: row.name, bytes: row.bytes, group: "code", layer: "" });
-  const flash = data.measured?.flash;
+  const flash = measured?.flash;
   if (flash) parts.push({ name: "crt", bytes: flash.runtime, group: "runtime", layer: "" });
   return parts.filter((part) => part.bytes > 0);
 }

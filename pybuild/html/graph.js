@@ -169,7 +169,7 @@ const COLOURS = {
   operator: "operator", instructions: "instructions", macs: "MACs", weights: "bytes of weights", out: "bytes of output", error: "error",
 };
 
-function graphPanel(section, report, rows, hues) {
+function graphPanel(section, report, rows, hues, passes) {
   const makers = new Map(), edges = [];
   rows.forEach((row) => row.node.outputs.forEach((name) => makers.set(name, row.number)));
   for (const row of rows) for (const name of row.node.inputs) {
@@ -229,7 +229,7 @@ function graphPanel(section, report, rows, hues) {
   document.addEventListener("theme", paint);
   section.append(el("div", { class: "bar" }, search, select, button("+", "Zoom in", () => net.zoom(0.7)), button("−", "Zoom out", () => net.zoom(1 / 0.7)),
     button("Fit", "Show all", () => net.fit()), el("span", { class: "soft" }, "Ctrl and wheel zooms, dragging moves")), results, key,
-  el("div", { class: "beside" }, holder, detail), gonePart(), folded("As a table", nodeTable(rows)));
+  el("div", { class: "beside" }, holder, detail), gonePart(passes), folded("As a table", nodeTable(rows)));
 }
 
 function nodeFacts(report, row) {
@@ -267,8 +267,8 @@ function nodeTable(rows) {
 }
 
 /** What passes took out or put in. */
-function gonePart() {
-  const passes = (data.passes || []).filter((one) => one.gone.length || one.made.length);
+function gonePart(every) {
+  const passes = (every || []).filter((one) => one.gone.length || one.made.length);
   if (!passes.length) return el("div");
   const names = (nodes) => nodes.map((node) => `${node.name} (${node.op})`).join(", ");
   return folded(`Folded, removed or put in by passes: ${plural(total(passes, (one) => one.gone.length), "node")} gone, ${said(total(passes, (one) => one.made.length))} made`,

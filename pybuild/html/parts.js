@@ -85,6 +85,10 @@ function legend(pairs) {
     el("li", {}, el("i", { style: { background: fill } }), name)));
 }
 
+/** Of which model a page of several is being filled; "": of all. */
+let part = "";
+const ofPart = (label) => (part ? `${part}: ${label}` : label);
+
 /* ---- tables ---------------------------------------------------------------- */
 
 const SHOWN = 100; // rows before a button shows the rest
@@ -121,7 +125,7 @@ function table(caption, columns, rows) {
   });
   fill(SHOWN);
   const made = el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, heads)), body);
-  return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made), more);
+  return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": ofPart(caption) }, made), more);
 }
 
 function folded(title, ...children) {
@@ -135,7 +139,7 @@ const MANY = 1500; // shapes from which a canvas draws them, not elements
 
 /** A chart that follows its holder's width and the theme; option: () -> of ECharts. */
 function chart(label, height, option, count) {
-  const holder = el("div", { class: "chart", role: "img", "aria-label": label, style: { height: `${height}px` } });
+  const holder = el("div", { class: "chart", role: "img", "aria-label": ofPart(label), style: { height: `${height}px` } });
   const one = { holder, option, made: null, after: [] };
   one.start = () => {
     one.made = drawing.init(holder, null, { renderer: count > MANY ? "canvas" : "svg" });

@@ -1,11 +1,12 @@
 """The JSON Schema of report.json and of a page's data, made from the dataclasses that
-they are: python -m pybuild.html.schema
+they are: python -m pybuild.html.schema [image]
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from pybuild.html.data import SCHEMA
 from pybuild.html.samples import SampleFacts
 from pybuild.package.curve import Point
+from pybuild.package.image_report import ImageReport
 from pybuild.package.occupancy import Occupancy
 from pybuild.package.report import SCHEMA as REPORT_SCHEMA
 from pybuild.package.report import Ram, Report
@@ -73,6 +75,24 @@ def schema() -> Json:
     return {"$schema": dialect, **whole, "$defs": dict(sorted(known.items()))}
 
 
+def of_image() -> Json:
+    """Of the data of a page of several models; its parts are as in schema()."""
+    one = schema()
+    known: dict[str, Json] = one.pop("$defs")
+    dialect = one.pop("$schema")
+    image = _of(ImageReport, known)
+    facts = {**known["ImageReport"], "additionalProperties": True}
+    facts["required"] = [n for n in facts["required"] if n != "models"]
+    known["ImageReport"] = facts
+    whole = _object(
+        f"Data of a page of several models, schema {SCHEMA}",
+        schema={"const": SCHEMA},
+        image=image,
+        parts={"type": "object", "additionalProperties": one},
+    )
+    return {"$schema": dialect, **whole, "$defs": dict(sorted(known.items()))}
+
+
 def _object(about: str, **properties: Json) -> Json:
     return {
         "description": about,
@@ -115,10 +135,5 @@ def _of(kind: Any, known: dict[str, Json]) -> Json:
     return {"type": "object"}
 
 
-def text() -> str:
-    """Of docs/report-schema.json."""
-    return json.dumps(schema(), indent=2) + "\n"
-
-
 if __name__ == "__main__":
-    print(text(), end="")
+    print(json.dumps(of_image() if "image" in sys.argv else schema(), indent=2))

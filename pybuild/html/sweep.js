@@ -25,8 +25,9 @@ const axes = [["model", (row) => row.model], ["board", (row) => spell(row.board)
     .map((word) => [word, (row) => spell(row.options[word])])]
   .map(([name, of]) => ({ name, of, values: [...new Set(data.rows.map(of))] })).filter((axis) => axis.values.length > 1);
 
+const SCALES = [{ key: "", name: "as fits" }, { key: "linear", name: "linear" }, { key: "log", name: "logarithmic" }];
 const state = { left: new Map(axes.map((axis) => [axis.name, new Set()])), x: told[0], y: told.find((one) => one.key === "instructions") || told[0],
-  counts: new Set(told.filter((one) => ["ram", "flash", "instructions", "accuracy"].includes(one.key))), across: false, only: false, by: axes[0] };
+  counts: new Set(told.filter((one) => ["ram", "flash", "instructions", "accuracy"].includes(one.key))), across: false, only: false, by: axes[0], scale: SCALES[0] };
 
 const visible = (row) => axes.every((axis) => !state.left.get(axis.name).has(axis.of(row)));
 
@@ -68,9 +69,19 @@ function named(row) {
   return axes.filter((axis) => axis.name !== "board" || row.board).map((axis) => [axis.name, axis.of(row)]);
 }
 
+const DECADES = 100; // the greatest by the least, from which an axis is logarithmic
+
+/** Whether an axis is: as is chosen, or where what is shown spans more than two decades. */
+function logarithmic(one) {
+  if (one.percent || state.scale.key === "linear") return false;
+  const values = shown.map((row) => row[one.key]).filter((n) => n !== null);
+  const least = Math.min(...values);
+  return values.length > 1 && least > 0 && (state.scale.key === "log" || Math.max(...values) / least > DECADES);
+}
+
 function spotsOption() {
   const { x, y, by } = state, factor = (one) => (one.percent ? 100 : 1);
-  const axisOf = (one, place) => axis({ type: "value", scale: true, name: `${one.name}${one.percent ? ", %" : one.unit ? `, ${one.unit}` : ""}`,
+  const axisOf = (one, place) => axis({ type: logarithmic(one) ? "log" : "value", scale: true, name: `${one.name}${one.percent ? ", %" : one.unit ? `, ${one.unit}` : ""}`,
     nameLocation: place, nameGap: place === "middle" ? 30 : 12, axisLabel: { formatter: (n) => (one.percent ? said(n, 2) : one.unit ? size(n) : brief(n)) },
     interval: undefined });
   const names = by ? by.values : [""];
@@ -119,6 +130,7 @@ if (built.length) panel("builds", "What is worth having", "Each point is a build
   const press = () => spots.made && spots.made.on("click", (it) => it.data?.row?.report && open(it.data.row.report, "_self"));
   section.append(
     el("div", { class: "bar" }, chooser("across", told, state.x, (one) => { state.x = one; }), chooser("up", told, state.y, (one) => { state.y = one; }),
+      chooser("axes", SCALES, state.scale, (one) => { state.scale = one; }),
       axes.length ? chooser("colour", axes, state.by, (one) => { state.by = one; }) : null),
     el("div", { class: "bar" }, choice("counts", ...told.map((one) => check(`${one.name}${one.more ? ", more is better" : ""}`, state.counts.has(one), (on) => state.counts[on ? "add" : "delete"](one)))),
       choice("compare", check("models, too", state.across, (on) => { state.across = on; }), check("show only what is worth having", state.only, (on) => { state.only = on; }))),

@@ -5,7 +5,7 @@ Values only; knows nothing of how they were found or where they are printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,22 @@ class Connection:
     bytes: int
 
 
+@dataclass(frozen=True)
+class ImageBlock:
+    """What lies in a region of the image: a model's own memory, or what one hands to
+    another. Models that take turns may lie on top of each other.
+
+    Units  bytes; at: from where the region begins
+    model  "": of several
+    """
+
+    region: str
+    at: int
+    bytes: int
+    model: str
+    holds: str
+
+
 @renamed(made="provenance")
 @dataclass(frozen=True)
 class ImageReport:
@@ -83,6 +99,7 @@ class ImageReport:
     models: tuple[Report, ...]
     regions: tuple[ImageRegion, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    memory: tuple[ImageBlock, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, in a fixed order."""
@@ -112,7 +129,30 @@ def image_report(
         connections=tuple(wires),
         models=reports,
         regions=tuple(_region(p, p.spec) for p in image.pieces if p.spec is not None),
+        memory=tuple(_blocks(image)),
     )
+
+
+def _blocks(image: ImageTables) -> Iterator[ImageBlock]:
+    """In the order of regions and addresses."""
+    told: dict[tuple[int, int], list[str]] = {}
+    sizes: dict[tuple[int, int], int] = {}
+    for wire in image.wires:
+        told.setdefault(image.buffer(wire), []).append(str(wire))
+        sizes[image.buffer(wire)] = wire.output.tensor.bytes
+    for index, piece in enumerate(image.pieces):
+        own = [
+            ImageBlock(piece.name, piece.together.at[one.name], row.bytes, one.name, "")
+            for one in image.models
+            for row in one.regions
+            if row.name == piece.name and row.bytes
+        ]
+        own += [
+            ImageBlock(piece.name, at, sizes[number, at], "", ", ".join(ends))
+            for (number, at), ends in told.items()
+            if number == index
+        ]
+        yield from sorted(own, key=lambda block: (block.at, block.model))
 
 
 def _region(piece: Piece, spec: RegionSpec) -> ImageRegion:

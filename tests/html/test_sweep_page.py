@@ -80,7 +80,34 @@ def test_the_page_of_a_sweep(tmp_path: Path) -> None:
             "return spots.made.getOption().series.flatMap(s => s.data)"
         )
         assert len(points) == len(_shown(driver)) > 0
+        assert _axes(driver) == ["value", "value"]
+        _press(driver, "compare", "show only what is worth having")
+        _press(driver, "model", "tiny")
+        far = [max(r[n] for r in good) / min(r[n] for r in good) for n in _SHOWN]
+        assert far[0] < 100 < far[1]  # of RAM, and of instructions
+        assert _axes(driver) == ["value", "log"]
+        assert _axes(driver, "logarithmic") == ["log", "log"]
+        assert _axes(driver, "linear") == ["value", "value"]
         _follow(driver, found.folder)
+
+
+_SHOWN = ("ram", "instructions")
+
+
+def _axes(driver: Any, chosen: str = "") -> list[str]:
+    """Their kinds, after one was chosen."""
+    settled(
+        driver,
+        "const all = [...document.querySelectorAll('#builds select')];"
+        "const one = all.find(s => s.options[0].textContent === 'as fits');"
+        f"if ('{chosen}') {{ one.value = '{chosen}';"
+        " one.dispatchEvent(new Event('change')); }",
+    )
+    found = driver.execute_script(
+        "const made = spots.made.getOption();"
+        "return [made.xAxis[0].type, made.yAxis[0].type]"
+    )
+    return list(found)
 
 
 def _judge(driver: Any, rows: list[Any], best: list[Any]) -> None:

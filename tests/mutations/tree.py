@@ -195,6 +195,20 @@ REPORT_PAGE = (
         f"{_SAMPLES}::test_what_is_integers_by_itself",
     ),
     (
+        "a model's memory at another's address",
+        "pybuild/package/image_report.py",
+        "ImageBlock(piece.name, piece.together.at[one.name],",
+        "ImageBlock(piece.name, 0,",
+        "tests/html/test_image_page.py::test_shared_weights_are_counted_once",
+    ),
+    (
+        "an axis that is never logarithmic",
+        "pybuild/html/sweep.js",
+        "Math.max(...values) / least > DECADES",
+        "Math.max(...values) / least < 0",
+        "tests/html/test_sweep_page.py",
+    ),
+    (
         "layers that differ and are not told",
         "pybuild/html/comparison.py",
         "        if pair[0] != pair[1]:",

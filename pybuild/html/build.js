@@ -1,0 +1,107 @@
+"use strict";
+/* What a page shows of one build: its panels, and the figures at its head. */
+
+/** model: whose they are, on a page of several; "": the only one. */
+function addPanels(data, model) {
+  const report = data.report;
+  const own = (id, title, about, fill) => panel(model ? `${model}-${id}` : id, model ? `${model}: ${title}` : title, about, (section) => {
+    part = model;
+    fill(section);
+    part = "";
+  });
+  const rows = layerRows(report, data);
+  const hues = operatorHues(rows);
+  const ops = new Map();
+  for (const row of rows) for (const name of row.node.outputs) ops.set(row.tensors.get(name)?.short ?? name, hues.get(row.op));
+  const spent = total(rows, (row) => row.instructions);
+  const counted = Boolean(data.measured);
+
+  if (report.memory) own("memory", "Memory over time",
+    "Each rectangle is bytes of a region that hold something, from left to right as the run goes on; where layers advance in lock step, rows come and go within a step.", (section) => {
+      const plans = [["This plan", report.memory], ...(data.other ? [[data.other.title, data.other.memory]] : [])];
+      section.append(legend([...hues.entries()].slice(0, 9).map(([op, number]) => [op, hue(number)]).concat([["scratch, counters", colour("hatch")], ["inputs", colour("quiet")]])));
+      const count = Math.max(...plans.map(([, memory]) => memory.regions.length));
+      for (let region = 0; region < count; region++) {
+        const there = plans.filter(([, memory]) => memory.regions[region]?.bytes);
+        const most = Math.max(...there.map(([, memory]) => memory.regions[region].bytes), 1);
+        if (there.length) section.append(el("div", { class: there.length > 1 ? "pair" : null }, there.map(([title, memory]) =>
+          memoryMap(`${title}, ${memory.regions[region].name}`, memory, region, most, ops))));
+      }
+      section.append(folded("As a table", blockTable(report.memory)));
+    });
+
+  own("cost", "Cost by layer",
+    `${counted ? `Instructions of one inference, counted on ${data.measured.board}` : "Instructions of one inference, as estimated"}; a dash marks what the multiply-accumulates alone take on this core (${report.target}).`, (section) => {
+      section.append(legend([...hues.entries()].slice(0, 10).map(([op, number]) => [op, hue(number)])),
+        costChart(rows, hues, "instructions").holder, costTable(rows, spent));
+    });
+
+  own("graph", "Graph", "The graph after all passes, read like text: from left to right, row under row.", (section) => graphPanel(section, report, rows, hues, data.passes));
+
+  own("flash", "Flash", "What lies in flash. Code is estimated, and compilers differ; crt, some kilobytes that all models share, is in it where it was measured on a board.", (section) => {
+    const parts = flashParts(report, data.measured);
+    section.append(flashMap(parts).holder, folded("As a table", flashTable(parts)));
+  });
+
+  own("plans", "RAM against instructions", data.plans ? "Each dot is a plan that no other beats in both: the fastest with that much RAM." :
+    "The other plans were not computed for this page: crt report MODEL does.", (section) => {
+    if (data.plans) section.append(front(data.plans).holder, folded("As a table", frontTable(data.plans)));
+    else section.style.minHeight = "";
+  });
+
+  const locked = report.stages.filter((stage) => stage.arrows.length);
+  if (locked.length) own("stages", "Stages in lock step", "The same drawing as in the generated C.", (section) => {
+    let first = 0;
+    for (const stage of report.stages) {
+      if (stage.arrows.length) section.append(...stagePicture(report, stage, first));
+      first += stage.steps;
+    }
+  });
+
+  if (data.samples) own("samples", "Accuracy and error by layer",
+    `${plural(data.samples.count, "sample")} through this build; error is the root mean square of how far a layer is off ${data.samples.beside}, as a share of what is there. Cut off: values beyond what its integers reach.`,
+    (section) => samplesPanel(section, data.samples));
+
+  if (report.quantisation) own("accuracy", "Quantisation", `By ${report.quantisation.method} over ${plural(report.quantisation.samples, "sample")}; error of the outputs ${said(100 * report.quantisation.error, 2)} %.`, (section) => {
+    const q = report.quantisation, noisy = [...q.layers];
+    if (q.score) section.append(el("p", {}, `${said(q.score.right_quantised)} of ${said(q.score.samples)} samples right, ${said(q.score.right_float)} in float.`));
+    section.append(noiseChart(noisy).holder, folded("As a table", table("Layers, the noisiest first", [
+      { head: "layer", of: (row) => row.short }, { head: "operator", of: (row) => row.op }, { head: "in", of: (row) => row.kind },
+      { head: "signal to noise, dB", of: (row) => (row.snr === null ? "none lost" : said(row.snr, 2)), number: true, sort: (row) => row.snr ?? Infinity },
+    ], noisy)));
+    for (const row of q.floats) section.append(el("p", {}, `${row.short} (${row.op}) stays float: ${row.reason}`));
+  });
+
+  own("made", "How it was made", "", (section) => {
+    const made = report.provenance, options = (group) => Object.entries(made[group] || {}).map(([name, value]) => [name, JSON.stringify(value)]);
+    const copied = el("span", { class: "soft", role: "status" });
+    if (!report.command) section.append(el("p", {}, "Of a model or of samples that no file has: no command makes it again."));
+    else section.append(el("p", {}, "This makes the same again:"), el("pre", { tabindex: "0" }, report.command),
+      el("div", { class: "bar" }, el("button", { type: "button", on: { click: async () => {
+        await navigator.clipboard?.writeText(report.command);
+        copied.textContent = "copied";
+      } } }, "Copy"), copied));
+    section.append(facts([["pybuild", made.pybuild], ["file", made.model?.file], ["SHA-256", made.model?.sha256], ["equal to", report.reference], ["rounding", report.rounding],
+        ["inputs", report.inputs.map((one) => `${one.name} ${one.dtype}[${one.shape.join(",")}]`).join("; ")],
+        ["outputs", report.outputs.map((one) => `${one.name} ${one.dtype}[${one.shape.join(",")}]`).join("; ")]]),
+      ...["build", "load", "quantise"].filter((group) => options(group).length).map((group) =>
+        folded(`Every option of ${group}`, facts(options(group)))));
+  });
+}
+
+const tile = (value, name, more) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name), more ? el("span", {}, more) : null);
+
+function tilesOf(data) {
+  const { report } = data, spent = total(layerRows(report, data), (row) => row.instructions);
+  const flash = report.flash.weights + report.flash.tables + report.flash.stages;
+  const locked = report.stages.filter((stage) => stage.arrows.length);
+  return el("div", { class: "tiles" },
+    tile(`${said(report.ram.arena + report.ram.instance)} B`, "RAM", `arena ${said(report.ram.arena)}, instance ${said(report.ram.instance)}`),
+    tile(`${said(flash)} B`, "flash, without code", `code ${said(total(report.code, (row) => row.bytes))} as estimated`),
+    tile(brief(spent), "instructions", data.measured ? `counted on ${data.measured.board}` : "as estimated"),
+    tile(brief(report.macs), "multiply-accumulates", spent && report.macs ? `${said(spent / report.macs, 2)} instructions each` : ""),
+    tile(said(report.layers.length), "layers", `${plural(report.stages.length, "stage")}, ${plural(locked.length, "stage")} in lock step`));
+}
+
+const foot = (version) => el("footer", {}, el("p", {}, `Made by pybuild ${version}. The data of this page is JSON, schema ${data.schema}: document.getElementById("data").`),
+  folded("Licences of what draws this page", el("pre", { tabindex: "0" }, document.getElementById("licences").textContent)));
