@@ -124,7 +124,7 @@ class Image(Packaged):
         from pybuild.html.image_data import of_image
         from pybuild.html.page import IMAGE, page
 
-        return page(self.name, of_image(self), IMAGE)
+        return page(self.name, of_image(self.report, self.members), IMAGE)
 
     def _repr_html_(self) -> str:
         return as_html(image_page(self.report))

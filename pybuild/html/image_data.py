@@ -5,25 +5,16 @@ part for each model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from pybuild.html.data import SCHEMA, Built, of_library, of_report
 from pybuild.package.image_report import ImageReport
 
 
-class BuiltImage(Protocol):
-    """image.py's Image is one."""
-
-    @property
-    def report(self) -> ImageReport: ...
-    @property
-    def members(self) -> Mapping[str, Built]: ...
-
-
-def of_image(image: BuiltImage) -> dict[str, Any]:
+def of_image(report: ImageReport, members: Mapping[str, Built]) -> dict[str, Any]:
     """Of each model what its own page would show, but other plans: memory is shared."""
-    parts = {name: of_library(one, plans=False) for name, one in image.members.items()}
-    return _whole(image.report.to_json(), parts)
+    parts = {name: of_library(one, plans=False) for name, one in members.items()}
+    return _whole(report.to_json(), parts)
 
 
 def of_image_report(report: Mapping[str, Any]) -> dict[str, Any]:
