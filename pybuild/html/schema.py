@@ -25,6 +25,10 @@ from pybuild.renamed_keys import old_names
 Json = dict[str, Any]
 
 _PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean"}
+REPORT_FILE = "report-schema.json"  # beside that of images
+_OF_IMAGES = (
+    "Connection", "ImageBlock", "ImageFlash", "ImageRam", "ImageRegion", "Shared"
+)  # fmt: skip
 _NODE = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "op": {"type": "string"}},
@@ -77,20 +81,22 @@ def schema() -> Json:
 
 def of_image() -> Json:
     """Of the data of a page of several models; its parts are as in schema()."""
-    one = schema()
-    known: dict[str, Json] = one.pop("$defs")
-    dialect = one.pop("$schema")
-    image = _of(ImageReport, known)
-    facts = {**known["ImageReport"], "additionalProperties": True}
-    facts["required"] = [n for n in facts["required"] if n != "models"]
-    known["ImageReport"] = facts
+    known: dict[str, Json] = {}
+    _of(ImageReport, known)
+    own = known["ImageReport"]["properties"]
+    facts = {name: own[name] for name in own if name != "models"}
+    facts["example"] = {"type": "object", "description": "digest of the example"}
+    needed = [name for name in known["ImageReport"]["required"] if name != "models"]
+    image = {**known["ImageReport"], "properties": facts, "required": needed}
     whole = _object(
         f"Data of a page of several models, schema {SCHEMA}",
         schema={"const": SCHEMA},
         image=image,
-        parts={"type": "object", "additionalProperties": one},
+        parts={"type": "object", "additionalProperties": {"$ref": REPORT_FILE}},
     )
-    return {"$schema": dialect, **whole, "$defs": dict(sorted(known.items()))}
+    parts = {name: known[name] for name in sorted(known) if name in _OF_IMAGES}
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **whole, "$defs": parts}
 
 
 def _object(about: str, **properties: Json) -> Json:
