@@ -34,7 +34,7 @@ def read_front(path: str | Path) -> Front:
     except OSError as error:
         why = f"cannot be read ({error.strerror})"
         raise BuildError(f"{OPTION} {where}", why) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BuildError(f"{OPTION} {where}", f"is no TOML: {error}") from None
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})

@@ -14,6 +14,8 @@ from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import Types, Values, invalid, operand, value
 
+_MOST_SAMPLES = 32767  # of a cell, each way
+
 
 def infer_suppress(node: Node, graph: Graph) -> Types:
     """attrs count: most that are taken; score: the least; overlap: the most.
@@ -71,6 +73,9 @@ def infer_roi_align(node: Node, graph: Graph) -> Types:
     if not (floats and fits) or node.attrs["mode"] not in ("avg", "max"):
         what = f"{node.attrs['mode']} of {x.dtype.value}{list(x.shape)} in boxes "
         raise invalid(node, graph, what + str(list(boxes.shape)), "float32, avg or max")
+    if not 0 <= node.attrs["samples"] <= _MOST_SAMPLES:
+        what = f"{node.attrs['samples']} samples each way in a cell"
+        raise invalid(node, graph, what, f"0 to {_MOST_SAMPLES}")
     return (((boxes.shape[0], x.shape[1], *node.attrs["size"]), DType.FLOAT32),)
 
 
@@ -114,7 +119,7 @@ def _samples(node: Node, ends: Any, cells: int, size: int) -> list[Any]:
     span = ends[1] - ends[0]
     span = span if node.attrs["centred"] else max(span, single(1))
     step = span / single(cells)
-    count = node.attrs["samples"] or int(np.clip(np.ceil(step), 0, 32767))
+    count = node.attrs["samples"] or int(np.clip(np.ceil(step), 0, _MOST_SAMPLES))
     found = []
     for cell in range(cells):
         row = []

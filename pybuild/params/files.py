@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
 from pybuild.params.blob import is_blob, read_blob, write_blob
@@ -76,8 +77,12 @@ def write_arrays(
 
 def _read_npz(data: bytes, source: str) -> dict[str, Array]:
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            Budget(source, len(data)).take_archive(packed)
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             found = {name: archive[name] for name in archive.files}
+    except BuildError:
+        raise
     except Exception as error:  # of zlib, zipfile, numpy and the words of its headers
         raise BuildError(source, f"is a damaged .npz file: {error}") from None
     for name, value in found.items():

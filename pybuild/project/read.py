@@ -122,6 +122,8 @@ def read_project(path: Path) -> Project:
         raise _not_toml(path, str(error)) from None
     except UnicodeDecodeError:
         raise UsageError(str(path), "is no text in UTF-8") from None
+    except RecursionError:
+        raise UsageError(str(path), "is nested too deep") from None
     within = SECTION if path.name == OTHER else ()
     for key in within:
         whole = whole.get(key, {})

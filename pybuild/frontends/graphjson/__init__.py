@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.frontends.graphjson.document import Document, Entry, Item
 from pybuild.frontends.graphjson.graph import to_graph
@@ -33,4 +34,6 @@ def load(
     """
     source = PurePath(path).with_suffix(".params").name
     arrays = read_arrays(params, source) if isinstance(params, bytes) else params or {}
-    return to_graph(read(path, data), arrays, library_of(functions))
+    document = read(path, data)
+    Budget(path, 0).take_nodes(len(document.items))
+    return to_graph(document, arrays, library_of(functions))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pybuild.budget import Budget, TooMuch
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
 from pybuild.frontends.onnx.draft import empty
@@ -126,6 +127,7 @@ def _imported(flow: Flow, graph: Any, given: Sequence[str]) -> list[str]:
     """The nodes of a graph inside a node, its inputs being these tensors."""
     draft, op = flow.draft, flow.op
     draft.turns += 1
+    draft.budget.take_nodes(1 + len(graph.node))
     outer = draft.scope
     names = outer | {v.name: n for v, n in zip(graph.input, given, strict=True)}
     for tensor in graph.initializer:
@@ -241,8 +243,10 @@ def _drafted(
     draft.problems += model.problems
     draft.told, draft.bounds = model.told, bounds
     draft.values.update(model.constants)
+    given = sum(value.nbytes for value in model.constants.values())
+    draft.budget = Budget(path, len(data) + given)
     draft.inputs = frozenset(value.name for value in model.inputs)
-    draft.makers = {o: _read_by(op) for op in model.ops for o in op.outputs}
+    draft.makers = {o: op.reads for op in model.ops for o in op.outputs}
     quant.declared_quants(draft, model.ops)
     for op in model.ops if _add_inputs(draft, model) else ():
         _import(draft, op)
@@ -253,17 +257,6 @@ def _drafted(
     blamed = {problem.where for problem in draft.problems}
     draft.problems += [p for p in model.misfit if p.where not in blamed]
     return draft, model
-
-
-def _read_by(op: Op) -> tuple[str, ...]:
-    """The inputs of a node, and the names that graphs inside it read."""
-    inside = [
-        name
-        for value in op.attrs.values()
-        for node in getattr(value, "node", ())
-        for name in node.input
-    ]
-    return (*op.inputs, *inside)
 
 
 def _names(model: OnnxModel) -> set[str]:
@@ -339,6 +332,8 @@ def _import(draft: Draft, op: Op) -> None:
         _note_unsigned(draft, op)
         if holds is not None:
             draft.ragged[op.output] = holds
+    except TooMuch:
+        raise
     except BuildError as error:
         draft.problems += [replace(p, where=op.where) for p in error.problems]
     except _BAD as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
+from pybuild.budget import Budget, TooMuch
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.builder import Builder, Call
@@ -80,7 +81,7 @@ def load(
     Errors      BuildError with every finding
     """
     builder = Builder(path, PurePath(path).stem, read(path, data))
-    builder.max_turns = max_turns
+    builder.max_turns, builder.budget = max_turns, Budget(path, len(data))
     inputs = _inputs(builder, dict(input_dims))
     _walk(builder)
     outputs = _outputs(builder)
@@ -188,8 +189,11 @@ def _translate(builder: Builder, flat: FlatOperator, index: int) -> None:
         return
     label = f"operator {index}" if silent else builder.names[flat.outputs[0]]
     call, before = Call(builder, flat, label), len(builder.nodes)
+    builder.budget.take_nodes()
     try:
         _call(call)
+    except TooMuch:
+        raise
     except BuildError as error:
         builder.problems += [_placed(call, p) for p in error.problems]
         for output in flat.outputs:

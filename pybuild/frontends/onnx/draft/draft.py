@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pybuild.budget import Budget
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.reader.op import Boundary, Op
@@ -31,17 +32,16 @@ _PLAIN = ("float32", "float64", "int32", "int64", "bool")
 class Draft:
     """Tensors, constants and nodes, all by the names of the file.
 
+    budget    what is left of what a file may ask for
     values    what is known at build time; becomes a constant when an operator reads it
     quants    scales that the file gives to tensors where they are read
     derived   known values -> the node that makes them of weights of the file
     sources   dequantised constant -> the integers that it comes from
     unsigned  int8 tensors that are uint8 in the file
-    lists     lists of tensors: what is in each
-    nothing   optional values that there are not
+    lists     lists of tensors: what is in each; nothing: optional values there are not
     scope     names inside the graph that is being written out -> those they have here
     turns     graphs inside nodes that were written out, to name what is in them
-    inner     uint8 input -> its int8 twin
-    outer     int8 tensor that is uint8 in the file -> its uint8 twin
+    inner     uint8 input -> its int8 twin; outer: int8 tensor -> its uint8 twin
     told      types of tensors, for stand-ins
     wanted    inputs of the model whose values would decide what is not known
     bounds    of results whose size depends on data, by name; None: as much as can be
@@ -53,6 +53,7 @@ class Draft:
         self.source = source
         self.reserved = set(reserved)
         self.values: dict[str, Array] = {}
+        self.budget = Budget(source, 0)
         self.quants: dict[str, Quant] = {}
         self.derived: dict[str, Node] = {}
         self.sources: dict[str, str] = {}
@@ -75,6 +76,7 @@ class Draft:
         self.problems: list[Problem] = []
         self.told: Mapping[str, Boundary] = {}
         self._arranged: dict[tuple[object, ...], str] = {}
+        self._numbered: dict[str, int] = {}  # text -> a number below which all have one
         self.origins: dict[str, str] = {}
         self.view = Graph(
             "", source, (), self.tensors, (), (), self.constants, origins=self.origins
@@ -82,10 +84,11 @@ class Draft:
 
     def fresh(self, text: str) -> str:
         """A name like `text` that nothing else has."""
-        name, count = text, 1
+        name, count = text, self._numbered.get(text, 1)
         while name in self.tensors or name in self.reserved or name in self.values:
             count += 1
             name = f"{text}.{count}"
+        self._numbered[text] = max(count - 1, 1)
         return name
 
     def known(self, name: str) -> Array | None:
@@ -147,7 +150,7 @@ class Draft:
 
     def known_as(self, name: str, value: Array, node: Node) -> None:
         """A known value, and the node that makes it where that reads weights."""
-        self.values[name] = value
+        self.budget.put(self.values, name, value)
         of_weights = any(self.is_weight(n) for n in node.inputs)
         if of_weights and value.size and value.dtype != np.uint8:  # int8 here
             self.derived[name] = node
@@ -280,6 +283,7 @@ class Draft:
         shape, dtype, quant   of the output, for operators that are told them
         Errors  BuildError where the operator refuses
         """
+        self.budget.take_nodes()
         for read in inputs:
             if read:
                 self.tensor(read)
@@ -291,6 +295,7 @@ class Draft:
             made_shape, made = OPERATORS[op].infer(node, self.view)[0]
         except Exception:
             del self.tensors[output]
+            self._numbered.clear()
             raise
         if quant is None and not made.is_float:
             quant = self.tensors[inputs[0]].quant

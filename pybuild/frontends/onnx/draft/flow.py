@@ -174,7 +174,7 @@ class Flow:
         dtype = self.dtype(like) if isinstance(like, str) else like
         array = np.asarray(value, None if dtype is None else dtype.numpy)
         name = self.draft.fresh(f"{self.op.output}.constant")
-        self.draft.values[name] = array
+        self.draft.budget.put(self.draft.values, name, array)
         return name
 
     def map(self, fn: str, *inputs: str, **attrs: Attr) -> str:

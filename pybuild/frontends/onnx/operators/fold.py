@@ -215,7 +215,7 @@ def fold(draft: Draft, op: Op) -> bool:
     _must_be_small(op, made.shape)
     node = _moving(op, known, made.dtype)
     if node is None:
-        draft.values[op.output] = made
+        draft.budget.put(draft.values, op.output, made)
     else:
         draft.known_as(op.output, made, node)
     return True

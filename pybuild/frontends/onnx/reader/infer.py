@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import Problem
+from pybuild.frontends.onnx.reader.asked import joins_much
 from pybuild.frontends.onnx.reader.fixed import dtype_name
 from pybuild.frontends.onnx.reader.op import Boundary
 
@@ -33,10 +34,10 @@ def infer(
     del model.graph.value_info[:]
     _write_defaults(model)
     misfit: tuple[Problem, ...] = ()
-    found = model
+    found, values = model, not joins_much(model.graph)
     try:
         found = shape_inference.infer_shapes(
-            model, check_type=True, strict_mode=True, data_prop=True
+            model, check_type=True, strict_mode=True, data_prop=values
         )
     except Exception as error:  # whatever the C++ of onnx throws
         hint = "check it with onnx.shape_inference"

@@ -33,6 +33,17 @@ class Op:
     def output(self) -> str:
         return self.outputs[0]
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Its inputs, and the names that graphs inside it read."""
+        inside = [
+            name
+            for value in self.attrs.values()
+            for node in getattr(value, "node", ())
+            for name in node.input
+        ]
+        return (*self.inputs, *inside)
+
     def input(self, index: int) -> str:
         """The name of an input, "" where it is absent."""
         return self.inputs[index] if index < len(self.inputs) else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
+from pybuild.frontends.onnx.reader.asked import take_nodes
 from pybuild.frontends.onnx.reader.beside import Beside
 from pybuild.frontends.onnx.reader.bodies import has_foreign, written_out
 from pybuild.frontends.onnx.reader.fixed import (
@@ -150,6 +151,7 @@ def _checked(
 
     if not _plain_functions(model):
         raise BuildError(source, "its functions call each other in a circle")
+    take_nodes(source, model)
     try:
         checker.check_model(model)
         if model.functions:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pybuild.budget import Budget
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.known import value_of
@@ -39,6 +40,7 @@ class Builder:
     def __init__(self, source: str, name: str, model: FlatModel) -> None:
         self.source, self.model = source, model
         self.nodes: list[Node] = []
+        self.budget = Budget(source, 0)
         self.problems: list[Problem] = []
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
@@ -68,6 +70,7 @@ class Builder:
         inside.names = [outer.fresh(name) for name in inside.names]
         inside.model = replace(graph, subgraphs=outer.model.subgraphs)
         inside.nodes, inside.taken = outer.nodes, outer.taken
+        inside.budget = outer.budget
         inside.origins = outer.origins
         inside.numbered, inside.inside = outer.numbered, (*outer.inside, graph)
         inside.tensors, inside.constants = outer.tensors, outer.constants
@@ -370,6 +373,7 @@ class Call:
     ) -> Tensor:  # fmt: skip
         """Adds a node and its output with the shape that it really has."""
         builder = self.builder
+        builder.budget.take_nodes()
         node = Node(op, label, inputs, (wanted.name, *more), attrs)
         builder.tensors[wanted.name] = wanted
         shape, dtype = self.inferred(node)

@@ -28,6 +28,7 @@ def _called(
 ) -> list[Tensor]:
     """The outputs of a subgraph on these inputs, its operators added to the graph."""
     outer = call.builder
+    outer.budget.take_nodes(1 + len(graph.tensors) // 8)  # each gets a name
     inside = Builder.within(outer, graph)
     if len(graph.inputs) != len(given):
         raise call.error(f"gives {len(given)} inputs to {len(graph.inputs)}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
@@ -47,6 +48,8 @@ def read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
 
 def _read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        budget = Budget(source, len(data))
+        budget.take_archive(archive)
         files = {_inner(name): name for name in archive.namelist()}
         models = [name for name in files if name.startswith("models/")]
         if len(models) != 1:
@@ -55,8 +58,8 @@ def _read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
             raise BuildError(source, what, _OLD if old else "save one program a file")
         document = json.loads(archive.read(files[models[0]]))
         stored = {
-            **_weights(source, archive, files, "weights"),
-            **_weights(source, archive, files, "constants"),
+            **_weights(budget, archive, files, "weights"),
+            **_weights(budget, archive, files, "constants"),
         }
     graph = document["graph_module"]["graph"]
     signature = document["graph_module"]["signature"]
@@ -85,7 +88,7 @@ def _inner(name: str) -> str:
 
 
 def _weights(
-    source: str, archive: zipfile.ZipFile, files: Mapping[str, str], folder: str
+    budget: Budget, archive: zipfile.ZipFile, files: Mapping[str, str], folder: str
 ) -> dict[str, Array]:
     config = f"data/{folder}/model_{folder}_config.json"
     if config not in files:
@@ -94,14 +97,14 @@ def _weights(
     for name, one in json.loads(archive.read(files[config]))["config"].items():
         if one["use_pickle"]:
             what = f"its {folder} '{brief(name)}' is pickled, not stored as a tensor"
-            raise BuildError(source, what, "make it a parameter or a buffer")
+            raise BuildError(budget.source, what, "make it a parameter or a buffer")
         raw = archive.read(files[f"data/{folder}/{one['path_name']}"])
-        found[name] = _array(source, name, raw, one["tensor_meta"])
+        found[name] = _array(budget, name, raw, one["tensor_meta"])
     return found
 
 
-def _array(source: str, name: str, raw: bytes, meta: Mapping[str, Any]) -> Array:
-    kind = KINDS.get(meta["dtype"], "?")
+def _array(budget: Budget, name: str, raw: bytes, meta: Mapping[str, Any]) -> Array:
+    kind, source = KINDS.get(meta["dtype"], "?"), budget.source
     shape = tuple(int(size["as_int"]) for size in meta["sizes"])
     strides = tuple(int(stride["as_int"]) for stride in meta["strides"])
     first = int(meta["storage_offset"]["as_int"])
@@ -118,6 +121,7 @@ def _array(source: str, name: str, raw: bytes, meta: Mapping[str, Any]) -> Array
         raise BuildError(source, f"the bytes of '{brief(name)}' do not fit its shape")
     if 0 in shape:
         return np.zeros(shape, flat.dtype)
+    budget.take_bytes(math.prod(shape) * flat.itemsize)
     steps = [stride * flat.itemsize for stride in strides]
     view = np.lib.stride_tricks.as_strided(flat[first:], shape, steps)
     return np.ascontiguousarray(view).reshape(shape)

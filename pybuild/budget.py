@@ -1,0 +1,66 @@
+"""How much a file may ask for when it is read: nodes, and bytes of values that are
+computed of its constants. Knows no format and no operator."""
+
+from __future__ import annotations
+
+from zipfile import ZipFile
+
+from pybuild.dtype import Array
+from pybuild.errors import BuildError
+
+# more than this is no model for a microcontroller
+MOST_NODES = 1 << 16
+# of values computed of constants: this, and so many times the bytes that are given
+FREE_BYTES, TIMES = 1 << 28, 16
+# multiplications for values that are computed of constants
+MOST_MACS = 1 << 32
+
+
+class TooMuch(BuildError):
+    """A file asks for more than it may: nothing behind it is examined."""
+
+
+class Budget:
+    """What is left of what a file may ask for.
+
+    source  the file, for messages
+    given   bytes of it, and of what lies beside it
+    """
+
+    def __init__(self, source: str, given: int) -> None:
+        self.source = source
+        self.nodes, self.macs = MOST_NODES, MOST_MACS
+        self.bytes = FREE_BYTES + TIMES * given
+
+    def take_nodes(self, count: int = 1) -> None:
+        """Errors  TooMuch where that is more nodes, or turns of loops, than are left"""
+        self.nodes -= count
+        if self.nodes < 0:
+            what = f"asks for more than {MOST_NODES} nodes, with loops and functions"
+            raise TooMuch(self.source, f"{what} written out", "split the model")
+
+    def take_bytes(self, count: int) -> None:
+        """Errors  TooMuch where values of constants take more bytes than are left"""
+        self.bytes -= count
+        if self.bytes < 0:
+            most = f"{FREE_BYTES >> 20} MiB and {TIMES} times its own bytes"
+            what = f"asks for constants of more bytes than {most}"
+            raise TooMuch(self.source, what, "compute less of them")
+
+    def put(self, values: dict[str, Array], name: str, value: Array) -> None:
+        """Notes a value that was computed of constants.
+
+        Errors  TooMuch
+        """
+        self.take_bytes(value.nbytes)
+        values[name] = value
+
+    def take_archive(self, archive: ZipFile) -> None:
+        """Errors  TooMuch where what is packed is larger than what is left"""
+        self.take_bytes(sum(entry.file_size for entry in archive.infolist()))
+
+    def spares_macs(self, count: int) -> bool:
+        """Whether so many multiplications are left; takes them if so."""
+        enough = count <= self.macs
+        self.macs -= count if enough else 0
+        return enough

@@ -1,0 +1,161 @@
+"""What a file of few bytes may ask for: refused with a reason, in bounded time and
+memory; the bounds are those of docs/security.md."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.budget import FREE_BYTES, MOST_NODES, TIMES, Budget, TooMuch
+from pybuild.errors import BuildError
+from pybuild.frontends import graphjson
+from pybuild.params.files import read_arrays
+from tests.attacks import hostile
+from tests.toolchains import ROOT
+
+NODES = f"more than {MOST_NODES} nodes"
+BYTES = f"more bytes than {FREE_BYTES >> 20} MiB and {TIMES} times its own"
+# CPU seconds; the slowest takes 2
+MOST_SECONDS = 20
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(hostile.nested_loops(100, 3), NODES, id="loops"),
+        pytest.param(hostile.nested_loops(3, 12), NODES, id="loops_in_loops"),
+        pytest.param(hostile.empty_loops(4096, 3), NODES, id="loops_of_nothing"),
+        pytest.param(hostile.doubling_functions(40), NODES, id="functions"),
+        pytest.param(hostile.dilated(), "do not fit the step table", id="dilation"),
+        pytest.param(hostile.roi_align(1 << 30), "samples each way", id="roi_align"),
+        pytest.param(hostile.filled(1 << 40), "is too large", id="filled"),
+    ],
+)
+def test_much_is_refused(data: bytes, reason: str) -> None:
+    start = time.process_time()
+    with pytest.raises(BuildError, match=reason):
+        pybuild.load(data).build()
+    assert time.process_time() - start < MOST_SECONDS
+
+
+@pytest.mark.slow
+def test_a_chain_of_too_many_nodes_is_refused() -> None:
+    with pytest.raises(TooMuch, match=NODES):
+        pybuild.load(hostile.chain(MOST_NODES + 1))
+    count = MOST_NODES + 1
+    document = {
+        "nodes": [{"op": "null", "name": f"x{i}", "inputs": []} for i in range(count)],
+        "arg_nodes": list(range(count)),
+        "heads": [[0, 0, 0]],
+        "node_row_ptr": list(range(count + 1)),
+        "attrs": {
+            "dltype": ["list_str", ["float32"] * count],
+            "shape": ["list_shape", [[1]] * count],
+            "storage_id": ["list_int", list(range(count))],
+        },
+    }
+    with pytest.raises(TooMuch, match=NODES):
+        graphjson.load("net.json", json.dumps(document).encode(), None)
+
+
+LIMITED = """
+import resource, sys
+from tests.attacks import hostile
+import pybuild
+from pybuild.errors import BuildError
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+for data in (hostile.doubling_concats(20), hostile.doubling_concats(40),
+             hostile.many_filled(40)):
+    try:
+        print(pybuild.load(data).build() is not None)
+    except BuildError as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+def test_values_of_constants_are_bounded() -> None:
+    """In an address space of 3 GB: what onnx infers, what is folded."""
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    small, doubled, filled = done.stdout.splitlines()
+    assert small == "True"
+    assert "is too large" in doubled
+    assert re.search(BYTES, filled)
+
+
+def _zipped(entries: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+def _program(model: bytes) -> bytes:
+    """A .pt2 with this as its program."""
+    return _zipped({"m/archive_format": b"pt2", "m/models/model.json": model})
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """An .npz of 300 MB of zeros in some 1.3 MB."""
+    entry = io.BytesIO()
+    np.save(entry, np.zeros(300 << 20, np.int8))
+    return _zipped({"w.npy": entry.getvalue()})
+
+
+def test_packed_files_are_no_bombs(bomb: bytes) -> None:
+    assert len(bomb) < 2 << 20
+    with pytest.raises(TooMuch, match=BYTES):
+        read_arrays(bomb, "w.npz")
+    with zipfile.ZipFile(io.BytesIO(bomb)) as archive:
+        data = archive.read("w.npy")
+    with pytest.raises(TooMuch, match=BYTES):
+        pybuild.load(_program(data))
+
+
+COMMAND = "import sys; from pybuild.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("depth", [60, 100_000])
+def test_deep_nesting_is_an_error(depth: int, tmp_path: Path) -> None:
+    text = '{"nodes": ' + "[" * depth + "]" * depth + "}"
+    toml = "x = " + "[" * depth + "]" * depth
+    readers: list[Callable[[], object]] = [
+        lambda: pybuild.load(text),
+        lambda: pybuild.load(_program(text.encode())),
+    ]
+    for read in readers:
+        with pytest.raises(BuildError):
+            read()
+    (tmp_path / "crt.toml").write_text(toml)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, "build"],
+        cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode in (2, 64), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_budget_is_spent_once() -> None:
+    budget = Budget("net.onnx", 100)
+    budget.take_bytes(FREE_BYTES + TIMES * 100)
+    with pytest.raises(TooMuch):
+        budget.take_bytes(1)
+    budget.take_nodes(MOST_NODES)
+    with pytest.raises(TooMuch):
+        budget.take_nodes()

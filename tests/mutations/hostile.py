@@ -1,0 +1,35 @@
+"""Mutations of what bounds and quotes hostile files, for mutate.py: its five fields."""
+
+_BUDGET = "tests/attacks/test_budget.py"
+_REFUSED = f"{_BUDGET}::test_much_is_refused"
+
+HOSTILE = (
+    (
+        "turns of a loop without nodes cost nothing",
+        "pybuild/frontends/onnx/load.py",
+        "draft.budget.take_nodes(1 + len(graph.node))",
+        "draft.budget.take_nodes(len(graph.node))",
+        f"{_REFUSED}[loops_of_nothing]",
+    ),
+    (
+        "functions are counted once, however often they are called",
+        "pybuild/frontends/onnx/reader/asked.py",
+        "sum(sizes.get(_key(node), 1) for node in nodes)",
+        "sum(1 for node in nodes)",
+        f"{_REFUSED}[functions]",
+    ),
+    (
+        "what a packed file grows to",
+        "pybuild/params/files.py",
+        "Budget(source, len(data)).take_archive(packed)",
+        "Budget(source, len(data))",
+        f"{_BUDGET}::test_packed_files_are_no_bombs",
+    ),
+    (
+        "a crt.toml that is nested deep",
+        "pybuild/project/read.py",
+        "    except RecursionError:\n        raise UsageError(str(path)",
+        "    except MemoryError:\n        raise UsageError(str(path)",
+        f"{_BUDGET}::test_deep_nesting_is_an_error",
+    ),
+)
