@@ -12,10 +12,10 @@ from pathlib import PurePath
 
 import numpy as np
 
-from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.errors import BuildError, UsageError
 from pybuild.params.blob import is_blob, read_blob, write_blob
+from pybuild.params.budget import Budget
 from pybuild.params.codecs import Codec
 from pybuild.params.image_read import is_image, read_image
 from pybuild.params.image_write import plain, write_image

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.budget import Budget
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.function import CALL
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import MOVING
+from pybuild.params.budget import Budget
 from pybuild.passes.edit import used
 from pybuild.passes.legalise import rounded
 

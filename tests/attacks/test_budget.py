@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.budget import FREE_BYTES, MOST_NODES, TIMES, Budget, TooMuch
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
+from pybuild.params.budget import FREE_BYTES, MOST_NODES, TIMES, Budget, TooMuch
 from pybuild.params.files import read_arrays
 from tests.attacks import hostile
 from tests.toolchains import ROOT

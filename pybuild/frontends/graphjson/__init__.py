@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.frontends.graphjson.document import Document, Entry, Item
 from pybuild.frontends.graphjson.graph import to_graph
@@ -13,6 +12,7 @@ from pybuild.frontends.graphjson.read import read
 from pybuild.frontends.graphjson.write import dump
 from pybuild.ir.graph import Graph
 from pybuild.ops.base.functions import AnyFunctions, library_of
+from pybuild.params.budget import Budget
 from pybuild.params.files import read_arrays
 
 __all__ = ["Document", "Entry", "Item", "dump", "load", "read", "to_graph"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.budget import Budget, TooMuch
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem, ValuesNeeded
 from pybuild.frontends.onnx.draft import empty
@@ -46,6 +45,7 @@ from pybuild.frontends.onnx.reader.microsoft import REFUSED
 from pybuild.frontends.onnx.reader.op import MICROSOFT, OnnxModel, Op
 from pybuild.frontends.onnx.reader.read import TYPES, array_of, node_of, read
 from pybuild.ir.graph import Bound, Graph, Quant, Tensor, rest_of
+from pybuild.params.budget import Budget, TooMuch
 
 Handler = Callable[[Draft, Op], None]
 

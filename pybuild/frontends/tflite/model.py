@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from pybuild.budget import Budget, TooMuch
 from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.builder import Builder, Call
@@ -21,6 +20,7 @@ from pybuild.frontends.tflite.operators.signal import PAIRS, SIGNAL
 from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
 from pybuild.frontends.tflite.reader.flat import FlatOperator, read
 from pybuild.ir.graph import Graph, Tensor, rest_of, verify
+from pybuild.params.budget import Budget, TooMuch
 
 
 def _walk(builder: Builder) -> None:

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.budget import Budget
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.reader.op import Boundary, Op
 from pybuild.ir.graph import Attr, Bound, Graph, Node, Quant, Tensor
 from pybuild.ops import OPERATORS
 from pybuild.ops.shape import MOVING
+from pybuild.params.budget import Budget
 from pybuild.short_names import brief
 
 # more than this is a broken file, not a model for a microcontroller

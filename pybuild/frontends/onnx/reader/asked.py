@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pybuild.budget import MOST_NODES, Budget
+from pybuild.params.budget import MOST_NODES, Budget
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.budget import Budget
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.known import value_of
@@ -21,6 +20,7 @@ from pybuild.frontends.tflite.reader.nibbles import unpacked
 from pybuild.frontends.tflite.reader.scales import quant_of
 from pybuild.ir.graph import Attr, Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import operator_of
+from pybuild.params.budget import Budget
 from pybuild.short_names import brief
 
 _KINDS = (

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.budget import Budget
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.frontends.torch.reader.sizes import Sizes
+from pybuild.params.budget import Budget
 from pybuild.short_names import brief
 
 _WHOLE = "give a .pt2 file, whole and unchanged: torch.export.save(exported, 'm.pt2')"
