@@ -14,8 +14,8 @@ from pybuild.params.budget import Budget
 from pybuild.passes.edit import used
 from pybuild.passes.legalise import rounded
 
-# a user's function; what takes as long as its values say
-_STAYING = (CALL, "roi_align", "suppress")
+# what takes as long as its values say
+_UNBOUNDED = ("roi_align", "suppress")
 
 
 def fold_constants(graph: Graph, option: str = "litert") -> Graph:
@@ -35,7 +35,7 @@ def fold_constants(graph: Graph, option: str = "litert") -> Graph:
         known = all(not name or name in constants for name in node.inputs)
         taken = [parameters[name] for name in node.inputs if name in parameters]
         fixed = not taken or node.op in MOVING
-        stays = node.op in _STAYING or node.attrs.get("simulated")
+        stays = node.op == CALL or node.attrs.get("simulated")
         if not known or not fixed or stays or not _is_cheap(node, graph, budget):
             nodes.append(node)
             continue
@@ -51,4 +51,6 @@ def fold_constants(graph: Graph, option: str = "litert") -> Graph:
 
 
 def _is_cheap(node: Node, graph: Graph, budget: Budget) -> bool:
-    return budget.spares_macs(operator_of(node, graph).macs(node, graph))
+    return node.op not in _UNBOUNDED and budget.spares_macs(
+        operator_of(node, graph).macs(node, graph)
+    )
