@@ -5,7 +5,7 @@ that fits, or all that no other beats. Knows plans by their bytes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate
@@ -22,7 +22,10 @@ from pybuild.plan.schedule.stages import Arrangement, Search, arranged
 _MOST_COST, _MOST_COST_NARROW = 1.05, 1.10
 # and where RAM goes first
 _MOST_COST_RAM = 2.0
-_TRIES = 3  # of such plans
+# of that price: what estimates of kernels by rows, which are rather too high, may add
+_SURE = 1.05
+# times the fewest bytes of any plan, beyond which kernels that spare bytes are taken
+_MUCH = 1.1
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -32,9 +35,24 @@ _MOST_NODES, _STEP = 100, 0.95
 _ANY = float("inf")
 
 
+@dataclass(frozen=True)
+class Ways:
+    """What the plan of a graph is chosen from.
+
+    search  stages, by what kernels say that they take
+    usual   the same, without kernels that spare bytes at a price
+    priced  these, by the prices by which kernels are chosen
+    whole   the stages of one step, which write results over what they are made of
+    """
+
+    search: Search
+    usual: Search
+    priced: Search
+    whole: Arrangement
+
+
 def chosen_rows(
-    search: Search,
-    whole: Arrangement,
+    ways: Ways,
     ram_limit: Limits,
     made: Callable[[Arrangement, Limits], Plan],
     thrifty: bool = False,
@@ -43,14 +61,14 @@ def chosen_rows(
     """The plan that needs the fewest bytes at a fair price; with a limit, the fastest
     that keeps it.
 
-    whole   the stages of one step, which write results over what they are made of
     times   what its kernels come to, in those of whole tensors
     thrifty  twice the instructions are fair
     Errors  of `made`, where no plan keeps the limit
     """
+    search, whole = ways.search, ways.whole
     limit = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
     if limit is None:
-        plan = _fair(search, whole, made, ram_limit, times)
+        plan = _fair(ways, made, ram_limit, times)
         if thrifty:
             return _thrifty(ordered(search, _MOST_COST_RAM), plan, made, ram_limit)
         return plan
@@ -69,28 +87,48 @@ def chosen_rows(
 
 
 def _fair(
-    search: Search,
-    whole: Arrangement,
+    ways: Ways,
     made: Callable[[Arrangement, Limits], Plan],
     ram_limit: Limits,
     times: Callable[[Plan], float],
 ) -> Plan:
     """The plan of the fewest bytes. Its kernels are chosen after its stages, and may
-    come to more than these were thought to: where that is beyond the dearer price, with
-    a lower one; where none of some tries keeps it, the plan of whole tensors."""
-    cost = _fair_cost(search.graph)
-    for _ in range(_TRIES):
+    come to more than these were thought to: where that is beyond the price, stages are
+    found by the prices of kernels, too; where these are beyond it, whole tensors."""
+    cost = _fair_cost(ways.search.graph)
+
+    def least(search: Search) -> tuple[float, Plan]:
         found = ordered(search, cost)
-        plan = made(min(whole, found.least(cost), key=least_bytes), ram_limit)
+        plan = made(min(ways.whole, found.least(cost), key=least_bytes), ram_limit)
         if search.spent:
             plan = _smallest(found, cost, plan, made)
-        over = times(plan) - _MOST_COST_NARROW if by_rows(plan) else 0.0
-        if over <= 0:
-            return plan
-        cost -= over
-        if cost < 1:
-            break
-    return made(whole, ram_limit)
+        return times(plan) if by_rows(plan) else 1.0, plan
+
+    tried = [least(ways.usual)]
+    if tried[0][0] > cost:
+        tried.append(least(ways.priced))
+    tried = [one for one in tried if one[0] <= cost * _SURE]
+    plan = _fastest(tried) if tried else made(ways.whole, ram_limit)
+    if ways.usual is ways.search or plan.arena_bytes <= _MUCH * _fewest(ways.search):
+        return plan
+    taken, spare = least(ways.search)
+    return spare if taken <= cost * _SURE and _less(spare, plan) else plan
+
+
+def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
+    """Of plans that have hardly more bytes than the smallest."""
+    most = min(plan.arena_bytes for _, plan in tried) * _HARDLY
+    able = [one for one in tried if one[1].arena_bytes <= most]
+    return min(able, key=lambda one: one[0])[1]
+
+
+def _less(one: Plan, other: Plan) -> bool:
+    return one.arena_bytes < other.arena_bytes
+
+
+def _fewest(search: Search) -> int:
+    """Bytes that plans by rows need at least, at any price."""
+    return least_bytes(ordered(search, _ANY).least(_ANY))
 
 
 def _thrifty(

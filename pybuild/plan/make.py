@@ -17,7 +17,7 @@ from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
-from pybuild.plan.choice import chosen_rows, least_bytes, with_less_scratch
+from pybuild.plan.choice import Ways, chosen_rows, least_bytes, with_less_scratch
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.plan import Plan, Step
@@ -121,9 +121,27 @@ def make_plan(
         found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
+        ways = _ways(search, found, weighed)
         times = _times(found, options, weighed)
-        return chosen_rows(search, found, ram_limit, made, thrifty, times)
+        return chosen_rows(ways, ram_limit, made, thrifty, times)
     return made(found, ram_limit)
+
+
+def _ways(search: Search, whole: Arrangement, weighed: Weighed | None) -> Ways:
+    """Stages with all kernels; with those that spare no bytes at a price; these by the
+    prices by which kernels are chosen, where there are some."""
+    usual = [(n, [c for c in offers if not c.spare]) for n, offers in search.nodes]
+    least = search
+    if any(len(a) < len(b) for (_, a), (_, b) in zip(usual, search.nodes, strict=True)):
+        search = replace(search, nodes=usual, known={})
+    priced: list[tuple[Node, list[Candidate]]] = []
+    for node, offers in least.nodes:
+        prices = weighed.options.get(node.output, ()) if weighed else ()
+        costs = [option.instructions for option in prices] or [c.cost for c in offers]
+        pairs = zip(offers, costs, strict=True)
+        made = [replace(c, cost=cost) for c, cost in pairs if not c.spare]
+        priced.append((node, made))
+    return Ways(least, search, replace(search, nodes=priced, known={}), whole)
 
 
 def _times(
@@ -149,7 +167,7 @@ def _estimates(steps: Iterable[Work], weighed: Weighed) -> Iterator[int]:
     """Of each layer; a kernel in two steps counts with its first."""
     for node, candidate in steps:
         for option in weighed.options.get(node.output, ()):
-            if option.func == candidate.func:
+            if option.computes(candidate):
                 yield option.instructions
                 break
 

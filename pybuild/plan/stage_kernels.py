@@ -95,6 +95,8 @@ def _layers(
 
 def _fits(candidate: Candidate, works: Sequence[Work], room: int, alone: bool) -> bool:
     """Whether it could take the place of what computes a layer now."""
+    if candidate.spare and not works[0][1].spare:
+        return False
     made = expand(works[0][0], candidate)
     if len(made) != len(works) or any(c.scratch > room for _, c in made):
         return False

@@ -56,6 +56,23 @@ def test_llvm_equals_numpy(optimise: str) -> None:
     _check(jobs, run_llvm(jobs))
 
 
+def test_rows_in_pieces_equal_numpy() -> None:
+    """Each with less scratch than the kernel of whole rows, padding at either end, and
+    a last piece that begins before the one before ends."""
+    jobs, forms = [], set()
+    for op, seed in itertools.product(("depthwise_conv2d", "wide"), range(60)):
+        one = layer(op, seed)
+        offers = candidates(one.node, one.graph, CORE)
+        rows = next((c for c in offers if c.func and "mve" in c.func.name), None)
+        for offer in offers:
+            if offer.spare and offer.func is not None and rows is not None:
+                assert offer.scratch <= 0.75 * rows.scratch
+                jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+                forms.add(offer.func.name.partition("pieces")[2])
+    assert len(jobs) > 30 and forms >= {"", "_left_right", "_left_right_rest"}
+    _check(jobs, run_llvm(jobs))
+
+
 @pytest.mark.parametrize(
     "compiler", ["gcc", pytest.param("clang", marks=pytest.mark.sweep)]
 )

@@ -9,6 +9,7 @@ import pybuild
 from pybuild.plan import make
 from pybuild.plan.choice import by_rows
 from pybuild.plan.plan import Plan
+from pybuild.select.choose import Weighed
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.fieldnets.measure import built, loaded
@@ -41,11 +42,36 @@ def test_rows_that_are_too_dear_are_not_taken(
     def times(*_: object) -> object:
         def one(plan: Plan) -> float:
             asked.append(plan)
-            return 1.3 if dear else MOST
+            return 1.3 if dear else 1.05
 
         return one
 
     monkeypatch.setattr(make, "_times", times)
     plan = loaded("resnet_8").build(name="net", target="cortex-m4").plan
     assert (by_rows(plan) == 0) == dear
-    assert len(asked) == 1
+    assert len(asked) == 1 + dear  # stages by other prices are tried, too
+
+
+def test_stages_by_the_prices_of_kernels_where_others_are_too_dear() -> None:
+    """Stages by what kernels of an M3 say that they take leave them no room for
+    scratch, and come to more than their price."""
+    rows, whole = (built("resnet_32", "cortex-m3", plan=p) for p in ("rows", "whole"))
+    assert by_rows(rows.plan) > 10
+    assert rows.report.ram.arena < 0.8 * whole.report.ram.arena
+    assert spent(rows, "cortex-m3") <= 1.05 * spent(whole, "cortex-m3")
+
+
+def test_a_layer_is_priced_by_its_own_kernel_not_by_one_of_equal_code() -> None:
+    """Pointwise kernels by rows and of whole tensors are one code on a Cortex-M4."""
+    library = built("stream", "cortex-m4")
+    weighed = Weighed(library.kernels, "balanced")
+    works = [(step.node, step.candidate) for step in library.plan.steps]
+    made = [price(candidate, TARGETS["cortex-m4"]).instructions
+            for _, candidate in works if candidate.func]  # fmt: skip
+    assert sum(make._estimates(works, weighed)) == pytest.approx(sum(made), rel=0.01)
+    shared = [
+        {option.instructions for option in options if option.func == one.func}
+        for options in library.kernels.values()
+        for one in options
+    ]
+    assert any(len(found) > 1 for found in shared)

@@ -77,6 +77,7 @@ class Candidate:
               as long the last, or shorter, bytes are read
     finish    what ends the work when all bands are done: a step of its own
     small     little code for all layers, at more instructions or scratch
+    spare     fewer bytes of scratch at more instructions: where memory is short
     rare      share of the turns in which a rare test holds
     cost      estimated instructions of one inference; `code` estimated bytes
     """
@@ -93,6 +94,7 @@ class Candidate:
     cost: int = 0
     finish: Candidate | None = None
     small: bool = False
+    spare: bool = False
     rare: float = 0.0
 
 

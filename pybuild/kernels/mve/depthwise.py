@@ -10,10 +10,12 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
 from pybuild.kernels.mve.depthwise_code import SIDE, Layer, kernel
+from pybuild.kernels.mve.depthwise_pieces import kernel_of_pieces, pieces_of
 from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.targets.target import Target
 
@@ -47,7 +49,8 @@ def candidates(
     rows: tuple[RowAccess, RowAccess],
     calls: tuple[int, int],
 ) -> list[Candidate]:
-    """The kernels of this file that suit a layer: none, or one."""
+    """The kernels of this file that suit a layer: none, or that of rows and those of
+    pieces of them, which have less scratch."""
     w = window
     if not takes_vectors(node, graph, target):
         return []
@@ -60,22 +63,37 @@ def candidates(
     layer = Layer(window, epilogue, sums.made.x_zero)
     if layer.steps > MOST:
         return []
-    k = kernel(layer)
-    order = in_blocks(window.channels, 4)
-    ends = table(epilogue, sums.bias, order, turned=layer.singles > 0)
+    made = [(kernel(layer), layer)]
+    made += [(kernel_of_pieces(one), one.layer) for one in pieces_of(layer)]
+    order, found = in_blocks(window.channels, 4), []
+    for k, one in made:
+        ends = table(epilogue, sums.bias, order, turned=one.singles > 0)
+        found.append(_offer(k, one, w, (pack(one, weights), ends), rows, calls))
+    return found
+
+
+def _offer(
+    k: Builder,
+    layer: Layer,
+    row: Window,
+    tables: tuple[Packed, ...],
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> Candidate:
+    """The candidate of a layer, of a whole row or of pieces of it."""
     images, bands = calls
+    pieces = -(-row.out_width // layer.window.out_width)
     woven = layer.planes * layer.plane // 2
-    summed = w.out_width * w.channels * (3 * layer.steps + 4)
-    return [
-        Candidate(
-            func=k.finish(),
-            args=tuple(k.values),
-            outputs=rows[:1],
-            inputs=rows[1:],
-            constants=(pack(layer, weights), ends),
-            images=images,
-            bands=bands,
-            scratch=layer.scratch,
-            cost=images * bands * (woven + summed),
-        )
-    ]
+    summed = layer.window.out_width * row.channels * (3 * layer.steps + 4)
+    return Candidate(
+        func=k.finish(),
+        args=tuple(k.values),
+        outputs=rows[:1],
+        inputs=rows[1:],
+        constants=tables,
+        images=images,
+        bands=bands,
+        scratch=layer.scratch,
+        cost=images * bands * pieces * (woven + summed),
+        spare=pieces > 1,
+    )

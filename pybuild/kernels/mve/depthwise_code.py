@@ -23,11 +23,15 @@ SIDE = 4  # rows in a word, columns in a vector
 
 @dataclass(frozen=True)
 class Layer:
-    """A depthwise convolution as its kernel sees it."""
+    """A depthwise convolution as its kernel sees it.
+
+    exact  no column is read but those under windows, where that can be
+    """
 
     window: Window
     epilogue: Epilogue
     x_zero: int
+    exact: bool = False
 
     @property
     def wide(self) -> bool:
@@ -44,10 +48,16 @@ class Layer:
     def words(self) -> tuple[tuple[int, int], ...]:
         """(plane, column) of each word of a window; the last vector is filled up."""
         if not self.wide:
-            return tuple((0, column) for column in range(SIDE))
+            last = self.window.kernel_w if self.alone else SIDE
+            return tuple((0, column if column < last else 0) for column in range(SIDE))
         columns = range(self.window.kernel_w)
         words = [(plane, x) for plane in range(self.planes) for x in columns]
         return (*words, *[(0, 0)] * (-len(words) % SIDE))
+
+    @property
+    def alone(self) -> bool:
+        """A vector is one window, and what it reads behind that is its first word."""
+        return self.exact and not self.wide and self.together == 1
 
     @property
     def steps(self) -> int:
@@ -72,6 +82,9 @@ class Layer:
         """Of the woven row, padding included, and what a vector reads behind."""
         w = self.window
         last = (w.out_width - 1) * w.stride_w
+        full = self.lead + w.kernel_w == SIDE and SIDE % self.together == 0
+        if self.alone or (self.exact and full and w.out_width % self.together == 0):
+            return max(w.left + w.width, w.columns)
         return max(w.left + w.width, last + (self.window.span if self.wide else SIDE))
 
     @property
@@ -159,6 +172,7 @@ class Layer:
             f"{w.kernel_h}x{w.kernel_w}" if self.wide else "",
             "apart" if w.dilation_w > 1 else "",
             f"{self.together}by{w.stride_w}",
+            f"alone{w.kernel_w}" if self.alone else "",
             "fours" if self.fours else "",
             "overlapped" if self.overlapped else "",
             str(self.singles) if self.fours and self.singles else "",
@@ -176,15 +190,15 @@ def kernel(layer: Layer) -> Builder:
     Shapes  rows x [W,C], y [OW,C]; weights of `pack`; ends of conv_mve's `table`
     Source  columns outside the row count as x_zero; rows are the runner's
     """
-    return _Writer(layer).write()
+    return Writer(layer).write()
 
 
-class _Writer:
+class Writer:
     """The pieces of one kernel being written."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, name: str = "") -> None:
         self.layer, w = layer, layer.window
-        self.k = k = Builder(layer.name, layer.doc)
+        self.k = k = Builder(name or layer.name, layer.doc)
         dilation = k.arg("dilation_h", w.dilation_h) if w.dilation_h > 1 else const(1)
         self.dilation_h: Expr = dilation
         rows = self.dilation_h * (w.kernel_h - 1) + 1
@@ -223,7 +237,7 @@ class _Writer:
             if self.layer.window.right:
                 self._fill(first + end, first + right)
             to = k.let("to", offset(self.woven, (first + begin) * 4))
-            self._weave(plane, to, size)
+            self._weave(plane, to, size, const(0), w.width * w.channels % 16 > 0)
         self._sums()
         return k
 
@@ -238,8 +252,11 @@ class _Writer:
         with k.loop("at", last, first, 4, rolled=True) as at:
             k.store(self.words, at, self.zeros)
 
-    def _weave(self, plane: int, to: Expr, size: Expr) -> None:
-        """The bytes of four rows side by side: a word for each pixel and channel."""
+    def _weave(
+        self, plane: int, to: Expr, size: Expr, begin: Expr, ragged: bool
+    ) -> None:
+        """The bytes of four rows side by side, from `begin` on: a word for each pixel
+        and channel; ragged: the last vector reaches back."""
         k, w = self.k, self.layer.window
         rows = [
             k.row(f"row{ky}", self.dilation_h * ky + 1, INT8)
@@ -247,13 +264,16 @@ class _Writer:
         ]
 
         def zip_at(at: Expr) -> None:
-            values = [k.let(f"v{ky}", bytes_at(row, at)) for ky, row in enumerate(rows)]
+            values = [
+                k.let(f"v{ky}", bytes_at(row, begin + at))
+                for ky, row in enumerate(rows)
+            ]
             values += values[:1] * (SIDE - len(values))
             k.store(to, at * 4, ZIP4(*values))
 
         with k.loop("at", size - 15, 0, 16, rolled=True) as at:
             zip_at(at)
-        if w.width * w.channels % 16:
+        if ragged:
             zip_at(k.let("last", size - 16))
 
     def _sums(self) -> None:
