@@ -101,6 +101,8 @@ FIELD = (
         "__builtin_arm_ssat(x, 8)",
         "__builtin_arm_ssat(x, 7)",
         "tests/kernels/test_intrin.py -k cortex_m4",
+    ),
+    (
         "columns of a piece that are padding",
         "pybuild/kernels/mve/depthwise_pieces.py",
         "minimum(start + columns, width)",
