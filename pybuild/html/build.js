@@ -19,7 +19,7 @@ function addPanels(data, model) {
   if (report.memory) own("memory", "Memory over time",
     "Each rectangle is bytes of a region that hold something, from left to right as the run goes on; where layers advance in lock step, rows come and go within a step.", (section) => {
       const plans = [["This plan", report.memory], ...(data.other ? [[data.other.title, data.other.memory]] : [])];
-      section.append(legend([...hues.entries()].slice(0, 9).map(([op, number]) => [op, hue(number)]).concat([["scratch, counters", colour("hatch")], ["inputs", colour("quiet")]])));
+      section.append(legend(() => [...hues.entries()].slice(0, 9).map(([op, number]) => [op, hue(number)]).concat([["scratch, counters", colour("hatch")], ["inputs", colour("quiet")]])));
       const count = Math.max(...plans.map(([, memory]) => memory.regions.length));
       for (let region = 0; region < count; region++) {
         const there = plans.filter(([, memory]) => memory.regions[region]?.bytes);
@@ -32,7 +32,7 @@ function addPanels(data, model) {
 
   own("cost", "Cost by layer",
     `${counted ? `Instructions of one inference, counted on ${data.measured.board}` : "Instructions of one inference, as estimated"}; a dash marks what the multiply-accumulates alone take on this core (${report.target}).`, (section) => {
-      section.append(legend([...hues.entries()].slice(0, 10).map(([op, number]) => [op, hue(number)])),
+      section.append(legend(() => [...hues.entries()].slice(0, 10).map(([op, number]) => [op, hue(number)])),
         costChart(rows, hues, "instructions").holder, costTable(rows, spent));
     });
 

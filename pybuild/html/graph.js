@@ -191,7 +191,7 @@ function graphPanel(section, report, rows, hues, passes) {
   const detail = el("div", { class: "facts", "aria-live": "polite" }, el("p", { class: "soft" },
     "Choose a layer: click, search, or use the left and right arrow keys on the drawing."));
   const net = network(`Graph of ${plural(rows.length, "layer")}; choose layers with the search field or the arrow keys.`,
-    tall, nodes, edges, 850 / tall, fill, (i) => { at = i; detail.replaceChildren(...nodeFacts(report, rows[i])); });
+    tall, nodes, edges, Math.min(section.clientWidth || 850, 850) / tall, fill, (i) => { at = i; detail.replaceChildren(...nodeFacts(report, rows[i])); });
   let at = -1;
   const holder = el("div", { tabindex: "0", role: "group", "aria-label": "Graph; left and right arrow keys go from layer to layer, plus and minus zoom",
     on: { keydown: (event) => {
@@ -215,8 +215,8 @@ function graphPanel(section, report, rows, hues, passes) {
   const paint = () => {
     const of = value[by];
     most = of ? rows.reduce((high, row) => Math.max(high, of(row)), 1) : 1;
-    key.replaceChildren(by === "operator" ? legend([...hues.entries()].slice(0, 10).map(([op, number]) => [op, hue(number)]))
-      : legend([["0", heat(0)], [by === "error" ? "most noise" : said(most), heat(1)]]));
+    key.replaceChildren(by === "operator" ? legend(() => [...hues.entries()].slice(0, 10).map(([op, number]) => [op, hue(number)]))
+      : legend(() => [["0", heat(0)], [by === "error" ? "most noise" : said(most), heat(1)]]));
     if (net.made) net.choose(at < 0 ? -2 : at);
   };
   const error = rows.some((row) => row.noise);

@@ -80,9 +80,14 @@ function heat(part) {
   return `#${mixed.map((c) => c.toString(16).padStart(2, "0")).join("")}`;
 }
 
-function legend(pairs) {
-  return el("ul", { class: "key" }, pairs.map(([name, fill]) =>
-    el("li", {}, el("i", { style: { background: fill } }), name)));
+/** of: () -> [[name, colour], ...], asked again where the theme changes */
+function legend(of) {
+  const made = el("ul", { class: "key" });
+  const fill = () => made.replaceChildren(...of().map(([name, shade]) =>
+    el("li", {}, el("i", { style: { background: shade } }), name)));
+  document.addEventListener("theme", fill);
+  fill();
+  return made;
 }
 
 /** Of which model a page of several is being filled; "": of all. */

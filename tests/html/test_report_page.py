@@ -180,6 +180,13 @@ def test_nobody_is_shut_out(theme: str, driver: Any, tmp_path: Path) -> None:
     settled(driver, "document.documentElement.dataset.theme === '" + theme + "' || "
             "document.querySelector('.theme').click()")  # fmt: skip
     assert violations(driver) == []
+    drawn_in = driver.execute_script(
+        "const shown = getComputedStyle(document.querySelector('#cost .key i'));"
+        "const ink = document.createElement('i');"
+        "ink.style.background = hue(0);"
+        "return [shown.backgroundColor, ink.style.backgroundColor]"
+    )
+    assert drawn_in[0] == drawn_in[1]  # keys have the colours of what they explain
 
 
 def test_keyboard(driver: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -91,6 +92,63 @@ def test_a_worker_of_dask_dies(model: Path, whole: Path, tmp_path: Path) -> None
         found = pybuild.sweep(project(model), out, scheduler=address, progress=progress)
         assert acted and found.built == ALL
     same(out, whole)
+
+
+def test_commands_of_dask(model: Path, tmp_path: Path) -> None:
+    """A scheduler and workers as on machines of their own: processes that know of each
+    other by an address alone; one is killed in the middle."""
+    require_module("distributed")
+    found = tmp_path / "scheduler.json"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def dask(*words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *words]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(
+            command, env=env, cwd=elsewhere, stdout=quiet, stderr=quiet
+        )
+
+    scheduler = dask(
+        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+        "--scheduler-file", str(found),
+    )  # fmt: skip
+    workers = []
+    try:
+        while not found.exists() or not found.read_text():
+            assert scheduler.poll() is None
+            time.sleep(0.05)
+        address = json.loads(found.read_text())["address"]
+        assert address.startswith("tcp://127.0.0.1:")
+        workers = [
+            dask("worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard")
+            for _ in range(2)
+        ]
+        from distributed import Client
+
+        with Client(address) as client:
+            client.wait_for_workers(2)
+        few = {"target": ["cortex-m0", "cortex-m4", "cortex-m33", "cortex-m55"],
+               "optimise": ["size", "balanced", "speed"]}  # fmt: skip
+        what = {"models": {"tiny": {"file": str(model)}}, "sweeps": {"few": few}}
+        acted = []
+
+        def progress(done: int, of: int) -> None:
+            if done == 3 and not acted:
+                acted.append(done)
+                workers[0].kill()
+
+        out = tmp_path / "out"
+        made = pybuild.sweep(what, out, scheduler=address, progress=progress)
+        assert acted and made.built == 12 and not made.failed
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+    here = pybuild.sweep(what, tmp_path / "here", executor=ThreadPoolExecutor(1))
+    assert made.rows == here.rows
+    same(out, tmp_path / "here")
 
 
 SWEEP = """
