@@ -251,10 +251,20 @@ def _assembly(library: Library, layer: str | None) -> Iterator[str]:
             body = bodies[name]
             count = sum(map(_is_instruction, body))
             head = title if name == func.name else f"{name}, which kernels call"
+            often = _often(library, func) if name == func.name else ""
             if name not in shown:
                 shown.add(name)
-                yield f"@ {head}: {count} instructions of {processor.cpu}"
+                yield f"@ {head}: {count} instructions of {processor.cpu}{often}"
                 yield "\n".join(_counted(body))
+
+
+def _often(library: Library, func: Func) -> str:
+    """How often an inference calls a kernel; layers that advance together call it for
+    each band.
+    """
+    rows = (row for row in library.tables.steps if row.kernel == func.name)
+    calls = sum(row.images * row.bands for row in rows)
+    return f", called {calls:,} time{'s' * (calls != 1)} an inference"
 
 
 def _called(name: str, bodies: Mapping[str, list[str]]) -> list[str]:

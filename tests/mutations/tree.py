@@ -202,6 +202,13 @@ REPORT_PAGE = (
         "tests/html/test_image_page.py::test_shared_weights_are_counted_once",
     ),
     (
+        "calls of a kernel without its bands",
+        "pybuild/watch/stages.py",
+        "sum(row.images * row.bands for row in rows)",
+        "sum(row.images for row in rows)",
+        "tests/watch/test_stages.py::test_assembly_is_counted",
+    ),
+    (
         "an axis that is never logarithmic",
         "pybuild/html/sweep.js",
         "Math.max(...values) / least > DECADES",

@@ -78,9 +78,14 @@ def test_assembly_is_counted(library: Library) -> None:
         in_blocks = sum(int(line.split()[-2]) for line in found if line[0] == ".")
         first = next((i for i, line in enumerate(found) if line[0] == "."), len(found))
         assert in_blocks + first == len(code)
+    steps, *_ = stage_page(library, "plan")
+    assert isinstance(steps, Grid)
+    heads = [str(head) for head in stage_page(library, "asm")[::2]]
+    for _, _, layer, kernel, calls, *_ in steps.rows:
+        (said,) = [head for head in heads if head.startswith(f"@ {kernel}:")]
+        assert f", called {calls} time" in said and layer in said
     kernels = {func.name for func, _ in library.tables.kernels}
-    heads = "\n".join(map(str, stage_page(library, "asm")[::2]))
-    assert all(f"@ {name}:" in heads for name in kernels)
+    assert all(f"@ {name}:" in "\n".join(heads) for name in kernels)
     assert any("smlad" in line for line in lines(library, "asm"))
 
 
