@@ -12,6 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from pybuild.emit.kernels.external import sources, symbols
+from pybuild.emit.kernels.llvm_wide import wide_features
 from pybuild.emit.llvm import passes as llvm_passes
 from pybuild.emit.llvm.model import module
 from pybuild.emit.tables.tables import Tables
@@ -38,6 +39,12 @@ def host_features() -> str:
     """
     features: str = llvm.get_host_cpu_features().flatten()
     return f"{features},-avx512dq" if "+avx512dq" in features else features
+
+
+def vector_features() -> frozenset[str]:
+    """What kernels for this machine may use, by its processor."""
+    names = [f.removeprefix("+") for f in host_features().split(",") if f[0] == "+"]
+    return wide_features(frozenset(names))
 
 
 @functools.cache
@@ -99,13 +106,14 @@ def user_functions(kernels: Sequence[Func]) -> UserFunctions:
     return UserFunctions(found, (loaded, folder))
 
 
-def bitcode(text: Callable[[str, str], str]) -> bytes:
+def bitcode(text: Callable[[str, str, frozenset[str]], str]) -> bytes:
     """A module for this machine, not yet optimised; the same for the same models.
 
-    text  the module for (triple, data layout)
+    text  the module for (triple, data layout, features)
     """
     machine = _host()
-    parsed = llvm.parse_assembly(text(machine.triple, str(machine.target_data)))
+    data = str(machine.target_data)
+    parsed = llvm.parse_assembly(text(machine.triple, data, vector_features()))
     parsed.verify()
     made: bytes = parsed.as_bitcode()
     return made

@@ -22,6 +22,7 @@ class Target:
                                "mulhi": the high half of a product
                                "signed_bytes": loads of them near a pointer
                                "mve": vectors of 16 bytes
+                               "wide": vectors of 16 words
     float_calls                operations on floats are calls of functions
     operators  what it can compute; None: everything
     pace       time that one of a kernel's estimated instructions takes
@@ -56,9 +57,8 @@ TARGETS = {
     target.name: target
     for target in (
         Target("generic", float_sums=((8, 4), (8, 3), (8, 2), (8, 1))),
-        # vector registers: float sums of 16 neighbouring channels side by side. Of
-        # integers LLVM makes vectors along the sum, of the kernels for any core
-        Target("host", (16, 8, 1), float_sums=_WIDE),
+        # vector registers: sums of 16 neighbouring channels side by side
+        Target("host", (16, 8, 1), float_sums=_WIDE, features=frozenset({"wide"})),
         Target("cortex-m0", sums=((4, 1),), row_sums=3, float_calls=True),
         Target(
             "cortex-m3",

@@ -40,7 +40,7 @@ from pybuild.emit.tables.tables import (
 )
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_halves, has_vectors, intrins
-from pybuild.kernels.base import vector_packs
+from pybuild.kernels.base import vector_packs, wide_vectors
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.vector_rounds import HEADER, NAMES
 
@@ -94,8 +94,9 @@ def _vectors(funcs: Kernels) -> list[str]:
     if not any(has_vectors(func) for func, _ in funcs):
         return []
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
-    if called & vector_packs.NAMES:
-        return [f'#include "{vector_packs.HEADER}"']
+    for own in (vector_packs, wide_vectors):
+        if called & own.NAMES:
+            return [f'#include "{own.HEADER}"']
     if any(has_halves(func) for func, _ in funcs):
         return ['#include "crt/halves.h"']
     return [f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']

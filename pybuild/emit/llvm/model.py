@@ -11,6 +11,7 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.kernels.external import llvm_declarations, llvm_function
 from pybuild.emit.kernels.llvm import function
 from pybuild.emit.kernels.llvm_declared import declarations, literal
+from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.emit.tables.tables import DTYPES, Constant, Kernels, Tables, TensorRow
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.external import External
@@ -67,6 +68,7 @@ def modules(
     code += [_kernel(func, features, printed) for func, _ in kernels]
     data = [_constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
+    code += definitions(features, "\n".join(code))
     return "\n".join([*head, *data, *lists, *code, declarations(features), ""])
 
 

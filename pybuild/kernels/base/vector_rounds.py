@@ -54,7 +54,7 @@ def _product(v: Expr, m: Expr) -> Expr:
     return i64(v) * i64(m)
 
 
-def _lift(v: Expr, n: Expr) -> Expr:
+def lift(v: Expr, n: Expr) -> Expr:
     value = i64(v) * (const(1, INT64) << i64(n))
     return i32(minimum(maximum(value, -_INT32), _INT32 - 1))
 
@@ -71,27 +71,27 @@ def once(v: Expr, m: Expr, n: Expr) -> Expr:
     return (high + (const(1) << (-1 - n))) >> (0 - n)
 
 
-def _away(v: Expr, m: Expr, n: Expr) -> Expr:
+def away(v: Expr, m: Expr, n: Expr) -> Expr:
     product = _product(v, m)
     half = const(1, INT64) << i64(31 - n)
     return i32((product + half - _bit(product < 0)) >> i64(32 - n))
 
 
-def _scaled(v: Expr, scale: Expr) -> Expr:
+def scaled(v: Expr, scale: Expr) -> Expr:
     value = cast(v, FLOAT32) * Bitcast(scale, FLOAT32)
     held = minimum(maximum(value, -512.0), 511.0)
     return Bitcast(held + _MAGIC, INT32) - _MAGIC_BITS
 
 
 # in each lane: v * 2^n, held within int32
-LIFT4 = _intrin("crt_lift4", (_V, _N), _lanes(_lift, _V, _N))
+LIFT4 = _intrin("crt_lift4", (_V, _N), _lanes(lift, _V, _N))
 # in each lane: v * m / 2^31, ties up; then / 2^-n, ties away from zero
 TWICE4 = _intrin("crt_twice4", (_V, _M, _N), _lanes(twice, _V, _M, _N))
 # in each lane: v * m / 2^(32 - n), n < 0, ties up; or away from zero
 ONCE4 = _intrin("crt_once4", (_V, _M, _N), _lanes(once, _V, _M, _N))
-AWAY4 = _intrin("crt_away4", (_V, _M, _N), _lanes(_away, _V, _M, _N))
+AWAY4 = _intrin("crt_away4", (_V, _M, _N), _lanes(away, _V, _M, _N))
 # in each lane: v times the float with these bits, ties to even; from -512 to 511
-SCALED4 = _intrin("crt_scaled4", (_V, _M), _lanes(_scaled, _V, _M))
+SCALED4 = _intrin("crt_scaled4", (_V, _M), _lanes(scaled, _V, _M))
 
 
 def _all(value: Expr) -> Expr:

@@ -86,7 +86,7 @@ def fixed(node: Node, graph: Graph) -> bool:
 
 def takes_pairs(node: Node, graph: Graph, target: Target) -> bool:
     """Whether a layer may have kernels on pairs of int16: int8, weights known."""
-    return "dsp" in target.features and _known_int8(node, graph)
+    return "dsp" in target.features and known_int8(node, graph)
 
 
 def on_pairs16(
@@ -113,10 +113,11 @@ def quads(kernels: Array, words: int) -> Array:
 
 def takes_vectors(node: Node, graph: Graph, target: Target) -> bool:
     """Whether a layer may have kernels on vectors of bytes: int8, weights known."""
-    return "mve" in target.features and _known_int8(node, graph)
+    return "mve" in target.features and known_int8(node, graph)
 
 
-def _known_int8(node: Node, graph: Graph) -> bool:
+def known_int8(node: Node, graph: Graph) -> bool:
+    """Whether a layer is of int8, and its weights are known."""
     return graph.tensor(node.output).dtype is DType.INT8 and fixed(node, graph)
 
 

@@ -1,0 +1,1 @@
+"""Kernels for machines with wide vectors: a lane for each output channel."""

@@ -1,0 +1,82 @@
+"""Convolution and fully connected layers of int8 on vectors of sixteen sums, each of
+another output channel: four taps at a time (vpdpbusd, or what LLVM makes of it).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.wide_vectors import FEATURE, LANES, TAPS
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.layers.weights import in_blocks, kernels_of, known_int8
+from pybuild.kernels.mve.epilogue import ended_sums
+from pybuild.kernels.wide.conv_code import kernel
+from pybuild.kernels.wide.conv_layer import Layer
+from pybuild.kernels.wide.epilogue import table
+from pybuild.targets.target import Target
+
+_SIGN = 128  # what an input is more without its sign
+_MOST = 2**31 - 1
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if FEATURE not in target.features or not known_int8(node, graph):
+        return []
+    kernels = kernels_of(node, graph)
+    sums, epilogue = ended_sums(node, graph, kernels)
+    weights = kernels.astype(np.int64)
+    starts = sums.bias - _SIGN * weights.sum(1)
+    reach = np.abs(starts) + (2 * _SIGN - 1) * np.abs(weights).sum(1)
+    if window.groups > 1 or int(reach.max()) > _MOST:
+        return []
+    layer = Layer(window, epilogue, sums.made.x_zero)
+    ends = Packed(
+        "epilogue",
+        table(epilogue, starts, _order(layer)),
+        order=f"of each {LANES} output channels, {LANES} words of each: what its sum "
+        f"begins with, then {epilogue.row}",
+    )
+    k, (images, bands) = kernel(layer), calls
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(pack(layer, kernels), ends),
+            images=images,
+            bands=bands,
+            scratch=layer.scratch,
+            cost=images * bands * window.out_width * layer.steps * layer.blocks,
+        )
+    ]
+
+
+def _order(layer: Layer) -> Array:
+    """Output channels as they are computed; -1: a lane without."""
+    channels = layer.window.out_channels
+    if layer.spilled:
+        return np.concatenate([np.arange(channels), np.full(LANES - channels, -1)])
+    return in_blocks(channels, layer.together)
+
+
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [O, taps] as vectors: of each block of channels, of each four taps."""
+    taps = np.zeros((len(kernels) + 1, layer.steps * TAPS), np.int8)
+    taps[:-1, : kernels.shape[1]] = kernels
+    shape = (-1, layer.blocks * LANES, layer.steps, TAPS)
+    vectors = taps[_order(layer)].reshape(shape).transpose(0, 2, 1, 3)
+    lie = f"of each {layer.blocks * LANES} output channels, of each {TAPS} taps: "
+    lie += "channels"
+    return Packed("weights", np.ascontiguousarray(vectors), order=lie)
