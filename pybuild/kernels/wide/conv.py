@@ -58,7 +58,7 @@ def candidates(
             images=images,
             bands=bands,
             scratch=layer.scratch,
-            cost=images * bands * window.out_width * layer.steps * layer.blocks,
+            cost=images * bands * window.out_width * window.taps,
         )
     ]
 
@@ -72,10 +72,12 @@ def _order(layer: Layer) -> Array:
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
-    """Weights [O, taps] as vectors: of each block of channels, of each four taps."""
-    taps = np.zeros((len(kernels) + 1, layer.steps * TAPS), np.int8)
-    taps[:-1, : kernels.shape[1]] = kernels
-    shape = (-1, layer.blocks * LANES, layer.steps, TAPS)
+    """Weights [O, taps] as vectors: of each block of channels, of each four taps of a
+    run."""
+    taps = np.zeros((len(kernels) + 1, layer.runs, layer.run_steps * TAPS), np.int8)
+    taps[:-1, :, : layer.window.run] = kernels.reshape(len(kernels), layer.runs, -1)
+    steps = layer.runs * layer.run_steps
+    shape = (-1, layer.blocks * LANES, steps, TAPS)
     vectors = taps[_order(layer)].reshape(shape).transpose(0, 2, 1, 3)
     lie = f"of each {layer.blocks * LANES} output channels, of each {TAPS} taps: "
     lie += "channels"

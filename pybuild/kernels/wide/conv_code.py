@@ -1,4 +1,4 @@
-"""The code of conv.py's kernels: a patch of bytes, then dot products by lanes.
+"""The code of conv.py's kernels: bytes without a sign, then dot products by lanes.
 
 Knows no weight and no node.
 """
@@ -44,75 +44,61 @@ class _Writer:
     """The pieces of one kernel being written."""
 
     def __init__(self, layer: Layer) -> None:
-        self.layer = layer
+        self.layer, w = layer, layer.window
         self.k = k = Builder(layer.name, layer.doc)
-        self.g = g = Bound(k, layer.window)
+        self.g = g = Bound(k, w)
         self.y = k.row("y", 0, INT8, writable=True)
         self.weights = k.row("weights", g.rows + 1, INT8)
         self.ends = k.row("epilogue", g.rows + 2, INT32)
-        self.patch = k.row("patch", g.rows + 3, INT8, writable=True)
-        self.out_channels = k.arg("out_channels", layer.window.out_channels)
-        self.steps = k.arg("steps", layer.steps)
-        self.pitch = k.let("pitch", self.steps * v.TAPS)
+        self.copies = k.row("copies", g.rows + 3, INT8, writable=True)
+        self.out_channels = k.arg("out_channels", w.out_channels)
+        self.run_steps = k.arg("run_steps", layer.run_steps)
+        self.row_bytes = k.arg("row_bytes", layer.row_bytes)
         self.finish = Finish(k, layer.epilogue)
-        if layer.window.padded:
-            self.outside = k.arg("outside", layer.x_zero ^ _SIGN)
-        self.inputs: Expr = g.channels
-        self.run: Expr = const(layer.window.run)
-        if layer.window.run >= STEP:
-            run = g.channels if layer.window.by_taps else g.channels * g.kernel_w
-            self.run = k.let("run", run)
+        self.outside = k.arg("outside", layer.x_zero ^ _SIGN) if w.padded else const(0)
 
     def write(self) -> Builder:
         """The last pixels of a row may be computed twice."""
         k, g, n = self.k, self.g, self.layer.pixels
+        if self.layer.whole_rows:
+            self._rows()
         with k.loop("at", g.out_width, 0, n) as at:
             ox: Expr = at
             if self.layer.window.out_width % n:
                 ox = k.let("ox", minimum(at, g.out_width - n))
-            self._gather(ox)
-            self._blocks(k.let("made", offset(self.y, ox * self.out_channels)))
+            first = k.let("window", offset(self.copies, ox * g.stride * g.channels))
+            if not self.layer.whole_rows:
+                first = self.copies
+                x = k.let("x", offset(k.row("row", 1, INT8), ox * g.channels))
+                self._copy(x, first, g.channels * n)
+            self._blocks(first, k.let("to", offset(self.y, ox * self.out_channels)))
         return k
 
-    def _gather(self, ox: Expr) -> None:
-        k, g, w, n = self.k, self.g, self.layer.window, self.layer.pixels
-        x0 = k.let("x0", ox * g.stride - g.left)
-        if not w.padded:
-            self._inside(x0)
-            return
-        with k.when(g.fits(x0, n)):
-            self._inside(x0)
-        with k.otherwise(), k.loop("pixel", n) as pixel:
-            to = k.let("to", offset(self.patch, self.pitch * pixel))
-            self._columns(k.let("begin", x0 + g.stride * pixel), to)
+    def _rows(self) -> None:
+        """The rows under the windows, and what is beside them."""
+        k, g, w = self.k, self.g, self.layer.window
+        count: Expr = const(self.layer.copied)
+        if self.layer.copied >= STEP:
+            count = k.arg("copied", self.layer.copied)
+        with k.loop("ky", g.kernel_h) as ky:
+            to = k.let("to", offset(self.copies, ky * self.row_bytes))
+            if w.left:
+                left = k.let("before", g.left * g.channels)
+                self._fill(to, left)
+                k.assign(to, offset(to, left))
+            self._copy(k.row("row", ky * g.dilation_h + 1, INT8), to, count)
+            if w.right:
+                k.assign(to, offset(to, count))
+                self._fill(to, k.arg("right", w.right) * g.channels)
 
-    def _inside(self, x0: Expr) -> None:
-        """Windows that lie in the row."""
-        k, g = self.k, self.g
-        begin = k.let("begin", x0 * g.channels)
-        to = k.let("to", self.patch)
-        between = k.let("between", g.stride * g.channels)
-        with g.runs(k, begin, INT8) as x:
-            with k.loop("pixel", self.layer.pixels) as pixel:
-                source = k.let("source", offset(x, between * pixel))
-                there = k.let("there", offset(to, self.pitch * pixel))
-                self._copy(source, there, self.run, self.layer.window.run)
-            k.assign(to, offset(to, self.run))
+    def _fill(self, to: Var, count: Expr) -> None:
+        with self.k.loop("byte", count) as byte:
+            self.k.store(to, byte, cast(self.outside, INT8))
 
-    def _columns(self, x0: Expr, to: Var) -> None:
-        """A window that leaves the row, column by column."""
-        k, g, known = self.k, self.g, self.layer.window.channels
-        with g.columns(k, x0, INT8) as (inside, source):
-            with k.when(inside):
-                self._copy(k.let("x", source), to, g.channels, known)
-            with k.otherwise(), k.loop("c", g.channels) as c:
-                k.store(to, c, cast(self.outside, INT8))
-            k.assign(to, offset(to, g.channels))
-
-    def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
-        """`count` values without their sign; `known`: as many, of which the code may
-        depend on the form. The last vector, or word, may reach back."""
-        k = self.k
+    def _copy(self, x: Var, to: Var, count: Expr) -> None:
+        """`count` values without their sign. The last vector, or word, may reach
+        back."""
+        k, known = self.k, self.layer.copied
         if known >= STEP:
             with k.loop("byte", count - (STEP - 1), 0, STEP) as byte:
                 k.store(to, byte, v.FLIP(few_at(x, byte)))
@@ -126,21 +112,18 @@ class _Writer:
             for byte in range(known):
                 k.store(to, byte, cast(i32(load(x, byte)) ^ _SIGN, INT8))
 
-    def _blocks(self, to: Var) -> None:
-        """All output channels of the pixels whose patches are made."""
+    def _blocks(self, first: Var, to: Var) -> None:
+        """All output channels of some pixels."""
         k, layer, count = self.k, self.layer, self.out_channels
         w, ends = k.let("w", self.weights), k.let("next_epilogue", self.ends)
-        with k.loop("channel", count, 0, layer.together) as channel:
-            first = channel
+        with k.loop("block", count, 0, layer.together) as block:
+            channel = block
             if layer.odd:
-                first = k.let("first", minimum(channel, count - layer.together))
-            sums = self._sums(w, ends)
-            for pixel, vectors in enumerate(sums):
-                for block, total in enumerate(vectors):
-                    there = offset(ends, self.size * block)
-                    value = self.finish.narrow(total, there)
-                    at = first + count * pixel + v.LANES * block
-                    self._store(to, at, value)
+                channel = k.let("channel", minimum(block, count - layer.together))
+            for pixel, vectors in enumerate(self._sums(first, w, ends)):
+                for i, total in enumerate(vectors):
+                    value = self.finish.narrow(total, offset(ends, self.size * i))
+                    self._store(to, channel + count * pixel + v.LANES * i, value)
             k.assign(ends, offset(ends, self.size * layer.blocks))
 
     @property
@@ -148,29 +131,34 @@ class _Writer:
         """Words of the table of a vector of channels."""
         return size_of(self.layer.epilogue) * v.LANES
 
-    def _sums(self, w: Var, ends: Var) -> list[list[Var]]:
+    def _sums(self, first: Var, w: Var, ends: Var) -> list[list[Var]]:
         """Of each pixel, of each vector of channels."""
-        k, layer = self.k, self.layer
+        k, g, layer = self.k, self.g, self.layer
         starts = [
-            k.let("start", v.words_at(ends, self.size * block))
-            for block in range(layer.blocks)
+            k.let("start", v.words_at(ends, self.size * i)) for i in range(layer.blocks)
         ]
         sums = [
-            [k.let(f"acc{pixel}_{block}", start) for block, start in enumerate(starts)]
+            [k.let(f"acc{pixel}_{i}", start) for i, start in enumerate(starts)]
             for pixel in range(layer.pixels)
         ]
-        with k.loop("step", self.steps, rolled=True) as step:
-            weights = [
-                k.let("weight", v.bytes_at(w, v.LANES * v.TAPS * block))
-                for block in range(layer.blocks)
-            ]
-            for pixel, vectors in enumerate(sums):
-                at = self.pitch * pixel + step * v.TAPS
-                x = k.let("x", v.SPREAD(wide(self.patch, at)))
-                for total, weight in zip(vectors, weights, strict=True):
-                    k.assign(total, v.DOT(total, x, weight))
-            k.assign(w, offset(w, v.LANES * v.TAPS * layer.blocks))
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
+            at = ky * self.row_bytes + kx * (g.dilation_w * g.channels)
+            run = k.let("run", offset(first, at))
+            with k.loop("step", self.run_steps, rolled=True) as step:
+                self._step(sums, w, offset(run, step * v.TAPS))
         return sums
+
+    def _step(self, sums: list[list[Var]], w: Var, x: Expr) -> None:
+        """A vector of weights for each block, for all pixels."""
+        k, size = self.k, v.LANES * v.TAPS
+        weights = [
+            k.let("weight", v.bytes_at(w, size * i)) for i in range(self.layer.blocks)
+        ]
+        for pixel, vectors in enumerate(sums):
+            four = k.let("x", v.SPREAD(wide(x, self.layer.pitch * pixel)))
+            for total, weight in zip(vectors, weights, strict=True):
+                k.assign(total, v.DOT(total, four, weight))
+        k.assign(w, offset(w, size * self.layer.blocks))
 
     def _store(self, to: Var, at: Expr, value: Expr) -> None:
         """A vector, or as much of it as a pixel has."""
@@ -178,7 +166,8 @@ class _Writer:
         if not layer.spilled:
             k.store(to, at, value)
             return
-        spill = k.let("spill", offset(self.patch, self.pitch * layer.pixels))
+        end = self.g.kernel_h * self.row_bytes
+        spill = k.let("spill", offset(self.copies, end))
         k.store(spill, 0, value)
         for byte in range(layer.window.out_channels):
             k.store(to, at + byte, load(spill, byte))

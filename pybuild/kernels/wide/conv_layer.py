@@ -40,12 +40,25 @@ class Layer:
 
     @property
     def pixels(self) -> int:
-        """Of a row, done together."""
-        return min(_PIXELS[self.blocks], self.window.out_width)
+        """Of a row, done together: as few as possible are computed twice."""
+        width = self.window.out_width
+        most = min(_PIXELS[self.blocks], width)
+        return min(range(most, most * 2 // 3, -1), key=lambda n: -(-width // n) * n)
 
     @property
-    def steps(self) -> int:
-        return -(-self.window.taps // TAPS)
+    def pitch(self) -> int:
+        """Bytes between pixels; constants in the code are no registers."""
+        return self.window.stride_w * self.window.channels
+
+    @property
+    def run_steps(self) -> int:
+        """Vectors for a run of neighbouring values, the last with zeros behind it."""
+        return -(-self.window.run // TAPS)
+
+    @property
+    def runs(self) -> int:
+        """Of a window."""
+        return self.window.taps // self.window.run
 
     @property
     def odd(self) -> bool:
@@ -58,9 +71,28 @@ class Layer:
         return self.window.out_channels < LANES
 
     @property
+    def whole_rows(self) -> bool:
+        """What is under a row of windows is copied together, not some pixels."""
+        return not self.window.pointwise or self.window.stride_w > 1
+
+    @property
+    def copied(self) -> int:
+        """Values of a row that are copied together."""
+        w = self.window
+        columns = min(w.width, w.columns - w.left) if self.whole_rows else self.pixels
+        return columns * w.channels
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a copy of a row; the last vector may read behind it."""
+        w = self.window
+        columns = w.columns if self.whole_rows else self.pixels
+        return columns * w.channels + -w.run % TAPS
+
+    @property
     def scratch(self) -> int:
-        """Bytes of the patch, and of a vector that is spilled."""
-        return self.pixels * self.steps * TAPS + (LANES if self.spilled else 0)
+        """Bytes of the copies, and of a vector that is spilled."""
+        return self.window.kernel_h * self.row_bytes + LANES * self.spilled
 
     @property
     def name(self) -> str:
@@ -70,12 +102,14 @@ class Layer:
             "conv2d_wide",
             str(self.pixels),
             channels,
+            f"every{self.pitch}" if self.pixels > 1 else "",
             "rest" if w.out_width % self.pixels else "",
             "odd" if self.odd else "",
             w.key,
-            form(w.run),
-            form(w.group_channels) if w.padded else "",
+            "left" if w.left else "",
+            "right" if w.right else "",
             "columns" if w.by_taps else "",
+            form(self.copied),
             self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
@@ -83,11 +117,12 @@ class Layer:
     @property
     def doc(self) -> str:
         """What the kernel's C says."""
+        rows = "the rows under them" if self.whole_rows else "they"
         return told(
             f"convolution, int8, int32 sums: {self.window.words}",
-            f"{self.pixels} pixels at a time, copied into the patch without their "
-            f"sign; then {self.together} output channels at a time, {TAPS} taps of "
-            "each a vector; weights forward, once for these pixels",
+            f"{self.pixels} pixels at a time, {rows} copied without the sign; "
+            f"{self.together} output channels at a time, {TAPS} taps of each a "
+            "vector; weights forward, once for these pixels",
             self.epilogue.words,
         )
 
