@@ -20,6 +20,7 @@ from pybuild.dtype import Array
 from pybuild.emit.kernels import c as c_printer
 from pybuild.emit.kernels import llvm as llvm_printer
 from pybuild.emit.kernels.llvm_declared import declarations
+from pybuild.emit.kernels.llvm_wide import definitions
 from pybuild.host.jit import host_features
 from pybuild.ir.loop import Func, Intrin
 from pybuild.ir.loop_verify import intrins
@@ -197,10 +198,15 @@ def _results(job: Job, raw: Sequence[bytes]) -> dict[str, Array]:
     }
 
 
-def run_llvm(jobs: Sequence[Job]) -> list[dict[str, Array]]:
-    """All jobs through LLVM in this process; each kernel is compiled once."""
+def run_llvm(
+    jobs: Sequence[Job], features: frozenset[str] = frozenset()
+) -> list[dict[str, Array]]:
+    """All jobs through LLVM in this process; each kernel is compiled once.
+
+    features  of the processor, whose instructions Intrins may be
+    """
     funcs, which = _functions(jobs)
-    engine = _compile(funcs)
+    engine = _compile(funcs, features)
     results = []
     for job, number in zip(jobs, which, strict=True):
         address = engine.get_function_address(funcs[number].name)
@@ -228,7 +234,7 @@ def _guarded(data: bytes) -> Any:
     return ctypes.create_string_buffer(fence + data + fence, len(data) + 2 * GUARD)
 
 
-def _compile(funcs: Sequence[Func]) -> Any:
+def _compile(funcs: Sequence[Func], features: frozenset[str]) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -239,10 +245,12 @@ def _compile(funcs: Sequence[Func]) -> Any:
         jit=True,
     )
     printed: set[str] = set()
-    text = "\n".join(llvm_printer.function(f, printed=printed) for f in funcs)
+    code = (llvm_printer.function(f, "", features, printed) for f in funcs)
+    text = "\n".join(code)
+    text = "\n".join([text, *definitions(features, text)])
     head = f'target triple = "{machine.triple}"\n'
     head += f'target datalayout = "{machine.target_data}"\n'
-    text = f"{head}{text}\n{declarations()}attributes #0 = {{ nounwind }}\n"
+    text = f"{head}{text}\n{declarations(features)}attributes #0 = {{ nounwind }}\n"
     module = llvm.parse_assembly(text)
     module.verify()
     optimised_or_kept(module, machine, host=True)
@@ -257,7 +265,7 @@ def c_source(funcs: Sequence[Func]) -> str:
     for func in funcs:
         for intrin in intrins(func):
             assert needed.setdefault(intrin.name, intrin) == intrin, intrin.name
-    parts = ['#include "crt/abi.h"', '#include "crt/packs.h"']
+    parts = ['#include "crt/abi.h"', '#include "crt/packs.h"', '#include "crt/wide.h"']
     parts += ["#include <math.h>", "#include <stdio.h>", "#include <stdlib.h>", ""]
     parts += [c_printer.inline_function(i) for i in needed.values() if i.c is None]
     parts += [c_printer.function(func) for func in funcs]

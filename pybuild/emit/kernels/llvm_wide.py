@@ -60,8 +60,8 @@ def _half_dot(begin: int) -> str:
             _part(f"{_V} %v", f"v{begin}", range(lanes * begin, lanes * (begin + 1))),
             _part(f"{_B} %x", f"x{begin}", range(taps * begin, taps * (begin + 1))),
             _part(f"{_B} %w", f"w{begin}", range(taps * begin, taps * (begin + 1))),
-            f"%r{begin} = call {_HALF} @llvm.x86.avx512.vpdpbusd.256({_HALF} %v{begin}, "
-            f"{_HALF_BYTES} %x{begin}, {_HALF_BYTES} %w{begin})",
+            f"%r{begin} = call {_HALF} @llvm.x86.avx512.vpdpbusd.256("
+            f"{_HALF} %v{begin}, {_HALF_BYTES} %x{begin}, {_HALF_BYTES} %w{begin})",
         ]
     )
 

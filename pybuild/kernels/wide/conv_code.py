@@ -66,9 +66,10 @@ class _Writer:
             ox: Expr = at
             if self.layer.window.out_width % n:
                 ox = k.let("ox", minimum(at, g.out_width - n))
-            first = k.let("window", offset(self.copies, ox * g.stride * g.channels))
-            if not self.layer.whole_rows:
-                first = self.copies
+            first = self.copies
+            if self.layer.whole_rows:
+                first = k.let("window", offset(first, ox * g.stride * g.channels))
+            else:
                 x = k.let("x", offset(k.row("row", 1, INT8), ox * g.channels))
                 self._copy(x, first, g.channels * n)
             self._blocks(first, k.let("to", offset(self.y, ox * self.out_channels)))
@@ -106,8 +107,8 @@ class _Writer:
                 k.store(to, count - STEP, v.FLIP(few_at(x, count - STEP)))
         elif known >= v.TAPS:
             ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
-            for byte in ends:
-                k.store(to, byte, wide(x, byte) ^ _SIGNS, wide=True)
+            for begin in ends:
+                k.store(to, begin, wide(x, byte) ^ _SIGNS, wide=True)
         else:
             for byte in range(known):
                 k.store(to, byte, cast(i32(load(x, byte)) ^ _SIGN, INT8))
@@ -116,14 +117,14 @@ class _Writer:
         """All output channels of some pixels."""
         k, layer, count = self.k, self.layer, self.out_channels
         w, ends = k.let("w", self.weights), k.let("next_epilogue", self.ends)
-        with k.loop("block", count, 0, layer.together) as block:
-            channel = block
+        with k.loop("channel", count, 0, layer.together) as channel:
+            at: Expr = channel
             if layer.odd:
-                channel = k.let("channel", minimum(block, count - layer.together))
+                at = k.let("first", minimum(channel, count - layer.together))
             for pixel, vectors in enumerate(self._sums(first, w, ends)):
                 for i, total in enumerate(vectors):
                     value = self.finish.narrow(total, offset(ends, self.size * i))
-                    self._store(to, channel + count * pixel + v.LANES * i, value)
+                    self._store(to, at + count * pixel + v.LANES * i, value)
             k.assign(ends, offset(ends, self.size * layer.blocks))
 
     @property

@@ -33,12 +33,11 @@ def size_of(epilogue: Epilogue) -> int:
 def table(epilogue: Epilogue, starts: Array, order: Array) -> Array:
     """What each sixteen channels begin and end with.
 
-    Shapes  starts [channel]; order: channels as they are computed, -1: a lane without;
-            returns int32[blocks, words, 16]
+    Shapes  starts [channel]; order: channels as they are computed, -1: the last once
+            more; returns int32[blocks, words, 16]
     """
     rows = np.concatenate([starts.astype(np.int64)[:, None], columns(epilogue)], axis=1)
-    rows = np.where(order[:, None] < 0, 0, rows[order])
-    found = rows.reshape(-1, v.LANES, rows.shape[1]).transpose(0, 2, 1)
+    found = rows[order].reshape(-1, v.LANES, rows.shape[1]).transpose(0, 2, 1)
     return np.ascontiguousarray(found).astype(np.int32)
 
 

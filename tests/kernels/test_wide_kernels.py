@@ -1,0 +1,141 @@
+"""Kernels of wide vectors: random layers against the numpy meaning of their operators,
+by LLVM with each instruction that a processor may have for their products, and by C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import Array
+from pybuild.emit.kernels.llvm_wide import DOTS, HALF_DOTS, wide_features
+from pybuild.host import jit
+from pybuild.ir.graph import Quant
+from pybuild.kernels.base.wide_vectors import FEATURE
+from pybuild.kernels.table import candidates
+from pybuild.targets.target import TARGETS
+from tests.kernels.kernel_bench import Job, run_c, run_llvm
+from tests.kernels.kernel_cases import INT8, INT32, Case, case, tensor
+
+HOST = TARGETS["host"]
+RULES = ("double", "away", "single", "even")
+CHANNELS = (1, 3, 8, 10, 15, 16, 17, 24, 32, 40, 48, 64, 70, 144)
+PRODUCTS = {"avx512vnni": DOTS, "avxvnni": HALF_DOTS, "none": ""}
+
+
+def _layer(seed: int) -> Case:
+    """A layer of that seed: windows, strides, gaps and padding of all kinds; sums to
+    the ends of what the epilogues' cheap form is proven for, and beyond."""
+    chance = np.random.default_rng((77, seed))
+    inside, outs = (int(chance.choice(CHANNELS)) for _ in range(2))
+    if seed % 5 == 0:
+        x: tuple[int, ...] = (int(chance.integers(1, 20)), inside)
+        w: tuple[int, ...] = (outs, inside)
+        op, attrs = "dense", dict[str, object]()
+    else:
+        op, (x, w, attrs) = "conv2d", _window(chance, inside, outs)
+    most = int(chance.choice([7, 127]))
+    scales = tuple(float(s) for s in chance.uniform(0.002, 0.02, outs))
+    weights = chance.integers(-most - 1, most + 1, w).astype(np.int8)
+    bias = chance.integers(-3000, 3000, outs).astype(np.int32)
+    rule = RULES[seed % 4]
+    inputs = (
+        tensor(x, INT8, 0.05, int(chance.integers(-128, 128))),
+        (w, INT8, _by_channel(scales)),
+        tensor((outs,), INT32),
+    )
+    out = tensor(
+        (), INT8, float(chance.uniform(0.05, 0.6)), int(chance.integers(-9, 9))
+    )
+    clamp = (None, None) if seed % 3 else (0.0, 6.0)
+    return case(op, inputs, out, {1: weights, 2: bias}, rounding=rule,
+                clamp=clamp, **attrs)  # fmt: skip
+
+
+def _window(
+    chance: np.random.Generator, inside: int, outs: int
+) -> tuple[tuple[int, ...], tuple[int, ...], dict[str, object]]:
+    kernel = tuple(int(n) for n in chance.integers(1, 6, 2))
+    kernel = (1, 1) if chance.integers(3) == 0 else kernel
+    stride = int(chance.integers(1, 4))
+    gaps = (1 + int(chance.integers(3) == 0), 1 + int(chance.integers(3) == 0))
+    reach = [(k - 1) * d for k, d in zip(kernel, gaps, strict=True)]
+    pads = tuple(int(chance.integers(0, r + 1)) for r in (*reach, *reach))
+    sides = [int(chance.integers(r + 2, r + 30)) for r in reach]
+    attrs = {"strides": (stride, stride), "dilations": gaps, "pads": pads}
+    return (1, *sides, inside), (outs, *kernel, inside), dict(attrs)
+
+
+def _by_channel(scales: tuple[float, ...]) -> Quant:
+    return Quant(scales, (0,) * len(scales), 0)
+
+
+def _jobs(seeds: range) -> list[Job]:
+    jobs = []
+    for seed in seeds:
+        one = _layer(seed)
+        found = [
+            offer
+            for offer in candidates(one.node, one.graph, HOST)
+            if offer.func is not None and "wide" in offer.func.name
+        ]
+        assert found, seed
+        jobs += [Job(offer, one.arrays, {"y": one.expected()}) for offer in found]
+    return jobs
+
+
+def _check(jobs: list[Job], results: list[dict[str, Array]]) -> None:
+    for job, result in zip(jobs, results, strict=True):
+        name = job.candidate.func.name if job.candidate.func else ""
+        np.testing.assert_array_equal(result["y"], job.outputs["y"], name)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_llvm_equals_numpy(product: str) -> None:
+    """A product that this processor does not have is left to the others."""
+    if product != "none" and product not in _processor():
+        pytest.skip(f"this processor has no {product}")
+    features = frozenset({FEATURE, PRODUCTS[product]})
+    jobs = _jobs(range(40))
+    _check(jobs, run_llvm(jobs, features))
+
+
+def test_c_equals_numpy(tmp_path: Path) -> None:
+    jobs = _jobs(range(60, 67))
+    _check(jobs, run_c(jobs, tmp_path))
+
+
+@pytest.mark.sweep
+def test_many_more_layers() -> None:
+    jobs = _jobs(range(1000, 1400))
+    _check(jobs, run_llvm(jobs, frozenset({FEATURE, DOTS})))
+
+
+def _processor() -> set[str]:
+    return {f[1:] for f in jit.host_features().split(",") if f.startswith("+")}
+
+
+def test_a_processor_decides() -> None:
+    """The JIT takes the widest product that the processor has."""
+    assert wide_features(frozenset({"avx512vnni", "avxvnni"})) == {FEATURE, DOTS}
+    assert wide_features(frozenset({"avxvnni"})) == {FEATURE, HALF_DOTS}
+    assert wide_features(frozenset({"avx2"})) == {FEATURE}
+    with mock.patch.object(jit, "host_features", lambda: "+avx2,-avx512vnni"):
+        assert jit.vector_features() == {FEATURE}
+
+
+def test_sums_beyond_a_word_stay_with_the_plain_kernel() -> None:
+    """Without a sign an input reaches twice as far."""
+    w = np.full((16, 1, 1, 70_000), 127, np.int8)
+    inputs = (tensor((1, 1, 2, 70_000), INT8, 0.05, 0),
+              (w.shape, INT8, _by_channel((0.01,) * 16)),
+              tensor((16,), INT32))  # fmt: skip
+    bias = np.zeros(16, np.int32)
+    one = case("conv2d", inputs, tensor((), INT8, 0.1, 0), {1: w, 2: bias},
+               rounding="double", strides=(1, 1), dilations=(1, 1),
+               pads=(0, 0, 0, 0), clamp=(None, None))  # fmt: skip
+    names = [offer.func.name for offer in candidates(one.node, one.graph, HOST)
+             if offer.func is not None]  # fmt: skip
+    assert names and not any("wide" in name for name in names)
