@@ -108,10 +108,10 @@ class _Writer:
         elif known >= v.TAPS:
             ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
             for begin in ends:
-                k.store(to, begin, wide(x, byte) ^ _SIGNS, wide=True)
+                k.store(to, begin, wide(x, begin) ^ _SIGNS, wide=True)
         else:
-            for byte in range(known):
-                k.store(to, byte, cast(i32(load(x, byte)) ^ _SIGN, INT8))
+            for at in range(known):
+                k.store(to, at, cast(i32(load(x, at)) ^ _SIGN, INT8))
 
     def _blocks(self, first: Var, to: Var) -> None:
         """All output channels of some pixels."""

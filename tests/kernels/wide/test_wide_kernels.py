@@ -3,6 +3,7 @@ by LLVM with each instruction that a processor may have for their products, and 
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from unittest import mock
 
@@ -13,6 +14,7 @@ from pybuild.dtype import Array
 from pybuild.emit.kernels.llvm_wide import DOTS, HALF_DOTS, wide_features
 from pybuild.host import jit
 from pybuild.ir.graph import Quant
+from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.wide_vectors import FEATURE
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
@@ -72,15 +74,19 @@ def _by_channel(scales: tuple[float, ...]) -> Quant:
     return Quant(scales, (0,) * len(scales), 0)
 
 
+def _wide(one: Case) -> list[Candidate]:
+    return [
+        offer
+        for offer in candidates(one.node, one.graph, HOST)
+        if offer.func is not None and "wide" in offer.func.name
+    ]
+
+
 def _jobs(seeds: range) -> list[Job]:
     jobs = []
     for seed in seeds:
         one = _layer(seed)
-        found = [
-            offer
-            for offer in candidates(one.node, one.graph, HOST)
-            if offer.func is not None and "wide" in offer.func.name
-        ]
+        found = _wide(one)
         assert found, seed
         jobs += [Job(offer, one.arrays, {"y": one.expected()}) for offer in found]
     return jobs
@@ -126,16 +132,20 @@ def test_a_processor_decides() -> None:
         assert jit.vector_features() == {FEATURE}
 
 
-def test_sums_beyond_a_word_stay_with_the_plain_kernel() -> None:
-    """Without a sign an input reaches twice as far."""
-    w = np.full((16, 1, 1, 70_000), 127, np.int8)
-    inputs = (tensor((1, 1, 2, 70_000), INT8, 0.05, 0),
-              (w.shape, INT8, _by_channel((0.01,) * 16)),
-              tensor((16,), INT32))  # fmt: skip
-    bias = np.zeros(16, np.int32)
-    one = case("conv2d", inputs, tensor((), INT8, 0.1, 0), {1: w, 2: bias},
-               rounding="double", strides=(1, 1), dilations=(1, 1),
-               pads=(0, 0, 0, 0), clamp=(None, None))  # fmt: skip
-    names = [offer.func.name for offer in candidates(one.node, one.graph, HOST)
-             if offer.func is not None]  # fmt: skip
-    assert names and not any("wide" in name for name in names)
+def test_sums_to_the_end_of_a_word() -> None:
+    """Without a sign inputs reach twice as far, sums do not: they begin lower."""
+    jobs = []
+    for sign, x in itertools.product((1, -1), (-128, 127)):
+        weights = np.full((16, 131_000), 127 * sign, np.int8)
+        inputs = (tensor((1, 131_000), INT8, 0.05, 0),
+                  (weights.shape, INT8, _by_channel((0.01,) * 16)),
+                  tensor((16,), INT32))  # fmt: skip
+        out, bias = tensor((), INT8, 1e4, 0), np.full(16, x, np.int32)
+        one = case("dense", inputs, out, {1: weights, 2: bias}, rounding="double",
+                   clamp=(None, None))  # fmt: skip
+        one.arrays["x0"][:] = x
+        (offer,) = _wide(one)
+        jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+    results = run_llvm(jobs, frozenset({FEATURE}))
+    _check(jobs, results)
+    assert len({int(result["y"][0, 0]) for result in results}) > 1

@@ -1,0 +1,35 @@
+"""Mutations of kernels on this machine's vectors, for mutate.py: its fields."""
+
+_WIDE = "tests/kernels/wide/test_wide_kernels.py"
+_LAYERS = f"{_WIDE}::test_llvm_equals_numpy[none]"
+
+HOST_VECTORS = (
+    (
+        "what inputs without a sign are more",
+        "pybuild/kernels/wide/conv.py",
+        "starts = sums.bias - _SIGN * kernels.astype(np.int64).sum(1)",
+        "starts = sums.bias - (_SIGN - 1) * kernels.astype(np.int64).sum(1)",
+        _LAYERS,
+    ),
+    (
+        "padding beside a copied row",
+        "pybuild/kernels/wide/conv_code.py",
+        'k.arg("right", w.right) * g.channels',
+        'k.arg("right", w.right - 1) * g.channels',
+        _LAYERS,
+    ),
+    (
+        "pairs of products without an instruction",
+        "pybuild/emit/kernels/llvm_wide.py",
+        '"<32 x i32> %p", "b", range(1, 2',
+        '"<32 x i32> %p", "b", range(0, 2',
+        _LAYERS,
+    ),
+    (
+        "the product without a sign in C",
+        "crt/include/crt/wide.h",
+        "(uint8_t)left[j]",
+        "left[j]",
+        f"{_WIDE}::test_c_equals_numpy",
+    ),
+)
