@@ -14,6 +14,7 @@ from pybuild.bounds.layers import LayerBounds, bounds
 from pybuild.emit.kernels import c, llvm
 from pybuild.emit.llvm.object import assembly
 from pybuild.errors import BuildError, fitting
+from pybuild.host.jit import vector_features
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import Func
 from pybuild.ir.loop_text import text as loop_text
@@ -226,7 +227,7 @@ def _c(library: Library, layer: str | None) -> Iterator[str]:
 
 
 def _llvm(library: Library, layer: str | None) -> Iterator[str]:
-    features = frozenset[str]()
+    features = vector_features()
     if library.targets[0].name not in ("generic", "host"):
         features = processor_of(library.options.target).has
     for title, func in _funcs(library, layer):

@@ -117,10 +117,10 @@ class Layer:
     @property
     def doc(self) -> str:
         """What the kernel's C says."""
-        rows = "the rows under them" if self.whole_rows else "they"
+        rows = "the rows under them copied" if self.whole_rows else "copied"
         return told(
             f"convolution, int8, int32 sums: {self.window.words}",
-            f"{self.pixels} pixels at a time, {rows} copied without the sign; "
+            f"{self.pixels} pixels at a time, {rows} without the sign; "
             f"{self.together} output channels at a time, {TAPS} taps of each a "
             "vector; weights forward, once for these pixels",
             self.epilogue.words,
