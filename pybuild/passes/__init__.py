@@ -20,6 +20,7 @@ from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
 from pybuild.passes.noop import remove_noops
+from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
 from pybuild.passes.phases import split_phases
 from pybuild.passes.qdq import integer_arithmetic
@@ -75,6 +76,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("set_rounding", lambda graph, options: set_rounding(graph, options.rounding)),
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("split_phases", _plain(split_phases)),
+    ("drop_outside_taps", _plain(drop_outside_taps)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )

@@ -4,6 +4,7 @@ of sums told apart, and of four pixels on vectors, for mutate.py: its five field
 
 _ENDS = "tests/passes/test_sums.py"
 _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
+_OUTSIDE = "tests/passes/test_outside.py"
 _PIXELS = "tests/kernels/test_vector_rounds.py::test_an_end_of_pixels_is_its_rule"
 
 ENDS = (
@@ -143,5 +144,33 @@ PIXELS = (
         "crt_max_int32(v.lane[i], INT16_MIN)",
         "v.lane[i]",
         f"{_PIXELS}[away]",
+    ),
+    (
+        "padding beside the taps that are left",
+        "pybuild/passes/outside.py",
+        "around[i] -= taps[0] * gaps[i]",
+        "around[i] -= taps[0]",
+        _OUTSIDE,
+    ),
+    (
+        "taps that meet data in a later window only",
+        "pybuild/passes/outside.py",
+        "o * stride + k * gap - pads[0] for o in range(count)",
+        "o * stride + k * gap - pads[0] for o in range(1)",
+        _OUTSIDE,
+    ),
+    (
+        "the second half of a window of seven columns",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        'half = self.given["gap"] * (3 * on)',
+        'half = self.given["gap"] * (4 * on)',
+        _LAYERS,
+    ),
+    (
+        "vectors of padding beside a row",
+        "pybuild/kernels/mve/conv_code.py",
+        "k.store(to, self.inputs - step, zeros)",
+        "k.store(to, self.inputs - step, zeros) if known < 0 else None",
+        _LAYERS,
     ),
 )

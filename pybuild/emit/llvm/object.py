@@ -66,7 +66,8 @@ def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> 
     text = _DATA.sub(data, module(tables, processor.triple, layout, processor.has))
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
-    return "\n".join([head, text, *_lock(tables.name), *_attributes(optimise)])
+    attributes = _attributes(optimise, "mve" in processor.has)
+    return "\n".join([head, text, *_lock(tables.name), *attributes])
 
 
 def _lock(name: str) -> list[str]:
@@ -81,9 +82,13 @@ def _lock(name: str) -> list[str]:
     ]
 
 
-def _attributes(optimise: str) -> list[str]:
-    least = " minsize" if optimise == "size" else ""
-    return [f"attributes #0 = {{ {_ATTRIBUTES}{least} }}", ""]
+def _attributes(optimise: str, vectors: bool) -> list[str]:
+    """vectors  loops that fill and copy stay: a function of the C library takes more
+    instructions than they do, and is called for a row's padding"""
+    more = " minsize" if optimise == "size" else ""
+    if vectors:
+        more += ' "no-builtin-memset"'
+    return [f"attributes #0 = {{ {_ATTRIBUTES}{more} }}", ""]
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_rounds import LANE
-from pybuild.kernels.base.vectors import DOT8, DOT16, LANES, words_at
+from pybuild.kernels.base.vectors import ALL16, DOT8, DOT16, LANES, words_at
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
@@ -190,9 +190,21 @@ class _Writer:
                 x = k.let("x", offset(source, self.start))
                 self._copy(x, to, self.inputs, self.layer.window.group_channels)
             with k.otherwise():
-                with k.loop("c", self.inputs, rolled=True) as c:
-                    k.store(to, c, cast(self.x_zero, self.elem))
+                self._fill(to)
                 k.assign(to, offset(to, self.inputs))
+
+    def _fill(self, to: Var) -> None:
+        """The zero point in all channels of a column."""
+        k, known, step = self.k, self.layer.window.group_channels, 16
+        if self.elem is not INT8 or known < step:
+            with k.loop("c", self.inputs, rolled=True) as c:
+                k.store(to, c, cast(self.x_zero, self.elem))
+            return
+        zeros = k.let("zeros", ALL16(self.x_zero))
+        with k.loop("c", self.inputs - (step - 1), 0, step, rolled=True) as c:
+            k.store(to, c, zeros)
+        if known % step:
+            k.store(to, self.inputs - step, zeros)
 
     def _vector(self, x: Expr, at: Expr | int = 0) -> Expr:
         """Values of one vector; of a pointer to smaller ones, widened."""

@@ -14,7 +14,8 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_vectors
-from pybuild.kernels.mve.depthwise_code import SIDE, Layer, kernel
+from pybuild.kernels.mve.depthwise_code import kernel
+from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
 from pybuild.kernels.mve.depthwise_pieces import kernel_of_pieces, pieces_of
 from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.targets.target import Target
@@ -29,7 +30,11 @@ def pack(layer: Layer, weights: Array) -> Packed:
     w = layer.window
     if layer.wide:
         words = np.zeros((w.channels, len(layer.words), SIDE), np.int8)
-        for i, (plane, column) in enumerate(layer.words[: layer.planes * w.kernel_w]):
+        seen = set[tuple[int, int]]()
+        for i, (plane, column) in enumerate(layer.words):
+            if (plane, column) in seen:
+                continue  # what fills a vector up, or is in two
+            seen.add((plane, column))
             rows = weights[SIDE * plane : SIDE * (plane + 1), column]
             words[:, i, : len(rows)] = rows.T
         order = "of each channel its taps: words of four rows, column by column"

@@ -12,7 +12,8 @@ from pybuild.ir.loop import Expr, const, maximum, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
-from pybuild.kernels.mve.depthwise_code import SIDE, Layer, Writer
+from pybuild.kernels.mve.depthwise_code import Writer
+from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
 
 _VECTOR = 16
 # of a row's scratch: what a piece may have at most, and what is worth a kernel

@@ -1,5 +1,6 @@
 """Depthwise sums of four pixels of one channel in a vector: its weights are loaded once
-for the four, its end is a few numbers. Four channels of them are packed into words.
+for the four, its end is a few numbers. Four channels of them are packed into words. Of
+a row of three pixels it is those.
 
 Knows no weight and no node.
 """
@@ -7,21 +8,17 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pybuild.ir.loop import Bitcast, Expr, Var, const, minimum, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vector_packs import FOURTH, LANE, LANES_NOW
 from pybuild.kernels.base.vectors import DOT16, LANES, WORDS, bytes_at, gathered_bytes
+from pybuild.kernels.mve.depthwise_layer import PIXELS, Layer
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 
-PIXELS = 4  # of a vector
 _WORD = 4  # bytes
 # in which channels are packed: of each pixel they come to lie in order
 _PAIRS = ((0, 2), (1, 3))
-
-# depthwise_code.py's Layer
-Layer = Any
 
 
 class PixelSums:
@@ -36,6 +33,7 @@ class PixelSums:
     ) -> None:
         self.k, self.layer, self.given, self.finish = k, layer, given, finish
         self.pixel = given["channels"] * (_WORD * layer.window.stride_w)
+        self.count = min(PIXELS, layer.window.out_width)
 
     def write(self, stop: Expr) -> None:
         """All pixels before `stop`; the last four overlap where they are no four."""
@@ -70,9 +68,11 @@ class PixelSums:
             plane = k.let("plane_bytes", given["plane"] * _WORD)
         words = [plane * p + step * column for p, column in layer.words]
         fours = [words[i : i + 4] for i in range(0, len(words), 4)]
+        if layer.halved:
+            fours = fours[:2]
         if layer.steps == 1:
-            first = self.pixel if layer.together < PIXELS else const(0)
-            starts = range(0, PIXELS, layer.together)
+            first = self.pixel if layer.together < self.count else const(0)
+            starts = range(0, self.count, layer.together)
             fours = [[first * n + word for word in words] for n in starts]
         return [k.let("offsets", LANES(*four)) for four in fours]
 
@@ -87,7 +87,7 @@ class PixelSums:
             ]
             halves.append(k.let("halves", self.finish.halves(*ended)))
         packed = k.let("packed", Bitcast(self.finish.bytes(*halves), WORDS))
-        for i, lane in enumerate((*LANE, FOURTH)):
+        for i, lane in enumerate((*LANE, FOURTH)[: self.count]):
             to = offset(y, self.given["channels"] * i)
             k.store(to, 0, lane(packed), wide=True)
 
@@ -103,18 +103,25 @@ class PixelSums:
         ]
         for four in offsets:
             values = k.let("values", gathered_bytes(offset(x, c), four))
-            for i in range(min(layer.together, PIXELS - len(sums))):
+            for i in range(min(layer.together, self.count - len(sums))):
                 sums.append(k.let("acc", DOT16(const(0), values, weights[i])))
-        return LANES_NOW(*sums)
+        return self._vector(sums)
 
     def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> Expr:
         """Of windows of several vectors."""
         k, layer = self.k, self.layer
         step = self.given["channels"] * layer.window.stride_w
-        sums: list[Expr] = [const(0)] * PIXELS
-        for n, four in enumerate(offsets):
+        sums: list[Expr] = [const(0)] * self.count
+        for n in range(layer.steps):
+            four, on = offsets[n % len(offsets)], n // len(offsets)
+            half = self.given["gap"] * (3 * on)
             weights = k.let("weights", bytes_at(w, 16 * (layer.steps * c + n)))
-            for i in range(PIXELS):
-                values = gathered_bytes(offset(x, step * i + c), four)
+            for i in range(self.count):
+                values = gathered_bytes(offset(x, half + step * i + c), four)
                 sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
-        return LANES_NOW(*sums)
+        return self._vector(sums)
+
+    @staticmethod
+    def _vector(sums: list[Expr]) -> Expr:
+        """A sum in each lane, the last one in those that are left."""
+        return LANES_NOW(*sums, *sums[-1:] * (PIXELS - len(sums)))
