@@ -21,7 +21,7 @@ M4 = {
     1: FEW, 3: APART, 5: RULE, 12: TAPS, 16: SMALL, 17: TAPS, 19: RULE, 24: RULE,
     33: SMALL,
 }  # fmt: skip
-M55 = {1: FEW, 3: APART, 16: SMALL, 33: SMALL}
+M55 = {1: FEW, 3: APART, 33: SMALL, 44: ZEROS}
 ABOVE = dict(zip(CORES, (M4, M55), strict=True))
 
 
