@@ -18,10 +18,9 @@ APART = "stride 2: a vector holds one window instead of two, a word no neighbour
 SMALL = "a third or more of the window stands on padding, and is computed like all else"
 # above their ceiling, and why
 M4 = {
-    1: FEW, 3: APART, 5: RULE, 12: TAPS, 16: SMALL, 17: TAPS, 19: RULE, 24: RULE,
-    33: SMALL,
+    1: FEW, 3: APART, 5: RULE, 12: TAPS, 16: SMALL, 17: TAPS, 19: RULE, 33: SMALL,
 }  # fmt: skip
-M55 = {1: FEW, 3: APART, 33: SMALL, 44: ZEROS}
+M55 = {1: FEW, 3: APART, 33: SMALL}
 ABOVE = dict(zip(CORES, (M4, M55), strict=True))
 
 
