@@ -22,10 +22,14 @@ from pybuild.features.tables import (
 from pybuild.ir.graph import Graph, Quant, Tensor
 from pybuild.ops.interpret import interpret, kept
 from pybuild.ops.sensors.fft import MOST
+from pybuild.ops.sensors.halving import LEAST
 
-# the logarithm's unit: real = q / 64
-_LOG_SCALE = 64
+# the logarithm's unit: real = q / 64 as micro_speech has it; finer without noise
+_LOG_SCALE, _FINE_SCALE = 64, 1024
 _GAIN_BITS, _SNR_BITS = 21, 12
+_LOUDEST = 17.0  # logarithm
+# of the logarithm of 2
+_LN_BITS = 8
 
 
 class Features:
@@ -98,7 +102,7 @@ def log_mel(
     Errors          BuildError for numbers that make no sense, all of them at once
     """
     if scale is None:
-        scale = (10.4 if gain else 17.0) / 255
+        scale = (10.4 if gain else _LOUDEST) / 255
     wrong = _wrong(rate, window, hop, bands, low, high, scale)
     refuse(name, wrong, subtract_noise, gain)
     draft = Draft(name)
@@ -145,14 +149,16 @@ def mfcc(
     turned = draft.op(
         "matmul", [row, draft.constant("dct", cosines(bands, coefficients))]
     )
-    half = draft.constant("half", np.full((1, 1), 1 << (DCT_BITS - 1), np.int32))
+    assert y.quant is not None
+    unit, places = y.quant.scale[0], DCT_BITS
+    while _LOUDEST * math.sqrt(bands) / unit > DType.INT16.high:
+        unit, places = 2 * unit, places + 1
+    half = draft.constant("half of dct", np.full((1, 1), 1 << (places - 1), np.int32))
     turned = draft.op("map", [turned, half], fn="add")
-    down = draft.constant("down", np.full((1, 1), DCT_BITS, np.int32))
+    down = draft.constant("down", np.full((1, 1), places, np.int32))
     turned = draft.op("map", [turned, down], fn="shift_right")
-    turned = draft.op(
-        "map", [turned], Quant((1 / _LOG_SCALE,)), fn="cast", to="int16"
-    )  # fmt: skip
-    loudest = Quant((17.0 * math.sqrt(bands) / DType.INT16.high,), (0,))
+    turned = draft.op("map", [turned], Quant((unit,)), fn="cast", to="int16")
+    loudest = Quant((_LOUDEST * math.sqrt(bands) / DType.INT16.high,), (0,))
     draft.output(draft.shaped(turned, (coefficients,)), loudest, DType.INT16)
     return Features(draft.graph())
 
@@ -161,31 +167,57 @@ def logarithms(
     draft: Draft, rate: int, window: int, hop: int, bands: int, low: float,
     high: float, *, subtract_noise: bool, gain: bool,
 ) -> Tensor:  # fmt: skip
-    """From samples to the natural logarithm of mel bands, int16 in 1 / 64."""
-    length = max(4, 1 << (window - 1).bit_length())
+    """From samples to the natural logarithm of mel bands, int16."""
+    length = max(LEAST, 1 << (window - 1).bit_length())
     x = draft.input("samples", (hop,))
     y = draft.framed(x, window)
     y = draft.op("window", [y, draft.constant("hann", hann(window))], shift=WEIGHT_BITS)
     y, bits = draft.ops("auto_scale", [y])
-    y = draft.op("rfft", [y], length=length, inverse=False)
+    y = draft.op("rfft", [y], length=length, inverse=False, halving=True)
     made = mel_bands(rate, length, bands, low, high)
     y = draft.op("energy", [y], start=made.first, end=made.last)
     tables = [draft.constant(n, a) for n, a in made.tables().items()]
     y = draft.op("filter_bank", [y, *tables])
-    y = draft.op("square_root", [y, bits])
     correction = length.bit_length() - 1 - WEIGHT_BITS // 2
-    if subtract_noise:
-        y, noise = draft.quiet(y)
-        if gain:
-            table = gains(0.95, 80.0, _GAIN_BITS, 10)
-            shift = _GAIN_BITS - correction - _SNR_BITS
-            y = draft.op(
-                "pcan", [y, noise, draft.constant("gains", table)], snr_shift=shift
-            )
+    if not subtract_noise:
+        return _scaled_back(draft, y, bits, correction)
+    y = draft.op("square_root", [y, bits])
+    y, noise = draft.quiet(y)
+    if gain:
+        table = gains(0.95, 80.0, _GAIN_BITS, 10)
+        shift = _GAIN_BITS - correction - _SNR_BITS
+        y = draft.op(
+            "pcan", [y, noise, draft.constant("gains", table)], snr_shift=shift
+        )
+    return _logarithm(draft, y, correction, _LOG_SCALE)
+
+
+def _logarithm(draft: Draft, y: Tensor, correction: int, scale: int) -> Tensor:
     return draft.op(
-        "filter_bank_log", [y], correction_bits=max(correction, 0), scale=_LOG_SCALE,
-        quant=Quant((1 / _LOG_SCALE,)),
+        "filter_bank_log", [y], Quant((1 / scale,)),
+        correction_bits=max(correction, 0), scale=scale,
     )  # fmt: skip
+
+
+def _scaled_back(draft: Draft, y: Tensor, bits: Tensor, correction: int) -> Tensor:
+    """The logarithm of the roots less that of 2^bits: no bit of a root is lost; not
+    below 0, which is what a root of 1 without bits has.
+    """
+    none = draft.constant("no bits", np.zeros((), np.int32))
+    y = _logarithm(draft, draft.op("square_root", [y, none]), correction, _FINE_SCALE)
+    each = round(_FINE_SCALE * math.log(2) * (1 << _LN_BITS))
+    scaled = bits
+    for name, value, fn in (
+        ("ln 2", each, "multiply"),
+        ("half", 1 << (_LN_BITS - 1), "add"),
+        ("places of ln 2", _LN_BITS, "shift_right"),
+    ):
+        by = draft.constant(name, np.asarray(value, np.int32))
+        scaled = draft.op("map", [scaled, by], fn=fn)
+    less = draft.op("map", [scaled], fn="cast", to="int16")
+    y = draft.op("map", [y, less], y.quant, fn="subtract")
+    zero = draft.constant("silence", np.zeros((), np.int16))
+    return draft.op("map", [y, zero], y.quant, fn="maximum")
 
 
 def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> None:

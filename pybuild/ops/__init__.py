@@ -27,7 +27,7 @@ from pybuild.ops import (
 )
 from pybuild.ops.base import function, repeat
 from pybuild.ops.base.operator import Operator, nothing
-from pybuild.ops.sensors import fft, image
+from pybuild.ops.sensors import halving, image
 
 _UNARY = Operator(act.infer, act.reference, nothing)
 _ADD = Operator(eltwise.infer, eltwise.add, nothing)
@@ -75,7 +75,7 @@ OPERATORS: dict[str, Operator] = {
     "matmul": Operator(contract.infer_matmul, contract.matmul, contract.macs_matmul),
     "conv": Operator(contract.infer_conv, contract.conv, contract.macs_conv),
     "image": Operator(image.infer_image, image.image, nothing),
-    "rfft": Operator(fft.infer_fft, fft.fft, nothing),
+    "rfft": Operator(halving.infer_fft, halving.fft, nothing),
     **{n: Operator(*both, nothing) for n, both in signal.SIGNAL.items()},
     **{n: Operator(*both, nothing) for n, both in decide.DECIDE.items()},
     function.CALL: Operator(function.infer, function.reference, nothing),

@@ -49,6 +49,29 @@ def _each_byte(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.asarray(f(*both)).view(np.int32).astype(np.int64)
 
 
+def _half(x: np.ndarray) -> np.ndarray:
+    return x >> 1
+
+
+def _held(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -32768, 32767)
+
+
+def _swapped(x: np.ndarray) -> np.ndarray:
+    return (_low(x) << 16) + (x >> 16 & 0xFFFF)
+
+
+def _pair(
+    x: np.ndarray,
+    w: np.ndarray,
+    signs: tuple[int, int],
+    end: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Signs of the low and of the high half of w."""
+    high = end((x >> 16) + signs[1] * (w >> 16))
+    return (high << 16) + (end(_low(x) + signs[0] * _low(w)) & 0xFFFF)
+
+
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     "crt_mla_low": lambda x, w, a: a + _low(x) * _low(w),
@@ -59,6 +82,18 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_high_halves": lambda x, w: (w >> 16 << 16) + (x >> 16 & 0xFFFF),
     "crt_add2": lambda x, w: _added(x, w),
     "crt_sub2": lambda x, w: (((x >> 16) - (w >> 16)) << 16) + (x - w & 0xFFFF),
+    "crt_half_add2": lambda x, w: _pair(x, w, (1, 1), _half),
+    "crt_half_sub2": lambda x, w: _pair(x, w, (-1, -1), _half),
+    "crt_half_add_turned": lambda x, w: _pair(x, _swapped(w), (-1, 1), _half),
+    "crt_half_sub_turned": lambda x, w: _pair(x, _swapped(w), (1, -1), _half),
+    "crt_held_add2": lambda x, w: _pair(x, w, (1, 1), _held),
+    "crt_held_sub2": lambda x, w: _pair(x, w, (-1, -1), _held),
+    "crt_held_add_turned": lambda x, w: _pair(x, _swapped(w), (-1, 1), _held),
+    "crt_held_sub_turned": lambda x, w: _pair(x, _swapped(w), (1, -1), _held),
+    "crt_times_real": lambda x, w, a: a + _low(x) * _low(w) - (x >> 16) * (w >> 16),
+    "crt_times_imaginary": lambda x, w, a: (
+        a + _low(x) * (w >> 16) + (x >> 16) * _low(w)
+    ),
     "crt_even_bytes": lambda x: _bytes(x, (0, 2)),
     "crt_odd_bytes": lambda x: _bytes(x, (1, 3)),
     "crt_add_even_bytes": lambda x, w: _added(x, _bytes(w, (0, 2))),

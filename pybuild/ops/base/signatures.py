@@ -185,7 +185,7 @@ SIGNATURES: dict[str, Signature] = {
         ANY_NUMBER,
         {"body": _TEXT, "turns": _COUNT, "reads": _WAYS, "makes": _WAYS},
     ),
-    "rfft": Signature(1, 1, {"length": _COUNT, "inverse": _FLAG}),
+    "rfft": Signature(1, 1, {"length": _COUNT, "inverse": _FLAG}, {"halving": _FLAG}),
     "spectral_subtraction": Signature(
         2,
         2,
