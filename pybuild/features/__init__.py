@@ -5,5 +5,6 @@ device.
 from pybuild.features.decision import Decision
 from pybuild.features.images import Images, images
 from pybuild.features.log_mel import Features, log_mel, mfcc
+from pybuild.features.motion import motion
 
-__all__ = ["Decision", "Features", "Images", "images", "log_mel", "mfcc"]
+__all__ = ["Decision", "Features", "Images", "images", "log_mel", "mfcc", "motion"]

@@ -273,7 +273,8 @@ def _must_hold(where: str, want: Tensor, have: Tensor) -> None:
         raise BuildError(where, f"{told} has no scale, the other has one", _TRAIN)
     theirs, ours = _range(want, want.quant), _range(have, have.quant)
     held = min(theirs[1], ours[1]) - max(theirs[0], ours[0])
-    coarse = want.quant.scale[0] > 16 * have.quant.scale[0]
+    fewer = 1 << 8 * max(have.dtype.bytes - want.dtype.bytes, 0)
+    coarse = want.quant.scale[0] > 16 * fewer * have.quant.scale[0]
     if held < LEAST_HELD * (ours[1] - ours[0]) or coarse:
         spans = [f"{low:.4g} to {high:.4g}" for low, high in (theirs, ours)]
         what = f"is for numbers from {spans[0]}, features are from {spans[1]}"

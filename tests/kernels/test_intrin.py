@@ -19,7 +19,7 @@ from pybuild.emit.kernels import c
 from pybuild.emit.kernels import llvm as printer
 from pybuild.emit.kernels.llvm_declared import declarations
 from pybuild.ir.loop import INT8, INT32, Func, Intrin, load, wide
-from pybuild.kernels.base import intrin
+from pybuild.kernels.base import intrin, pairs
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.targets.core import CORES
@@ -106,7 +106,9 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_in_order": lambda x: x,
     "crt_float_in_order": lambda x: x,  # the bits
 }
-INTRINS = [v for v in vars(intrin).values() if isinstance(v, Intrin)]
+INTRINS = [
+    v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
+]
 
 
 def _values(name: str) -> list[np.ndarray]:
@@ -208,7 +210,7 @@ def _on_cortex_m4(
 def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     jobs = _jobs()
     source = tmp_path / "kernels.c"
-    parts = ['#include "crt/abi.h"', '#include "crt/intrin.h"']
+    parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
     for job, _ in jobs:
         func = job.candidate.func
         parts.append(f"void {func.name}(void *const *p, const int32_t *a);")
@@ -263,7 +265,7 @@ def test_a_shift_to_the_right_is_part_of_saturating(shift: int, tmp_path: Path) 
     held = intrin.SATURATE8(load(x) >> shift)
     k.store(k.row("y", 0, INT32, writable=True), 0, held)
     source = tmp_path / "kernel.c"
-    parts = ['#include "crt/abi.h"', '#include "crt/intrin.h"']
+    parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
     head = "void shifted(void *const *p, const int32_t *a);"
     source.write_text("\n".join([*parts, head, c.function(k.finish(), linkage="")]))
     listing = tmp_path / "kernel.s"

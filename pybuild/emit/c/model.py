@@ -40,7 +40,7 @@ from pybuild.emit.tables.tables import (
 )
 from pybuild.ir.loop import Func, Intrin, const
 from pybuild.ir.loop_verify import has_halves, has_vectors, intrins
-from pybuild.kernels.base import vector_packs, wide_vectors
+from pybuild.kernels.base import pairs, vector_packs, wide_vectors
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.vector_rounds import HEADER, NAMES
 
@@ -90,16 +90,17 @@ def kernels_file(funcs: Kernels, banner: str) -> str:
 
 
 def _vectors(funcs: Kernels) -> list[str]:
-    """The header of kernels with vectors, if some are."""
-    if not any(has_vectors(func) for func, _ in funcs):
-        return []
+    """The headers of kernels with vectors, and of those with pairs, if some are."""
     called = {intrin.name for func, _ in funcs for intrin in intrins(func)}
+    found = [f'#include "{pairs.HEADER}"'] if called & pairs.NAMES else []
+    if not any(has_vectors(func) for func, _ in funcs):
+        return found
     for own in (vector_packs, wide_vectors):
         if called & own.NAMES:
-            return [f'#include "{own.HEADER}"']
+            return [*found, f'#include "{own.HEADER}"']
     if any(has_halves(func) for func, _ in funcs):
-        return ['#include "crt/halves.h"']
-    return [f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']
+        return [*found, '#include "crt/halves.h"']
+    return [*found, f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']
 
 
 def kernels(funcs: Kernels, linkage: str) -> list[str]:

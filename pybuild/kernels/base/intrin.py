@@ -24,11 +24,11 @@ from pybuild.ir.loop import (
 _X, _W, _ACC = (Var(name, INT32) for name in ("x", "w", "acc"))
 
 
-def _low(value: Expr) -> Expr:
+def low_half(value: Expr) -> Expr:
     return i32(cast(value, DType.INT16))
 
 
-def _lanes(high: Expr, low: Expr) -> Expr:
+def two_halves(high: Expr, low: Expr) -> Expr:
     """Two int16 in one int32."""
     return high * 65536 + (low & 0xFFFF)
 
@@ -41,7 +41,7 @@ def _byte(value: Expr, bits: int) -> Expr:
 DOT2 = Intrin(
     "crt_dot2",
     (_X, _W, _ACC),
-    _ACC + _low(_X) * _low(_W) + (_X >> 16) * (_W >> 16),
+    _ACC + low_half(_X) * low_half(_W) + (_X >> 16) * (_W >> 16),
     c="crt_dot2({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlad",
@@ -51,7 +51,7 @@ DOT2 = Intrin(
 MLA_LOW = Intrin(
     "crt_mla_low",
     (_X, _W, _ACC),
-    _ACC + _low(_X) * _low(_W),
+    _ACC + low_half(_X) * low_half(_W),
     c="crt_mla_low({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlabb",
@@ -71,7 +71,7 @@ MLA_HIGH = Intrin(
 MLA_LOW_HIGH = Intrin(
     "crt_mla_low_high",
     (_X, _W, _ACC),
-    _ACC + _low(_X) * (_W >> 16),
+    _ACC + low_half(_X) * (_W >> 16),
     c="crt_mla_low_high({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlabt",
@@ -81,7 +81,7 @@ MLA_LOW_HIGH = Intrin(
 MLA_HIGH_LOW = Intrin(
     "crt_mla_high_low",
     (_X, _W, _ACC),
-    _ACC + (_X >> 16) * _low(_W),
+    _ACC + (_X >> 16) * low_half(_W),
     c="crt_mla_high_low({0}, {1}, {2})",
     feature="dsp",
     llvm="llvm.arm.smlatb",
@@ -91,7 +91,7 @@ MLA_HIGH_LOW = Intrin(
 LOW_HALVES = Intrin(
     "crt_low_halves",
     (_X, _W),
-    _lanes(_low(_W), _X),
+    two_halves(low_half(_W), _X),
     c="crt_low_halves({0}, {1})",
 )
 # x.high, w.high
@@ -105,7 +105,7 @@ HIGH_HALVES = Intrin(
 ADD2 = Intrin(
     "crt_add2",
     (_X, _W),
-    _lanes((_X >> 16) + (_W >> 16), _low(_X) + _low(_W)),
+    two_halves((_X >> 16) + (_W >> 16), low_half(_X) + low_half(_W)),
     c="crt_add2({0}, {1})",
     feature="dsp",
     llvm="llvm.arm.sadd16",
@@ -113,64 +113,16 @@ ADD2 = Intrin(
 SUB2 = Intrin(
     "crt_sub2",
     (_X, _W),
-    _lanes((_X >> 16) - (_W >> 16), _low(_X) - _low(_W)),
+    two_halves((_X >> 16) - (_W >> 16), low_half(_X) - low_half(_W)),
     c="crt_sub2({0}, {1})",
     feature="dsp",
     llvm="llvm.arm.ssub16",
-)
-
-
-def _held(value: Expr) -> Expr:
-    return minimum(maximum(value, -32768), 32767)
-
-
-def _two(name: str, spelling: str, high: Expr, low: Expr) -> Intrin:
-    made = _lanes(high, low)
-    return Intrin(name, (_X, _W), made, c=f"{name}({{0}}, {{1}})", feature="dsp",
-                  llvm=f"llvm.arm.{spelling}")  # fmt: skip
-
-
-_XL, _WL, _XH, _WH = _low(_X), _low(_W), _X >> 16, _W >> 16
-# halves of sums and differences; turned: of x and w times i, whose real part is low
-HALF_ADD2 = _two("crt_half_add2", "shadd16", (_XH + _WH) >> 1, (_XL + _WL) >> 1)
-HALF_SUB2 = _two("crt_half_sub2", "shsub16", (_XH - _WH) >> 1, (_XL - _WL) >> 1)
-HALF_ADD_TURNED = _two(
-    "crt_half_add_turned", "shasx", (_XH + _WL) >> 1, (_XL - _WH) >> 1
-)
-HALF_SUB_TURNED = _two(
-    "crt_half_sub_turned", "shsax", (_XH - _WL) >> 1, (_XL + _WH) >> 1
-)
-# the same, not halved but held within int16
-HELD_ADD2 = _two("crt_held_add2", "qadd16", _held(_XH + _WH), _held(_XL + _WL))
-HELD_SUB2 = _two("crt_held_sub2", "qsub16", _held(_XH - _WH), _held(_XL - _WL))
-HELD_ADD_TURNED = _two(
-    "crt_held_add_turned", "qasx", _held(_XH + _WL), _held(_XL - _WH)
-)
-HELD_SUB_TURNED = _two(
-    "crt_held_sub_turned", "qsax", _held(_XH - _WL), _held(_XL + _WH)
-)
-# acc + parts of the product of complex numbers, in which no sum overflows
-TIMES_REAL = Intrin(
-    "crt_times_real",
-    (_X, _W, _ACC),
-    _ACC + (_XL * _WL - _XH * _WH),
-    c="crt_times_real({0}, {1}, {2})",
-    feature="dsp",
-    llvm="llvm.arm.smlsd",
-)
-TIMES_IMAGINARY = Intrin(
-    "crt_times_imaginary",
-    (_X, _W, _ACC),
-    _ACC + (_XL * _WH + _XH * _WL),
-    c="crt_times_imaginary({0}, {1}, {2})",
-    feature="dsp",
-    llvm="llvm.arm.smladx",
 )
 # bytes 0 and 2 as two int16
 EVEN_BYTES = Intrin(
     "crt_even_bytes",
     (_X,),
-    _lanes(_byte(_X, 16), _byte(_X, 0)),
+    two_halves(_byte(_X, 16), _byte(_X, 0)),
     c="crt_even_bytes({0})",
     feature="dsp",
     llvm="llvm.arm.sxtb16",
@@ -180,7 +132,7 @@ EVEN_BYTES = Intrin(
 ODD_BYTES = Intrin(
     "crt_odd_bytes",
     (_X,),
-    _lanes(_byte(_X, 24), _byte(_X, 8)),
+    two_halves(_byte(_X, 24), _byte(_X, 8)),
     c="crt_odd_bytes({0})",
     feature="dsp",
     llvm="llvm.arm.sxtb16",
@@ -191,7 +143,7 @@ ODD_BYTES = Intrin(
 ADD_EVEN = Intrin(
     "crt_add_even_bytes",
     (_X, _W),
-    _lanes((_X >> 16) + _byte(_W, 16), _low(_X) + _byte(_W, 0)),
+    two_halves((_X >> 16) + _byte(_W, 16), low_half(_X) + _byte(_W, 0)),
     c="crt_add_even_bytes({0}, {1})",
     feature="dsp",
     llvm="llvm.arm.sxtab16",
@@ -199,7 +151,7 @@ ADD_EVEN = Intrin(
 ADD_ODD = Intrin(
     "crt_add_odd_bytes",
     (_X, _W),
-    _lanes((_X >> 16) + _byte(_W, 24), _low(_X) + _byte(_W, 8)),
+    two_halves((_X >> 16) + _byte(_W, 24), low_half(_X) + _byte(_W, 8)),
     c="crt_add_odd_bytes({0}, {1})",
     feature="dsp",
     llvm="llvm.arm.sxtab16",

@@ -26,7 +26,9 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.intrin import (
+from pybuild.kernels.base.intrin import HIGH_HALVES
+from pybuild.kernels.base.operands import offer, whole_operands
+from pybuild.kernels.base.pairs import (
     HALF_ADD2,
     HALF_ADD_TURNED,
     HALF_SUB2,
@@ -35,11 +37,9 @@ from pybuild.kernels.base.intrin import (
     HELD_ADD_TURNED,
     HELD_SUB2,
     HELD_SUB_TURNED,
-    HIGH_HALVES,
     TIMES_IMAGINARY,
     TIMES_REAL,
 )
-from pybuild.kernels.base.operands import offer, whole_operands
 from pybuild.kernels.portable import fft as exact
 from pybuild.ops.sensors.fft import FftTables, fft_tables
 from pybuild.ops.sensors.halving import (
