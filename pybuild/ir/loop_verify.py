@@ -291,6 +291,13 @@ def changed(body: tuple[Stmt, ...]) -> set[str]:
     return found
 
 
+def loaded_from(body: tuple[Stmt, ...]) -> set[str]:
+    """Pointers that the statements of a block load from, blocks inside of it not."""
+    every = (e for stmt in body for given in operands(stmt) for e in walked(given))
+    pointers = (e.pointer for e in every if isinstance(e, Load))
+    return {pointer.name for pointer in pointers if isinstance(pointer, Var)}
+
+
 def has_vectors(func: Func) -> bool:
     """Whether a kernel computes with vectors, or moves them."""
     values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]

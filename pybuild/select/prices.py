@@ -39,7 +39,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import changed
+from pybuild.ir.loop_verify import changed, loaded_from
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.targets.target import Target
@@ -56,6 +56,7 @@ class Prices:
     turn    of a loop, beyond its body
     taken   a test, and its branch
     call    of a function, with what it saves and restores
+    pointers  that registers hold in an innermost loop; others are loaded anew
     """
 
     load: float = 1
@@ -68,6 +69,7 @@ class Prices:
     taken: float = 2
     call: float = 14
     bytes: float = 4.2
+    pointers: int = 10
 
 
 _M3 = Prices()
@@ -83,7 +85,7 @@ PRICES = {
     "cortex-m7": _M3,
     "cortex-m33": _M3,
     "cortex-m55": Prices(turn=1, bytes=3.6),
-    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1),
+    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1, pointers=24),
 }
 
 
@@ -135,6 +137,8 @@ _SINGLE = {
     "crt_mulhi_add": "mulhi",
     "crt_saturate8": "mulhi",
     "crt_in_order": "mulhi",
+    "crt_low_halves": "dsp",
+    "crt_high_halves": "dsp",
 }
 _Values = Mapping[str, int | None]
 _Part = tuple[float, float, Mapping[str, float]]
@@ -164,6 +168,7 @@ class _Walk:
         self.known: dict[tuple[int, int, int], tuple[float, int, float]] = {}
         self.level_changes = 0
         self.assigned: dict[int, set[str]] = {}
+        self.pointers: dict[int, set[str]] = {}
 
     def kernel(self, func: Func, values: _Values) -> float:
         self.values.update(values)
@@ -205,6 +210,8 @@ class _Walk:
         for var in self.changed_in(stmt.body):
             self.changes(var, self.depth)
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
+        spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
+        each += self.add(spilled * self.table.load)
         total = turns * each
         if first is not None and turns > 1 and self.uneven(stmt.body):
             # the ends may be rows or columns at an edge, or what is left over
@@ -229,6 +236,15 @@ class _Walk:
             found = self.assigned[id(body)] = changed(body)
         return found
 
+    def read_in(self, body: tuple[Stmt, ...]) -> set[str]:
+        """Pointers of an innermost loop that reads many."""
+        if len(body) <= self.table.pointers // 2:
+            return set()
+        if id(body) not in self.pointers:
+            plain = all(isinstance(s, Let | Assign | Store) for s in body)
+            self.pointers[id(body)] = loaded_from(body) if plain else set()
+        return self.pointers[id(body)]
+
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
         """Turns may do more or less: a test, or a loop whose ends change."""
         ends = [e for s in body if isinstance(s, For) for e in (s.start, s.stop)]
@@ -250,10 +266,8 @@ class _Walk:
         spent = sum(self.expr(e) for e in stmt.args) + len(stmt.args)
         self.add(len(stmt.args) + 1)
         given = tuple(self.value(argument) for argument in stmt.args)
-        calls, key = (
-            _parts_of(self.target, self.rare),
-            (stmt.name, len(stmt.body), given),
-        )
+        calls = _parts_of(self.target, self.rare)
+        key = (stmt.name, len(stmt.body), given)
         if key not in calls:
             if len(calls) >= _MOST_PARTS:
                 calls.clear()

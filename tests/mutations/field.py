@@ -123,4 +123,18 @@ FIELD = (
         "<= 9 * _fewest(ways.search):",
         "tests/fieldnets/test_field_nets.py -k vectors_take_hardly",
     ),
+    (
+        "pointers that no register holds",
+        "pybuild/select/prices.py",
+        "len(self.read_in(stmt.body)) - self.table.pointers)",
+        "len(self.read_in(stmt.body)) - 99)",
+        "tests/select/test_prices.py",
+    ),
+    (
+        "the price of halves put together",
+        "pybuild/select/prices.py",
+        '"crt_low_halves": "dsp"',
+        '"crt_low_halves": "none"',
+        "tests/select/test_prices.py",
+    ),
 )

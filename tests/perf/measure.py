@@ -46,7 +46,12 @@ class Measured:
 
     @property
     def plain(self) -> bool:
-        return any(k.startswith(_PLAIN) and "_dsp_" not in k for k in self.kernels)
+        return is_plain(self.kernels)
+
+
+def is_plain(kernels: tuple[str, ...]) -> bool:
+    """Whether one of them is for any core, where families of it have faster ones."""
+    return any(k.startswith(_PLAIN) and "_dsp_" not in k for k in kernels)
 
 
 _PLAIN = ("conv2d_s", "dense_s", "depthwise_s")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.perf.any_layer import CORES, is_above, reason
 from tests.perf.layers import CLASSES, far_apart, layer
-from tests.perf.measure import EMITS, measured
+from tests.perf.measure import EMITS, is_plain, measured, model
 
 # of each class that has a ceiling
 SAMPLE = (1, 3, 5, 12, 14, 16, 17, 19, 24, 31, 33, 44)
@@ -37,6 +37,14 @@ def test_a_layer_is_right_and_fast(seed: int, core: str) -> None:
     said = f"{by_llvm.made.words}: {by_llvm.per_mac:.2f} by {by_llvm.kernels}"
     assert is_above(by_llvm) == (seed in ABOVE[core]), said
     assert reason(by_llvm) or not is_above(by_llvm), said
+
+
+@pytest.mark.parametrize("seed", [64, 147, 243])
+def test_a_small_depthwise_layer_has_a_kernel_of_pairs(seed: int) -> None:
+    made = layer(seed)
+    library = model(made).build(target="cortex-m4", rounding=made.rounding)
+    steps = [s.candidate.func for s in library.plan.steps]
+    assert not is_plain(tuple(func.name for func in steps if func is not None))
 
 
 @pytest.mark.parametrize("emit", EMITS)

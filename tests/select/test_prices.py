@@ -1,0 +1,41 @@
+"""What the cost model says of loops: pointers beyond the registers, halves of words."""
+
+from __future__ import annotations
+
+from pybuild.ir.loop import INT32, load
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.intrin import HIGH_HALVES, LOW_HALVES
+from pybuild.select.prices import PRICES, price
+from pybuild.targets.target import TARGETS
+
+TURNS = 100
+
+
+def _cost(pointers: int, core: str = "cortex-m4", halves: bool = False) -> int:
+    """Of a loop that adds what so many pointers have, or puts halves together."""
+    k = Builder(f"sum{pointers}{halves}")
+    y = k.row("y", 0, INT32, writable=True)
+    rows = [k.row(f"x{i}", i + 1, INT32) for i in range(pointers)]
+    with k.loop("i", k.arg("n", TURNS)) as i:
+        total = k.let("total", 0)
+        for at, row in enumerate(rows):
+            value = load(row, i)
+            both = (LOW_HALVES, HIGH_HALVES)[at % 2]
+            k.assign(total, both(total, value) if halves else total + value)
+        k.store(y, i, total)
+    made = Candidate(k.finish(), (TURNS,), (), ())
+    return price(made, TARGETS[core]).instructions
+
+
+def test_a_pointer_beyond_the_registers_is_loaded_each_turn() -> None:
+    held = PRICES["cortex-m4"].pointers
+    more = _cost(held) - _cost(held - 1)
+    beyond = _cost(held + 1) - _cost(held)
+    assert beyond - more == TURNS
+    assert _cost(held + 1, "rv32imc") - _cost(held, "rv32imc") == more
+
+
+def test_halves_are_put_together_in_one_instruction() -> None:
+    assert _cost(6, halves=True) == _cost(6)
+    assert _cost(6, "cortex-m3", halves=True) > _cost(6, "cortex-m3")
