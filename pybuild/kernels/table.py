@@ -12,6 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
 from pybuild.kernels.operators import conv2d, depthwise_conv2d, eltwise, pool
 from pybuild.kernels.operators import mean as reduce
+from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.portable import (
@@ -52,7 +53,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "lookup": index.lookup,
     "lstm": recurrent.lstm,
     "map": map.element_map,
-    "matmul": contract.matmul,
+    "matmul": matmul,
     "max_pool2d": pool.pool,
     "mean": reduce.mean,
     "mul": eltwise.eltwise,

@@ -8,16 +8,68 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pybuild.dtype import Array, DType, widened
 from pybuild.ir.graph import Graph, Node
-from pybuild.ops.base.operator import Types, Values, invalid, operand, value
+from pybuild.ops.base.operator import (
+    Types,
+    Values,
+    invalid,
+    must_have_type,
+    operand,
+    value,
+    whole_quant,
+)
 from pybuild.ops.map import NUMBERS
 
 _ROWS = "the rows of the first must be as long as the columns of the second"
+
+
+# of two int8 less their zero points; sums of more would leave int32
+_MOST = (1 << 31) // (255 * 255)
+
+
+@dataclass(frozen=True)
+class Product:
+    """y = clamp(round(float32(sum((a - a_zero) * (b - b_zero))) * scale) + y_zero),
+    ties to even, in float32.
+
+    Source  ONNX Runtime QLinearMatMul
+    """
+
+    a_zero: int
+    b_zero: int
+    y_zero: int
+    scale: float
+
+
+def product_of(node: Node, graph: Graph) -> Product | None:
+    """Of a matmul with the attribute `rounding`; None: its integers wrap.
+
+    Errors  BuildError for what is not int8 with a scale, and for sums beyond int32
+    """
+    if "rounding" not in node.attrs:
+        return None
+    a, b, y = (
+        operand(node, graph, 0),
+        operand(node, graph, 1),
+        graph.tensor(node.output),
+    )
+    for tensor in (a, b, y):
+        must_have_type(node, graph, tensor, DType.INT8)
+        whole_quant(node, graph, tensor)
+    if a.shape[-1] > _MOST:
+        raise invalid(node, graph, f"sums {a.shape[-1]} products of int8 in int32")
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = np.float32(a.scale) * np.float32(b.scale) / np.float32(y.scale)
+    if not np.isfinite(scale):
+        hint = "calibrate the output of this layer"
+        raise invalid(node, graph, "the scales are too far apart for 32 bits", hint)
+    return Product(a.zero_point, b.zero_point, y.zero_point, float(scale))
 
 
 def _one_type(node: Node, graph: Graph) -> DType:
@@ -38,11 +90,20 @@ def infer_matmul(node: Node, graph: Graph) -> Types:
         outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise invalid(node, graph, text, _ROWS) from None
+    product_of(node, graph)
     return (((*outer, a.shape[-2], b.shape[-1]), dtype),)
 
 
 def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning."""
     a, b = value(values, 0), value(values, 1)
+    made = product_of(node, graph)
+    if made is not None:
+        left, right = (x.astype(np.float64) - zero
+                       for x, zero in ((a, made.a_zero), (b, made.b_zero)))  # fmt: skip
+        sums = np.matmul(left, right).astype(np.float32)
+        y = np.rint(sums * np.float32(made.scale)) + made.y_zero
+        return (y.clip(-128, 127).astype(np.int8),)
     wide = np.matmul(widened(a), widened(b))
     return (np.ascontiguousarray(wide).astype(a.dtype),)
 

@@ -27,6 +27,7 @@ from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
+from pybuild.passes.tables import use_tables
 from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.turns.roll import roll
 
@@ -77,6 +78,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("drop_constant_channels", _plain(drop_constant_channels)),
     ("split_phases", _plain(split_phases)),
     ("drop_outside_taps", _plain(drop_outside_taps)),
+    ("use_tables", _plain(use_tables)),
     ("roll", _plain(roll)),
     ("own_outputs", _plain(own_outputs)),
 )

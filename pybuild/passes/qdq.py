@@ -87,6 +87,8 @@ def _taken(sweep: _Sweep, node: Node) -> bool:
             return _layer(sweep, node)
         case op if op in COMPUTED:
             return _compute(sweep, node)
+        case "matmul":
+            return _compute(sweep, node.with_attrs(rounding="even"))
     return False
 
 

@@ -23,11 +23,11 @@ def _sum_type(dtype: DType) -> DType:
 
 
 def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidates for matmul."""
+    """The candidates for matmul of what is not quantised."""
     a, b = (graph.tensor(n) for n in node.inputs)
     y = graph.tensor(node.output)
     rows, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    outer = _scaled(
+    outer = scaled(
         join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]]),
         (rows * columns, rows * depth, depth * columns),
     )
@@ -64,7 +64,7 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     return [offer(k, operands, cost=_COST * y.size * depth)]
 
 
-def _scaled(axes: Sequence[Axis], units: tuple[int, ...]) -> tuple[Axis, ...]:
+def scaled(axes: Sequence[Axis], units: tuple[int, ...]) -> tuple[Axis, ...]:
     """Steps in elements where an index is that of a whole matrix."""
     return tuple(
         Axis(x.size, tuple(s * u for s, u in zip(x.steps, units, strict=True)))

@@ -50,6 +50,27 @@ TURNS = (
         "tests/quantisation/test_quantised_loops.py",
     ),
     (
+        "a product's zero points",
+        "pybuild/kernels/any_type/product8.py",
+        "k.store(self.base, c, both - total * self.a_zero)",
+        "k.store(self.base, c, const(0) - total * self.a_zero)",
+        "tests/kernels/test_products.py",
+    ),
+    (
+        "bytes of a word in another order",
+        "pybuild/kernels/dsp/product8.py",
+        "for half, take in enumerate((EVEN_BYTES, ODD_BYTES)):",
+        "for half, take in enumerate((ODD_BYTES, EVEN_BYTES)):",
+        "tests/kernels/test_products.py",
+    ),
+    (
+        "tables of functions of two tensors",
+        "pybuild/passes/tables.py",
+        "if len(source) != 1 or node.device:",
+        "if node.device:",
+        "tests/passes/test_tables.py",
+    ),
+    (
         "scratch that is still needed",
         "pybuild/kernels/operators/repeat.py",
         "if born <= last and first <= dies and begin < at + size and at < end:",

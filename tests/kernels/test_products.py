@@ -1,0 +1,72 @@
+"""matmul of int8 by int8, both computed: each kernel against numpy, and the reference
+against real numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pybuild.dtype import DType
+from pybuild.errors import BuildError
+from pybuild.ir.graph import Graph, Node, Quant, Tensor
+from pybuild.kernels.table import candidates
+from pybuild.model import Model
+from pybuild.ops.interpret import check_types, interpret
+from pybuild.targets.target import TARGETS
+
+Shape = tuple[int, ...]
+
+
+def product(a: Shape, b: Shape, zeros: tuple[int, int] = (3, -7)) -> Graph:
+    shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+    scale = 0.02 * 0.03 * 40 * a[-1] ** 0.5
+    rows = (("a", a, 0.02, zeros[0]), ("b", b, 0.03, zeros[1]), ("y", shape, scale, -9))
+    tensors = {n: Tensor(n, s, DType.INT8, Quant((q,), (z,))) for n, s, q, z in rows}
+    node = Node("matmul", "y", ("a", "b"), ("y",), {"rounding": "even"})
+    return Graph("product", "product", (node,), tensors, ("a", "b"), ("y",))
+
+
+@pytest.mark.parametrize("target", ["generic", "cortex-m4"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 5, 8), (2, 8, 3)), ((1, 7), (7, 1)), ((3, 17, 13), (13, 17)),
+        ((4, 1, 6, 3), (2, 3, 5)), ((2, 1), (1, 2)), ((6, 4), (4, 4)),
+    ],
+)  # fmt: skip
+def test_kernels_equal_numpy(a: Shape, b: Shape, target: str) -> None:
+    """Odd numbers of rows, columns and products; of matrices, and one for all."""
+    graph, chance = product(a, b), np.random.default_rng(a[-1])
+    library = Model("product", graph, "onnx", "0" * 64).build(target=target)
+    used = library.plan.steps[0].candidate.func
+    assert used is not None
+    pairs = target == "cortex-m4" and a[-1] >= 4 and a[-2] > 1
+    assert ("dsp" in used.name) == pairs
+    net = library.host("llvm")
+    for _ in range(3):
+        given = {n: chance.integers(-128, 128, s).astype(np.int8)
+                 for n, s in (("a", a), ("b", b))}  # fmt: skip
+        net.run(**given)
+        made = interpret(graph, given)["y"]
+        np.testing.assert_array_equal(net.get_output("y"), made)
+        real = [(v.astype(float) - graph.tensor(n).zero_point) * graph.tensor(n).scale
+                for n, v in given.items()]  # fmt: skip
+        steps = real[0] @ real[1] / graph.tensor("y").scale - 9
+        assert np.abs(np.clip(steps, -128, 127) - made).max() < 0.5001
+
+
+def test_greatest_sums_and_what_is_refused() -> None:
+    graph = product((1, 4096), (4096, 1), (-128, -128))
+    given = {n: np.full(graph.tensor(n).shape, 127, np.int8) for n in "ab"}
+    for target in ("generic", "cortex-m4"):
+        library = Model("product", graph, "onnx", "0" * 64).build(target=target)
+        net = library.host("llvm")
+        net.run(**given)
+        assert net.get_output("y").tolist() == interpret(graph, given)["y"].tolist()
+    (found,) = check_types(product((1, 40_000), (40_000, 1)))
+    assert "sums 40000 products of int8" in str(found)
+    tensors = dict(graph.tensors)
+    tensors["b"] = Tensor("b", (4096, 1), DType.INT8)
+    bare = Graph("g", "g", graph.nodes, tensors, ("a", "b"), ("y",))
+    with pytest.raises(BuildError, match="'b' has no scale"):
+        candidates(bare.nodes[0], bare, TARGETS["generic"])
