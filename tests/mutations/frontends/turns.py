@@ -54,14 +54,14 @@ TURNS = (
         "pybuild/kernels/any_type/product8.py",
         "k.store(self.base, c, both - total * self.a_zero)",
         "k.store(self.base, c, const(0) - total * self.a_zero)",
-        "tests/kernels/test_products.py",
+        "tests/ops/test_products.py",
     ),
     (
         "bytes of a word in another order",
         "pybuild/kernels/dsp/product8.py",
         "for half, take in enumerate((EVEN_BYTES, ODD_BYTES)):",
         "for half, take in enumerate((ODD_BYTES, EVEN_BYTES)):",
-        "tests/kernels/test_products.py",
+        "tests/ops/test_products.py",
     ),
     (
         "tables of functions of two tensors",
