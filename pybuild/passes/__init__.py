@@ -19,6 +19,7 @@ from pybuild.passes.dead import remove_dead
 from pybuild.passes.fold import fold_constants
 from pybuild.passes.layout import set_layout
 from pybuild.passes.legalise import own_outputs, set_rounding
+from pybuild.passes.lookups.tables import use_tables
 from pybuild.passes.noop import remove_noops
 from pybuild.passes.outside import drop_outside_taps
 from pybuild.passes.pad import fuse_pad
@@ -27,7 +28,6 @@ from pybuild.passes.qdq import integer_arithmetic
 from pybuild.passes.reference import as_reference
 from pybuild.passes.reshape import merge_reshapes, sink_reshapes
 from pybuild.passes.state import closed, opened
-from pybuild.passes.tables import use_tables
 from pybuild.passes.transposes import fold_transposes
 from pybuild.passes.turns.roll import roll
 

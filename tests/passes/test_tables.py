@@ -9,7 +9,7 @@ import numpy as np
 from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Quant
 from pybuild.ops.interpret import interpret
-from pybuild.passes.tables import use_tables
+from pybuild.passes.lookups.tables import use_tables
 from tests.passes.passes_graph import F, Small, ops
 
 OUT = Quant((0.02,), (-90,))

@@ -65,7 +65,7 @@ TURNS = (
     ),
     (
         "tables of functions of two tensors",
-        "pybuild/passes/tables.py",
+        "pybuild/passes/lookups/tables.py",
         "if len(source) != 1 or node.device:",
         "if node.device:",
         "tests/passes/test_tables.py",

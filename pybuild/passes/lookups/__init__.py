@@ -1,0 +1,1 @@
+"""Functions that are looked up in tables."""
