@@ -1,6 +1,7 @@
 """Mutations of what bounds and quotes hostile files, for mutate.py: its five fields."""
 
 _BUDGET = "tests/attacks/test_budget.py"
+_NAMES = "tests/attacks/test_hostile_names.py"
 _REFUSED = f"{_BUDGET}::test_much_is_refused"
 
 HOSTILE = (
@@ -31,5 +32,19 @@ HOSTILE = (
         "    except RecursionError:\n        raise UsageError(str(path)",
         "    except MemoryError:\n        raise UsageError(str(path)",
         f"{_BUDGET}::test_deep_nesting_is_an_error",
+    ),
+    (
+        "a name that ends a comment of C",
+        "pybuild/emit/kernels/c.py",
+        '("*/", "* /")',
+        '("*/ /", "* /")',
+        f"{_NAMES}::test_c_compiles_and_make_and_cmake_do_nothing_else",
+    ),
+    (
+        "a name as an element of a drawing",
+        "pybuild/package/curve_svg.py",
+        "<title>{escape(curve.title)}:",
+        "<title>{curve.title}:",
+        f"{_NAMES}::test_a_drawing_is_xml",
     ),
 )
