@@ -1,4 +1,4 @@
-"""Names that would end a comment, a string, a rule or an element, through every printer:
+"""Names that would end a comment, a string, a rule or an element, through each printer:
 what comes out is parsed, compiled and run, and does what it does for plain ones."""
 
 from __future__ import annotations
