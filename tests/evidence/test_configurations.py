@@ -1,0 +1,70 @@
+"""Each switch of config.h and each pair: compiles clean, passes its C tests; where
+unsigned numbers go below zero in crt, which clang's -fsanitize=integer counts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.crt.test_crt import HERE, PROGRAMS
+from tests.toolchains import INCLUDE, SOURCES, STRICT, absent, require, run, runtime
+
+NAMES = sorted(
+    re.findall(r"^ \* (CRT_NO_\w+)", (INCLUDE / "crt" / "config.h").read_text(), re.M)
+)
+SETS = [*((name,) for name in NAMES), *combinations(NAMES, 2)]
+# file -> what a line there counts on: arithmetic modulo 2^32, as C99 6.2.5 has it
+WRAPS = {
+    "crc.c": "while (bytes-- > 0)",
+    "run.c": "rows above row 0 are huge numbers; operands are counted up to zero",
+    "timing.c": "a counter of ticks that has gone round",
+}
+
+
+def test_the_switches_are_those_of_the_comment() -> None:
+    used = {
+        name
+        for path in (*SOURCES, *(INCLUDE / "crt").glob("*.h"))
+        for name in re.findall(r"#if\w* (CRT_NO_\w+)", path.read_text())
+    }
+    assert used == set(NAMES)
+
+
+@pytest.mark.parametrize("switches", SETS, ids="-".join)
+def test_it_compiles_clean_with_clang(switches: tuple[str, ...]) -> None:
+    told = [f"-D{name}" for name in switches]
+    include = ["-I", INCLUDE]
+    run([require("clang"), *STRICT, *told, *include, "-fsyntax-only", *SOURCES])
+
+
+@pytest.mark.parametrize("switches", SETS, ids="-".join)
+def test_it_passes_its_tests(switches: tuple[str, ...], tmp_path: Path) -> None:
+    gcc = require("gcc")
+    flags = [*STRICT, *(f"-D{name}" for name in switches), f"-I{HERE}"]
+    objects = runtime(gcc, *flags)
+    for program in PROGRAMS:
+        made = tmp_path / Path(program).stem
+        run([gcc, *flags, "-I", INCLUDE, HERE / program, *objects, "-o", made])
+        assert run([made]) == ""
+
+
+def test_unsigned_numbers_wrap_where_it_is_meant(tmp_path: Path) -> None:
+    clang = shutil.which("clang-19") or absent("there is no clang-19")
+    checks = ["-std=c99", "-g", "-fsanitize=integer", "-I", INCLUDE]
+    run([clang, *checks, "-c", *SOURCES], cwd=tmp_path)
+    objects = sorted(tmp_path.glob("*.o"))
+    said = ""
+    for program in PROGRAMS:
+        made = tmp_path / "test"
+        run([clang, *checks, "-I", HERE, HERE / program, *objects, "-o", made])
+        done = subprocess.run([made], capture_output=True, text=True)
+        assert done.returncode == 0
+        said += done.stderr
+    found = re.findall(r"crt/src/(\w+\.c):\d+:\d+: runtime error: (.*)", said)
+    assert {file for file, _ in found} == set(WRAPS)
+    assert {what.split(":")[0] for _, what in found} == {"unsigned integer overflow"}
