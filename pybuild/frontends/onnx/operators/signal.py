@@ -87,6 +87,8 @@ def stft(flow: Flow) -> None:
         length = flow.shape(window)[0]
     else:
         raise op.invalid("it has neither a window nor a frame_length")
+    if len(flow.shape(x)) == 2:  # as torch.onnx writes it: real numbers, no last axis
+        x = flow.reshape(x, (*flow.shape(x), 1))
     count = (flow.shape(x)[1] - length) // step + 1
     places = np.arange(count)[:, None] * step + np.arange(length)[None]
     frames = flow.taken(x, places, 1)
