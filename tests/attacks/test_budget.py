@@ -14,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import pybuild
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
+from pybuild.frontends.onnx.reader.asked import take_nodes
 from pybuild.params.budget import FREE_BYTES, MOST_NODES, TIMES, Budget, TooMuch
 from pybuild.params.files import read_arrays
 from tests.attacks import hostile
@@ -47,6 +49,12 @@ def test_much_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(BuildError, match=reason):
         pybuild.load(data).build()
     assert time.process_time() - start < MOST_SECONDS
+
+
+def test_functions_are_counted_before_they_are_written_out() -> None:
+    file = onnx.load_model_from_string(hostile.doubling_functions(40))
+    with pytest.raises(TooMuch, match=NODES):
+        take_nodes("net.onnx", file)
 
 
 @pytest.mark.slow
