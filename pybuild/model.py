@@ -342,8 +342,21 @@ def _ends(graph: Graph, names: Collection[str] | None) -> list[str]:
 
 
 def _spent(word: str, graph: Graph) -> tuple[str, ...]:
-    """Inputs that may be written over while they are still being read."""
-    return graph.inputs if word == "consumable" else ()
+    """Inputs that may be written over while they are still being read: also those that
+    only a quantise reads, whose bytes never lie beside all of their float32."""
+    if word == "consumable" or graph.is_placed or graph.storage:
+        return graph.inputs if word == "consumable" else ()
+    readers = {
+        name: [n for n in graph.nodes if name in n.inputs] for name in graph.inputs
+    }
+    return tuple(
+        name
+        for name, nodes in readers.items()
+        if word == "reuse"
+        and [n.op for n in nodes] == ["quantize"]
+        and name not in graph.outputs
+        and name != graph.sampled
+    )
 
 
 def _own(plan: Plan, optimise: str) -> Plan:

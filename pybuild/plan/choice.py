@@ -122,6 +122,21 @@ def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
     return min(able, key=lambda one: one[0])[1]
 
 
+def fastest_of_smallest(
+    ways: Sequence[Arrangement],
+    made: Callable[[Arrangement, Limits], Plan],
+    ram_limit: Limits,
+) -> Plan:
+    """Of ways at rising prices the first of hardly more bytes than the smallest.
+
+    Errors  of `made`, where it does not keep the limit
+    """
+    sizes = [made(found, None).arena_bytes for found in ways]
+    most = min(sizes) * _HARDLY
+    number = next(i for i, size in enumerate(sizes) if size <= most)
+    return made(ways[number], ram_limit)
+
+
 def _less(one: Plan, other: Plan) -> bool:
     return one.arena_bytes < other.arena_bytes
 

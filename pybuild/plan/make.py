@@ -17,7 +17,13 @@ from pybuild.plan.buffers.offsets import BlockOffset
 from pybuild.plan.buffers.parameter_slots import find_slots, slot_blocks
 from pybuild.plan.buffers.preassigned import given_storage
 from pybuild.plan.buffers.sharing import Block, Views, find_views, lifetimes, scratch_of
-from pybuild.plan.choice import Ways, chosen_rows, least_bytes, with_less_scratch
+from pybuild.plan.choice import (
+    Ways,
+    chosen_rows,
+    fastest_of_smallest,
+    least_bytes,
+    with_less_scratch,
+)
 from pybuild.plan.memory.persistent import kept_memory
 from pybuild.plan.memory.tensor_offsets import ARENA, Place, by_tensor, place_tensors
 from pybuild.plan.plan import Plan, Step
@@ -107,8 +113,8 @@ def make_plan(
         return less if less.arena_bytes <= most else plan
 
     if pushed:
-        fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
-        return made(fed, ram_limit)
+        ways = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
+        return fastest_of_smallest(ways, made, ram_limit)
 
     def whole(chosen: Sequence[Work]) -> Arrangement:
         held = given_storage if graph.storage else lifetimes

@@ -111,11 +111,11 @@ def ram_of_cores(name: str) -> dict[str, int]:
     return {core: ram(name, core) for core in ("generic", *EVERY)}
 
 
-def checked(name: str, count: int) -> CheckResult:
+def checked(name: str, count: int, floats: bool = False) -> CheckResult:
     """Every tensor of the plan that ships by both back ends of this machine."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.tflite"
-        path.write_bytes(net(name).file)
+        path.write_bytes(net(name, floats).file)
         library = pybuild.load(path).build()
         return check(path, library, BACKENDS, "litert", count, per_layer=True)
 

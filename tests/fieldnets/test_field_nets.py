@@ -3,8 +3,13 @@ makes, at no more instructions and bytes than asked for."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import pybuild
+from pybuild.host.abi import CrtError
+from pybuild.select.prices import price
+from pybuild.targets.target import TARGETS
 from tests.bench.costs import Table
 from tests.bench.page import with_sections
 from tests.fieldnets import measure, nets
@@ -51,6 +56,32 @@ def test_depthwise_rows_of_vectors_take_hardly_more_ram(name: str) -> None:
 def test_people_are_found_in_little_ram() -> None:
     for core, how, most in PERSON_RAM[:2]:
         assert person_arena(core, how) <= most
+
+
+def test_float32_is_quantised_as_it_is_read() -> None:
+    """Beside the image of float32 there is no whole one of int8."""
+    image, row = 4 * 96 * 96, 96
+    assert person_arena("cortex-m4", "reuse", True) <= image + 2 * row
+    seen = measure.checked("person_detect", 1, floats=True)
+    assert {t.unequal for t in seen.backends.values()} == {0}
+    net = pybuild.load(nets.net("person_detect", True).file).build().host()
+    net.run(given=np.zeros((1, 96, 96, 1), np.float32))
+    with pytest.raises(CrtError, match="INPUT_CONSUMED"):
+        net.run()
+
+
+def test_pushed_rows_keep_vector_kernels() -> None:
+    """Rows that are pushed to a Cortex-M55 cost hardly more than an image that lies
+    there: no byte is saved by plain kernels."""
+    model, core = measure.loaded("person_detect"), "cortex-m55"
+    whole = measure.built("person_detect", core)
+    rows = model.build(name="net", target=core, push=model.graph.inputs)
+    assert rows.report.ram.arena < 0.65 * whole.report.ram.arena
+    spent = [
+        sum(price(step.candidate, TARGETS[core]).instructions for step in plan.steps)
+        for plan in (rows.plan, whole.plan)
+    ]
+    assert spent[0] <= 1.05 * spent[1]
 
 
 def test_nets_are_made_from_seeds() -> None:

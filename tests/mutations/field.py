@@ -137,4 +137,18 @@ FIELD = (
         '"crt_low_halves": "none"',
         "tests/select/test_prices.py",
     ),
+    (
+        "an input that is quantised as it is read",
+        "pybuild/model.py",
+        'word == "reuse"',
+        'word == "spent"',
+        "tests/fieldnets/test_field_nets.py -k float32",
+    ),
+    (
+        "what pushed rows may cost",
+        "pybuild/plan/row_input.py",
+        "_COSTS = (1.05, 1.25, 1.5, 3.0)",
+        "_COSTS = (3.0,)",
+        "tests/fieldnets/test_field_nets.py -k pushed",
+    ),
 )
