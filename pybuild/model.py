@@ -31,7 +31,7 @@ from pybuild.passes.placement.place import Rules
 from pybuild.passes.state import AUTO, connected, obvious
 from pybuild.passes.sums import with_sums
 from pybuild.plan.make import make_plan
-from pybuild.plan.plan import Plan
+from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
@@ -291,7 +291,7 @@ class Model:
             graph, lambda node, _: kernels[node.output], asked.input == "keep",
             asked.ram_limit, lazy, asked.compress, asked.plan == "rows", specs,
             asked.push, Weighed(weighed, asked.optimise) if rows or ram else None,
-            _spent(asked.input, graph), asked.optimise,
+            spent_inputs(graph, asked.input, rows), asked.optimise,
         )  # fmt: skip
         step()
         own = _own(made, asked.optimise) if asked.alone else made
@@ -339,24 +339,6 @@ def _kernels(
 def _ends(graph: Graph, names: Collection[str] | None) -> list[str]:
     """Inputs and outputs by the file's names, which users may have given short."""
     return graph.meant(names or (), (*graph.inputs, *graph.outputs))
-
-
-def _spent(word: str, graph: Graph) -> tuple[str, ...]:
-    """Inputs that may be written over while they are still being read: also those that
-    only a quantise reads, whose bytes never lie beside all of their float32."""
-    if word == "consumable" or graph.is_placed or graph.storage:
-        return graph.inputs if word == "consumable" else ()
-    readers = {
-        name: [n for n in graph.nodes if name in n.inputs] for name in graph.inputs
-    }
-    return tuple(
-        name
-        for name, nodes in readers.items()
-        if word == "reuse"
-        and [n.op for n in nodes] == ["quantize"]
-        and name not in graph.outputs
-        and name != graph.sampled
-    )
 
 
 def _own(plan: Plan, optimise: str) -> Plan:

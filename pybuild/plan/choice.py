@@ -12,7 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.buffers.offsets import alive, round_up
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.memory.live_ranges import in_pieces
-from pybuild.plan.plan import Plan
+from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.stages import Arrangement, Search, arranged
@@ -283,7 +283,7 @@ def search_of(
     graph, views = plan.graph, find_views(plan.graph)
     nodes = [(n, kernels[n.output]) for n in graph.nodes
              if n.output not in views.dropped]  # fmt: skip
-    spent = graph.inputs if inputs == "consumable" else ()
+    spent = spent_inputs(graph, inputs)
     return Search(graph, nodes, views, inputs == "keep", plan.lazy, spent)
 
 

@@ -113,8 +113,8 @@ def make_plan(
         return less if less.arena_bytes <= most else plan
 
     if pushed:
-        ways = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
-        return fastest_of_smallest(ways, made, ram_limit)
+        fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
+        return fastest_of_smallest(fed, made, ram_limit)
 
     def whole(chosen: Sequence[Work]) -> Arrangement:
         held = given_storage if graph.storage else lifetimes

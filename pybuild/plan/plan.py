@@ -98,3 +98,21 @@ class Plan:
     def copied(self) -> tuple[Node, ...]:
         moves = ("reshape", "slice", "concat", "copy", "transpose", "pad")
         return tuple(s.node for s in self.steps if s.node.op in moves)
+
+
+def spent_inputs(graph: Graph, word: str, rows: bool = True) -> tuple[str, ...]:
+    """Inputs that may be written over while they are still being read: by rows also
+    those that only a quantise reads, whose bytes never lie beside all their float32.
+
+    word  "keep", "consumable" or "reuse"
+    """
+    if word == "consumable":
+        return graph.inputs
+    if word != "reuse" or not rows or graph.is_placed or graph.storage:
+        return ()
+    readers: dict[str, list[str]] = {name: [] for name in graph.inputs}
+    for node in graph.nodes:
+        for name in node.inputs:
+            readers.get(name, []).append(node.op)
+    kept = (*graph.outputs, graph.sampled)
+    return tuple(n for n in readers if readers[n] == ["quantize"] and n not in kept)

@@ -139,9 +139,9 @@ FIELD = (
     ),
     (
         "an input that is quantised as it is read",
-        "pybuild/model.py",
-        'word == "reuse"',
-        'word == "spent"',
+        "pybuild/plan/plan.py",
+        'readers[n] == ["quantize"]',
+        'readers[n] == ["spent"]',
         "tests/fieldnets/test_field_nets.py -k float32",
     ),
     (
