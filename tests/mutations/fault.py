@@ -92,8 +92,8 @@ FAULTS = (
     (
         "no stages as the fewest bytes",
         "pybuild/plan/row_input.py",
-        "if not found.steps:",
-        "if found.steps is None:",
+        "if not found[-1].steps:",
+        "if found[-1].steps is None:",
         _PUSH,
     ),
     (
