@@ -111,8 +111,8 @@ def _fair(
     plan = _fastest(tried) if tried else made(ways.whole, ram_limit)
     if ways.usual is ways.search or plan.arena_bytes <= _MUCH * _fewest(ways.search):
         return plan
-    taken, spare = least(ways.search)
-    return spare if taken <= cost * _SURE and _less(spare, plan) else plan
+    _, spare = least(ways.search)  # of whole tensors, too, such kernels take more
+    return spare if times(spare) <= cost * _SURE and _less(spare, plan) else plan
 
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:

@@ -124,6 +124,13 @@ FIELD = (
         "tests/fieldnets/test_field_nets.py -k vectors_take_hardly",
     ),
     (
+        "the price of kernels that spare bytes, without rows, too",
+        "pybuild/plan/choice.py",
+        "return spare if times(spare) <= cost * _SURE and",
+        "return spare if (times(spare) if by_rows(spare) else 1.0) <= cost * _SURE and",
+        "tests/plan/test_price_of_rows.py -k alone",
+    ),
+    (
         "pointers that no register holds",
         "pybuild/select/prices.py",
         "len(self.read_in(stmt.body)) - self.table.pointers)",

@@ -13,6 +13,8 @@ from pybuild.select.choose import Weighed
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.fieldnets.measure import built, loaded
+from tests.perf.layers import layer
+from tests.perf.measure import model
 
 MOST = 1.10
 NETS = (
@@ -75,3 +77,22 @@ def test_a_layer_is_priced_by_its_own_kernel_not_by_one_of_equal_code() -> None:
         for one in options
     ]
     assert any(len(found) > 1 for found in shared)
+
+
+def test_a_layer_alone_has_its_fastest_kernel() -> None:
+    """Pieces of rows spare bytes at a price, which a plan of whole tensors pays too."""
+    core, depthwise = "cortex-m55", 0
+    for seed in range(60):
+        made = layer(seed)
+        if made.kind != "depthwise 3x3":
+            continue
+        ways = [
+            model(made).build(
+                name="layer", target=core, rounding=made.rounding, plan=plan
+            )
+            for plan in ("rows", "whole")
+        ]
+        rows, whole = (spent(library, core) for library in ways)
+        assert rows <= MOST * whole, made.words
+        depthwise += 1
+    assert depthwise > 5
