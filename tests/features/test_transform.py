@@ -37,6 +37,10 @@ def numbers(shape: tuple[int, ...]) -> list[Array]:
     )
     made += [np.full(shape, n) for n in (-32768, 32767, 1)] + [turns]
     made.append(np.where(made[0] > 0, 32767, -32768))
+    at = np.arange(shape[1]) * 2 * np.pi
+    for turns_in_all in (1, 2, 3, 5, 7):  # square waves, whose sums are held
+        wave = np.cos(at * turns_in_all / shape[1] + 0.3)
+        made.append(np.resize(np.where(wave > 0, 32767, -32768), shape))
     return [one.astype(np.int16) for one in made]
 
 
