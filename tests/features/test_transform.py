@@ -32,14 +32,14 @@ def numbers(shape: tuple[int, ...]) -> list[Array]:
     """Any, and those that overflow first."""
     rng = np.random.default_rng(shape[1])
     made = [rng.integers(-32768, 32768, shape) for _ in range(3)]
-    turns = np.resize(
+    ends = np.resize(
         [32767, 32767, -32768, 32767, -32768, -32768, 32767, -32768], shape
     )
-    made += [np.full(shape, n) for n in (-32768, 32767, 1)] + [turns]
+    made += [np.full(shape, n) for n in (-32768, 32767, 1)] + [ends]
     made.append(np.where(made[0] > 0, 32767, -32768))
-    at = np.arange(shape[1]) * 2 * np.pi
-    for turns_in_all in (1, 2, 3, 5, 7):  # square waves, whose sums are held
-        wave = np.cos(at * turns_in_all / shape[1] + 0.3)
+    at = np.arange(shape[1])
+    for turns, phase in ((3 / 128, 0.7), (73 / 512, 0.3)):  # whose sums are held
+        wave = np.cos(2 * np.pi * turns * at + phase)
         made.append(np.resize(np.where(wave > 0, 32767, -32768), shape))
     return [one.astype(np.int16) for one in made]
 
