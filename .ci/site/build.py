@@ -31,7 +31,8 @@ EXTRACT_STATIC = YES
 JAVADOC_AUTOBRIEF = YES
 MACRO_EXPANSION = YES
 EXPAND_ONLY_PREDEF = YES
-EXPAND_AS_DEFINED = CRT_MLA CRT_HALVES CRT_BYTES
+EXPAND_AS_DEFINED = CRT_MLA CRT_HALVES CRT_BYTES CRT_PRODUCT
+INCLUDE_PATH = {include}
 PREDEFINED = "CRT_INLINE=static inline" CRT_C_BODIES= CRT_C_BODIES_END= \\
     CRT_WITH_SELFTEST=1 __attribute__(x)=
 QUIET = YES
@@ -89,7 +90,12 @@ def doxygen() -> None:
     out = BUILT / "doxygen"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    facts = {"out": out, "inputs": f"{tree}/crt {tree}/digits.h", "strip": tree}
+    facts = {
+        "include": tree,
+        "out": out,
+        "inputs": f"{tree}/crt {tree}/digits.h",
+        "strip": tree,
+    }
     facts |= {"python": sys.executable, "filter": HERE / "comments.py"}
     (out / "Doxyfile").write_text(DOXYFILE.format(**facts))
     subprocess.run(["doxygen", out / "Doxyfile"], check=True)

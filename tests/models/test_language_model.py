@@ -89,7 +89,8 @@ def test_halves_keep_no_memory_for_what_is_bound(
         scripts["measure"].sizes(recurrent, output),
         scripts["measure"].sizes(whole),
     )
-    assert one[0] > 10 * halves[0] and one[1] >= halves[1]
+    # each half has tables of its own, of a few hundred bytes; the matrix is one
+    assert one[0] > 10 * halves[0] and halves[1] < one[1] + 500
 
 
 def test_one_graph_gives_the_same_logits(scripts: dict[str, ModuleType]) -> None:

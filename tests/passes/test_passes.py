@@ -257,9 +257,9 @@ def test_outputs_are_tensors_of_their_own() -> None:
 
 def test_every_pass_is_in_the_pipeline() -> None:
     names = [name for name, _ in PIPELINE]
-    assert names[-5:] == [
-        "drop_constant_channels", "split_phases", "drop_outside_taps", "roll",
-        "own_outputs",
+    assert names[-6:] == [
+        "drop_constant_channels", "split_phases", "drop_outside_taps", "use_tables",
+        "roll", "own_outputs",
     ]  # fmt: skip
     assert {
         "fold_constants", "integer_arithmetic", "fuse_batch_norm", "fuse_pad",

@@ -62,7 +62,8 @@ def test_llvm_makes_code_for_the_system(triple: str, file: str) -> None:
     assert type(found).__module__ == f"lief._lief.{kind}"
     assert any(str(s.name).lstrip("_") == "digits_model" for s in found.symbols)
     missing = _missing(found, kind)
-    assert missing or kind != "COFF"
+    # digits in int8 needs nothing
+    assert missing or kind != "COFF" or file == "digits_int8.tflite"
     assert {name for name in missing if not name.startswith("crt_")} <= KNOWN
 
 

@@ -35,7 +35,7 @@ CRT_INLINE crt_int32x4 crt_twice4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
     for (int i = 0; i < 4; i++) {
         int64_t high = (v.lane[i] * (int64_t)m.lane[i] + (1 << 30)) >> 31;
         int64_t half = ((int64_t)1 << -n.lane[i]) >> 1;
-        half -= high < 0 && n.lane[i] < 0;
+        half -= (high < 0 && n.lane[i] < 0) ? 1 : 0;
         v.lane[i] = (int32_t)((high + half) >> -n.lane[i]);
     }
     return v;
@@ -69,7 +69,7 @@ CRT_INLINE crt_int32x4 crt_away4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
     for (int i = 0; i < 4; i++) {
         int64_t product = v.lane[i] * (int64_t)m.lane[i];
         int64_t half = (int64_t)1 << (31 - n.lane[i]);
-        half -= product < 0;
+        half -= product < 0 ? 1 : 0;
         v.lane[i] = (int32_t)((product + half) >> (32 - n.lane[i]));
     }
     return v;

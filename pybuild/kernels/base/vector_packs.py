@@ -35,7 +35,7 @@ HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
 _X, _Y = Var("x", HALVES), Var("y", HALVES)
 # LANES, before whatever is written behind it: four sums are all that registers hold
-LANES_NOW = replace(LANES, ordered=True, feature="mve")
+LANES_NOW = replace(LANES, name="crt_lanes_now", ordered=True, feature="mve")
 _M, _N = Var("m", INT32), Var("n", INT32)
 
 
