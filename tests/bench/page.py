@@ -1,5 +1,5 @@
 """Measures what docs/benchmarks.md says and writes it: ./dev bench [-o FILE]. What
-README says of it is written with the page. --only MODULE measures the tables of one
+README says of it is written with the page. --only NAME measures the tables of one
 module, such as any_layer, and leaves all else on the page as it is.
 
 Needs the models of $CRT_MODELS or ../shared/models and both interpreters. Every
@@ -280,8 +280,12 @@ otherwise. `tests/models/test_real_models.py` holds the promises of these tables
 
 
 def of_module(name: str) -> list[Measure]:
-    """The tables of tests/.../NAME.py."""
-    return [one for one in TABLES if one.__module__.rpartition(".")[2] == name]
+    """The tables of tests/.../NAME.py, or the one that a function NAME measures."""
+    return [
+        one
+        for one in TABLES
+        if name in (one.__module__.rpartition(".")[2], one.__name__)
+    ]
 
 
 def with_sections(page: str, made: Sequence[Table]) -> str:
@@ -306,10 +310,12 @@ def with_sections(page: str, made: Sequence[Table]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--out", default=ROOT / "docs" / "benchmarks.md")
-    parser.add_argument("--only", metavar="MODULE")
+    parser.add_argument("--only", metavar="MODULE|FUNCTION")
     asked = parser.parse_args()
     out = Path(asked.out)
     wanted = of_module(asked.only) if asked.only else list(TABLES)
+    if not wanted:
+        parser.error(f"--only {asked.only}: no table is measured by that")
     absent = [name for name in FILES if not model(name).is_file()]
     if absent and not asked.only:
         print(f"{models_folder()} lacks {', '.join(absent)}", file=sys.stderr)
