@@ -237,7 +237,7 @@ def test_machine_code_is_read_as_objdump_reads_it() -> None:
     """Calls are found where the tool chain's own disassembler finds them."""
     from pybuild.boards.device import firmware_of
     from pybuild.boards.firmware.machine_code import flows
-    from pybuild.boards.firmware.stack import _data_ranges, _pieces
+    from pybuild.boards.firmware.stack import code_pieces, data_marks
     from tests.boards.devices import library
 
     for name, tool, calls in (
@@ -256,9 +256,9 @@ def test_machine_code_is_read_as_objdump_reads_it() -> None:
             if len(words) > 3 and words[2].strip() in calls
         }
         have, pushed = set(), 0
-        marks = _data_ranges(program.elf)
+        marks = data_marks(program.elf)
         for symbol in (s for s in program.elf.symbols if s.code):
-            for at, piece in _pieces(program.elf, symbol, marks):
+            for at, piece in code_pieces(program.elf, symbol, marks):
                 for flow in flows(board.core.arch, piece, at):
                     if flow.kind == "call":
                         have.add(flow.value)
