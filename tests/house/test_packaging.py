@@ -285,3 +285,13 @@ def test_pip_with_another_hash_is_refused(index: str, tmp_path: Path) -> None:
     page.write_text(page.read_text().replace("#sha256=", "#sha256=0"))
     done = _bootstrap(index, tmp_path)
     assert done.returncode != 0 and "hash" in done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a copy of ./dev mutate")
+def test_only_plain_files_that_nothing_ignores_are_committed() -> None:
+    # A link to one developer's environment was once committed and broke clones.
+    listed = call(["git", "ls-files", "--stage"], ROOT).splitlines()
+    assert len(listed) > 100
+    assert [line for line in listed if not line.startswith("100")] == []
+    ignored = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert call(ignored, ROOT) == ""
