@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from tests.features.nets import wakeword
 
 BOARD, TARGET, HZ = "mps2-an386", "cortex-m4", 16000
-EACH, ON_BOARD = 10, 1  # recordings of a word: on this machine, on the board
+EACH, ON_BOARD = 40, 2  # recordings of a word: on this machine, on the board
 
 
 @cache

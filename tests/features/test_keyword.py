@@ -14,7 +14,7 @@ import pytest
 from tests.bench.keyword_costs import example
 from tests.toolchains import ROOT, require
 
-WORDS = ("low", "up", "silence")
+WORDS = ("low", "rising", "yes", "stop", "silence")
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def whole() -> Any:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A WAV file of some words."""
+    """A WAV file of some words, of voices that the training did not hear."""
     sounds, folder = example("sounds"), tmp_path_factory.mktemp("wav")
-    rng, made = np.random.default_rng(12), {}
+    rng, voices, made = np.random.default_rng(12), sounds.voices(), {}
     for word in WORDS:
         made[word] = folder / f"{word}.wav"
-        sounds.write_wav(made[word], sounds.recording(word, rng)[0])
+        sounds.write_wav(made[word], sounds.recording(word, rng, voices)[0])
     return made
 
 
@@ -53,7 +53,7 @@ def test_wav_to_word_on_a_board(files: dict[str, Path], whole: Any) -> None:
         require(tool)
     listen = example()
     board = listen.Board(whole)
-    for word in ("up", "silence"):
+    for word in ("rising", "yes", "silence"):
         samples = example("sounds").read_wav(files[word])
         found, twin = board(samples), whole(samples)
         assert listen.words_of(found) == _wanted(word)
@@ -64,11 +64,11 @@ def test_wav_to_word_on_a_board(files: dict[str, Path], whole: Any) -> None:
 def test_most_words_are_heard(whole: Any) -> None:
     """With the network in float, too."""
     listen, real = example(), example().chains()[0]
-    samples, words, _ = example("sounds").recordings(4, 7)
+    samples, words, _ = example("sounds").recordings(3, 7)
     for net in (real, whole):
         made = map(listen.Compiled(net), samples)
         count = sum(listen.right(m, w) for m, w in zip(made, words, strict=True))
-        assert count >= 0.85 * len(words)
+        assert count >= 0.9 * len(words)
 
 
 def test_words_are_printed(
@@ -76,9 +76,9 @@ def test_words_are_printed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["listen.py", str(files["up"])])
+    monkeypatch.setattr(sys, "argv", ["listen.py", str(files["yes"])])
     example().main()
-    assert capsys.readouterr().out == f"{files['up']}: up\n"
+    assert capsys.readouterr().out == f"{files['yes']}: yes\n"
 
 
 def test_another_form_of_wav_is_refused(tmp_path: Path) -> None:
@@ -92,6 +92,15 @@ def test_another_form_of_wav_is_refused(tmp_path: Path) -> None:
         file.writeframes(bytes(8))
     with pytest.raises(ValueError, match=r"are \(2, 2, 8000\)"):
         sounds.read_wav(tmp_path / "two.wav")
+
+
+def test_what_is_no_word_is_heard_as_nothing(whole: Any) -> None:
+    """Noise that is loud, and words of other names."""
+    listen, sounds = example(), example("sounds")
+    samples, _, _ = sounds.recordings(9, 31)
+    heard = listen.Compiled(whole)
+    told = [listen.words_of(heard(one)) for one in samples[:9]]
+    assert told.count([]) >= 8
 
 
 def test_the_front_of_the_training_is_the_front_of_the_build() -> None:
