@@ -14,6 +14,7 @@ import numpy as np
 from pybuild.boards.device import Device, pack_inputs, program_of
 from pybuild.boards.firmware.build import Firmware
 from pybuild.boards.firmware.elf import Elf
+from pybuild.boards.firmware.fit import Program
 from pybuild.boards.firmware.model_header import arrays_of
 from pybuild.boards.firmware.worst import KernelBound, kernel_bounds
 from pybuild.boards.simulators.count import Counts, count_plan
@@ -160,16 +161,8 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
     """
     program = program_of(device, library)
     library, firmware = program.library, program.firmware
-    plan = library.plan
-    inputs = sample(plan.graph, "uniform", (seed, 0)).inputs
-    # the second inference counts: the first has a little to set up
-    given = {"crt.in": pack_inputs(plan, [inputs, inputs])}
-    counting = count_plan(firmware, len(plan.steps), bool(plan.pushed))
-    outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
-    counts = outcome.counts
-    if counts is None or counts.total == 0:
-        raise BuildError(device.simulator.name, "counted nothing")
-    stacks = np.frombuffer(outcome.files["crt.stack"], "<u4").tolist()
+    counts, files = counted(device, program, seed)
+    stacks = np.frombuffer(files["crt.stack"], "<u4").tolist()
     return BoardBench(
         device=device,
         model=library.report.name,
@@ -184,6 +177,24 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
         fit=program.fit,
         worst=_worst(library, firmware, counts),
     )
+
+
+def counted(
+    device: Device, program: Program, seed: int
+) -> tuple[Counts, Mapping[str, bytes]]:
+    """What one inference on a seeded input takes, and the files that the program wrote.
+
+    Errors  BuildError where the simulator counts nothing
+    """
+    firmware, plan = program.firmware, program.library.plan
+    inputs = sample(plan.graph, "uniform", (seed, 0)).inputs
+    # the second inference counts: the first has a little to set up
+    given = {"crt.in": pack_inputs(plan, [inputs, inputs])}
+    counting = count_plan(firmware, len(plan.steps), bool(plan.pushed))
+    outcome = must_succeed(device.simulator.run(firmware, given, counting), firmware)
+    if outcome.counts is None or outcome.counts.total == 0:
+        raise BuildError(device.simulator.name, "counted nothing")
+    return outcome.counts, outcome.files
 
 
 def _worst(library: Library, firmware: Firmware, counts: Counts) -> WorstCase | None:

@@ -223,6 +223,20 @@ def bench(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     return OK, result.to_json()
 
 
+def ran(
+    args: argparse.Namespace, library: pybuild.Library
+) -> tuple[pybuild.Library, Mapping[str, Sequence[tuple[int, bool]]]]:
+    """How often a board executes each line; the library is the one that fits it."""
+    from pybuild.boards.executed import executed
+
+    device = _device(args)
+    compiled = library if library.processor else library.again(emit="obj")
+    with working(f"counting {Path(args.model).name} on {device.board.name}"):
+        found = executed(device, compiled)
+    assert isinstance(found.library, pybuild.Library)  # as it was given
+    return found.library, found.counts
+
+
 def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome:
     from pybuild.rpc.bench import bench_remote
 

@@ -38,6 +38,8 @@ Outcome = tuple[int, dict[str, Any]]
 
 def inspect(args: argparse.Namespace) -> Outcome:
     """Everything about one model, or everything that is wrong with it."""
+    if args.on != boards.HOST and args.stage != "asm":
+        raise UsageError("--on", "is of --stage asm here", "crt bench --on BOARD")
     library = built(args, args.model)
     if args.stage is not None:
         return _stage(args, library)
@@ -60,7 +62,10 @@ def _stage(args: argparse.Namespace, library: Library) -> Outcome:
     """--json: tables as lists of rows, all else as text."""
     from pybuild.watch.stages import stage_page
 
-    page = stage_page(library, args.stage, args.layer)
+    ran = None
+    if args.on != boards.HOST:
+        library, ran = boards.ran(args, library)
+    page = stage_page(library, args.stage, args.layer, ran)
     if not args.json:
         tables.show(page)
     plain = [asdict(one) if isinstance(one, Grid) else one for one in page]

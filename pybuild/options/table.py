@@ -362,7 +362,7 @@ class DebugOptions:
 COMMON = (LoadOptions, BuildOptions, QuantiseOptions, ModelOptions)
 # what each verb takes
 VERBS: Mapping[str, tuple[type, ...]] = {
-    "inspect": (*COMMON, InspectOptions),
+    "inspect": (*COMMON, InspectOptions, BoardOptions),
     "build": (*COMMON, ImageOptions, TreeOptions, SampleOptions, PackageOptions),
     "report": (*COMMON, ReportOptions, SampleOptions, BoardOptions),
     "compare": (*COMMON, CompareOptions),

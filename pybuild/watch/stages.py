@@ -7,8 +7,9 @@ Reads what there is; makes nothing that a build would not make.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pybuild.bounds.layers import LayerBounds, bounds
 from pybuild.emit.kernels import c, llvm
@@ -25,11 +26,23 @@ from pybuild.select.choose import Option
 from pybuild.select.devices import processor_of
 from pybuild.targets.llvm import LLVM
 
+# of each function: of each instruction how often it was executed, and whether it only
+# fills up to an address
+Ran = Mapping[str, Sequence[tuple[int, bool]]]
+_UNTOLD = "how often each line was executed cannot be told"
 
-def stage_page(library: Library, stage: str, layer: str | None = None) -> Page:
+
+def stage_page(
+    library: Library,
+    stage: str,
+    layer: str | None = None,
+    ran: Ran | None = None,
+) -> Page:
     """The stage for people.
 
     stage   as --stage has it; layer: short name or the file's; None: all there are
+    ran     for assembly: how often each instruction of a function was executed, and
+            whether it only fills up to an address
     Errors  BuildError for a layer that is not there, and for assembly of no core
     """
     made: Mapping[str, Callable[[Library, str | None], Iterator[object]]] = {
@@ -39,7 +52,7 @@ def stage_page(library: Library, stage: str, layer: str | None = None) -> Page:
         "loop": _loops,
         "c": _c,
         "llvm": _llvm,
-        "asm": _assembly,
+        "asm": functools.partial(_assembly, ran=ran or {}),
         "bounds": _bounds,
     }
     known = [library.plan.graph.called(node) for node in library.plan.graph.nodes]
@@ -239,8 +252,9 @@ def _foreign(func: Func) -> str:
     return f"{func.name} is the user's own" if isinstance(func, External) else ""
 
 
-def _assembly(library: Library, layer: str | None) -> Iterator[str]:
-    """By LLVM, for the core of the build; instructions of each block and in all."""
+def _assembly(library: Library, layer: str | None, ran: Ran) -> Iterator[str]:
+    """By LLVM, for the core of the build; instructions of each block and in all, and
+    before each line how often it was executed."""
     if library.targets[0].name not in LLVM:
         what = f"asm is of a core, and '{library.targets[0].name}' is none"
         raise BuildError("--stage", what, "--target cortex-m4")
@@ -256,7 +270,32 @@ def _assembly(library: Library, layer: str | None) -> Iterator[str]:
             if name not in shown:
                 shown.add(name)
                 yield f"@ {head}: {count} instructions of {processor.cpu}{often}"
-                yield "\n".join(_counted(body))
+                yield "\n".join(_executed(name, _counted(body), ran))
+
+
+def _executed(name: str, lines: Iterable[str], ran: Ran) -> Iterator[str]:
+    """Lines of a function, each instruction behind how often it was executed."""
+    if name not in ran:
+        yield from lines
+        return
+    kept = list(lines)
+    own = sum(map(_is_instruction, kept))
+    made = sum(not fills for _, fills in ran[name]) + sum(map(_fills, kept))
+    if own != made:
+        yield f"@ the linker made {made} instructions of {own}: " + _UNTOLD
+        yield from kept
+        return
+    counts = [*ran[name], (0, False)]
+    for line in kept:
+        while counts[0][1] and not _fills(line):
+            yield f"{counts.pop(0)[0]:>12,} \tnop\t@ up to the next address"
+        times = f"{counts.pop(0)[0]:,}" if _is_instruction(line) else ""
+        yield f"{times:>12} {line}"
+
+
+def _fills(line: str) -> bool:
+    """An instruction that does nothing."""
+    return line.split()[0] in ("nop", "nop.w")
 
 
 def _often(library: Library, func: Func) -> str:

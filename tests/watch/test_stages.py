@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 
 import pytest
 
@@ -12,9 +14,9 @@ from pybuild.emit.kernels import c
 from pybuild.ir.loop_parse import parse
 from pybuild.library import Library
 from pybuild.options.table import STAGES
-from pybuild.package.grid import Grid
+from pybuild.package.grid import Grid, Page
 from pybuild.watch.stages import stage_page
-from tests.toolchains import ROOT
+from tests.toolchains import ROOT, require_module
 
 DIGITS = ROOT / "examples" / "digits" / "digits_int8.tflite"
 
@@ -25,7 +27,10 @@ def library() -> Library:
 
 
 def lines(library: Library, stage: str, layer: str | None = None) -> list[str]:
-    page = stage_page(library, stage, layer)
+    return lines_of(stage_page(library, stage, layer))
+
+
+def lines_of(page: Page) -> list[str]:
     return [line for one in page if isinstance(one, str) for line in one.splitlines()]
 
 
@@ -87,6 +92,40 @@ def test_assembly_is_counted(library: Library) -> None:
     kernels = {func.name for func, _ in library.tables.kernels}
     assert all(f"@ {name}:" in "\n".join(heads) for name in kernels)
     assert any("smlad" in line for line in lines(library, "asm"))
+
+
+def executions(page: Iterable[object]) -> int:
+    """Of all lines of assembly with a count before them."""
+    text = "\n".join(str(one) for one in page)
+    counts = re.findall(r"^ *([\d,]+) \t", text, re.MULTILINE)
+    return sum(int(count.replace(",", "")) for count in counts)
+
+
+def test_each_line_says_how_often_it_is_executed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What bench counts of each kernel is what its lines say, in all."""
+    require_module("unicorn")
+    board = ["--on", "netduinoplus2", "--simulator", "unicorn", "--emit", "obj"]
+    words = [str(DIGITS), *board, "--target", "cortex-m4", "--json"]
+    assert main(["bench", *words]) == 0
+    kernels = json.loads(capsys.readouterr().out)["worst"]["kernels"]
+    counted = sum(k["counted"] for k in kernels if k["name"] != "digits_int8_run")
+    assert main(["inspect", *words, "--stage", "asm"]) == 0
+    found = json.loads(capsys.readouterr().out)["found"]
+    assert executions(found) == counted > 10_000
+    # without it: lines as they stand
+    page = stage_page(pybuild.load(DIGITS).build(target="cortex-m4"), "asm")
+    assert executions(page) == 0
+    # where the program is not what the text says, it says so
+    ran = {"conv2d_dsp_pointwise_run8_by4": [(1, False)]}
+    library = pybuild.load(DIGITS).build(target="cortex-m4", name="digits")
+    text = "\n".join(lines_of(stage_page(library, "asm", "pointwise", ran)))
+    assert "@ the linker made 1 instructions of 34: how often" in text
+    for stage in ("plan", None):
+        stages = [] if stage is None else ["--stage", stage]
+        assert main(["inspect", str(DIGITS), *board, *stages]) == 64
+        assert "--on: is of --stage asm here" in capsys.readouterr().err
 
 
 def test_the_plan_is_that_of_the_report(library: Library) -> None:

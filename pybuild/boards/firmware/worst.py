@@ -19,6 +19,12 @@ from pybuild.boards.firmware.stack import code_pieces, data_marks
 # take as long for any data; the compiler calls them for loops
 _EVEN = re.compile(r"(__aeabi_)?mem(cpy|set|move|clr)[48]?")
 
+# instructions of Thumb and RV32C that do nothing
+_FILLING = (
+    *(b"\x00\xbf", b"\xaf\xf3\x00\x80", b"\xc0\x46"),
+    *(b"\x01\x00", b"\x13\x00\x00\x00"),
+)
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -67,6 +73,22 @@ def kernel_bounds(elf: Elf, arch: str, trace: Trace) -> tuple[KernelBound, ...]:
             most = at_most(code, {at: trace.runs(at) for at in code.sizes})
         found.append(KernelBound(symbol.name, counted, most, why))
     return tuple(found)
+
+
+def function_counts(
+    elf: Elf, arch: str, trace: Trace
+) -> dict[str, list[tuple[int, bool]]]:
+    """How often each instruction of each function in the section of kernels was run,
+    by address, and whether it only fills up to an address."""
+    inside = _section(elf, ".kernels")
+    return {
+        symbol.name: [
+            (trace.runs(step.at), elf.image(step.at)[: step.size] in _FILLING)
+            for step in _steps(elf, symbol, arch)
+        ]
+        for symbol in elf.symbols
+        if symbol.code and symbol.size and symbol.address in inside
+    }
 
 
 def _section(elf: Elf, name: str) -> range:
