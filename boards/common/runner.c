@@ -27,14 +27,14 @@ static struct crt_params params;
 /* of lazy inputs and outputs, and of those on a device; else 0 */
 static uint8_t *const buffers[] = MODEL_BUFFERS;
 #endif
-#ifdef MODEL_DEVICE_COUNT
+#ifdef MODEL_CORES
 #ifdef BOARD_SECOND
 extern uint32_t board_second_stack_low[], board_second_stack_top[];
 static void *second_pointers[MODEL_POINTERS];
-static const struct crt_device devices[MODEL_DEVICE_COUNT] = {
+static const struct crt_device devices[MODEL_CORES] = {
     {0, 0}, {&board_second, 0}}; /* the CPU does the work of any others */
 #else
-static const struct crt_device devices[MODEL_DEVICE_COUNT] = {{0, 0}};
+static const struct crt_device devices[MODEL_CORES] = {{0, 0}};
 #endif
 #endif
 
@@ -206,10 +206,10 @@ static uint32_t used_by_second(void)
 /* The instance with its devices, parameters and memory. */
 static int set_up(void)
 {
-    const MODEL_MEMORY_STRUCT memory = MODEL_MEMORY;
+    const MODEL_MEMORY_STRUCT memory = MODEL_ARRAYS;
     int error = MODEL_INIT(&model, &memory);
 
-#ifdef MODEL_DEVICE_COUNT
+#ifdef MODEL_CORES
 #ifdef BOARD_SECOND
     start_second();
 #endif

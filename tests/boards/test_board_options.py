@@ -86,3 +86,14 @@ def test_verbs_take_the_options_here_too(tmp_path: Any) -> None:
     for verb in (["run", "--data", str(given)], ["check", "--samples", "2"],
                  ["bench", "--runs", "2"], ["debug"]):  # fmt: skip
         assert main([verb[0], str(DIGITS), *verb[1:], *words]) == 0
+
+
+@pytest.mark.parametrize("options", ["parameters", "devices"])
+def test_a_net_of_the_name_model(options: str) -> None:
+    """As model.tflite has; the runner calls its own macros after the model, too."""
+    library = MODEL.build(
+        **{"target": "cortex-m4", **OPTIONS[options], "name": "model"}
+    )
+    assert check_on_board(
+        device("mps2-an386", "gcc"), library, DIGITS, count=1
+    ).result.ok

@@ -67,13 +67,13 @@ def _regions(tables: Tables, memories: Collection[str]) -> Iterator[str]:
     for row, array in zip(tables.regions, arrays, strict=True):
         section = f".region_{row.name}" if row.name in memories else ""
         yield _array(array, size_macro(tables, row), section)
-    yield f"#define MODEL_MEMORY {tables.name.upper()}_MEMORY({', '.join(arrays)})"
+    yield f"#define MODEL_ARRAYS {tables.name.upper()}_MEMORY({', '.join(arrays)})"
 
 
 def _devices(tables: Tables) -> Iterator[str]:
     upper = tables.name.upper()
     if tables.device_count > 1:
-        yield f"#define MODEL_DEVICE_COUNT {upper}_DEVICE_COUNT"
+        yield f"#define MODEL_CORES {upper}_DEVICE_COUNT"
         yield f"#define MODEL_SET_DEVICES {tables.name}_set_devices"
         yield f"#define MODEL_POINTERS {tables.pointer_count}"
 
