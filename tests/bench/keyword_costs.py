@@ -10,10 +10,12 @@ from types import ModuleType
 import pybuild
 from pybuild.boards.bench import bench_on_board
 from pybuild.boards.device import open_device
-from pybuild.features import log_mel
+from pybuild.features import log_mel, motion
+from pybuild.library import Library
 from tests.bench.costs import Table
 from tests.conftest import ROOT
 from tests.features.nets import wakeword
+from tests.features.time_nets import gru, kept_gru, quantised_gru, tcn
 
 BOARD, TARGET, HZ = "mps2-an386", "cortex-m4", 16000
 EACH, ON_BOARD = 40, 2  # recordings of a word: on this machine, on the board
@@ -53,6 +55,14 @@ def heard() -> Table:
     return Table("Words heard", says, columns, tuple(rows))
 
 
+def _figures(library: Library) -> tuple[int, int, int, int, int]:
+    """Instructions and cycles of a run, bytes of RAM, of stack, of flash."""
+    found = bench_on_board(open_device(BOARD, "gcc", "auto", TARGET), library)
+    ram = library.tables.arena_bytes + library.tables.instance_bytes
+    flash = found.flash.kernels + found.flash.tables + found.flash.weights
+    return found.instructions, found.cycles or 0, ram, found.ram.stack, flash
+
+
 def costs() -> Table:
     listen = example()
     rows: list[tuple[object, ...]] = []
@@ -63,16 +73,10 @@ def costs() -> Table:
     }
     for name, model in models.items():
         library = pybuild.build(model, name="listener", target=TARGET)
-        device = open_device(BOARD, "gcc", "auto", TARGET)
-        found = bench_on_board(device, library)
-        cycles = found.cycles or 0
+        instructions, cycles, *memory = _figures(library)
         runs = HZ / model.graph.tensor("samples").size
-        ram = library.tables.arena_bytes + library.tables.instance_bytes
-        flash = found.flash
-        rows.append((
-            name, found.instructions, cycles, f"{cycles * runs / 1e6:.2f} M",
-            ram, found.ram.stack, flash.kernels + flash.tables + flash.weights,
-        ))  # fmt: skip
+        second = f"{int(cycles) * runs / 1e6:.2f} M"
+        rows.append((name, instructions, cycles, second, *memory))
     says = (
         "`examples/keyword` with features and decision, a run each 20 ms of sound, C "
         "by gcc on a simulated Cortex-M4; cycles are estimated. `stream`: only what "
@@ -85,3 +89,47 @@ def costs() -> Table:
         "RAM", "stack", "flash",
     )  # fmt: skip
     return Table("Words on a board", says, columns, tuple(rows))
+
+
+def over_time() -> Table:
+    steps = 1 + 2 * sum((1, 2, 4, 8))  # the window of the TCN
+
+    def built(model: object, **options: list[str]) -> Library:
+        return pybuild.build(model, name="net", target=TARGET, **options)
+
+    shaken = motion(rate=100, window=128, hop=64, axes=3, bands=6, scale=1 / 8192)
+    made = {
+        "TCN, int8, whole window": built(tcn()),
+        "TCN, int8, stream": built(tcn(), stream=["1"]),
+        "the same behind `log_mel()`": built(
+            pybuild.chain(log_mel(), tcn(), stream=True)
+        ),
+        f"GRU, float32, {steps} steps": built(pybuild.load(gru(steps))),
+        "GRU, float32, one step": built(kept_gru()),
+        "GRU, int8, one step": built(quantised_gru()),
+        "the same behind `log_mel()`, int8": built(
+            pybuild.chain(log_mel(), quantised_gru())
+        ),
+        "`log_mel()` alone": built(log_mel().graph),
+        "`motion()` of 64 new readings": built(shaken.graph),
+    }
+    rows: list[tuple[object, ...]] = []
+    for name, library in made.items():
+        graph = library.plan.graph
+        kept = sum(graph.tensor(state).bytes for state in graph.state)
+        macs = sum(row.macs for row in library.report.layers)
+        instructions, cycles, ram, stack, flash = _figures(library)
+        rows.append((name, macs, instructions, cycles, ram, kept, stack, flash))
+    says = (
+        "A run of what goes on over time, C by gcc on a simulated Cortex-M4; cycles "
+        "are estimated. TCN: four dilated convolutions of 32 channels and rows added, "
+        f"over {steps} frames of 40 numbers; GRU: 32 numbers of state, of such frames. "
+        "`tests/features/test_time_nets.py` holds that results have the bits of the "
+        "whole, and that of a new frame only its own multiplications are done. "
+        "Features of motion: 128 readings of three axes to 24 numbers. RAM with state."
+    )
+    columns = (
+        "network", "multiplications", "instructions a run", "cycles a run", "RAM",
+        "of it state", "stack", "flash",
+    )  # fmt: skip
+    return Table("Over time on a board", says, columns, tuple(rows))

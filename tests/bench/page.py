@@ -267,6 +267,7 @@ TABLES: tuple[Measure, ...] = (
     sharing.compression, sharing.shared, sharing.overhead,
     remote_costs.remote, remote_costs.bytes_of_an_inference, remote_costs.faults,
     example_costs.examples, keyword_costs.heard, keyword_costs.costs,
+    keyword_costs.over_time,
     camera_costs.seen, camera_costs.costs, transform_costs.transforms,
     digits, quantising.quantised, quantising.real_ones,
     large_graphs.measured, onnx_table.measured,

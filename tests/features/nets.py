@@ -33,7 +33,7 @@ def features(**options: Any) -> Features:
     return log_mel(**given)
 
 
-def _dense(b: GraphBuilder, x: Tensor, count: int, kind: str) -> Tensor:
+def dense_head(b: GraphBuilder, x: Tensor, count: int, kind: str) -> Tensor:
     rng, size = np.random.default_rng(count), x.shape[-1]
     if kind == "float32":
         w = rng.normal(0, 0.2, (count, size)).astype(np.float32)
@@ -55,7 +55,7 @@ def dense_net(
     quant = (scale, zero) if kind == "int8" else None
     x = b.input("x", shape, kind, quant)
     flat = b.op("reshape", x, shape=(1, int(np.prod(shape))))
-    b.output(_dense(b, flat, 4, kind), "scores")
+    b.output(dense_head(b, flat, 4, kind), "scores")
     return b.build()
 
 
@@ -70,7 +70,7 @@ def conv_net(rows: int) -> Graph:
     )
     y = b.op("conv2d", y, w, dilations=(2, 1), dtype="int8", quant=(0.2, 3))
     y = b.op("mean", y, axes=(1, 2), keepdims=False, dtype="int8", quant=(0.1, 3))
-    b.output(_dense(b, y, 3, "int8"), "scores")
+    b.output(dense_head(b, y, 3, "int8"), "scores")
     return b.build()
 
 
@@ -105,5 +105,5 @@ def wakeword() -> Graph:
                 f"{op}{i}", rng.integers(-9, 10, shape).astype(np.int8), (0.02, 0)
             )
             y = b.op(op, y, w, clamp=(0.0, None), dtype="int8", quant=(0.05, -128))
-    b.output(_dense(b, b.op("reshape", y, shape=(1, 32)), 3, "int8"), "scores")
+    b.output(dense_head(b, b.op("reshape", y, shape=(1, 32)), 3, "int8"), "scores")
     return b.build()

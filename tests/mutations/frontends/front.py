@@ -37,6 +37,13 @@ FRONT = (
         _HISTORY,
     ),
     (
+        "weights of a GRU that nobody reads",
+        "pybuild/frontends/onnx/operators/recurrent.py",
+        "first, last = (0, 2 * self.hidden)",
+        "first, last = (0, 3 * self.hidden)",
+        "tests/features/test_time_nets.py::test_steps_of_a_gru_are_all_steps_at_once",
+    ),
+    (
         "a type that QuantizeLinear is told",
         "pybuild/frontends/onnx/operators/quant.py",
         'not op.input(2) and op.integer("output_dtype", 0)',

@@ -143,6 +143,12 @@ class _Direction:
     def remembered(self, h: str) -> str:
         return self._product(h, self.r, self.rb)
 
+    def _past(self, h: str, begin: int, end: int) -> str:
+        """What is remembered by these rows of weights alone."""
+        flow = self.flow
+        rb = self.rb and flow.slice(self.rb, 1, begin, end)
+        return self._product(h, flow.slice(self.r, 0, begin, end), rb)
+
     def step(self, x: str, state: State) -> State:
         match self.kind:
             case "RNN":
@@ -153,19 +159,17 @@ class _Direction:
         return self._lstm(x, state)
 
     def _gru(self, x: str, h: str) -> str:
-        flow = self.flow
         seen = self.seen(x)
-        linear = bool(flow.op.integer("linear_before_reset", 0))
-        known = self.remembered(h)
+        linear = bool(self.flow.op.integer("linear_before_reset", 0))
+        first, last = (0, 2 * self.hidden), (2 * self.hidden, 3 * self.hidden)
+        known = self.remembered(h) if linear else self._past(h, *first)
         both = self._add(self.gate(seen, 0, 2), self.gate(known, 0, 2))
         both = self.act[0](self.bounded(both))
         z, r = self.gate(both, 0), self.gate(both, 1)
         if linear:
             past = self._mul(r, self.gate(known, 2))
         else:
-            last = (2 * self.hidden, 3 * self.hidden)
-            rb = self.rb and flow.slice(self.rb, 1, *last)
-            past = self._product(self._mul(r, h), flow.slice(self.r, 0, *last), rb)
+            past = self._past(self._mul(r, h), *last)
         new = self.act[1](self.bounded(self._add(self.gate(seen, 2), past)))
         keep = self._mul(z, h)
         return self._add(self._mul(self._rest(z), new), keep)
