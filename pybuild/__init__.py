@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pybuild.chips.fit import fit
     from pybuild.entry import Quantised, build, chain, load, load_module, quantise
     from pybuild.error import TVMError
+    from pybuild.evidence.write import write_evidence
     from pybuild.front import normalised
     from pybuild.graph_builder import GraphBuilder
     from pybuild.image import Image, build_image
@@ -64,6 +65,7 @@ _LATE = {
     "normalised": "front",
     "quantise": "entry",
     "sweep": "sweeps.sweep",
+    "write_evidence": "evidence.write",
 }
 _MODULES = {
     "contrib": "contrib",
@@ -81,7 +83,7 @@ __all__ = [
     "Model", "Quantised", "TVMError", "build", "build_image", "chain", "check",
     "contrib", "cpu", "debug_executor", "device", "error", "ext_dev", "features", "fit",
     "function", "functions", "graph_executor", "load", "load_module", "nd",
-    "normalised", "quantise", "relay", "rpc", "runtime", "sweep",
+    "normalised", "quantise", "relay", "rpc", "runtime", "sweep", "write_evidence",
 ]  # fmt: skip
 
 

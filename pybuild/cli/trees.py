@@ -21,7 +21,7 @@ from pybuild.cli.progress import working
 from pybuild.ecosystems.write import Ready, prepared
 from pybuild.emit.c.long_text import Content
 from pybuild.emit.tables.names import chosen_prefix
-from pybuild.errors import BuildError, Problem
+from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.options.option import told
 from pybuild.options.packages import PackageOptions
 from pybuild.package.folder import PAGE, refusals, write_tree
@@ -29,18 +29,41 @@ from pybuild.package.page import image_page, report_page
 from pybuild.package.report import Report
 
 if TYPE_CHECKING:
+    from pybuild.evidence.write import Evidence
     from pybuild.image import Image
     from pybuild.library import Library
 
-OK = 0
+OK, MISMATCH = 0, 1
 
 Outcome = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
+class Filed:
+    """What an auditor files, and where it is to be written."""
+
+    out: Path
+    found: Evidence
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.out]
+
+    def problems(self) -> list[Problem]:
+        from pybuild.evidence.write import refusals
+
+        return refusals(self.out)
+
+    def write(self) -> None:
+        from pybuild.evidence.write import write
+
+        write(self.out, self.found)
+
+
+@dataclass(frozen=True)
 class Tree:
     """What is to be written to a folder; long: full names are shown; drawn: its page,
-    if there is to be one.
+    if there is to be one; filed: what an auditor files.
 
     package  a package beside others in this folder, or its archives
     """
@@ -51,6 +74,7 @@ class Tree:
     made: Library | Image
     package: PackageOptions
     drawn: Callable[[], str] | None = None
+    filed: Filed | None = None
 
     def files(self) -> dict[str, Content]:
         files = self.made.files()
@@ -117,17 +141,20 @@ def build(jobs: Sequence[argparse.Namespace]) -> Outcome:
             ready.append(tree.ready())
         except BuildError as error:
             errors.append(error)
-    for each in ready:
+    filed = [tree.filed for tree in trees if tree.filed]
+    for each in (*ready, *filed):
         found = each.problems()
         errors += [BuildError.of(found)] if found else []
     raise_all(errors)
-    for each in ready:
+    for each in (*ready, *filed):
         each.write()
     if not jobs[0].json:
         for tree, each in zip(trees, ready, strict=True):
-            tree.show(each.paths)
+            tree.show([*each.paths, *(tree.filed.paths if tree.filed else ())])
+    equal = all(one.found.ok for one in filed)
     facts = [tree.made.report.to_json() for tree in trees]
-    return OK, facts[0] if len(facts) == 1 else {"trees": facts}
+    said = facts[0] if len(facts) == 1 else {"trees": facts}
+    return (OK if equal else MISMATCH), said
 
 
 def _tree(args: argparse.Namespace) -> Tree:
@@ -144,6 +171,9 @@ def _tree(args: argparse.Namespace) -> Tree:
         raise BuildError("--out", "is missing", "-o DIR, the folder to write")
     out = Path(args.out)
     if len(args.models) > 1:
+        if args.evidence:
+            hint = "build each by itself for its evidence"
+            raise BuildError("--evidence", "is for one model", hint)
         if args.data:
             raise BuildError("--data", "is for one model: each has samples of its own")
         image = _image(args)
@@ -152,16 +182,32 @@ def _tree(args: argparse.Namespace) -> Tree:
     for option in ("exclusive", "connect"):
         if getattr(args, option):
             raise BuildError(f"--{option}", "needs several models")
-    if args.data and not args.html:
-        raise BuildError("--data", "is drawn on a page", "--html")
+    if args.data and not (args.html or args.evidence):
+        raise BuildError("--data", "is drawn on a page", "--html, or --evidence DIR")
     made = built(args, args.models[0])
-    return Tree(out, args.force, args.long, made, _package(args), _drawn(args, made))
+    package, drawn = _package(args), _drawn(args, made)
+    return Tree(out, args.force, args.long, made, package, drawn, _filed(args, made))
+
+
+def _filed(args: argparse.Namespace, made: Library) -> Filed | None:
+    """Errors  BuildError for samples that do not fit"""
+    if not args.evidence:
+        return None
+    from pybuild.evidence.write import evidence
+
+    if args.labels and not args.data:
+        raise UsageError("--labels", "is of --data")
+    with working(f"gathering evidence of {made.name}") as progress:
+        found = evidence(made, args.data, args.labels, progress)
+    return Filed(Path(args.evidence), found)
 
 
 def _drawn(args: argparse.Namespace, made: Library) -> Callable[[], str] | None:
     """Errors  BuildError for samples that do not fit"""
     from pybuild.cli.report import samples_of_page
 
+    if not args.html and args.evidence:
+        return None
     samples = samples_of_page(args, made)
     return partial(made.to_html, samples=samples) if args.html else None
 

@@ -247,6 +247,11 @@ class TreeOptions:
     html: bool = option(
         False, kinds.FLAG, "build", "write report.html into the folder, too"
     )
+    evidence: str | None = option(
+        None, kinds.text("DIR", "folder"), "build",
+        "write there what an auditor files: hashes, bill of materials, requirements "
+        "and their tests, bounds, a comparison with a reference (of --data)",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -275,6 +275,7 @@ class _Main(_Spoilt):
         return {**real.files(), "example/main.c": TICKS}
 
 
+# @req crt_port_init, crt_port_put, crt_port_get, crt_port_ticks, crt_port_exit
 @pytest.mark.parametrize("name", ["mps2-an386", "microbit", "riscv32-virt", "sifive-e"])
 def test_ticks_console_and_exit_code(name: str) -> None:
     board = device(name, "gcc", "qemu")

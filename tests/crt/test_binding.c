@@ -124,18 +124,24 @@ static void test_arrays(void)
     EXPECT(crt_graph_bind_output_array(&never, 0, &array) == CRT_ERR_NULL);
     array.dtype = CRT_UINT8;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_DTYPE);
+    EXPECT(crt_graph_bind_output_array(&one.g, 0, &array) == CRT_ERR_DTYPE);
+    EXPECT(crt_array_check(&array, &affine_tensors[0]) == CRT_ERR_DTYPE);
     array.dtype = CRT_INT8;
     array.rank = 1;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_SHAPE);
+    EXPECT(crt_graph_bind_output_array(&one.g, 0, &array) == CRT_ERR_SHAPE);
+    EXPECT(crt_array_check(&array, &affine_tensors[0]) == CRT_ERR_SHAPE);
     array.rank = 2;
     array.dims = flat;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_SHAPE);
     array.dims = dims;
     array.strides = turned;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_STRIDES);
+    EXPECT(crt_graph_bind_output_array(&one.g, 0, &array) == CRT_ERR_STRIDES);
     array.strides = row_major;
     array.data = x_bytes + 1;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_ERR_ALIGN);
+    EXPECT(crt_array_check(&array, &affine_tensors[0]) == CRT_ERR_ALIGN);
     array.data = x_bytes;
     EXPECT(crt_graph_bind_input_array(&one.g, 0, &array) == CRT_OK);
     array.strides = NULL; /* says the same */
@@ -240,6 +246,7 @@ static void test_turns(void)
     EXPECT(crt_graph_run(&two.g, pointers) == CRT_OK);
 }
 
+/* @req crt_graph_share_storage:CRT_ERR_BUSY */
 static void test_turn_in_the_middle_of_a_run(void)
 {
     static const struct crt_stage stages[] = {{0, 1, 0, 0}, {0, 1, 0, 0}};
@@ -344,6 +351,7 @@ static void test_waiting_for_a_turn(void)
 static const uint8_t packed[5] = {0x40, 3, 0xff, 2, 5};
 static const uint8_t damaged[5] = {0x50, 3, 0xff, 2, 5};
 
+/* @req crt_graph_run:CRT_ERR_UNPACK */
 static void test_unpack(void)
 {
     static const int32_t unpack_args[] = {CRT_TASK_UNPACK, 5, 4};

@@ -31,6 +31,7 @@ static uint32_t two(void)
     return g;
 }
 
+/* @req crt_rpc_do */
 static void test_run(void)
 {
     uint32_t g = two();
@@ -66,6 +67,7 @@ static void test_run(void)
     EXPECT(crt_get32(answered) == 0);
 }
 
+/* @req crt_rpc_do:Errors */
 static void test_stages(void)
 {
     uint32_t g = two();

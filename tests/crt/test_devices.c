@@ -61,6 +61,7 @@ static void expect_right(struct crt_graph *g)
     }
 }
 
+/* @req crt_graph_output:Errors, crt_graph_input:Errors, crt_step_run */
 static void test_run(void)
 {
     struct crt_graph g;
@@ -323,6 +324,7 @@ static void test_lazy_input(void)
     EXPECT(crt_graph_input(&g, 1) == (const void *)d);
 }
 
+/* @req weights.h:CRT_ERR_DEVICE */
 static void test_failure_in_load(void)
 {
     static uint8_t memory[IMAGE_BYTES] __attribute__((aligned(IMAGE_ALIGN)));

@@ -46,6 +46,8 @@ static int take(const uint8_t *bytes, uint32_t count)
     return frames;
 }
 
+/* @req crt_frame_begin, crt_frame_take:Errors, crt_frame_send
+ * @req crt_frame_send:Time */
 static void test_all_bytes(void)
 {
     uint8_t data[ROOM - 16];
@@ -57,6 +59,7 @@ static void test_all_bytes(void)
         for (i = 0; i < sizeof data; i++)
             data[i] = (uint8_t)(first + i);
         send(data, sizeof data);
+        EXPECT(wired <= 2 * (sizeof data + CRT_FRAME_EXTRA) + 2);
         for (i = 1; i + 1 < wired; i++)
             EXPECT(wire[i] != 0x7E && wire[i] != 0x11 && wire[i] != 0x13);
         EXPECT(take(wire, wired) == 1);
@@ -109,6 +112,7 @@ static void test_damage(void)
     EXPECT(in.dropped > 0);
 }
 
+/* @req crt_frame_take */
 static void test_what_is_no_frame(void)
 {
     uint8_t data[ROOM];

@@ -251,6 +251,7 @@ static void test_wrong_arguments(void)
     EXPECT(crt_graph_run(&g, pointers) == CRT_ERR_INPUT_MISSING);
 }
 
+/* @req graph.h:CRT_ERR_NULL */
 static void test_without_init(void)
 {
     int8_t data[24];

@@ -237,6 +237,8 @@ static int push(struct crt_graph *g, uint32_t first, uint32_t count)
 }
 
 /* sum of x[r] + x[r + 1] + k, the row after the last being 1 */
+/* @req crt_graph_push_rows:CRT_ERR_PUSHED, crt_graph_push_rows:CRT_ERR_ROWS
+ * @req crt_graph_push_rows:Owner */
 static void test_push(void)
 {
     const uint8_t k = 2;
@@ -293,6 +295,7 @@ static void test_push_and_bind_do_not_mix(void)
     EXPECT(push(&g, 0, ROWS) == CRT_OK);
 }
 
+/* @req crt_graph_rows_wanted:Errors, crt_graph_rows_left:Errors */
 static void test_push_checks(void)
 {
     static const struct crt_link more[] = {{0, 0, 0, 0, 0, 0},
@@ -314,6 +317,8 @@ static void test_push_checks(void)
     EXPECT(crt_graph_rows_wanted(&none, 0) == CRT_ERR_NULL);
     EXPECT(crt_graph_push_rows(&g, NULL, 0, seen_rows, 1) == CRT_ERR_NULL);
     EXPECT(crt_graph_push_rows(&g, push_pointers, 0, NULL, 1) == CRT_ERR_NULL);
+    EXPECT(crt_graph_push_rows(&g, push_pointers, 2, seen_rows, 1) ==
+           CRT_ERR_INDEX);
     EXPECT(crt_graph_rows_wanted(&g, 2) == CRT_ERR_INDEX);
     EXPECT(crt_graph_rows_wanted(&g, 1) == CRT_ERR_PUSHED);
     m.links = more;

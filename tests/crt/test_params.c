@@ -116,6 +116,7 @@ static void test_what_there_is(void)
     EXPECT(crt_params_find(&p, NULL) == CRT_ERR_NULL);
 }
 
+/* @req params.h:Errors */
 static void test_nothing_is_in_what_was_refused(void)
 {
     struct crt_params p;
@@ -167,6 +168,7 @@ static const struct damage damages[] = {
     {ENTRY_C + 8, 4, 241, CRT_ERR_FORMAT},
 };
 
+/* @req crt_params_verify:CRT_ERR_VERSION */
 static void test_damaged_fields(void)
 {
     struct crt_params p;
@@ -297,6 +299,9 @@ static void test_unpack_all(void)
     EXPECT(crt_params_verify(&p, bytes, TOTAL) == CRT_OK);
     EXPECT(crt_params_unpacked_bytes(NULL) == 0);
     EXPECT(crt_params_unpacked_bytes(&p) == 32);
+    EXPECT(crt_params_unpacked_at(&p, 1) == 0);
+    EXPECT(crt_params_unpacked_at(&p, 2) == 16);
+    EXPECT(crt_params_unpack_all(&p, memory, 32, NULL, NULL) == CRT_ERR_CODEC);
     EXPECT(crt_params_unpack_all(NULL, memory, 32, twice, &answer) ==
            CRT_ERR_NULL);
     EXPECT(crt_params_unpack_all(&p, NULL, 32, twice, &answer) == CRT_ERR_NULL);

@@ -8,6 +8,7 @@
 
 #include "model.h"
 
+/* @req rpc.h:CRT_ERR_NULL */
 static void test_init(void)
 {
     struct crt_rpc_config bad;
@@ -53,6 +54,7 @@ static void test_init(void)
     EXPECT(crt_rpc_log(&r, NULL) == CRT_ERR_NULL);
 }
 
+/* @req crt_rpc_poll:Errors */
 static void test_welcome(void)
 {
     static char longest[200];

@@ -94,6 +94,7 @@ static const uint8_t *run(struct instance *i)
     return (const uint8_t *)crt_graph_output(&i->g, 0);
 }
 
+/* @req crt_state_forget */
 static void test_kept_until_reset(void)
 {
     struct crt_model m = made(&state);

@@ -102,6 +102,7 @@ static void *share_and_run(void *argument)
     return NULL;
 }
 
+/* @req params.h:Thread, weights.h:Thread */
 static int test_one_parameter_set(void)
 {
     struct entry entries[2] = {
@@ -186,6 +187,7 @@ static void *wait_and_run(void *argument)
     return NULL;
 }
 
+/* @req crt_graph_share_storage:Thread */
 static int test_one_storage(void *(*work)(void *), int count)
 {
     struct crt_region region;
@@ -220,6 +222,7 @@ static void *run_alone(void *argument)
     return NULL;
 }
 
+/* @req graph.h:Thread */
 static int test_instances(void)
 {
     int i;

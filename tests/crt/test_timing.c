@@ -101,6 +101,7 @@ static struct crt_timing start(uint32_t cost)
     return how;
 }
 
+/* @req crt_time_stages:Errors */
 static void test_wrong_calls(void)
 {
     struct crt_timing how = start(1);
@@ -165,6 +166,7 @@ static void test_runs(void)
 }
 
 /* A lap that is too short grows; the next begins with `number` again. */
+/* @req crt_time_runs:Time */
 static void test_min_ticks(void)
 {
     struct crt_timing how = start(1);

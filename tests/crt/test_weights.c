@@ -101,6 +101,9 @@ static void test_load_in_pieces(void)
 }
 
 /* The second parameter of an image is wrong: the first must stay as it is. */
+/* @req weights.h:CRT_ERR_DTYPE, weights.h:CRT_ERR_SHAPE
+ * @req weights.h:CRT_ERR_LAYOUT, weights.h:CRT_ERR_SIZE
+ * @req weights.h:CRT_ERR_CODEC, crt_graph_load_params:CRT_ERR_CODEC */
 static void test_unfit(void)
 {
     struct entry e;
@@ -129,6 +132,7 @@ static void test_unfit(void)
     }
 }
 
+/* @req weights.h:CRT_ERR_ALIGN */
 static void test_alignment(void)
 {
     struct crt_tensor tensors[4];
@@ -169,6 +173,7 @@ static void test_bind(void)
     expect_right(&one);
 }
 
+/* @req crt_graph_share_parameter:CRT_ERR_UNBOUND */
 static void test_share(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);
@@ -256,6 +261,7 @@ static void test_share_by_names(void)
 }
 
 /* Another model, of the same parameters in another order, with one more. */
+/* @req weights.h:CRT_ERR_NAME */
 static void test_share_with_another_model(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);
@@ -400,6 +406,7 @@ static void test_source_without_the_name(void)
     expect_right(&two);
 }
 
+/* @req weights.h:CRT_ERR_NULL */
 static void test_what_there_is(void)
 {
     struct crt_params *p = make(0, b_entry, w_entry, 2);

@@ -171,6 +171,7 @@ def test_a_run_without_an_instance(compiler: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(have, wanted(every=2))
 
 
+# @req NAME_predict:Thread
 def test_threads_each_with_its_own_arena(tmp_path: Path) -> None:
     gcc = require("gcc")
     checks = ["-g", "-fsanitize=thread"]

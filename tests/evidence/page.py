@@ -1,4 +1,5 @@
-"""Writes the tables of docs/misra.md: python -m tests.evidence.page."""
+"""Writes the tables of docs/misra.md, then docs/requirements.md and what is filed of
+both: `./dev evidence`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.evidence import misra, nets
+from tests.evidence import misra, nets, promises, quality
 from tests.evidence.misra import DISAPPLIED, WRONG, Finding
 
 PAGE = nets.ROOT / "docs" / "misra.md"
@@ -68,3 +69,5 @@ def _disapplied() -> list[str]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         PAGE.write_text(written(counted(Path(place))))
+    quality.FILE.write_text(quality.as_json())
+    promises.write()

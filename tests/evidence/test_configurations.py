@@ -42,6 +42,8 @@ def test_it_compiles_clean_with_clang(switches: tuple[str, ...]) -> None:
     run([require("clang"), *STRICT, *told, *include, "-fsyntax-only", *SOURCES])
 
 
+# @req config.h:CRT_NO_HOOK, config.h:CRT_NO_RPC, config.h:CRT_NO_NAMES
+# @req config.h:CRT_NO_STRING_H
 @pytest.mark.parametrize("switches", SETS, ids="-".join)
 def test_it_passes_its_tests(switches: tuple[str, ...], tmp_path: Path) -> None:
     gcc = require("gcc")

@@ -214,6 +214,7 @@ int main(void)
 """
 
 
+# @req NAME_save_state, NAME_restore_state, NAME_save_state:CRT_ERR_STATE
 def test_the_printed_c_keeps_saves_and_forgets(tmp_path: Path) -> None:
     folder = tmp_path / "tree"
     pybuild.load(GRU, state={"h": "h_next"}).build(folder, name="gru")
