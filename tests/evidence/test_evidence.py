@@ -138,5 +138,5 @@ def test_several_models_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [str(DIGITS), f"{DIGITS.parent}/digits_f32.onnx", "-o", str(tmp_path / "t")]
-    assert main(["build", *words, "--evidence", str(tmp_path / "e")]) == 2
+    assert main(["build", *words, "--evidence", str(tmp_path / "e")]) == 64
     assert "--evidence: is for one model" in capsys.readouterr().err

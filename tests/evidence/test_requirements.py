@@ -53,5 +53,5 @@ def test_a_comment_is_read_field_by_field() -> None:
 def test_crt_has_no_variable() -> None:
     """So each of its functions is re-entrant for other memory."""
     gcc = require("gcc")
-    for path in runtime(gcc, *STRICT):
+    for path in runtime(gcc, *STRICT, "-fno-pic"):
         assert not re.findall(r" [bBdDC] (\w+)", run(["nm", path])), path
