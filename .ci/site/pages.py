@@ -307,7 +307,7 @@ _MODULES = ("features", "rpc", "runtime", "graph_executor", "debug_executor", "r
             "backend")  # fmt: skip
 _GROUPS = {
     "From a file to C": ("load", "build", "quantise", "build_image", "fit", "check",
-                         "sweep"),
+                         "write_evidence", "sweep"),
     "Graphs made by hand": ("GraphBuilder", "chain", "function", "functions"),
     "What these return": ("Model", "Quantised", "Library", "Image"),
     "Errors": ("BuildError", "LimitError", "BuildWarning"),
