@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pybuild.dtype import DType
+from pybuild.features import images, log_mel
 from pybuild.kernels.table import candidates
 from pybuild.ops import OPERATORS
 from pybuild.select.prices import price
@@ -33,7 +34,8 @@ CORES = (
 )  # fmt: skip
 # what a word of a kernel's name says of its instructions; without one: for any core
 FAMILIES = {
-    "dsp": "pairs", "mve": "vectors", "vectors16": "vectors", "words16": "words",
+    "dsp": "pairs", "pairs": "pairs", "mve": "vectors", "vectors16": "vectors",
+    "words16": "words",
 }  # fmt: skip
 OPENING = f"""{HEAD}
 Written by `python -m tests.kernel_table`; do not edit. For a layer of each kind and
@@ -115,6 +117,30 @@ def _decisions(dtype: DType) -> Iterator[tuple[str, Case]]:
         yield name, case(op, inputs, line if op == "moving_average" else one, **attrs)
 
 
+def _sensors() -> Iterator[tuple[str, DType, Case]]:
+    """What stands before a net: the steps of log_mel(), and pictures of a camera."""
+    graph = log_mel().graph
+    names = {
+        "auto_scale": "auto_scale of 480", "window": "window of 480",
+        "rfft": "rfft of 512", "energy": "energy of 257",
+        "filter_bank": "filter_bank of 40", "square_root": "square_root of 40",
+        "spectral_subtraction": "spectral_subtraction of 40", "pcan": "pcan of 40",
+        "filter_bank_log": "filter_bank_log of 40",
+    }  # fmt: skip
+    found = {node.op: node for node in graph.nodes}
+    for op, name in names.items():
+        dtype = graph.tensor(found[op].inputs[0]).dtype
+        yield name, dtype, Case(found[op], graph, {})
+    part = {"crop": (0, 20, 120, 120)}
+    for kind, size, resize in (
+        ("rgb565", (40, 40), "box"), ("rgb565", (48, 48), "bilinear"),
+        ("yuyv", (40, 40), "box"), ("bayer_rggb", (30, 30), "box"),
+    ):  # fmt: skip
+        made = images(kind, 160, 120, size, resize=resize, **part).graph
+        name = f"image, {kind} to {size[0]}x{size[1]}, {resize}"
+        yield name, DType.UINT8, Case(made.nodes[0], made, {})
+
+
 def layers() -> Iterator[tuple[str, DType, Case]]:
     for dtype in (INT8, INT16):
         yield from ((name, dtype, made) for name, made in _weighted(dtype))
@@ -124,6 +150,7 @@ def layers() -> Iterator[tuple[str, DType, Case]]:
         yield from ((name, dtype, made) for name, made in _decisions(dtype))
     pair = tensor((1,), DType.INT32), tensor((2,), DType.INT32)
     yield "refractory", DType.INT32, case("refractory", pair, pair[0], runs=5)
+    yield from _sensors()
 
 
 def served(made: Case, core: str) -> tuple[str, int]:
@@ -152,7 +179,7 @@ def section() -> str:
     rows = []
     for name, dtype, made in layers():
         macs = OPERATORS[made.node.op].macs(made.node, made.graph)
-        work = macs or made.graph.tensor("y").size
+        work = macs or made.graph.tensor(made.node.output).size
         cells = [_cell(made, core, work) for core in CORES]
         per = "MAC" if macs else "output"
         rows.append(f"| {name} | {dtype.value} | {per} | {' | '.join(cells)} |")

@@ -133,7 +133,7 @@ class _Parts:
 class _Words:
     """Numbers as two int16 in an int32, the real part in the low half."""
 
-    name = "words"
+    name = "pairs"
 
     def __init__(self, k: Builder) -> None:
         self.k = k
