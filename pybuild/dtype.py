@@ -36,7 +36,7 @@ class DType(enum.Enum):
         """Size of one element."""
         return self.numpy.itemsize
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy type of the same bits."""
         if self is DType.BFLOAT16:  # of the package that onnx brings

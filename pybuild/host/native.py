@@ -181,7 +181,7 @@ class Net(Named, Binding, Pushing, Keeping):
             return
         if index in self.lent:
             return np.copyto(self._bound[index], array)
-        data = self._ffi.cast("const void *", array.ctypes.data)
+        data = self._start(array)
         check(self._lib.crt_graph_set_input(self._graph, index, data, array.nbytes))
         self._bound.pop(index, None)
 
@@ -308,9 +308,15 @@ class Net(Named, Binding, Pushing, Keeping):
         index = index_of(key, self.results, "output")
         tensor = self.results[index]
         array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
-        data = self._ffi.cast("void *", array.ctypes.data)
+        data = self._start(array)
         check(self._lib.crt_graph_get_output(self._graph, index, data, array.nbytes))
         return array
+
+    def _start(self, array: Array) -> Any:
+        """Of a contiguous array, as C takes it; asked twice for every run."""
+        if array.dtype.isbuiltin == 1:
+            return self._ffi.from_buffer(array)
+        return self._ffi.cast("void *", array.ctypes.data)
 
     @contextlib.contextmanager
     def hooked(self, hook: Callable[[Any, int, int, int, Any], int]) -> Iterator[None]:

@@ -10,6 +10,9 @@
 typedef struct {
     crt_int32x4 val[4];
 } crt_int32x16;
+typedef struct {
+    float lane[16];
+} crt_float32x16;
 
 CRT_C_BODIES
 
@@ -25,6 +28,18 @@ CRT_INLINE crt_int8x64 crt_load_int8x64(const int8_t *from)
     crt_int8x64 v;
     CRT_COPY(&v, from, sizeof v);
     return v;
+}
+
+CRT_INLINE crt_float32x16 crt_load_float32x16(const float *from)
+{
+    crt_float32x16 v;
+    CRT_COPY(&v, from, sizeof v);
+    return v;
+}
+
+CRT_INLINE void crt_store_float32x16(float *to, crt_float32x16 v)
+{
+    CRT_COPY(to, &v, sizeof v);
 }
 
 /* The low byte of each lane. */
@@ -159,6 +174,34 @@ CRT_INLINE crt_int32x16 crt_scaled16(crt_int32x16 v, crt_int32x16 scale)
 {
     for (int i = 0; i < 4; i++) {
         v.val[i] = crt_scaled4(v.val[i], scale.val[i]);
+    }
+    return v;
+}
+
+/* In each lane: v + x * w, rounded twice. */
+CRT_INLINE crt_float32x16 crt_add_product16(crt_float32x16 v, float x,
+                                            crt_float32x16 w)
+{
+    for (int i = 0; i < 16; i++) {
+        v.lane[i] = v.lane[i] + x * w.lane[i];
+    }
+    return v;
+}
+
+/* In each lane: v, but no less than x. */
+CRT_INLINE crt_float32x16 crt_at_least16(crt_float32x16 v, float x)
+{
+    for (int i = 0; i < 16; i++) {
+        v.lane[i] = crt_max_float32(v.lane[i], x);
+    }
+    return v;
+}
+
+/* In each lane: v, but no more than x. */
+CRT_INLINE crt_float32x16 crt_at_most16(crt_float32x16 v, float x)
+{
+    for (int i = 0; i < 16; i++) {
+        v.lane[i] = crt_min_float32(v.lane[i], x);
     }
     return v;
 }

@@ -224,6 +224,24 @@ ret {_V} %r""",
         f"{_FEW} %x",
         f"%r = xor {_FEW} %x, {_splat(-128, 8)}\nret {_FEW} %r",
     ),
+    "crt_add_product16": (
+        _F,
+        f"{_F} %v, float %x, {_F} %w",
+        f"{_all('%x', _F)}\n%p = fmul {_F} %all, %w\n%r = fadd {_F} %v, %p\n"
+        f"ret {_F} %r",
+    ),
+    "crt_at_least16": (
+        _F,
+        f"{_F} %v, float %x",
+        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %all, %v\n"
+        f"%r = select <16 x i1> %c, {_F} %v, {_F} %all\nret {_F} %r",
+    ),
+    "crt_at_most16": (
+        _F,
+        f"{_F} %v, float %x",
+        f"{_all('%x', _F)}\n%c = fcmp olt {_F} %v, %all\n"
+        f"%r = select <16 x i1> %c, {_F} %v, {_F} %all\nret {_F} %r",
+    ),
     "crt_spread16": (
         _B,
         "i32 %n",

@@ -1,4 +1,5 @@
-"""Operations on vectors of 16 words that kernels spell: their meaning and their names.
+"""Operations on vectors of 16 words or floats that kernels spell: what they mean, and
+how they are called.
 
 Their C is in crt/wide.h, lane by lane; their LLVM IR in emit/kernels/llvm_wide.py.
 """
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
+    FLOAT32,
     INT8,
     INT32,
     Expr,
@@ -32,12 +34,14 @@ TAPS = 4  # values of a lane
 WORDS = VectorType(INT32, LANES)
 BYTES = VectorType(INT8, LANES * TAPS)
 FEW = VectorType(INT8, LANES)
+REALS = VectorType(FLOAT32, LANES)
 HEADER = "crt/wide.h"
 FEATURE = "wide"
 
 _V, _U, _M = (Var(name, WORDS) for name in "vum")
 _X, _W = Var("x", BYTES), Var("w", BYTES)
 _FEW = Var("x", FEW)
+_R, _S, _REAL = Var("v", REALS), Var("w", REALS), Var("x", FLOAT32)
 _N, _LOW, _HIGH, _MORE = (Var(name, INT32) for name in ("n", "low", "high", "more"))
 
 
@@ -49,6 +53,11 @@ def words_at(pointer: Expr, index: Operand = 0) -> Expr:
 def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
     """64 bytes, at any address."""
     return wide(pointer, index, BYTES)
+
+
+def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
+    """Sixteen floats."""
+    return wide(pointer, index, REALS)
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
@@ -119,8 +128,17 @@ TWICE = _intrin("crt_twice16", (_V, _M, _U), _each(twice, _V, _M, _U))
 ONCE = _intrin("crt_once16", (_V, _M, _U), _each(once, _V, _M, _U))
 AWAY = _intrin("crt_away16", (_V, _M, _U), _each(away, _V, _M, _U))
 SCALED = _intrin("crt_scaled16", (_V, _M), _each(scaled, _V, _M))
+# in each lane: v + x * w, rounded twice; v, but no less or no more than x
+ADD_PRODUCT = _intrin(
+    "crt_add_product16",
+    (_R, _REAL, _S),
+    _each(lambda v, x, w: v + x * w, _R, _REAL, _S),
+)
+AT_LEAST = _intrin("crt_at_least16", (_R, _REAL), _each(maximum, _R, _REAL))
+AT_MOST = _intrin("crt_at_most16", (_R, _REAL), _each(minimum, _R, _REAL))
 INTRINS = (
     SPREAD, FLIP, DOT, SCALE, HIGH, ADD, NARROW, HOLD, LIFT, TWICE, ONCE, AWAY, SCALED,
+    ADD_PRODUCT, AT_LEAST, AT_MOST,
 )  # fmt: skip
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(one.name for one in INTRINS)

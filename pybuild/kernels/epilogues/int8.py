@@ -166,14 +166,18 @@ class FloatClamp:
         return (limits,) if ends else ()
 
     def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+        return _Clamped(*self.bind_ends(k, pointer))
+
+    def bind_ends(self, k: Builder, pointer: Expr) -> tuple[Var | None, Var | None]:
+        """The least and the greatest value, where there is one."""
         if self.low is None and self.high is None:
-            return _Clamped(None, None)
+            return None, None
         limits = k.row("limits", i32(pointer), FLOAT32)
         low = k.let("low", load(limits, 0)) if self.low is not None else None
         high = None
         if self.high is not None:
             high = k.let("high", load(limits, 0 if low is None else 1))
-        return _Clamped(low, high)
+        return low, high
 
 
 @dataclass(frozen=True)

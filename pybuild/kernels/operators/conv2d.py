@@ -21,17 +21,21 @@ from pybuild.kernels.portable.conv import offer, plain, weighted
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import conv_paired
 from pybuild.kernels.wide import conv as conv_wide
+from pybuild.kernels.wide import floats as conv_wide_floats
 from pybuild.targets.target import Target
 
 # those whose kernels go row by row where pixels of all rows are alike, too
-_BY_ROWS = (conv_dsp, conv_small, conv_mve, conv_wide, conv_block, conv_float)
+_BY_ROWS = (
+    *(conv_dsp, conv_small, conv_mve, conv_wide, conv_wide_floats),
+    *(conv_block, conv_float),
+)
 
 
 def families(optimise: str) -> tuple[ModuleType, ...]:
     """Whose kernels a layer may have besides this file's; dense layers, too."""
     small = (conv_small, dense4) if optimise == "size" else ()
     large = (winograd, conv_paired) if optimise == "speed" else ()
-    vectors = (conv_mve, conv_wide)
+    vectors = (conv_mve, conv_wide, conv_wide_floats)
     return (conv16, conv_dsp, *small, *vectors, conv_block, conv_float, *large)
 
 

@@ -1,6 +1,7 @@
 """Mutations of kernels on this machine's vectors, for mutate.py: its fields."""
 
 _WIDE = "tests/kernels/wide/test_wide_kernels.py"
+_FLOATS = "tests/kernels/wide/test_wide_floats.py::test_llvm_sums_in_order"
 _LAYERS = f"{_WIDE}::test_llvm_equals_numpy[none]"
 
 HOST_VECTORS = (
@@ -31,5 +32,26 @@ HOST_VECTORS = (
         "(uint8_t)left[j]",
         "left[j]",
         f"{_WIDE}::test_c_equals_numpy",
+    ),
+    (
+        "zeros beside a copied row of floats",
+        "pybuild/kernels/wide/float_code.py",
+        'k.arg("right", w.right) * g.channels',
+        'k.arg("right", w.right - 1) * g.channels',
+        _FLOATS,
+    ),
+    (
+        "products and sums of floats are rounded one by one",
+        "pybuild/emit/kernels/llvm_wide.py",
+        "%p = fmul {_F} %all, %w",
+        "%p = fmul reassoc {_F} %w, %w",
+        _FLOATS,
+    ),
+    (
+        "the greatest value of a float",
+        "pybuild/emit/kernels/llvm_wide.py",
+        "%c = fcmp olt {_F} %v, %all",
+        "%c = fcmp olt {_F} %all, %v",
+        _FLOATS,
     ),
 )

@@ -1,0 +1,132 @@
+"""The code of floats.py's kernels: rows as they are, or copied with their padding, then
+products by lanes. Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from pybuild.ir.loop import FLOAT32, Expr, Var, const, load, minimum, offset
+from pybuild.kernels.base import wide_vectors as v
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.wide.float_layer import FloatLayer
+
+
+@once
+def kernel(layer: FloatLayer) -> Builder:
+    """y[ox,o] = clamp(bias[o] + sum(x * w)), taps in their order.
+
+    Shapes  rows x [W,C], y [OW,O]; weights of floats.pack; bias [O]
+    Source  columns outside the row count as 0; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: FloatLayer) -> None:
+        self.layer, w = layer, layer.window
+        self.k = k = Builder(layer.name, layer.doc)
+        self.g = g = Bound(k, w)
+        self.y = k.row("y", 0, FLOAT32, writable=True)
+        self.weights = k.row("weights", g.rows + 1, FLOAT32)
+        self.bias = k.row("bias", g.rows + 2, FLOAT32)
+        self.low, self.high = layer.finish.bind_ends(k, g.rows + 3)
+        after = g.rows + 3 + len(layer.finish.tables())
+        self.copies: Var | None = None
+        if w.padded:
+            self.copies = k.row("copies", after, FLOAT32, writable=True)
+            self.row_values = k.arg("row_values", layer.row)
+        self.out_channels = k.arg("out_channels", w.out_channels)
+        self.turns = k.arg("turns", w.run // layer.unrolled)
+
+    def write(self) -> Builder:
+        """The last pixels of a row may be computed twice."""
+        k, g, layer = self.k, self.g, self.layer
+        if self.copies is not None:
+            self._rows(self.copies)
+        with k.loop("at", g.out_width, 0, layer.pixels, rolled=True) as at:
+            ox: Expr = at
+            if layer.window.out_width % layer.pixels:
+                ox = k.let("ox", minimum(at, g.out_width - layer.pixels))
+            first = k.let("column", ox * g.stride * g.channels)
+            self._blocks(first, k.let("to", offset(self.y, ox * self.out_channels)))
+        return k
+
+    def _rows(self, copies: Var) -> None:
+        """The rows under the windows, with zeros beside them."""
+        k, g, w = self.k, self.g, self.layer.window
+        inside = min(w.width, w.columns - w.left) * w.channels
+        count = k.arg("copied", inside)
+        with k.loop("ky", g.kernel_h) as ky:
+            to = k.let("to", offset(copies, ky * self.row_values))
+            if w.left:
+                left = k.let("before", g.left * g.channels)
+                self._zeros(to, left)
+                k.assign(to, offset(to, left))
+            x = k.row("row", ky * g.dilation_h + 1, FLOAT32)
+            with k.loop("value", count) as value:
+                k.store(to, value, load(x, value))
+            if w.right:
+                k.assign(to, offset(to, count))
+                self._zeros(to, k.arg("right", w.right) * g.channels)
+
+    def _zeros(self, to: Var, count: Expr) -> None:
+        with self.k.loop("value", count) as value:
+            self.k.store(to, value, const(0.0, FLOAT32))
+
+    def _blocks(self, first: Var, to: Var) -> None:
+        """All output channels of some pixels."""
+        k, layer, count = self.k, self.layer, self.out_channels
+        w = k.let("w", self.weights)
+        with k.loop("channel", count, 0, layer.together, rolled=True) as channel:
+            at: Expr = channel
+            if layer.window.out_channels % layer.together:
+                at = k.let("first", minimum(channel, count - layer.together))
+            for pixel, vectors in enumerate(self._sums(first, w, at)):
+                for i, total in enumerate(vectors):
+                    value = self._ended(total)
+                    k.store(to, at + count * pixel + v.LANES * i, value)
+
+    def _ended(self, value: Expr) -> Expr:
+        if self.low is not None:
+            value = v.AT_LEAST(value, self.low)
+        return value if self.high is None else v.AT_MOST(value, self.high)
+
+    def _sums(self, first: Var, w: Var, channel: Expr) -> list[list[Var]]:
+        """Of each pixel, of each vector of channels."""
+        k, g, layer = self.k, self.g, self.layer
+        starts = [
+            k.let("start", v.reals_at(self.bias, channel + v.LANES * i))
+            for i in range(layer.blocks)
+        ]
+        sums = [
+            [k.let(f"sum{pixel}_{i}", start) for i, start in enumerate(starts)]
+            for pixel in range(layer.pixels)
+        ]
+        with k.loop("ky", g.kernel_h) as ky, k.loop("kx", g.row_runs) as kx:
+            row: Expr = k.row("row", ky * g.dilation_h + 1, FLOAT32)
+            if self.copies is not None:
+                row = offset(self.copies, ky * self.row_values)
+            at = first + kx * (g.dilation_w * g.channels)
+            x = k.let("x", offset(row, at))
+            with k.loop("turn", self.turns, rolled=True):
+                for tap in range(layer.unrolled):
+                    self._tap(sums, w, x, tap)
+                k.assign(w, offset(w, layer.unrolled * layer.together))
+                k.assign(x, offset(x, layer.unrolled))
+        return sums
+
+    def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
+        """A vector of weights for each block, for all pixels."""
+        k, layer = self.k, self.layer
+        begin = layer.together * tap
+        weights = [
+            k.let("weight", v.reals_at(w, begin + v.LANES * i))
+            for i in range(layer.blocks)
+        ]
+        for pixel, vectors in enumerate(sums):
+            value = k.let("value", load(x, layer.pitch * pixel + tap))
+            for total, weight in zip(vectors, weights, strict=True):
+                k.assign(total, v.ADD_PRODUCT(total, value, weight))

@@ -1,0 +1,108 @@
+"""What the kernels of float_code.py are made from: a convolution, and how many of its
+pixels and channels are summed together. Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.kernels.base.builder import told
+from pybuild.kernels.base.wide_vectors import LANES
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.int8 import FloatClamp
+
+# vectors of channels, pixels: their sums, a vector of weights and a product are held by
+# the sixteen registers of half a vector that AVX2 has
+SHAPES = (
+    *((1, pixels) for pixels in (6, 5, 4, 3, 2, 1)),
+    *((2, 3), (2, 2), (2, 1), (3, 2), (3, 1), (4, 1), (5, 1), (6, 1)),
+)
+_LATENCY = 3  # cycles until a sum can be added to again
+_UNROLLED = (4, 3, 2, 1)
+
+
+@dataclass(frozen=True)
+class FloatLayer:
+    """A float32 convolution as its kernel sees it.
+
+    blocks  vectors of output channels, and pixels: summed together
+    """
+
+    window: Window
+    finish: FloatClamp
+    blocks: int
+    pixels: int
+
+    @property
+    def together(self) -> int:
+        """Output channels that are summed together."""
+        return LANES * self.blocks
+
+    @property
+    def pitch(self) -> int:
+        """Values between pixels; constants in the code are no registers."""
+        return self.window.stride_w * self.window.channels
+
+    @property
+    def unrolled(self) -> int:
+        """Taps in one turn, of which a run has a whole number."""
+        return next(n for n in _UNROLLED if self.window.run % n == 0)
+
+    @property
+    def row(self) -> int:
+        """Values of a copied row, padding included."""
+        return self.window.columns * self.window.channels
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of copied rows: of those that padding is beside."""
+        return 4 * self.window.kernel_h * self.row if self.window.padded else 0
+
+    @property
+    def cycles(self) -> int:
+        """Estimated, of a row: two products and two sums of vectors begin in each."""
+        w = self.window
+        blocks = -(-w.out_width // self.pixels) * -(-w.out_channels // self.together)
+        tap = max(_LATENCY, self.blocks * self.pixels / 2)
+        turns = w.taps // self.unrolled
+        block = int(tap * w.taps) + 2 * turns + 4 * self.blocks * self.pixels + 10
+        return blocks * block + self.scratch // 16
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            f"conv2d_f32_wide_{self.pixels}_by{self.together}",
+            f"every{self.pitch}" if self.pixels > 1 else "",
+            "rest" if w.out_width % self.pixels else "",
+            "odd" if w.out_channels % self.together else "",
+            w.key,
+            "left" if w.left else "",
+            "right" if w.right else "",
+            "columns" if w.by_taps else "",
+            f"run{self.unrolled}",
+            self.finish.key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        rows = "the rows under them copied with their padding; " * self.window.padded
+        pixels = "a pixel" if self.pixels == 1 else f"{self.pixels} pixels"
+        return told(
+            f"convolution, float32: {self.window.words}",
+            f"{pixels} at a time, {rows}{self.together} output channels at a time, all "
+            "taps in order; weights forward, once for these pixels",
+            self.finish.words,
+        )
+
+
+def best_layer(window: Window, finish: FloatClamp) -> FloatLayer | None:
+    """The one that takes least time; None: a vector is more than a pixel has."""
+    layers = [
+        FloatLayer(window, finish, blocks, pixels)
+        for blocks, pixels in SHAPES
+        if LANES * blocks <= window.out_channels and pixels <= window.out_width
+    ]
+    return min(layers, key=lambda layer: layer.cycles, default=None)
