@@ -41,10 +41,10 @@ HOST_VECTORS = (
         _FLOATS,
     ),
     (
-        "products and sums of floats are rounded one by one",
+        "what a float is multiplied with",
         "pybuild/emit/kernels/llvm_wide.py",
         "%p = fmul {_F} %all, %w",
-        "%p = fmul reassoc {_F} %w, %w",
+        "%p = fmul {_F} %w, %w",
         _FLOATS,
     ),
     (
