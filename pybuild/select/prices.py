@@ -42,6 +42,7 @@ from pybuild.ir.loop import (
 from pybuild.ir.loop_verify import changed, loaded_from
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
+from pybuild.select.instructions import is_power, word_pairs
 from pybuild.targets.target import Target
 
 
@@ -175,7 +176,9 @@ class _Walk:
         return self.table.call + len(func.args) + self.block(func.body)
 
     def block(self, body: tuple[Stmt, ...]) -> float:
-        return sum(self.stmt(stmt) for stmt in body)
+        pairs = word_pairs(body) if "dsp" in self.target.features else 0
+        self.static -= pairs
+        return sum(self.stmt(stmt) for stmt in body) - pairs
 
     def stmt(self, stmt: Stmt) -> float:
         match stmt:
@@ -366,13 +369,13 @@ class _Walk:
             return self.table.real
         if a.type is INT64:
             return self.table.far if op in "*/%" else 2
-        if op in "/%" and not _power(b):
+        if op in "/%" and not is_power(b):
             return self.table.divide + 2 * (op == "%")
         if op in ("min", "max"):
             return 3 if isinstance(b, Const) else 2
         if op == "*" and not isinstance(b, Const):
             return 2 if a.type is FLOAT32 else self.table.mac
-        product = isinstance(b, Binary) and b.op == "*" and not _power(b.b)
+        product = isinstance(b, Binary) and b.op == "*" and not is_power(b.b)
         return 0 if op == "+" and product else 1  # in the multiplication's price
 
     def value(self, expr: Expr) -> int | None:
@@ -394,7 +397,3 @@ class _Walk:
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
         return None
-
-
-def _power(expr: Expr) -> bool:
-    return isinstance(expr, Const) and bin(int(expr.value)).count("1") == 1

@@ -16,6 +16,7 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine import Affine
+from pybuild.kernels.epilogues.affine_end import is_signed
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
@@ -28,6 +29,8 @@ from pybuild.kernels.layers.weights import (
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
+# instructions of a row of a channel, beside its outputs: of one turn, and of more
+_ONCE, _ROW = 20, 34
 
 
 def pack(kernels: Array, multiplier: int) -> Packed:
@@ -112,7 +115,9 @@ def _offer(
     heights = bands if layer.image is None else layer.image.out_height
     new = w.kernel_h if layer.image is None else min(w.rows, layer.image.stride_h)
     widened = 5 * new * layer.pitch * w.channels
-    summed = w.out_width * w.out_channels * (layer.taps + 9)
+    end = 10 if is_signed(layer.epilogue) else 7
+    row = _ONCE if layer.once else _ROW
+    summed = w.out_channels * (w.out_width * (layer.taps + end) + row)
     return Candidate(
         func=k.finish(),
         args=tuple(k.values),

@@ -10,7 +10,7 @@ from pybuild.kernels.base.candidate import EACH, Candidate, Packed, by_rows
 from pybuild.kernels.base.window import convolution_window
 from pybuild.kernels.compact import depthwise as depthwise_small
 from pybuild.kernels.dsp import conv as conv_dsp
-from pybuild.kernels.dsp import conv16, depthwise16
+from pybuild.kernels.dsp import conv16, depthwise16, fours
 from pybuild.kernels.dsp import depthwise as depthwise_dsp
 from pybuild.kernels.layers.depthwise import GROUP
 from pybuild.kernels.layers.weights import constant, epilogue, kernels_of, window_rows
@@ -44,10 +44,10 @@ def depthwise_conv2d(
     )
     rows, calls = (by_rows(y), source), (y.shape[0], y.shape[1])
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
-    found = found or [depthwise.offer(layer, by_rows(y), source, tables, y)]
+    plain = [] if found else [depthwise.offer(layer, by_rows(y), source, tables, y)]
     small = (depthwise_small,) if optimise == "size" else ()
     vectors = (depthwise_mve, depthwise16_mve)
-    for family in (depthwise_dsp, *small, *vectors, depthwise_block):
+    for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row
     grouped = replace(window, groups=window.channels)
@@ -56,4 +56,8 @@ def depthwise_conv2d(
     if window.out_channels > window.channels:
         for family in (conv_mve, conv_block):
             found += family.candidates(node, graph, target, grouped, rows, calls)
-    return found + conv16.candidates(node, graph, target, grouped, rows, calls)
+    found += conv16.candidates(node, graph, target, grouped, rows, calls)
+    fast = "dsp" in target.features and optimise != "size"
+    if fast and any(c.inputs[0] == source for c in found):
+        return found  # by rows, too: what any core may have takes more
+    return plain + found

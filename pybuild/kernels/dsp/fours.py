@@ -1,0 +1,128 @@
+"""int8 and int16 depthwise convolution, four channels side by side (SMLABB).
+
+A word holds two channels of a pixel: what is widened costs no packing, so a window
+that slides by two, rows of a few pixels and int16 take less than with two columns a
+word (depthwise.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybuild.dtype import Array, DType
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.dsp.fours_code import kernel
+from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key, four_tables
+from pybuild.kernels.dsp.fours_layer import Layer
+from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
+from pybuild.kernels.epilogues.end16 import End16
+from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Image
+from pybuild.kernels.layers.known_sums import ended_sums
+from pybuild.kernels.layers.sums16 import sums16, takes_int16
+from pybuild.kernels.layers.weights import block_starts, kernels_of, takes_pairs
+from pybuild.targets.target import Target
+
+_MOST = 2**31 - 1
+_MOST_SCRATCH = 1 << 12  # bytes of an image that is widened at once
+
+
+def pack(kernels: Array, wide: bool) -> Packed:
+    """Weights [C, taps] as words: of each four channels, of each tap, their bytes;
+    wide: the second two of them between, as int16 pixels have them."""
+    groups = [kernels[s:][:GROUP] for s in block_starts(len(kernels), GROUP)]
+    fours = np.stack(groups).transpose(0, 2, 1).astype(np.int8)
+    if wide:
+        fours = fours[:, :, (0, 2, 1, 3)]
+    words = np.ascontiguousarray(fours).view("<i4").reshape(-1)
+    order = "of each four channels, of each tap: a word of their bytes"
+    return Packed("weights", words, order=order)
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one of whole images."""
+    del rows, calls
+    w = window
+    if w.channels < GROUP or w.out_channels > w.channels or w.dilation_h > 1:
+        return []
+    kernels = kernels_of(node, graph)
+    ended = _ended(node, graph, target, kernels)
+    if ended is None:
+        return []
+    epilogue, bias, x_zero = ended
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
+    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    tables = (pack(kernels, isinstance(epilogue, End16)), *four_tables(epilogue, bias))
+    if not isinstance(epilogue, End16):
+        tables += exact_tables(epilogue, bias)
+    found = []
+    for whole in (False, True):
+        layer = Layer(window, epilogue, x_zero, image, whole)
+        if not whole and not _in_ring(layer):
+            continue
+        if whole and layer.scratch > _MOST_SCRATCH:
+            continue
+        k = kernel(layer)
+        found.append(
+            Candidate(
+                func=k.finish(),
+                args=tuple(k.values),
+                outputs=images[:1],
+                inputs=images[1:],
+                constants=tables,
+                images=x.shape[0],
+                bands=1,
+                scratch=layer.scratch,
+                cost=x.shape[0] * _cost(layer),
+                rare=exact_share(epilogue),
+            )
+        )
+    return found
+
+
+def _ended(
+    node: Node, graph: Graph, target: Target, kernels: Array
+) -> tuple[FourEnds, Array, int] | None:
+    """How sums end, the bias of each channel, and the zero point of the input; None:
+    sums may not be of words.
+
+    Shapes  kernels [C, taps]
+    """
+    most = int(np.abs(kernels.astype(np.int64)).sum(1).max())
+    if takes_int16(node, graph):
+        if "dsp" not in target.features or most << 15 > _MOST:
+            return None
+        wide, bias = sums16(node, graph, kernels, target)
+        return None if DType.of(bias) is not DType.INT32 else (wide, bias, 0)
+    if not takes_pairs(node, graph, target) or 256 * 128 * most > _MOST:
+        return None
+    sums, epilogue = ended_sums(node, graph, kernels)
+    return epilogue, sums.bias, sums.made.x_zero
+
+
+def _in_ring(layer: Layer) -> bool:
+    """Whether a ring of rows takes less than with two columns a word."""
+    return layer.elem is DType.INT16 or layer.taps > UNROLLED
+
+
+def _cost(layer: Layer) -> int:
+    """Estimated instructions of an image: of each four channels, of their weights,
+    of rows that are widened, and of outputs."""
+    w, image = layer.window, layer.image
+    read = image.out_height * image.stride_h if not layer.whole else layer.rows
+    row, line, twice = (12, 14, 1) if layer.whole else (50, 60, 2)
+    widened = read * (6 * w.columns + row)
+    end = 36 if "signed" in epilogue_key(layer.epilogue) else 22
+    made = image.out_height * (line + w.out_width * (6 * layer.taps + end))
+    weights = 60 + 5 * twice * layer.taps
+    return -(-w.channels // GROUP) * (weights + widened + made)

@@ -1,0 +1,342 @@
+"""The code of fours.py's kernels: rows of four channels side by side, then sums.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybuild.dtype import DType
+from pybuild.ir.loop import (
+    INT8,
+    INT32,
+    Const,
+    Expr,
+    Var,
+    cast,
+    const,
+    equal,
+    i32,
+    load,
+    maximum,
+    minimum,
+    offset,
+    select,
+    wide,
+)
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import (
+    EVEN_BYTES,
+    MLA_HIGH,
+    MLA_LOW,
+    ODD_BYTES,
+)
+from pybuild.kernels.base.once import once
+from pybuild.kernels.dsp.fours_end import End, row_words
+from pybuild.kernels.dsp.fours_layer import PAIRS, Layer
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual
+from pybuild.kernels.epilogues.by_channel import exact_of
+from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.layers.depthwise import GROUP, UNROLLED
+
+
+@once
+def kernel(layer: Layer) -> Builder:
+    """y[oy,ox,c] = clamp(requant(bias[c] + sum over taps (x[c] * w[tap,c]))).
+
+    Shapes  x [H,W,C], y [OH,OW,C]; weights of `pack`; ends of `table`
+    Source  pixels outside the image count as x_zero
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, self.w = layer, layer.window
+        w = self.w
+        self.k = k = Builder(layer.name, layer.doc)
+        self.y = k.row("y", 0, layer.elem, writable=True)
+        self.x = k.row("x", 1, layer.elem)
+        self.packed = k.row("weights", 2, INT32)
+        self.ends = k.row("epilogue", 3, INT32)
+        rules, after = None, 4
+        if exact_of(layer.epilogue) is not None:
+            rules, after = k.row("exact", after, INT32), after + 1
+        self.lines = k.row("lines", after, INT32, writable=True)
+        self.channels = k.arg("channels", w.channels)
+        self.out_width = k.arg("out_width", w.out_width)
+        self.left: Expr = const(0)
+        if w.left:
+            self.left = k.arg("left", w.left)
+        self.inside = k.arg("inside", layer.inside)
+        self.fill: Expr = const(0)
+        if layer.padded and layer.x_zero:
+            self.fill = k.arg("fill", layer.x_zero * 65536 + (layer.x_zero & 0xFFFF))
+        # words from a column to the next
+        self.step = PAIRS if layer.whole else PAIRS * w.kernel_h
+        self.finish: AffineFinish | Bound16
+        if isinstance(layer.epilogue, End16):
+            self.finish = Bound16(k, layer.epilogue)
+        else:
+            usual = is_usual(layer.epilogue)
+            self.finish = AffineFinish(k, layer.epilogue, usual, rows=rules)
+
+    def write(self) -> Builder:
+        k, w, layer = self.k, self.w, self.layer
+        packed, ends = k.let("w", self.packed), k.let("next_epilogue", self.ends)
+        columns = k.arg("columns", w.columns)
+        if layer.whole:
+            words = k.arg("words", layer.lines)
+            self.widened = k.let("widened", offset(self.lines, words))
+            if layer.padded:
+                self._margin(self.lines, words)
+        else:
+            words = columns * self.step
+            self.widened = k.let("widened", offset(self.lines, words))
+            self._margins()
+        with k.loop("c", self.channels, 0, GROUP) as c:
+            if w.channels % GROUP:
+                c = k.let("first", minimum(c, self.channels - GROUP))
+            self._weights(packed)
+            if layer.whole:
+                self._whole(columns, ends, c)
+            else:
+                self._image(columns, ends, c)
+            size = GROUP * row_words(layer.epilogue)
+            k.assign(ends, offset(ends, size))
+        return k
+
+    def _margins(self) -> None:
+        """Padding beside the columns never changes: it is written once."""
+        k, layer = self.k, self.layer
+        if self.w.left:
+            self._margin(self.lines, self.left * self.step)
+        if layer.behind:
+            at = (self.left + self.inside) * self.step
+            words = k.arg("behind", layer.behind) * self.step
+            self._margin(offset(self.lines, at), words)
+
+    def _margin(self, at: Expr, words: Expr) -> None:
+        with self.k.loop("word", words, rolled=True) as word:
+            self.k.store(at, word, self.fill)
+
+    def _weights(self, packed: Var) -> None:
+        """The weights of four channels, a tap's two words after another's."""
+        k, layer, rows = self.k, self.layer, self.w.kernel_h
+        to = k.let("weights_to", self.widened)
+        with k.loop("tap_row", rows, rolled=True) as row:
+            twin = to
+            if layer.turn:
+                again = select(equal(row, rows - 1), const(0), rows * layer.row_words)
+                twin = k.let("twin", offset(to, again))
+            for kx in range(self.w.kernel_w):
+                for i, half in enumerate(self._halves(packed, kx)):
+                    k.store(to, PAIRS * kx + i, half)
+                    if layer.turn:
+                        k.store(twin, PAIRS * kx + i, half)
+            k.assign(to, offset(to, layer.row_words))
+            k.assign(packed, offset(packed, self.w.kernel_w))
+
+    def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
+        """A tap of four channels, of int8 times 256."""
+        k = self.k
+        if self.layer.elem is not INT8:
+            word = k.let("word", load(packed, kx))
+            return k.let("first", EVEN_BYTES(word)), k.let("second", ODD_BYTES(word))
+        bits = k.let("word", cast(load(packed, kx), DType.UINT32))
+        mask = const(0xFF00FF00, DType.UINT32)
+        return k.let("even", i32((bits << 8) & mask)), k.let("odd", i32(bits & mask))
+
+    def _image(self, columns: Expr, ends: Var, c: Expr) -> None:
+        """All rows of four channels; each row is widened once, into a ring."""
+        k, w, layer, image = self.k, self.w, self.layer, self.layer.image
+        y, rows = k.let("to", offset(self.y, c)), self.w.kernel_h
+        height, stride = k.arg("height", image.height), k.arg("stride", image.stride_h)
+        top = k.arg("top", image.top) if layer.padded else const(0)
+        width = k.arg("row_size", w.width * w.channels)
+        # the slot of the next row; the weights that belong to the first slot
+        slot, turned = k.let("slot", 0), k.let("turned", 0)
+        with k.loop("oy", k.arg("out_height", image.out_height)) as oy:
+            start = k.let("start", oy * stride)
+            new = start + maximum(rows - stride, 0)
+            first = k.let("new", select(equal(oy, 0), 0, new))
+            with k.loop("r", start + rows, first) as r:
+                row = k.let("row", r - top)
+                source = offset(self.x, row * width + c)
+                if image.padded(w.rows):
+                    with k.when(const(0) <= minimum(row, height - 1 - row)):
+                        self._widen(source, slot)
+                    with k.otherwise():
+                        self._blank(slot, columns)
+                else:
+                    self._widen(source, slot)
+                after = k.let("after", slot + 1)
+                k.assign(slot, select(after < rows, after, 0))
+            self._sums(ends, y, offset(self.widened, turned))
+            k.assign(y, offset(y, self.out_width * self.channels))
+            if layer.turn:
+                less = k.let("less", turned - k.arg("turn", layer.turn))
+                more = less + rows * layer.row_words
+                k.assign(turned, select(less < 0, more, less))
+
+    def _whole(self, columns: Expr, ends: Var, c: Expr) -> None:
+        """All rows of four channels, widened at once."""
+        k, layer, w = self.k, self.layer, self.w
+        pitch = k.let("pitch", columns * PAIRS)
+        top = k.arg("top", layer.image.top) if layer.image.top else const(0)
+        at = offset(self.lines, top * pitch + self.left * PAIRS)
+        given = {
+            "channels": self.channels,
+            "inside": self.inside,
+            "rows": k.arg("rows", layer.read),
+            "pitch": pitch,
+            "row_size": k.arg("row_size", w.width * w.channels),
+        }
+        source, n = offset(self.x, c), layer.together
+        wide16 = "_s16" if layer.elem is not INT8 else ""
+        doc = "The image of four channels, two of them in each word."
+        name = f"fours_dsp{wide16}_whole_by{n}"
+        given = {n: v for n, v in given.items() if not isinstance(v, Const)}
+        with k.part(name, doc, source=source, lines=at, **given) as params:
+            known = {p.name: p for p in params}
+            x, to = known["source"], known["lines"]
+            row, line = k.let("row", x), k.let("line", to)
+            with k.loop("r", known["rows"], rolled=True):
+                self._widen_row(k.let("x", row), k.let("to", line), known)
+                k.assign(row, offset(row, known["row_size"]))
+                k.assign(line, offset(line, known["pitch"]))
+        more = {
+            "out_height": k.arg("out_height", layer.image.out_height),
+            "pitch": pitch,
+            "down": k.let("down", pitch * k.arg("stride", layer.image.stride_h)),
+        }
+        self._sums(ends, offset(self.y, c), self.widened, more)
+
+    def _widen(self, source: Expr, slot: Expr) -> None:
+        """One row of four channels into a slot."""
+        k, rows = self.k, self.w.kernel_h
+        at = offset(self.lines, self.left * self.step + slot * PAIRS)
+        given = {"channels": self.channels, "inside": self.inside}
+        wide16 = "_s16" if self.layer.elem is not INT8 else ""
+        doc = "A row of four channels, two of them in each word."
+        with k.part(
+            f"fours_dsp{wide16}_{rows}_by{self.layer.together}",
+            doc,
+            source=source,
+            lines=at,
+            **given,
+        ) as params:
+            known = {p.name: p for p in params}
+            x, to = k.let("x", known["source"]), k.let("to", known["lines"])
+            self._widen_row(x, to, known)
+
+    def _widen_row(self, x: Var, to: Var, known: Mapping[str, Var]) -> None:
+        k, n = self.k, self.layer.together
+        with k.loop("column", known["inside"], 0, n, rolled=True):
+            for i in range(n):
+                for j, half in enumerate(self._pixel(x)):
+                    k.store(to, i * self.step + j, half)
+                k.assign(x, offset(x, known["channels"]))
+            k.assign(to, offset(to, n * self.step))
+
+    def _pixel(self, x: Var) -> tuple[Var, Var]:
+        """The two words of four channels of a pixel."""
+        k = self.k
+        if self.layer.elem is not INT8:
+            return k.let("first", wide(x)), k.let("second", wide(x, PAIRS))
+        word = k.let("word", wide(x))
+        return k.let("even", EVEN_BYTES(word)), k.let("odd", ODD_BYTES(word))
+
+    def _blank(self, slot: Expr, columns: Expr) -> None:
+        k = self.k
+        at = k.let("at", offset(self.lines, slot * PAIRS))
+        with k.loop("column", columns, rolled=True):
+            for i in range(PAIRS):
+                k.store(at, i, self.fill)
+            k.assign(at, offset(at, self.step))
+
+    def _sums(
+        self, ends: Expr, y: Expr, weights: Expr, more: Mapping[str, Expr] | None = None
+    ) -> None:
+        """The row of all four channels, or all rows, in a function of its own."""
+        k, w, layer = self.k, self.w, self.layer
+        step = k.arg("step", self.step * w.stride_w)
+        shared = {
+            "channels": self.channels,
+            "out_width": self.out_width,
+            "step": step,
+            **(more or {}),
+        }
+        given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
+        with k.part(
+            f"depthwise_dsp_fours_{layer.key}_sums",
+            "Outputs of four channels, pixel by pixel: four sums at a time.",
+            lines=self.lines,
+            weights=weights,
+            epilogue=ends,
+            y=y,
+            **given,
+            **self.finish.values,
+        ) as params:
+            known = {p.name: p for p in params}
+            end = End(k, layer.epilogue, self.finish.inside(known), known["epilogue"])
+            _Sums(k, layer, known, end).write()
+
+
+class _Sums:
+    """The part of a kernel that sums a row of four channels that are widened."""
+
+    def __init__(
+        self, k: Builder, layer: Layer, known: Mapping[str, Var], end: End
+    ) -> None:
+        self.k, self.layer, self.known, self.end = k, layer, known, end
+
+    def write(self) -> None:
+        k, known = self.k, self.known
+        if not self.layer.whole:
+            x, to = k.let("at", known["lines"]), k.let("to", known["y"])
+            self._pixels(x, to)
+            return
+        line, to = k.let("first", known["lines"]), k.let("to", known["y"])
+        with k.loop("oy", known["out_height"], rolled=True):
+            self._pixels(k.let("at", line), to)
+            k.assign(line, offset(line, known["down"]))
+
+    def _pixels(self, x: Var, to: Var) -> None:
+        """A row of outputs."""
+        k, known, layer = self.k, self.known, self.layer
+        # words from a column to the next, and from a row
+        step = PAIRS if layer.whole else PAIRS * layer.window.kernel_h
+        down: Expr = known["pitch"] if layer.whole else const(PAIRS)
+        with k.loop("ox", known["out_width"], rolled=True):
+            sums = [k.let(f"sum{i}", self.end.start(i)) for i in range(GROUP)]
+            if layer.taps <= UNROLLED:
+                for row in range(layer.window.kernel_h):
+                    line = k.let("line", offset(x, down * row)) if row else x
+                    self._row(sums, line, known["weights"], row * layer.row_words, step)
+            else:
+                taps, line = k.let("taps", known["weights"]), k.let("line", x)
+                with k.loop("row", layer.window.kernel_h, rolled=True):
+                    self._row(sums, line, taps, 0, step)
+                    k.assign(taps, offset(taps, layer.row_words))
+                    k.assign(line, offset(line, down))
+            self.end.store(sums, to)
+            k.assign(x, offset(x, known["step"]))
+            k.assign(to, offset(to, known["channels"]))
+
+    def _row(self, sums: list[Var], x: Var, taps: Var, first: int, step: int) -> None:
+        """A row of taps."""
+        k, w = self.k, self.layer.window
+        order = ((0, 2), (1, 3)) if self.layer.elem is INT8 else ((0, 1), (2, 3))
+        for kx in range(w.kernel_w):
+            column = kx * w.dilation_w * step
+            values = [k.let("value", load(x, column + i)) for i in range(PAIRS)]
+            words = [
+                k.let("tap", load(taps, first + PAIRS * kx + i)) for i in range(PAIRS)
+            ]
+            for value, word, (low, high) in zip(values, words, order, strict=True):
+                k.assign(sums[low], MLA_LOW(value, word, sums[low]))
+                k.assign(sums[high], MLA_HIGH(value, word, sums[high]))

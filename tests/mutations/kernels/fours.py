@@ -1,0 +1,48 @@
+"""Mutations of depthwise kernels of four channels side by side, for mutate.py."""
+
+_TEST = "tests/kernels/test_fours.py"
+
+FOURS = (
+    (
+        "which half of a word is which channel",
+        "pybuild/kernels/dsp/fours_code.py",
+        "((0, 2), (1, 3)) if",
+        "((0, 1), (2, 3)) if",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "the order of int16 weights",
+        "pybuild/kernels/dsp/fours.py",
+        "fours[:, :, (0, 2, 1, 3)]",
+        "fours[:, :, (0, 1, 2, 3)]",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "the row that a ring of weights turns to",
+        "pybuild/kernels/dsp/fours_layer.py",
+        "self.image.stride_h % rows * self.row_words",
+        "self.image.stride_h * self.row_words",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "padding behind the columns of a row",
+        "pybuild/kernels/dsp/fours_layer.py",
+        "self.window.columns - self.window.left - self.inside",
+        "self.window.columns - self.window.left - self.inside - 1",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "rows that are widened at once",
+        "pybuild/kernels/dsp/fours_layer.py",
+        "min(self.image.height, self.rows - self.image.top)",
+        "min(self.image.height, self.rows - self.image.top - 1)",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "the price of two words at once",
+        "pybuild/select/instructions.py",
+        "before == (stored, name, index - 1)",
+        "before == (stored, name, index)",
+        f"{_TEST}::test_the_cheapest",
+    ),
+)
