@@ -131,7 +131,7 @@ def test_small_layers_have_kernels_of_blocks(
     best = min(offers, key=lambda offer: offer.cost)
     assert best.func is not None
     assert kernel in best.func.name
-    # for less a plan would rather save its scratch; depthwise layers have no such kernel
+    # for less a plan would rather save its scratch; depthwise layers have none
     plain = [o.cost for o in offers if o.func and "tensor_double" in o.func.name]
     assert all(cost > 1.05 * best.cost for cost in plain)
 
