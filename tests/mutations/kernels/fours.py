@@ -1,6 +1,6 @@
 """Mutations of depthwise kernels of four channels side by side, for mutate.py."""
 
-_TEST = "tests/kernels/test_fours.py"
+_TEST = "tests/kernels/dsp/test_fours.py"
 
 FOURS = (
     (
