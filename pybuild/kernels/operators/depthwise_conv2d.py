@@ -56,8 +56,5 @@ def depthwise_conv2d(
     if window.out_channels > window.channels:
         for family in (conv_mve, conv_block):
             found += family.candidates(node, graph, target, grouped, rows, calls)
-    found += conv16.candidates(node, graph, target, grouped, rows, calls)
-    fast = "dsp" in target.features and optimise != "size"
-    if fast and any(c.inputs[0] == source for c in found):
-        return found  # by rows, too: what any core may have takes more
-    return plain + found
+    # what any core may have is slow, but takes no scratch: the smallest plans are of it
+    return plain + found + conv16.candidates(node, graph, target, grouped, rows, calls)
