@@ -49,6 +49,19 @@ def many_bytes(layers: int) -> onnx.ModelProto:
     return _model(nodes, weights, [1, SIDE], last)
 
 
+def wide_convolutions(layers: int, channels: int = 850) -> onnx.ModelProto:
+    """3x3 convolutions whose weights are moved when they are read, and packed."""
+    rng = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for index in range(layers):
+        values = rng.standard_normal((channels, channels, 3, 3), np.float32)
+        weights.append(numpy_helper.from_array(values / channels, f"w{index}"))
+        reads, made = [last, f"w{index}"], f"t{index}"
+        nodes.append(helper.make_node("Conv", reads, [made], name=made, pads=[1] * 4))
+        last = made
+    return _model(nodes, weights, [1, channels, 4, 4], last)
+
+
 def _model(
     nodes: list[onnx.NodeProto],
     weights: list[onnx.TensorProto],
@@ -79,14 +92,21 @@ def cost(*words: str) -> tuple[float, int]:
     return float(seconds), int(kilobytes) << 10
 
 
-def verb(name: str, model: onnx.ModelProto) -> tuple[int, float, int]:
-    """Bytes of the file; seconds and bytes of `crt inspect` or `crt build` of it."""
+def verb(
+    name: str, model: onnx.ModelProto, beside: bool = False
+) -> tuple[int, float, int]:
+    """Bytes of the file; seconds and bytes of `crt inspect` or `crt build` of it.
+
+    beside  the weights are in a file of their own
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.onnx"
-        onnx.save(model, path)
+        more = {"save_as_external_data": True, "location": "large.bin"}
+        onnx.save(model, path, **(more if beside else {}))
+        size = sum(one.stat().st_size for one in Path(folder).iterdir())
         out = ["-o", f"{folder}/out"] if name == "build" else []
         words = ("-m", "pybuild.cli", name, str(path), *out)
-        return path.stat().st_size, *cost(*words)
+        return size, *cost(*words)
 
 
 def measured() -> Table:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
-from tests.bench.large_graphs import many_bytes, many_nodes, verb
+from pybuild.ops.fixed_point.quant import accumulator_bound
+from tests.bench.large_graphs import many_bytes, many_nodes, verb, wide_convolutions
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,25 @@ def test_memory_is_four_times_the_file(name: str, layers: int) -> None:
     _, _, empty = verb(name, many_nodes(5))
     size, _, held = verb(name, many_bytes(layers))
     assert held - empty < 4 * size
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("layers", [1, pytest.param(4, marks=pytest.mark.sweep)])
+def test_weights_that_are_moved_are_few_times_in_memory(
+    layers: int, beside: bool
+) -> None:
+    """25 and 100 MB: as they are read, as they lie for kernels, and one order of them
+    that a kernel reads, of all that it could."""
+    _, _, empty = verb("inspect", many_nodes(5))
+    size, _, held = verb("inspect", wide_convolutions(layers), beside)
+    assert held - empty < 4 * size
+
+
+def test_bounds_of_sums_make_no_wide_copy_of_weights() -> None:
+    weights = np.full((256, 4096), -3, np.int8)
+    tracemalloc.start()
+    least, most = accumulator_bound(weights, None, 0)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 3 * weights.nbytes
+    assert (least == -3 * 127 * 4096).all() and (most == 3 * 128 * 4096).all()

@@ -5,7 +5,10 @@ Knows no addresses: rows and bytes only.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pybuild.dtype import Array
 from pybuild.ir.graph import Tensor
@@ -45,6 +48,7 @@ EACH = "of each output channel"
 class Packed:
     """A constant in the order its kernel reads it; `role` names it in the C.
 
+    values      the elements in that order, or what arranges them when they are read
     parameters  the tensors that users may replace and that it is made of; () if none:
                 then it is in flash
     layout      how it is made of them; 0: it is the one, as it is
@@ -53,11 +57,23 @@ class Packed:
     """
 
     role: str
-    array: Array
+    values: Array | Callable[[], Array]
     parameters: tuple[str, ...] = ()
     layout: int = 0
     place: str = ""
     order: str = field(default="", compare=False)
+
+    @classmethod
+    def later(
+        cls, role: str, order: str, arrange: Callable[..., Array], *given: Any
+    ) -> Packed:
+        """One that is arranged when it is read, once: most candidates never are."""
+        made = functools.cache(functools.partial(arrange, *given))
+        return cls(role, made, order=order)
+
+    @property
+    def array(self) -> Array:
+        return self.values() if callable(self.values) else self.values
 
     @property
     def is_bound(self) -> bool:

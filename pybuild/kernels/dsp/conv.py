@@ -40,12 +40,19 @@ _SPARE = 1 << 24  # of a sum of two channels: the second one
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words: pair of output channels, then pair of taps."""
+    lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
+    lie += "of a, then of b" if layer.apart else "256 * a + b in each half"
+    if layer.lone:
+        lie = "words of two taps, as the patch has them"
+    return Packed.later("weights", lie, _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
     order = np.asarray(layer.order)
-    lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int64))
+    lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int32))
     if layer.lone:
         words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
-        lie = "words of two taps, as the patch has them"
-        return Packed("weights", words.reshape(-1).astype(np.int32), order=lie)
+        return words.reshape(-1).astype(np.int32)
     first = np.asarray(_first_of_pairs(layer))
     both = [256 * lanes[first] + lanes[first + 1]]
     if layer.apart:
@@ -56,9 +63,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
         whole = layer.whole // 2
         blocks = group[:whole].reshape(-1, layer.blocks, *shape)
         parts += [blocks.transpose(0, 2, 1, 3).reshape(-1), group[whole:].reshape(-1)]
-    lie = f"of each {layer.blocks} pairs of output channels a, b: words of two taps, "
-    lie += "of a, then of b" if layer.apart else "256 * a + b in each half"
-    return Packed("weights", np.concatenate(parts).astype(np.int32), order=lie)
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _first_of_pairs(layer: Layer) -> list[int]:
@@ -184,8 +189,9 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     if int(kernels.min(initial=0)) < -127:
         return replace(layer, apart=True)
     order = np.asarray(layer.order)
-    taps = np.where(order < 0, 0, np.abs(kernels.astype(np.int64))[:, order])
-    turns = taps.reshape(len(kernels), layer.turns, -1).sum(2) * 128
+    taps = np.where(order < 0, 0, np.abs(kernels)[:, order])
+    shape = (len(kernels), layer.turns, -1)
+    turns = taps.reshape(shape).sum(2, dtype=np.int64) * 128
     reach = int(turns.sum(1).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer

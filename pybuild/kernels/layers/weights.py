@@ -12,7 +12,7 @@ from pybuild.kernels.epilogues.int8 import Finish, FloatClamp, int8_finish
 from pybuild.kernels.epilogues.int16 import finish16
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.conv import ConvParameters, conv_parameters
-from pybuild.ops.fixed_point.quant import accumulator_bound
+from pybuild.ops.fixed_point.quant import accumulator_bound, sums_by_sign
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
@@ -53,9 +53,9 @@ def folded_bias(
     Shapes  weights [O, ...], bias int32[O]
     Errors  BuildError if some order of summing could overflow int32
     """
-    w = weights.reshape(len(weights), -1).astype(np.int64)
-    folded: Ints = bias.astype(np.int64) - x_zero * w.sum(1)
-    reach = np.abs(folded) + 128 * np.abs(w).sum(1)
+    up, down = sums_by_sign(weights)
+    folded: Ints = bias.astype(np.int64) - x_zero * (up + down)
+    reach = np.abs(folded) + 128 * (up - down)
     if reach.size and int(reach.max()) > _MOST:
         channel = int(reach.argmax())
         what = f"the 32-bit accumulator of output channel {channel} could overflow"

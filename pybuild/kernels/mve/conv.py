@@ -33,14 +33,17 @@ from pybuild.targets.target import Target
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: four channels, then steps, then channels."""
+    lie = f"of each {layer.together} output channels, of each {layer.step} taps: "
+    return Packed.later("weights", lie + "channels", _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
     order = np.asarray(layer.order)
     taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
     taps = taps[_blocks(layer)]
     shape = (-1, layer.together, layer.steps, layer.step)
     vectors = taps.reshape(shape).transpose(0, 2, 1, 3)
-    lie = f"of each {layer.together} output channels, of each {layer.step} taps: "
-    lie += "channels"
-    return Packed("weights", np.ascontiguousarray(vectors).astype(np.int8), order=lie)
+    return np.ascontiguousarray(vectors).astype(np.int8)
 
 
 def _blocks(layer: Layer) -> Array:

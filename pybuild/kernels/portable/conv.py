@@ -115,6 +115,13 @@ def kernel(layer: Layer) -> Builder:
 
 def pack(layer: Layer, weights: Array) -> Packed:
     """Weights [O,KH,KW,C/groups] in reading order: large blocks interleaved."""
+    order = "output channels, taps row by row, inputs"
+    if any(size >= _INTERLEAVED for size, _, _ in layer.blocks):
+        order = "blocks of output channels: taps, then the channels of the block"
+    return Packed.later("weights", order, _arranged, layer, weights)
+
+
+def _arranged(layer: Layer, weights: Array) -> Array:
     grouped = weights.reshape(layer.window.groups, layer.group_outputs, -1)
     parts = []
     for size, start, stop in layer.blocks:
@@ -123,11 +130,8 @@ def pack(layer: Layer, weights: Array) -> Packed:
             part = part.reshape(len(grouped), -1, size, grouped.shape[2])
             part = part.transpose(0, 1, 3, 2)
         parts.append(part.reshape(len(grouped), -1))
-    order = "output channels, taps row by row, inputs"
-    if any(size >= _INTERLEAVED for size, _, _ in layer.blocks):
-        order = "blocks of output channels: taps, then the channels of the block"
-    made = np.concatenate(parts, 1).reshape(weights.shape)
-    return Packed("weights", made, order=order)
+    made = parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
+    return made.reshape(weights.shape)
 
 
 class _Writer:

@@ -27,11 +27,15 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
     The last block may hold channels of the one before again.
     """
-    n = layer.channels
-    order = in_blocks(layer.window.out_channels, n)
-    blocks = kernels[order].reshape(-1, n, layer.taps)
-    data, how = blocks.transpose(0, 2, 1).reshape(-1), f"of each {n} output channels"
-    return Packed("weights", data, order=f"{how}: taps, then channels")
+    order = f"of each {layer.channels} output channels: taps, then channels"
+    return Packed.later("weights", order, _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
+    n, outputs = layer.channels, layer.window.out_channels
+    if outputs % n:
+        kernels = kernels[in_blocks(outputs, n)]
+    return kernels.reshape(-1, n, layer.taps).transpose(0, 2, 1).reshape(-1)
 
 
 def cost(layer: Layer) -> int:

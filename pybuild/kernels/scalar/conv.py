@@ -44,7 +44,13 @@ def _order(layer: Layer) -> Array:
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as blocks of output channels, in each: taps, then channels."""
-    lanes = np.zeros((len(kernels), layer.lanes), np.int64)
+    paired = ", two in a word" if layer.paired else ""
+    order = f"of each {layer.channels} output channels: taps, then channels{paired}"
+    return Packed.later("weights", order, _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
+    lanes = np.zeros((len(kernels), layer.lanes), np.int32)
     lanes[:, : layer.taps] = kernels
     dtype, lanes = DType.INT8, lanes[_order(layer)]
     if layer.paired:
@@ -52,10 +58,7 @@ def pack(layer: Layer, kernels: Array) -> Packed:
     elif layer.unsigned:
         dtype, lanes = DType.UINT8, lanes + HALF
     blocks = lanes.reshape(-1, layer.words, layer.lanes)
-    made = blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
-    paired = ", two in a word" if layer.paired else ""
-    order = f"of each {layer.channels} output channels: taps, then channels{paired}"
-    return Packed("weights", made, order=order)
+    return blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
 
 
 def start(layer: Layer, kernels: Array, bias: Array) -> Ints:

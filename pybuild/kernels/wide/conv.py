@@ -73,11 +73,14 @@ def _order(layer: Layer) -> Array:
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as vectors: of each block of channels, of each four taps of a
     run."""
+    lie = f"of each {layer.blocks * LANES} output channels, of each {TAPS} taps: "
+    return Packed.later("weights", lie + "channels", _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
     taps = np.zeros((len(kernels) + 1, layer.runs, layer.run_steps * TAPS), np.int8)
     taps[:-1, :, : layer.window.run] = kernels.reshape(len(kernels), layer.runs, -1)
     steps = layer.runs * layer.run_steps
     shape = (-1, layer.blocks * LANES, steps, TAPS)
     vectors = taps[_order(layer)].reshape(shape).transpose(0, 2, 1, 3)
-    lie = f"of each {layer.blocks * LANES} output channels, of each {TAPS} taps: "
-    lie += "channels"
-    return Packed("weights", np.ascontiguousarray(vectors), order=lie)
+    return np.ascontiguousarray(vectors)

@@ -183,13 +183,22 @@ def accumulator_bound(
     acc = bias + sum((x - zero_point) * w), every x of `dtype`, in any order
     Shapes  weights [O, ...]; bias [O]
     """
-    w = weights.reshape(weights.shape[0], -1).astype(np.int64)
-    low, high = dtype.low - zero_point, dtype.high - zero_point
-    ends = np.stack([w * low, w * high])
-    start = np.zeros(w.shape[0], np.int64) if bias is None else bias.astype(np.int64)
-    least = np.minimum(ends.min(0), 0).sum(1) + np.minimum(start, 0)
-    most = np.maximum(ends.max(0), 0).sum(1) + np.maximum(start, 0)
+    up, down = sums_by_sign(weights)
+    low, high = min(dtype.low - zero_point, 0), max(dtype.high - zero_point, 0)
+    start = np.zeros(len(up), np.int64) if bias is None else bias.astype(np.int64)
+    least = up * low + down * high + np.minimum(start, 0)
+    most = up * high + down * low + np.maximum(start, 0)
     return least, most
+
+
+def sums_by_sign(weights: Array) -> tuple[Ints, Ints]:
+    """Per output channel the sum of the weights above zero, and of those below.
+
+    Shapes  weights [O, ...], of which no wider copy is made: layers have millions
+    """
+    w = weights.reshape(len(weights), -1)
+    up, down = np.maximum(w, 0), np.minimum(w, 0)
+    return up.sum(1, dtype=np.int64), down.sum(1, dtype=np.int64)
 
 
 def away_multiplier(scale: float) -> tuple[int, int]:

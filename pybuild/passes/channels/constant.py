@@ -224,7 +224,7 @@ class _Change:
     def _layer(self, node: Node) -> Node:
         """A layer with weights."""
         graph, x, y = self.graph, node.inputs[0], node.output
-        w = taps_of(node, graph)
+        w = taps_of(node, graph).astype(np.float64)
         bias = bias_of(node, graph, len(w))
         if node.op != "depthwise_conv2d" and x in self.kept:
             w, bias = self._folded(node, w, bias)

@@ -138,9 +138,9 @@ def _of_moves(
 # ---- layers with weights --------------------------------------------------------
 
 
-def taps_of(node: Node, graph: Graph) -> Floats:
+def taps_of(node: Node, graph: Graph) -> Array:
     """Weights [outputs, taps, inputs]; of a depthwise layer [channels, taps, 1]."""
-    w = graph.constants[node.inputs[1]].astype(np.float64)
+    w = graph.constants[node.inputs[1]]
     if node.op == "depthwise_conv2d":
         return w.reshape(-1, w.shape[2]).T[:, :, None]
     return w.reshape(w.shape[0], -1, w.shape[-1])
@@ -184,13 +184,20 @@ def _of_weights(node: Node, graph: Graph, x: Range) -> Range:
     if node.op == "depthwise_conv2d":
         low, high = (np.repeat(e, len(w) // len(e))[:, None] for e in (low, high))
         w = w[:, :, 0]
-    up, down = np.maximum(w, 0), np.minimum(w, 0)
-    if node.op == "depthwise_conv2d":
-        sums = np.stack((up * low + down * high, up * high + down * low))
-    else:
-        sums = np.stack((up @ low + down @ high, up @ high + down @ low))
+    pieces = []
+    # of a few channels at a time: a layer has millions of weights, each a byte
+    for part in np.array_split(np.arange(len(w)), max(1, w.size >> 20)):
+        up = np.maximum(w[part], 0).astype(np.float64)
+        down = np.minimum(w[part], 0).astype(np.float64)
+        if node.op == "depthwise_conv2d":
+            ends = low[part], high[part]
+            made_of = up * ends[0] + down * ends[1], up * ends[1] + down * ends[0]
+        else:
+            made_of = up @ low + down @ high, up @ high + down @ low
+        pieces.append(np.stack(made_of))
+    sums = np.concatenate(pieces, 1)
     # [ends, outputs, taps] -> [ends, kinds of windows, outputs]
-    ends = windows_of(node, graph) @ sums.transpose(0, 2, 1)
-    acc = bias_of(node, graph, len(w)) + ends.astype(np.int64)
+    both = windows_of(node, graph) @ sums.transpose(0, 2, 1)
+    acc = bias_of(node, graph, len(w)) + both.astype(np.int64)
     values = finish(node, graph, acc, made).astype(np.int64)
     return Range(values[0].min(0), values[1].max(0))
