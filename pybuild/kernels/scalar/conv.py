@@ -58,7 +58,8 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
     elif layer.unsigned:
         dtype, lanes = DType.UINT8, lanes + HALF
     blocks = lanes.reshape(-1, layer.words, layer.lanes)
-    return blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
+    made: Array = blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
+    return made
 
 
 def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
