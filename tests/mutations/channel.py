@@ -59,8 +59,8 @@ CHANNELS = (
     (
         "sums of weights below zero",
         _RANGES,
-        "np.stack((up @ low + down @ high, up @ high + down @ low))",
-        "np.stack((up @ low + down @ low, up @ high + down @ high))",
+        "made_of = up @ low + down @ high, up @ high + down @ low",
+        "made_of = up @ low + down @ low, up @ high + down @ high",
         _NETS,
     ),
     (
