@@ -130,7 +130,8 @@ def images(
     colours  3, or 1: grey
     ones     a fourth channel that is 1 everywhere, see pybuild.normalised
     mean, std  of all colours or of each, where a colour is from 0 to 1
-    Units    pixels of the camera; Bayer: a cell of 2x2 makes one pixel before `size`
+    Units    pixels of the camera; bayer_rggb: a cell of 2x2 makes one pixel before
+             `size`, bayer_rggb_full: four
     Errors   BuildError for what does not fit
     """
     if format not in FORMATS:

@@ -95,6 +95,21 @@ def test_cells_of_bayer_are_pixels() -> None:
         assert (found.astype(int) + 128 == (200, 66, 9)).all()
 
 
+def test_a_pixel_of_bayer_each() -> None:
+    """Its own green where it has one, the mean where it has none; its cell's others."""
+    given = frames("bayer_rggb")
+    for order in ("rggb", "bggr", "grbg", "gbrg"):
+        camera = images(f"bayer_{order}_full", WIDTH, HEIGHT, (HEIGHT, WIDTH))
+        found = camera(given).astype(int) + 128
+        for y, x in np.ndindex(HEIGHT, WIDTH):
+            cell = given[:, y & -2 :, x & -2 :, 0][:, :2, :2].reshape(-1, 4).astype(int)
+            green = cell[:, [n for n in range(4) if order[n] == "g"]].mean(1)
+            if order[(y & 1) * 2 + (x & 1)] == "g":
+                green = given[:, y, x, 0].astype(float)
+            real = np.stack([cell[:, order.find("r")], green, cell[:, order.find("b")]])
+            assert np.abs(found[:, y, x] - real.T).max() <= 0.5, (order, y, x)
+
+
 @pytest.mark.parametrize("format", ["rgb888", "rgb565", "bayer_rggb"])
 @pytest.mark.parametrize("size", [(12, 8), (8, 12), (9, 8), (6, 16)])
 def test_boxes_are_means(format: str, size: tuple[int, int]) -> None:

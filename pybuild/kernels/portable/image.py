@@ -21,11 +21,13 @@ from pybuild.ir.loop import (
     Var,
     cast,
     const,
+    equal,
     i32,
     load,
     maximum,
     minimum,
     offset,
+    select,
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess, whole
@@ -48,8 +50,10 @@ class _Writer:
         self.side = self.layer.format.side
         self.row_bytes = self.x.shape[2] * self.x.shape[3]
         rows = self.layer.rows
-        self.low = int(rows.firsts.min()) * self.side
+        cell = self.layer.format.cell[0]  # rows: whole ones are read
+        self.low = int(rows.firsts.min()) * self.side // cell * cell
         ends = (int(rows.firsts.max()) + rows.taps) * self.side
+        ends += ends % cell
         self.window = ends - self.low
         self.by_rows = max(self.window, rows.made) <= MOST_ROWS
         named = len(node.inputs) > 1 and bool(node.inputs[1])
@@ -150,11 +154,13 @@ class _Writer:
                 at = k.let("at", at)
                 sums = [k.let(f"sum{n}", 0) for n in range(len(self.layer.parts))]
                 with k.loop("i", rows.taps) as i:
-                    found = [
-                        row((first_row + i) * self.side + n) for n in range(self.side)
-                    ]
+                    line: Expr = first_row + i
+                    if self.layer.format.kind == "mosaic":
+                        line = k.let("line", line)
+                    found = [row(n) for n in self._lines(line)]
                     with k.loop("j", columns.taps) as j:
-                        parts = self._parts(found, k.let("pixel", at + j), step)
+                        pixel = k.let("pixel", at + j)
+                        parts = self._parts(found, line, pixel, step)
                         if not self.layer.even:
                             weight = k.let("weight", up[1](i) * beside[1](j))
                             parts = [part * weight for part in parts]
@@ -193,14 +199,21 @@ class _Writer:
 
     # ---- pixels --------------------------------------------------------------------
 
-    def _parts(self, rows: list[Var], pixel: Expr, step: int) -> list[Expr]:
+    def _lines(self, line: Expr) -> list[Expr]:
+        """The camera's rows that a row of pixels is made of."""
+        if self.layer.format.kind == "mosaic":
+            return [line & -2, (line & -2) + 1]
+        return [line * self.side + n for n in range(self.side)]
+
+    def _parts(self, rows: list[Var], line: Expr, pixel: Expr, step: int) -> list[Expr]:
         """The parts of a pixel, as sums take them."""
         k, found = self.k, self.layer.format
 
         def byte(row: Var, at: Expr) -> Expr:
             return i32(load(row, at))
 
-        base = k.let("base", pixel * step)
+        whole_cells = found.kind == "mosaic"
+        base = k.let("base", pixel & -2 if whole_cells else pixel * step)
         match found.kind:
             case "rgb888":
                 return [byte(rows[0], base + n) for n in found.places]
@@ -215,11 +228,18 @@ class _Writer:
                     return [y]
                 pair = k.let("pair", (pixel >> 1) * 4)
                 return [y, *(byte(rows[0], pair + n) for n in others)]
-            case "bayer":
+            case "bayer" | "mosaic":
                 cells = [byte(row, base + n) for row in rows for n in (0, 1)]
                 red, blue = found.places
-                first, second = (cells[n] for n in range(4) if n not in found.places)
-                return [cells[red], first + second, cells[blue]]
+                greens = [n for n in range(4) if n not in found.places]
+                first, second = (cells[n] for n in greens)
+                green = first + second
+                if whole_cells:  # twice its own, where a pixel is one of them
+                    at = (line & 1) * 2 + (pixel & 1)
+                    apart = k.let("apart", first - second)
+                    own = select(equal(at, greens[1]), second - first, const(0))
+                    green = green + select(equal(at, greens[0]), apart, own)
+                return [cells[red], green, cells[blue]]
         return [byte(rows[0], base)]
 
     def _finished(self, y: Var, to: Expr, sums: list[Var]) -> None:

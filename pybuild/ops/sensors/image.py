@@ -41,8 +41,9 @@ class Format:
 
     bytes   of a pixel
     side    pixels of the camera, each way, that one of the net is made of at most
-    places  RGB: of each colour's byte; YUV: of y, u, v in a pair; Bayer: of red, and
-            of blue, in a cell of 2x2, as 2 * row + column
+    places  RGB: of each colour's byte; YUV: of y, u, v in a pair; Bayer (a mosaic: of
+            a pixel for each of the camera's): of red, and of blue, in a cell of 2x2, as
+            2 * row + column
     matrix  of YUV, in 2^-8: y0, y, v to red, u and v to green, u to blue
     """
 
@@ -55,8 +56,15 @@ class Format:
     @property
     def parts(self) -> tuple[int, ...]:
         """The greatest value of each part of a pixel; of Bayer's green it is a sum."""
-        others = {"grey": (255,), "rgb565": (31, 63, 31), "bayer": (255, 510, 255)}
+        cell = (255, 510, 255)
+        others = {"grey": (255,), "rgb565": (31, 63, 31), "bayer": cell, "mosaic": cell}
         return others.get(self.kind, (255, 255, 255))
+
+    @property
+    def cell(self) -> tuple[int, int]:
+        """Rows and columns of the camera that belong together."""
+        rows = 2 if self.kind in ("bayer", "mosaic") else 1
+        return rows, 2 if self.kind == "yuv" else rows
 
 
 # ITU-R BT.601: y from 0 to 255 as JPEG and most sensors, or from 16 to 235 as video
@@ -76,6 +84,10 @@ FORMATS: dict[str, Format] = {
     "bayer_bggr": Format("bayer", 1, 2, places=(3, 0)),
     "bayer_grbg": Format("bayer", 1, 2, places=(1, 2)),
     "bayer_gbrg": Format("bayer", 1, 2, places=(2, 1)),
+    "bayer_rggb_full": Format("mosaic", 1, places=(0, 3)),
+    "bayer_bggr_full": Format("mosaic", 1, places=(3, 0)),
+    "bayer_grbg_full": Format("mosaic", 1, places=(1, 2)),
+    "bayer_gbrg_full": Format("mosaic", 1, places=(2, 1)),
 }
 
 
@@ -100,13 +112,17 @@ class Axis:
         return int(self.weights.shape[1])
 
 
-def axis_of(resize: str, given: int, made: int) -> Axis:
+def axis_of(resize: str, given: int, made: int, even: int = 1) -> Axis:
     """The axis of `made` numbers from `given`; a bilinear one that grows, and holds its
     ends, is a single group.
+
+    even  2: each group begins at an even number of an even `given`
     """
     groups = math.gcd(given, made)
     if resize == "bilinear" and made > given:
         groups = 1
+    if given // groups % even:
+        groups //= 2
     given, made = given // groups, made // groups
     shares = [_shares(resize, given, made, i) for i in range(made)]
     taps = max(max(one) - min(one) + 1 for one in shares)
@@ -116,8 +132,8 @@ def axis_of(resize: str, given: int, made: int) -> Axis:
         for at, share in one.items():
             row[at - first] = math.floor(share * (1 << TAP_BITS) + Fraction(1, 2))
         row[row.argmax()] += (1 << TAP_BITS) - row.sum()
-    even = made == 1 and len(set(shares[0].values())) == 1
-    return Axis(given, made, np.asarray(firsts), weights, even)
+    alike = made == 1 and len(set(shares[0].values())) == 1
+    return Axis(given, made, np.asarray(firsts), weights, alike)
 
 
 def _shares(resize: str, given: int, made: int, i: int) -> dict[int, Fraction]:
@@ -203,19 +219,20 @@ def layer_of(node: Node, graph: Graph) -> Layer:
     if not height or not width or not ends:
         what = f"the part {(top, left, height, width)} of {list(x.shape[1:3])} pixels"
         raise invalid(node, graph, what, "top, left, height, width inside the frame")
-    even = 2 if found.kind in ("bayer", "yuv") else 1
-    odd = [n for n in (x.shape[2], left, width) if n % even]
-    odd += [n for n in (x.shape[1], top, height) if n % found.side]
+    rows, columns = found.cell
+    odd = [n for n in (x.shape[2], left, width) if n % columns]
+    odd += [n for n in (x.shape[1], top, height) if n % rows]
     if odd:
         raise invalid(node, graph, f"{odd[0]} pixels of {name}", "an even number")
     if attrs["depth"] not in (1, 3, 4):
         hint = "1 is grey, 3 colours, 4 colours and ones"
         raise invalid(node, graph, f"{attrs['channels']} channels", hint)
     part = [n // found.side for n in (height, width)]
-    axes = [axis_of(resize, n, m) for n, m in zip(part, attrs["size"], strict=True)]
+    high, wide = attrs["size"]
     made = Layer(
-        found, top // found.side, left // found.side, axes[0], axes[1],
-        int(attrs["depth"]),
+        found, top // found.side, left // found.side,
+        axis_of(resize, part[0], high, rows // found.side),
+        axis_of(resize, part[1], wide), int(attrs["depth"]),
     )  # fmt: skip
     if made.even and made.cells > MOST_CELLS:
         what = f"a pixel of {made.cells}, more than {MOST_CELLS}"
@@ -260,11 +277,18 @@ def _parts(x: Array, layer: Layer) -> Ints:
             parts = [y.reshape(x.shape[:3])]
             parts += [np.repeat(pairs[..., n], 2, -1) for n in others]
             return np.stack(parts[: len(layer.parts)], -1)
-        case "bayer":
+        case "bayer" | "mosaic":
             cells = [wide[:, r::2, c::2, 0] for r in (0, 1) for c in (0, 1)]
             red, blue = found.places
-            first, second = (cells[n] for n in range(4) if n not in found.places)
-            return np.stack([cells[red], first + second, cells[blue]], -1)
+            greens = [n for n in range(4) if n not in found.places]
+            both = cells[greens[0]] + cells[greens[1]]
+            made = np.stack([cells[red], both, cells[blue]], -1)
+            if found.kind == "bayer":
+                return made
+            made = np.repeat(np.repeat(made, 2, 1), 2, 2)
+            for n in greens:  # has its own
+                made[:, n // 2 :: 2, n % 2 :: 2, 1] = 2 * cells[n]
+            return made
     return wide
 
 
