@@ -13,9 +13,11 @@ from pybuild.ir.graph import Attr, Graph, Node, Quant, State, Tensor, verify
 from pybuild.ops import OPERATORS
 
 # of the noise that is subtracted, as TensorFlow Lite Micro's micro_speech has it
+NOISE_BITS = 10
 _NOISE: dict[str, Attr] = {
-    "smoothing": (410, 983), "one_minus_smoothing": (15974, 15401),
-    "min_signal_remaining": 819, "smoothing_bits": 10, "bits": 14, "clamping": False,
+    "smoothing": (409, 983), "one_minus_smoothing": (15975, 15401),
+    "min_signal_remaining": 819, "smoothing_bits": NOISE_BITS, "bits": 14,
+    "clamping": False,
 }  # fmt: skip
 
 
@@ -69,13 +71,13 @@ class Draft:
         self.nodes.append(Node("reshape", made.name, (x.name,), (made.name,)))
         return made
 
-    def framed(self, x: Tensor, window: int) -> Tensor:
+    def framed(self, x: Tensor, window: int, name: str = "before") -> Tensor:
         """The window that ends with x: its rest is kept from the runs before."""
         held = window - x.size
         if not held:
             return x
-        zeros = np.zeros(held, np.int16)
-        before = self._add(Tensor("before", zeros.shape, DType.INT16))
+        zeros = np.zeros(held, x.dtype.numpy)
+        before = self._add(Tensor(name, zeros.shape, x.dtype))
         joined = self.op("concat", [before, x], axis=0)
         rest = self.op(
             "slice", [joined], begin=(x.size,), end=(window,), strides=(1,)
@@ -91,9 +93,12 @@ class Draft:
         self.state[before.name] = State(after.name, zeros)
         return y, after
 
-    def output(self, x: Tensor, quant: Quant, dtype: DType = DType.INT8) -> None:
+    def output(
+        self, x: Tensor, quant: Quant, dtype: DType = DType.INT8,
+        rounding: str = "double",
+    ) -> None:  # fmt: skip
         made = self._add(Tensor("features", x.shape, dtype, quant))
-        attrs: dict[str, Attr] = {"rounding": "double", "fixed": True}
+        attrs: dict[str, Attr] = {"rounding": rounding, "fixed": True}
         self.nodes.append(Node("quantize", "features", (x.name,), (made.name,), attrs))
 
     def graph(self, checked: bool = True) -> Graph:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError
-from pybuild.features.draft import Draft
+from pybuild.features.draft import NOISE_BITS, Draft
 from pybuild.features.tables import (
     DCT_BITS,
     WEIGHT_BITS,
@@ -26,6 +26,7 @@ from pybuild.ops.sensors.halving import LEAST
 
 # the logarithm's unit: real = q / 64 as micro_speech has it; finer without noise
 _LOG_SCALE, _FINE_SCALE = 64, 1024
+_UNIT = Quant((1 / _LOG_SCALE,))
 _GAIN_BITS, _SNR_BITS = 21, 12
 _LOUDEST = 17.0  # logarithm
 # of the logarithm of 2
@@ -103,7 +104,7 @@ def log_mel(
     """
     if scale is None:
         scale = (10.4 if gain else _LOUDEST) / 255
-    wrong = _wrong(rate, window, hop, bands, low, high, scale)
+    wrong = wrong_numbers(rate, window, hop, bands, low, high, scale)
     refuse(name, wrong, subtract_noise, gain)
     draft = Draft(name)
     y = logarithms(
@@ -135,7 +136,7 @@ def mfcc(
     Returns       int16 rows, real = scale * q, which a net's int8 are made of
     Errors        BuildError for numbers that make no sense, all of them at once
     """
-    wrong = _wrong(rate, window, hop, bands, low, high, 1.0)
+    wrong = wrong_numbers(rate, window, hop, bands, low, high, 1.0)
     if not 1 <= coefficients <= bands:
         wrong.append(f"{coefficients} coefficients, not from 1 to the bands' {bands}")
     refuse(name, wrong, subtract_noise, gain)
@@ -178,25 +179,42 @@ def logarithms(
     y = draft.op("energy", [y], start=made.first, end=made.last)
     tables = [draft.constant(n, a) for n, a in made.tables().items()]
     y = draft.op("filter_bank", [y, *tables])
-    correction = length.bit_length() - 1 - WEIGHT_BITS // 2
     if not subtract_noise:
-        return _scaled_back(draft, y, bits, correction)
+        return _scaled_back(draft, y, bits, _correction(length))
     y = draft.op("square_root", [y, bits])
+    return gained(draft, y, length, gain)
+
+
+def gained(
+    draft: Draft, y: Tensor, length: int, gain: bool, unit: Quant = _UNIT
+) -> Tensor:
+    """The logarithm of roots less their noise, int16, with gain where wanted.
+
+    length  of the transform
+    unit    of the result: 64 is the logarithm of e
+    """
+    correction = _correction(length)
     y, noise = draft.quiet(y)
     if gain:
-        table = gains(0.95, 80.0, _GAIN_BITS, 10)
+        table = gains(0.95, 80.0, _GAIN_BITS, NOISE_BITS - correction)
         shift = _GAIN_BITS - correction - _SNR_BITS
         y = draft.op(
             "pcan", [y, noise, draft.constant("gains", table)], snr_shift=shift
         )
-    return _logarithm(draft, y, correction, _LOG_SCALE)
+    return _logarithm(draft, y, correction, unit)
 
 
-def _logarithm(draft: Draft, y: Tensor, correction: int, scale: int) -> Tensor:
+def _correction(length: int) -> int:
+    """Bits that roots are below those of the transform's whole sums."""
+    return length.bit_length() - 1 - WEIGHT_BITS // 2
+
+
+def _logarithm(
+    draft: Draft, y: Tensor, correction: int, unit: Quant, scale: int = _LOG_SCALE
+) -> Tensor:
     return draft.op(
-        "filter_bank_log", [y], Quant((1 / scale,)),
-        correction_bits=max(correction, 0), scale=scale,
-    )  # fmt: skip
+        "filter_bank_log", [y], unit, correction_bits=max(correction, 0), scale=scale
+    )
 
 
 def _scaled_back(draft: Draft, y: Tensor, bits: Tensor, correction: int) -> Tensor:
@@ -204,7 +222,8 @@ def _scaled_back(draft: Draft, y: Tensor, bits: Tensor, correction: int) -> Tens
     below 0, which is what a root of 1 without bits has.
     """
     none = draft.constant("no bits", np.zeros((), np.int32))
-    y = _logarithm(draft, draft.op("square_root", [y, none]), correction, _FINE_SCALE)
+    roots = draft.op("square_root", [y, none])
+    y = _logarithm(draft, roots, correction, Quant((1 / _FINE_SCALE,)), _FINE_SCALE)
     each = round(_FINE_SCALE * math.log(2) * (1 << _LN_BITS))
     scaled = bits
     for name, value, fn in (
@@ -228,7 +247,7 @@ def refuse(name: str, wrong: list[str], subtract_noise: bool, gain: bool) -> Non
         raise BuildError(name, "; ".join(wrong))
 
 
-def _wrong(
+def wrong_numbers(
     rate: int, window: int, hop: int, bands: int, low: float, high: float, scale: float
 ) -> list[str]:
     """What makes no sense."""

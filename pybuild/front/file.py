@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.errors import BuildError, Problem, fitting
-from pybuild.features import Decision, Features, Images, images, log_mel, mfcc, motion
+from pybuild.features import (
+    Decision,
+    Features,
+    Images,
+    images,
+    log_mel,
+    mfcc,
+    micro_frontend,
+    motion,
+)
 from pybuild.front.chain import Front
 
 OPTION = "--front"
@@ -19,6 +28,7 @@ KINDS: Mapping[str, Callable[..., Features | Images]] = {
     "images": images,
     "log_mel": log_mel,
     "mfcc": mfcc,
+    "micro_frontend": micro_frontend,
     "motion": motion,
 }
 

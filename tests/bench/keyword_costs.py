@@ -10,12 +10,14 @@ from types import ModuleType
 import pybuild
 from pybuild.boards.bench import bench_on_board
 from pybuild.boards.device import open_device
-from pybuild.features import log_mel, motion
+from pybuild.entry import model_of
+from pybuild.features import log_mel, micro_frontend, motion
 from pybuild.library import Library
 from tests.bench.costs import Table
 from tests.conftest import ROOT
 from tests.features.nets import wakeword
 from tests.features.time_nets import gru, kept_gru, quantised_gru, tcn
+from tests.frontends.tflite.signal.preprocessor import preprocessor
 
 BOARD, TARGET, HZ = "mps2-an386", "cortex-m4", 16000
 EACH, ON_BOARD = 40, 2  # recordings of a word: on this machine, on the board
@@ -71,10 +73,14 @@ def costs() -> Table:
         "keyword, whole window": listen.chains(False)[1].model,
         "streaming wakeword": pybuild.chain(log_mel(), wakeword(), stream=True).model,
     }
+    for features in (log_mel(), micro_frontend()):
+        models[f"`{features.graph.name}()` alone"] = model_of(features.graph)
+    models["preprocessor of micro_speech, int8"] = model_of(preprocessor("int8").data)
     for name, model in models.items():
         library = pybuild.build(model, name="listener", target=TARGET)
         instructions, cycles, *memory = _figures(library)
-        runs = HZ / model.graph.tensor("samples").size
+        sampled = model.graph.sampled  # the preprocessor takes whole windows
+        runs = HZ / (model.graph.tensor(sampled).size if sampled else 320)
         second = f"{int(cycles) * runs / 1e6:.2f} M"
         rows.append((name, instructions, cycles, second, *memory))
     says = (
@@ -82,7 +88,8 @@ def costs() -> Table:
         "by gcc on a simulated Cortex-M4; cycles are estimated. `stream`: only what "
         "new rows add; `whole window`: the network is computed anew each time; "
         "`streaming wakeword`: a network of the layers of MLPerf Tiny's, with "
-        "`log_mel()`, of whose RAM 960 bytes are the window of samples."
+        "`log_mel()`, of whose RAM 960 bytes are the window of samples; "
+        "`micro_frontend()` has a run each 10 ms."
     )
     columns = (
         "network", "instructions a run", "cycles a run", "cycles a second of sound",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from flatbuffers import flexbuffers
 
-from pybuild.features.tables import gains, hann, mel_bands
+from pybuild.features.micro_frontend import micro_bands
+from pybuild.features.tables import Bands, gains, hann
 from tests.frontends.tflite.signal.files import Signal
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
@@ -45,6 +46,24 @@ class _File:
         return y
 
 
+def _in_blocks(made: Bands) -> Bands:
+    """Each band from an even frequency on, in blocks of four, with zeros about it."""
+    weights: list[int] = []
+    unweights: list[int] = []
+    starts, places, widths = [], [], []
+    for start, place, width in zip(made.starts, made.places, made.widths, strict=True):
+        before = int(start) % 2
+        after = -(before + int(width)) % 4
+        starts.append(int(start) - before)
+        places.append(len(weights))
+        widths.append(before + int(width) + after)
+        for row, given in ((weights, made.weights), (unweights, made.unweights)):
+            part = given[place : place + width].tolist()
+            row += [0] * before + part + [0] * after
+    rows = (weights, unweights, starts, places, widths)
+    return Bands(*(np.asarray(row, np.int16) for row in rows), made.first, made.last)
+
+
 def preprocessor(kind: str) -> Signal:
     """kind  of its output: int8 or float"""
     f, bands, bins = _File(), (BANDS,), LENGTH // 2 + 1
@@ -59,7 +78,7 @@ def preprocessor(kind: str) -> Signal:
     y = f.op("SignalFftAutoScale", [y], "scaled", (SAMPLES,), "INT16", more=(bits,))
     options = {"T": 7, "fft_length": LENGTH}
     y = f.op("SignalRfft", [y], "spectrum", (LENGTH + 2,), "INT16", options)
-    made = mel_bands(RATE, LENGTH, BANDS, LOWEST, HIGHEST)
+    made = _in_blocks(micro_bands(RATE, LENGTH, BANDS, LOWEST, HIGHEST, np.float32(0)))
     first, last = made.first, made.last
     options = {"start_index": first, "end_index": last}
     y = f.op("SignalEnergy", [y], "energy", (bins,), "UINT32", options)
@@ -94,7 +113,7 @@ def preprocessor(kind: str) -> Signal:
     options = {
         "alternate_one_minus_smoothing": 15401, "alternate_smoothing": 983,
         "clamping": False, "min_signal_remaining": 819, "num_channels": BANDS,
-        "one_minus_smoothing": 15974, "smoothing": 410, "smoothing_bits": 10,
+        "one_minus_smoothing": 15975, "smoothing": 409, "smoothing_bits": 10,
         "spectral_subtraction_bits": 14,
     }  # fmt: skip
     y = f.op(
@@ -106,7 +125,7 @@ def preprocessor(kind: str) -> Signal:
         options,
         more=(noise,),
     )
-    table = f.tensor("gains", (125,), "INT16", gains(0.95, 80.0, 21, 10))
+    table = f.tensor("gains", (125,), "INT16", gains(0.95, 80.0, 21, 7))
     y = f.op(
         "SignalPCAN", [y, noise, table], "gained", bands, "UINT32", {"snr_shift": 6}
     )
