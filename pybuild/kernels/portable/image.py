@@ -235,10 +235,12 @@ class _Writer:
                 first, second = (cells[n] for n in greens)
                 green = first + second
                 if whole_cells:  # twice its own, where a pixel is one of them
-                    at = (line & 1) * 2 + (pixel & 1)
+                    place = (line & 1) * 2 + (pixel & 1)
                     apart = k.let("apart", first - second)
-                    own = select(equal(at, greens[1]), second - first, const(0))
-                    green = green + select(equal(at, greens[0]), apart, own)
+                    own = select(
+                        equal(place, const(greens[1])), second - first, const(0)
+                    )
+                    green = green + select(equal(place, const(greens[0])), apart, own)
                 return [cells[red], green, cells[blue]]
         return [byte(rows[0], base)]
 
