@@ -30,6 +30,7 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
+from pybuild.ops.base.pieces import pieces
 from pybuild.ops.fixed_point.quant import (
     accumulator_bound,
     multipliers,
@@ -321,9 +322,18 @@ def _conv(
     for group in range(groups):
         patch = windows[..., group * depth : (group + 1) * depth]
         rows = patch.reshape(n * height * width, -1)
-        weights = w[group * outs : (group + 1) * outs].reshape(outs, -1).astype(kind)
-        parts.append(rows @ weights.T)
+        weights = w[group * outs : (group + 1) * outs].reshape(outs, -1)
+        parts.append(products(rows, weights))
     return np.concatenate(parts, 1).reshape(n, height, width, w.shape[0])
+
+
+def products(rows: Numbers, w: Numbers) -> Numbers:
+    """rows @ w.T in the element type of rows, which few weights have at a time.
+
+    Shapes  rows [..., K], w [O, K]
+    """
+    parts = [rows @ few.astype(rows.dtype).T for few in pieces(w, w.shape[1])]
+    return np.concatenate(parts, -1) if parts[1:] else parts[0]
 
 
 def _depthwise(

@@ -13,6 +13,7 @@ from pybuild.ops.conv import (
     exact,
     finish,
     layer_types,
+    products,
 )
 
 
@@ -34,14 +35,14 @@ def reference(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     x, w = value(values, 0), value(values, 1)
     bias = values[2] if len(values) > 2 else None
     if operand(node, graph, 0).dtype is DType.FLOAT32:
-        acc = x.astype(np.float64) @ w.astype(np.float64).T
+        acc = products(x.astype(np.float64), w)
         if bias is not None:
             acc = acc + bias.astype(np.float64)
         return (clamped(node, acc.astype(np.float32)),)
     made = conv_parameters(node, graph)
     kind = exact(w.shape[1], x.dtype.itemsize)
     rows = (x.astype(np.int16) - made.x_zero).astype(kind)
-    sums = (rows @ w.astype(kind).T).astype(np.int64)
+    sums = products(rows, w).astype(np.int64)
     if bias is not None:
         sums = sums + bias.astype(np.int64)
     return (finish(node, graph, sums, made),)

@@ -62,6 +62,38 @@ def wide_convolutions(layers: int, channels: int = 850) -> onnx.ModelProto:
     return _model(nodes, weights, [1, channels, 4, 4], last)
 
 
+def wide_bytes(layers: int, channels: int, side: int = 3) -> onnx.ModelProto:
+    """Convolutions of int8 with Q and DQ nodes, scales by channel."""
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(np.float32(0.02), "s")]
+    weights.append(numpy_helper.from_array(np.int8(0), "z"))
+    nodes, last = _through_int8("x"), "x_d"
+    for index in range(layers):
+        shape = (channels, channels, side, side)
+        given = {
+            "w": rng.integers(-127, 128, shape, np.int8),
+            "ws": rng.uniform(0.5, 1.5, channels).astype(np.float32) / 5000 / side,
+            "wz": np.zeros(channels, np.int8),
+        }
+        own = {name: f"{name}{index}" for name in given}
+        weights += [numpy_helper.from_array(v, own[n]) for n, v in given.items()]
+        reads, made = [last, f"d{index}"], f"t{index}"
+        nodes += [
+            helper.make_node("DequantizeLinear", [*own.values()], reads[1:], axis=0),
+            helper.make_node("Conv", reads, [made], name=made, pads=[side // 2] * 4),
+            *_through_int8(made),
+        ]
+        last = f"{made}_d"
+    return _model(nodes, weights, [1, channels, 4, 4], last)
+
+
+def _through_int8(name: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("QuantizeLinear", [name, "s", "z"], [f"{name}_q"]),
+        helper.make_node("DequantizeLinear", [f"{name}_q", "s", "z"], [f"{name}_d"]),
+    ]
+
+
 def _model(
     nodes: list[onnx.NodeProto],
     weights: list[onnx.TensorProto],
@@ -93,7 +125,7 @@ def cost(*words: str) -> tuple[float, int]:
 
 
 def verb(
-    name: str, model: onnx.ModelProto, beside: bool = False
+    name: str, model: onnx.ModelProto, *options: str, beside: bool = False
 ) -> tuple[int, float, int]:
     """Bytes of the file; seconds and bytes of `crt inspect` or `crt build` of it.
 
@@ -105,7 +137,7 @@ def verb(
         onnx.save(model, path, **(more if beside else {}))
         size = sum(one.stat().st_size for one in Path(folder).iterdir())
         out = ["-o", f"{folder}/out"] if name == "build" else []
-        words = ("-m", "pybuild.cli", name, str(path), *out)
+        words = ("-m", "pybuild.cli", name, str(path), *out, *options)
         return size, *cost(*words)
 
 

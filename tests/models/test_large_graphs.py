@@ -7,8 +7,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import pybuild
+from pybuild.ops.base import pieces
 from pybuild.ops.fixed_point.quant import accumulator_bound
-from tests.bench.large_graphs import many_bytes, many_nodes, verb, wide_convolutions
+from tests.bench.large_graphs import (
+    many_bytes,
+    many_nodes,
+    verb,
+    wide_bytes,
+    wide_convolutions,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +47,38 @@ def test_weights_that_are_moved_are_few_times_in_memory(
     """25 and 100 MB: as they are read, as they lie for kernels, and one order of them
     that a kernel reads, of all that it could."""
     _, _, empty = verb("inspect", many_nodes(5))
-    size, _, held = verb("inspect", wide_convolutions(layers), beside)
+    size, _, held = verb("inspect", wide_convolutions(layers), beside=beside)
     assert held - empty < 4 * size
+
+
+@pytest.mark.parametrize(
+    ("target", "channels"),
+    [
+        ("cortex-m4", 1190),
+        *(
+            pytest.param(target, 1680, marks=pytest.mark.sweep)
+            for target in ("cortex-m4", "cortex-m55", "cortex-m3", "generic")
+        ),
+    ],
+)
+def test_int8_weights_are_few_times_in_memory(target: str, channels: int) -> None:
+    """12 and 25 MB, of which kernels of each core have an order of their own."""
+    _, _, empty = verb("build", wide_bytes(1, 8), "--target", target)
+    size, _, held = verb("build", wide_bytes(1, channels), "--target", target)
+    assert held - empty < 4 * size
+
+
+@pytest.mark.parametrize("target", ["generic", "cortex-m3", "cortex-m4", "cortex-m55"])
+def test_pieces_of_weights_make_the_whole(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """37 channels: no kernel's blocks of them come out even."""
+    data = wide_bytes(2, 37).SerializeToString()
+    whole = pybuild.load(data).build(target=target)
+    monkeypatch.setattr(pieces, "MOST", 1)
+    in_pieces = pybuild.load(data).build(target=target)
+    pairs = zip(whole.tables.constants, in_pieces.tables.constants, strict=True)
+    assert all(a.array.tobytes() == b.array.tobytes() for a, b in pairs)
 
 
 def test_bounds_of_sums_make_no_wide_copy_of_weights() -> None:

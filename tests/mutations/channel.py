@@ -59,8 +59,8 @@ CHANNELS = (
     (
         "sums of weights below zero",
         _RANGES,
-        "made_of = up @ low + down @ high, up @ high + down @ low",
-        "made_of = up @ low + down @ low, up @ high + down @ high",
+        "both = up @ low + down @ high, up @ high + down @ low",
+        "both = up @ low + down @ low, up @ high + down @ high",
         _NETS,
     ),
     (

@@ -27,8 +27,8 @@ GROUPED = (
     (
         "the taps of an output channel that is alone",
         "pybuild/kernels/dsp/conv.py",
-        "words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)",
-        "words = (lanes[:, 0::2] << 16) + (lanes[:, 1::2] & 0xFFFF)",
+        "words = (_words(half) for half in halves)",
+        "words = (_words(half[:, ::-1]) for half in halves)",
         _GROUPS.replace("all", "some"),
     ),
     (

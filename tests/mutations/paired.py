@@ -299,8 +299,8 @@ PAIRED = (
     (
         "two channels in a lane",
         "pybuild/kernels/dsp/conv.py",
-        "both = [256 * lanes[first] + lanes[first + 1]]",
-        "both = [256 * lanes[first] + np.abs(lanes[first + 1])]",
+        "else [256 * a + b])]",
+        "else [256 * a + np.abs(b)])]",
         _PAIRS.format("conv-pointwise"),
     ),
     (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
@@ -26,6 +27,7 @@ from pybuild.kernels.layers.weights import (
     kernels_of,
     takes_pairs,
 )
+from pybuild.ops.base.pieces import filled, pieces
 from pybuild.ops.conv import ConvParameters
 from pybuild.targets.target import Target
 
@@ -36,6 +38,8 @@ _MUCH = 1024
 _COPIED = 6  # a byte of a window that is gathered
 _MOST = 2**31 - 1
 _SPARE = 1 << 24  # of a sum of two channels: the second one
+
+Int32s = npt.NDArray[np.int32]
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
@@ -48,22 +52,41 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    order = np.asarray(layer.order)
-    lanes = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)].astype(np.int32))
+    lanes, blocks = len(layer.order), layer.blocks
     if layer.lone:
-        words = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
-        return words.reshape(-1).astype(np.int32)
+        channels = np.arange(len(kernels))
+        halves = (_lanes(layer, kernels, c) for c in pieces(channels, lanes))
+        words = (_words(half) for half in halves)
+        return filled(np.empty(len(kernels) * lanes // 2, np.int32), words)
     first = np.asarray(_first_of_pairs(layer))
-    both = [256 * lanes[first] + lanes[first + 1]]
-    if layer.apart:
-        both = [lanes[first], lanes[first + 1]]
-    words = np.stack([(b[:, 1::2] << 16) + (b[:, 0::2] & 0xFFFF) for b in both], 2)
-    parts, shape = [], words.shape[1:]
-    for group in words.reshape(layer.window.groups, layer.pairs, *shape):
-        whole = layer.whole // 2
-        blocks = group[:whole].reshape(-1, layer.blocks, *shape)
-        parts += [blocks.transpose(0, 2, 1, 3).reshape(-1), group[whole:].reshape(-1)]
-    return np.concatenate(parts).astype(np.int32)
+    whole, parts = layer.whole // 2, []
+    for group in first.reshape(layer.window.groups, layer.pairs):
+        parts += [(blocks, few) for few in pieces(group[:whole], 2 * lanes, blocks)]
+        parts += [(1, few) for few in pieces(group[whole:], 2 * lanes)]
+    size = len(first) * lanes // 2 * (2 if layer.apart else 1)
+    made = (_of_pairs(layer, kernels, many, few) for many, few in parts)
+    return filled(np.empty(size, np.int32), made)
+
+
+def _lanes(layer: Layer, kernels: Array, channels: Ints) -> Int32s:
+    """Weights of these output channels, as the lanes read them."""
+    order = np.asarray(layer.order)
+    taken = kernels[channels[:, None], np.maximum(order, 0)]
+    made: Int32s = taken.astype(np.int32)
+    made[:, order < 0] = 0
+    return made
+
+
+def _words(lanes: Int32s) -> Int32s:
+    made: Int32s = (lanes[:, 1::2] << 16) + (lanes[:, 0::2] & 0xFFFF)
+    return made
+
+
+def _of_pairs(layer: Layer, kernels: Array, blocks: int, first: Ints) -> Array:
+    """Words of pairs of output channels, so many pairs side by side."""
+    a, b = (_lanes(layer, kernels, first + i) for i in (0, 1))
+    words = np.stack([_words(w) for w in ([a, b] if layer.apart else [256 * a + b])], 2)
+    return words.reshape(-1, blocks, *words.shape[1:]).transpose(0, 2, 1, 3)
 
 
 def _first_of_pairs(layer: Layer) -> list[int]:
@@ -188,10 +211,10 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
         return layer
     if int(kernels.min(initial=0)) < -127:
         return replace(layer, apart=True)
-    order = np.asarray(layer.order)
-    taps = np.where(order < 0, 0, np.abs(kernels)[:, order])
-    shape = (len(kernels), layer.turns, -1)
-    turns = taps.reshape(shape).sum(2, dtype=np.int64) * 128
+    few = pieces(np.arange(len(kernels)), len(layer.order))
+    lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
+    sums = [w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int64) for w in lanes]
+    turns: Ints = np.concatenate(sums) * 128
     reach = int(turns.sum(1).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
@@ -221,6 +244,8 @@ def _fewer_groups(window: Window) -> int:
 def _beside_zeros(window: Window, kernels: Array, times: int) -> Array:
     """Weights [O, taps] as those of groups that are so many times as large: what comes
     from its neighbours counts nothing."""
+    if times == 1:
+        return kernels
     inputs, outputs = window.group_channels, window.group_outputs
     taps = kernels.reshape(len(kernels), -1, inputs)
     wider = np.zeros((*taps.shape[:2], times, inputs), kernels.dtype)

@@ -70,7 +70,7 @@ def block_starts(channels: int, size: int) -> list[int]:
     return [min(c, channels - size) for c in range(0, channels, size)]
 
 
-def in_blocks(channels: int, size: int) -> Array:
+def in_blocks(channels: int, size: int) -> Ints:
     """Channels as they are computed, so many at a time."""
     starts = block_starts(channels, size)
     return np.asarray([s + j for s in starts for j in range(size)])

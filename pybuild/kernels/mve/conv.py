@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
@@ -28,6 +28,7 @@ from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.kernels.mve.exact import Exact, exact16
+from pybuild.ops.base.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 
@@ -38,15 +39,18 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    order = np.asarray(layer.order)
-    taps = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
-    taps = taps[_blocks(layer)]
-    shape = (-1, layer.together, layer.steps, layer.step)
-    vectors = taps.reshape(shape).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(vectors).astype(np.int8)
+    order, channels = np.asarray(layer.order), _blocks(layer)
+    taps, shape = np.maximum(order, 0), (-1, layer.together, layer.steps, layer.step)
+
+    def vectors(few: Ints) -> Array:
+        taken = np.where(order < 0, 0, kernels[few[:, None], taps])
+        return taken.reshape(shape).transpose(0, 2, 1, 3)
+
+    parts = map(vectors, pieces(channels, len(order), layer.together))
+    return filled(np.empty(len(channels) * len(order), np.int8), parts)
 
 
-def _blocks(layer: Layer) -> Array:
+def _blocks(layer: Layer) -> Ints:
     """Output channels as they are computed, four of a group at a time, or all."""
     each = layer.group_outputs
     blocks = in_blocks(each, layer.together)

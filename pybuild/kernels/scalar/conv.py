@@ -29,6 +29,7 @@ from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
+from pybuild.ops.base.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
@@ -36,7 +37,7 @@ _GAINS = 0.95  # of a block for one layer
 _ROOM = 2  # copying a byte into the patch
 
 
-def _order(layer: Layer) -> Array:
+def _order(layer: Layer) -> Ints:
     blocks = in_blocks(layer.group_outputs, layer.channels)
     groups = range(layer.window.groups)
     return np.concatenate([blocks + layer.group_outputs * g for g in groups])
@@ -50,23 +51,29 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    lanes = np.zeros((len(kernels), layer.lanes), np.int32)
-    lanes[:, : layer.taps] = kernels
-    dtype, lanes = DType.INT8, lanes[_order(layer)]
+    order, dtype = _order(layer), DType.UINT8 if layer.unsigned else DType.INT8
     if layer.paired:
-        dtype, lanes = DType.INT32, lanes[::2] + (lanes[1::2] << 16)
-    elif layer.unsigned:
-        dtype, lanes = DType.UINT8, lanes + HALF
-    blocks = lanes.reshape(-1, layer.words, layer.lanes)
-    made: Array = blocks.transpose(0, 2, 1).reshape(-1).astype(dtype.numpy)
-    return made
+        dtype = DType.INT32
+
+    def blocks(few: Ints) -> Array:
+        lanes = np.zeros((len(few), layer.lanes), np.int32)
+        lanes[:, : layer.taps] = kernels[few]
+        if layer.paired:
+            lanes = lanes[::2] + (lanes[1::2] << 16)
+        elif layer.unsigned:
+            lanes += HALF
+        return lanes.reshape(-1, layer.words, layer.lanes).transpose(0, 2, 1)
+
+    size = len(order) * layer.lanes // (2 if layer.paired else 1)
+    parts = map(blocks, pieces(order, layer.lanes, layer.channels))
+    return filled(np.empty(size, dtype.numpy), parts)
 
 
 def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
     """The bias less what the pixels' HALF adds to each sum."""
     wide = bias.astype(np.int64)
     if layer.unsigned:
-        wide = wide - HALF * kernels.astype(np.int64).sum(1)
+        wide = wide - HALF * kernels.sum(1, dtype=np.int64)
     return wide
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.wide_vectors import FEATURE, LANES, TAPS
@@ -16,6 +16,7 @@ from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.wide.conv_code import kernel
 from pybuild.kernels.wide.conv_layer import Layer
 from pybuild.kernels.wide.epilogue import table
+from pybuild.ops.base.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 _SIGN = 128  # what an input is more without its sign
@@ -62,7 +63,7 @@ def candidates(
     ]
 
 
-def _order(layer: Layer) -> Array:
+def _order(layer: Layer) -> Ints:
     """Output channels as they are computed; -1: a lane without."""
     channels = layer.window.out_channels
     if layer.spilled:
@@ -78,9 +79,14 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
-    taps = np.zeros((len(kernels) + 1, layer.runs, layer.run_steps * TAPS), np.int8)
-    taps[:-1, :, : layer.window.run] = kernels.reshape(len(kernels), layer.runs, -1)
-    steps = layer.runs * layer.run_steps
-    shape = (-1, layer.blocks * LANES, steps, TAPS)
-    vectors = taps[_order(layer)].reshape(shape).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(vectors)
+    order, steps = _order(layer), layer.runs * layer.run_steps
+    block, run = layer.blocks * LANES, layer.window.run
+
+    def vectors(few: Ints) -> Array:
+        taps = np.zeros((len(few), layer.runs, layer.run_steps * TAPS), np.int8)
+        given = kernels[few[few >= 0]]
+        taps[few >= 0, :, :run] = given.reshape(len(given), layer.runs, run)
+        return taps.reshape(-1, block, steps, TAPS).transpose(0, 2, 1, 3)
+
+    parts = map(vectors, pieces(order, steps * TAPS, block))
+    return filled(np.empty(len(order) * steps * TAPS, np.int8), parts)

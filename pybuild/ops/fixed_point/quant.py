@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Quant, Tensor
+from pybuild.ops.base.pieces import pieces
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31
@@ -196,9 +197,11 @@ def sums_by_sign(weights: Array) -> tuple[Ints, Ints]:
 
     Shapes  weights [O, ...], of which no wider copy is made: layers have millions
     """
-    w = weights.reshape(len(weights), -1)
-    up, down = np.maximum(w, 0), np.minimum(w, 0)
-    return up.sum(1, dtype=np.int64), down.sum(1, dtype=np.int64)
+    count = len(weights)
+    few = [*pieces(weights.reshape(count, -1), weights.size // max(1, count))]
+    up = [np.maximum(w, 0).sum(1, dtype=np.int64) for w in few]
+    down = [np.minimum(w, 0).sum(1, dtype=np.int64) for w in few]
+    return np.concatenate(up), np.concatenate(down)
 
 
 def away_multiplier(scale: float) -> tuple[int, int]:

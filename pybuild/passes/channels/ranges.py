@@ -17,6 +17,7 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import unary_table
+from pybuild.ops.base.pieces import pieces
 from pybuild.ops.base.signatures import BINARY
 from pybuild.ops.conv import conv_parameters, finish
 from pybuild.ops.interpret import operator_of
@@ -184,20 +185,20 @@ def _of_weights(node: Node, graph: Graph, x: Range) -> Range:
     if node.op == "depthwise_conv2d":
         low, high = (np.repeat(e, len(w) // len(e))[:, None] for e in (low, high))
         w = w[:, :, 0]
-    pieces = []
+    parts = []
     # of a few channels at a time: a layer has millions of weights, each a byte
-    for part in np.array_split(np.arange(len(w)), max(1, w.size >> 20)):
+    for part in pieces(np.arange(len(w)), w[0].size):
         up = np.maximum(w[part], 0).astype(np.float64)
         down = np.minimum(w[part], 0).astype(np.float64)
         if node.op == "depthwise_conv2d":
             ends = low[part], high[part]
-            made_of = up * ends[0] + down * ends[1], up * ends[1] + down * ends[0]
+            both = up * ends[0] + down * ends[1], up * ends[1] + down * ends[0]
         else:
-            made_of = up @ low + down @ high, up @ high + down @ low
-        pieces.append(np.stack(made_of))
-    sums = np.concatenate(pieces, 1)
+            both = up @ low + down @ high, up @ high + down @ low
+        parts.append(np.stack(both))
+    sums = np.concatenate(parts, 1)
     # [ends, outputs, taps] -> [ends, kinds of windows, outputs]
-    both = windows_of(node, graph) @ sums.transpose(0, 2, 1)
-    acc = bias_of(node, graph, len(w)) + both.astype(np.int64)
+    windows = windows_of(node, graph) @ sums.transpose(0, 2, 1)
+    acc = bias_of(node, graph, len(w)) + windows.astype(np.int64)
     values = finish(node, graph, acc, made).astype(np.int64)
     return Range(values[0].min(0), values[1].max(0))
