@@ -30,7 +30,7 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.base.pieces import pieces
+from pybuild.ops.fixed_point.pieces import pieces
 from pybuild.ops.fixed_point.quant import (
     accumulator_bound,
     multipliers,

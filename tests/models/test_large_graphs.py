@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.ops.base import pieces
+from pybuild.ops.fixed_point import pieces
 from pybuild.ops.fixed_point.quant import accumulator_bound
 from tests.bench.large_graphs import (
     many_bytes,

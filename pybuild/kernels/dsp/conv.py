@@ -27,8 +27,8 @@ from pybuild.kernels.layers.weights import (
     kernels_of,
     takes_pairs,
 )
-from pybuild.ops.base.pieces import filled, pieces
 from pybuild.ops.conv import ConvParameters
+from pybuild.ops.fixed_point.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 # instructions of products, times those of two pixels at once: weights are unpacked for

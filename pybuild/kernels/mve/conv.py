@@ -28,7 +28,7 @@ from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.kernels.mve.exact import Exact, exact16
-from pybuild.ops.base.pieces import filled, pieces
+from pybuild.ops.fixed_point.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 

@@ -29,7 +29,7 @@ from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
-from pybuild.ops.base.pieces import filled, pieces
+from pybuild.ops.fixed_point.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits

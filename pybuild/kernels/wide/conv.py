@@ -16,7 +16,7 @@ from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.wide.conv_code import kernel
 from pybuild.kernels.wide.conv_layer import Layer
 from pybuild.kernels.wide.epilogue import table
-from pybuild.ops.base.pieces import filled, pieces
+from pybuild.ops.fixed_point.pieces import filled, pieces
 from pybuild.targets.target import Target
 
 _SIGN = 128  # what an input is more without its sign

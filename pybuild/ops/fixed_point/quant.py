@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Quant, Tensor
-from pybuild.ops.base.pieces import pieces
+from pybuild.ops.fixed_point.pieces import pieces
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31

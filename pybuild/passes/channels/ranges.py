@@ -17,9 +17,9 @@ from pybuild.dtype import Array, DType, Ints
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import unary_table
-from pybuild.ops.base.pieces import pieces
 from pybuild.ops.base.signatures import BINARY
 from pybuild.ops.conv import conv_parameters, finish
+from pybuild.ops.fixed_point.pieces import pieces
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.channels.maps import (

@@ -6,14 +6,14 @@ _PIECES = f"{_FILE}::test_pieces_of_weights_make_the_whole"
 LARGE = (
     (
         "blocks of channels that are cut in two",
-        "pybuild/ops/base/pieces.py",
+        "pybuild/ops/fixed_point/pieces.py",
         "step = max(1, MOST // max(1, together * each)) * together",
         "step = max(1, MOST // max(1, each))",
         _PIECES,
     ),
     (
         "pieces of weights one over the other",
-        "pybuild/ops/base/pieces.py",
+        "pybuild/ops/fixed_point/pieces.py",
         "        at += part.size\n",
         "",
         _PIECES,
