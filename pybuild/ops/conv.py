@@ -30,7 +30,7 @@ from pybuild.ops.base.operator import (
     value,
     whole_quant,
 )
-from pybuild.ops.fixed_point.pieces import pieces
+from pybuild.ops.fixed_point.chunks import chunks
 from pybuild.ops.fixed_point.quant import (
     accumulator_bound,
     multipliers,
@@ -332,7 +332,7 @@ def products(rows: Numbers, w: Numbers) -> Numbers:
 
     Shapes  rows [..., K], w [O, K]
     """
-    parts = [rows @ few.astype(rows.dtype).T for few in pieces(w, w.shape[1])]
+    parts = [rows @ few.astype(rows.dtype).T for few in chunks(w, w.shape[1])]
     return np.concatenate(parts, -1) if parts[1:] else parts[0]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pybuild
-from pybuild.ops.fixed_point import pieces
+from pybuild.ops.fixed_point import chunks
 from pybuild.ops.fixed_point.quant import accumulator_bound
 from tests.bench.large_graphs import (
     many_bytes,
@@ -69,15 +69,15 @@ def test_int8_weights_are_few_times_in_memory(target: str, channels: int) -> Non
 
 
 @pytest.mark.parametrize("target", ["generic", "cortex-m3", "cortex-m4", "cortex-m55"])
-def test_pieces_of_weights_make_the_whole(
+def test_chunks_of_weights_make_the_whole(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """37 channels: no kernel's blocks of them come out even."""
     data = wide_bytes(2, 37).SerializeToString()
     whole = pybuild.load(data).build(target=target)
-    monkeypatch.setattr(pieces, "MOST", 1)
-    in_pieces = pybuild.load(data).build(target=target)
-    pairs = zip(whole.tables.constants, in_pieces.tables.constants, strict=True)
+    monkeypatch.setattr(chunks, "MOST", 1)
+    in_chunks = pybuild.load(data).build(target=target)
+    pairs = zip(whole.tables.constants, in_chunks.tables.constants, strict=True)
     assert all(a.array.tobytes() == b.array.tobytes() for a, b in pairs)
 
 

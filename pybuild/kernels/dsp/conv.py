@@ -28,7 +28,7 @@ from pybuild.kernels.layers.weights import (
     takes_pairs,
 )
 from pybuild.ops.conv import ConvParameters
-from pybuild.ops.fixed_point.pieces import filled, pieces
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 # instructions of products, times those of two pixels at once: weights are unpacked for
@@ -55,14 +55,14 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
     lanes, blocks = len(layer.order), layer.blocks
     if layer.lone:
         channels = np.arange(len(kernels))
-        halves = (_lanes(layer, kernels, c) for c in pieces(channels, lanes))
+        halves = (_lanes(layer, kernels, c) for c in chunks(channels, lanes))
         words = (_words(half) for half in halves)
         return filled(np.empty(len(kernels) * lanes // 2, np.int32), words)
     first = np.asarray(_first_of_pairs(layer))
     whole, parts = layer.whole // 2, []
     for group in first.reshape(layer.window.groups, layer.pairs):
-        parts += [(blocks, few) for few in pieces(group[:whole], 2 * lanes, blocks)]
-        parts += [(1, few) for few in pieces(group[whole:], 2 * lanes)]
+        parts += [(blocks, few) for few in chunks(group[:whole], 2 * lanes, blocks)]
+        parts += [(1, few) for few in chunks(group[whole:], 2 * lanes)]
     size = len(first) * lanes // 2 * (2 if layer.apart else 1)
     made = (_of_pairs(layer, kernels, many, few) for many, few in parts)
     return filled(np.empty(size, np.int32), made)
@@ -211,7 +211,7 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
         return layer
     if int(kernels.min(initial=0)) < -127:
         return replace(layer, apart=True)
-    few = pieces(np.arange(len(kernels)), len(layer.order))
+    few = chunks(np.arange(len(kernels)), len(layer.order))
     lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
     sums = [w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int64) for w in lanes]
     turns: Ints = np.concatenate(sums) * 128

@@ -28,7 +28,7 @@ from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.epilogue import ended_sums, table
 from pybuild.kernels.mve.exact import Exact, exact16
-from pybuild.ops.fixed_point.pieces import filled, pieces
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 
@@ -46,7 +46,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         taken = np.where(order < 0, 0, kernels[few[:, None], taps])
         return taken.reshape(shape).transpose(0, 2, 1, 3)
 
-    parts = map(vectors, pieces(channels, len(order), layer.together))
+    parts = map(vectors, chunks(channels, len(order), layer.together))
     return filled(np.empty(len(channels) * len(order), np.int8), parts)
 
 

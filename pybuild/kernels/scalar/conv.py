@@ -29,7 +29,7 @@ from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
-from pybuild.ops.fixed_point.pieces import filled, pieces
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
@@ -65,7 +65,7 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         return lanes.reshape(-1, layer.words, layer.lanes).transpose(0, 2, 1)
 
     size = len(order) * layer.lanes // (2 if layer.paired else 1)
-    parts = map(blocks, pieces(order, layer.lanes, layer.channels))
+    parts = map(blocks, chunks(order, layer.lanes, layer.channels))
     return filled(np.empty(size, dtype.numpy), parts)
 
 

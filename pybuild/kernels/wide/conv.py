@@ -16,7 +16,7 @@ from pybuild.kernels.mve.epilogue import ended_sums
 from pybuild.kernels.wide.conv_code import kernel
 from pybuild.kernels.wide.conv_layer import Layer
 from pybuild.kernels.wide.epilogue import table
-from pybuild.ops.fixed_point.pieces import filled, pieces
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 _SIGN = 128  # what an input is more without its sign
@@ -88,5 +88,5 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
         taps[few >= 0, :, :run] = given.reshape(len(given), layer.runs, run)
         return taps.reshape(-1, block, steps, TAPS).transpose(0, 2, 1, 3)
 
-    parts = map(vectors, pieces(order, steps * TAPS, block))
+    parts = map(vectors, chunks(order, steps * TAPS, block))
     return filled(np.empty(len(order) * steps * TAPS, np.int8), parts)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Quant, Tensor
-from pybuild.ops.fixed_point.pieces import pieces
+from pybuild.ops.fixed_point.chunks import chunks
 
 ROUNDINGS = ("double", "away", "single", "even", "wide")
 _Q31 = 1 << 31
@@ -198,7 +198,7 @@ def sums_by_sign(weights: Array) -> tuple[Ints, Ints]:
     Shapes  weights [O, ...], of which no wider copy is made: layers have millions
     """
     count = len(weights)
-    few = [*pieces(weights.reshape(count, -1), weights.size // max(1, count))]
+    few = [*chunks(weights.reshape(count, -1), weights.size // max(1, count))]
     up = [np.maximum(w, 0).sum(1, dtype=np.int64) for w in few]
     down = [np.minimum(w, 0).sum(1, dtype=np.int64) for w in few]
     return np.concatenate(up), np.concatenate(down)

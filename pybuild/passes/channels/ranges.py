@@ -19,7 +19,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ops.act import unary_table
 from pybuild.ops.base.signatures import BINARY
 from pybuild.ops.conv import conv_parameters, finish
-from pybuild.ops.fixed_point.pieces import pieces
+from pybuild.ops.fixed_point.chunks import chunks
 from pybuild.ops.interpret import operator_of
 from pybuild.ops.shape import pad_fill
 from pybuild.passes.channels.maps import (
@@ -187,7 +187,7 @@ def _of_weights(node: Node, graph: Graph, x: Range) -> Range:
         w = w[:, :, 0]
     parts = []
     # of a few channels at a time: a layer has millions of weights, each a byte
-    for part in pieces(np.arange(len(w)), w[0].size):
+    for part in chunks(np.arange(len(w)), w[0].size):
         up = np.maximum(w[part], 0).astype(np.float64)
         down = np.minimum(w[part], 0).astype(np.float64)
         if node.op == "depthwise_conv2d":

@@ -1,6 +1,6 @@
 """Large weights, some output channels at a time.
 
-What is computed of them is wider than they are: of a piece it is small.
+What is computed of them is wider than they are: of a chunk it is small.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 from pybuild.dtype import Array
 
-MOST = 1 << 18  # weights of a piece
+MOST = 1 << 18  # weights of a chunk
 
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-def pieces(
+def chunks(
     rows: npt.NDArray[Kind], each: int, together: int = 1
 ) -> Iterator[npt.NDArray[Kind]]:
-    """Some of the rows after the others, a multiple of `together`; of none one piece.
+    """Some of the rows after the others, a multiple of `together`; of none one chunk.
 
     rows  weights [O, ...], or the numbers of output channels
     each  weights of a row
