@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError, BuildWarning, all_known
 from pybuild.executor.factory import BACKENDS, Factory, Package
 from pybuild.features import Decision, Features, Images
-from pybuild.front import Chain, Front, read_front, with_front
+from pybuild.front import Chain, Front, parted, read_front, with_front
 from pybuild.frontends.formats import ONNX, PT2, TFLITE
 from pybuild.ir.graph import Graph
 from pybuild.library import Library
@@ -53,8 +53,8 @@ def load(
 ) -> Model:
     """Reads a .tflite or .onnx file, or a graph .json with its .params beside it.
 
-    what        a path, or what such a file holds: bytes, an onnx.ModelProto, the text
-                of a graph JSON. The bytes say which format it is, not the name.
+    what        a path, FRONT.toml+PATH, or what such a file holds: bytes, a ModelProto,
+                a graph JSON's text. The bytes say which format it is, not the name.
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
     input_values  of inputs of a .onnx that decide shapes: constants from here on
@@ -63,7 +63,7 @@ def load(
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
     bounds      of results of a .onnx whose size depends on data (NonZero, ...), by
                 their name: how much there is room for
-    front       a .toml file of features before it and decisions after it, see
+    front       a .toml or .json file of features before it and decisions after it, see
                 docs/audio.md
     weights     other values of constants: arrays by name, or a parameter file's bytes,
                 of which only what the model has is read; None: of a graph .json, the
@@ -71,6 +71,8 @@ def load(
     progress    called with the steps that are done, and all: progress(1, 3), ...
     Errors      BuildError with every finding
     """
+    if isinstance(what, str):
+        front, what = parted(what, front)
     values = locals()
     options = {one.keyword: values[one.keyword] for one in options_in(LoadOptions)}
     asked, wrong = told(LoadOptions, options)

@@ -41,16 +41,18 @@ def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.M
     """
     kept = args.state
     first = {} if args.quantise else kept  # samples give what is state later
-    front = {"front": None} if args.quantise or first != kept else {}
-    told = {**chosen(LoadOptions, args), "state": first, **front}
+    front = args.fronts.get(path)
+    later = bool(args.quantise) or first != kept
+    told = {**chosen(LoadOptions, args), "state": first}
+    told["front"] = None if later else front
     model = pybuild.load(path, **told)
     problems = [] if alone and not args.quantise else model.problems()
     if problems:
         raise BuildError.of(problems)
     made = quantised(args, model)
     made = made if first else made.with_state(kept)
-    if front and args.front:
-        made = with_front(made, read_front(args.front))
+    if later and front:
+        made = with_front(made, read_front(front))
     return made
 
 

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from pybuild.errors import UsageError, fitting
+from pybuild.errors import BuildError, UsageError, fitting
+from pybuild.front import parted
 from pybuild.project.read import Entry, Project, find_project, read_project
 from pybuild.project.sweeps import Value
 
@@ -85,6 +86,12 @@ def _with(
         if not hasattr(args, word.replace("-", "_"))
     }
     made.members = []
+    try:
+        pairs = [parted(file, getattr(made, "front", None)) for file in files]
+    except BuildError as error:
+        raise UsageError.of(list(error.problems)) from None
+    made.fronts = {net: front for front, net in pairs if front}
+    files = [net for _, net in pairs]
     if args.verb == "build":
         made.models = files
     else:

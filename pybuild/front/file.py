@@ -1,8 +1,10 @@
-"""Files that say what stands before a net and after it: .toml."""
+"""Files that say what stands before a net and after it: .toml, .json."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -31,22 +33,44 @@ KINDS: Mapping[str, Callable[..., Features | Images]] = {
     "micro_frontend": micro_frontend,
     "motion": motion,
 }
+# FRONT.toml+NET
+_JOINED = re.compile(r"(.+?\.(?:toml|json))\+(.+)", re.DOTALL)
+
+
+def parted(path: str, front: str | None = None) -> tuple[str | None, str]:
+    """Of FRONT.toml+NET both paths; of any other, or of a file of that name, `front`
+    and itself.
+
+    Errors  BuildError where both say what stands before the net
+    """
+    found = _JOINED.fullmatch(path)
+    if found is None or path.lstrip().startswith("{") or Path(path).exists():
+        return front, path
+    if front is not None:
+        what = f"{front} and {found[1]} both say what stands before the model"
+        raise BuildError(OPTION, what, "one of them")
+    return found[1], found[2]
 
 
 def read_front(path: str | Path) -> Front:
-    """A .toml file: [features] with `kind` and what that function takes, [decision],
-    and, above them, `every` and `stream`.
+    """A .toml or .json file: [features] with `kind` and what that function takes,
+    [decision], and, above them, `every` and `stream`.
 
     Errors  BuildError with everything that is wrong
     """
     where = Path(path).name
+    is_json = Path(path).suffix == ".json"
     try:
-        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        told = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
         why = f"cannot be read ({error.strerror})"
         raise BuildError(f"{OPTION} {where}", why) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BuildError(f"{OPTION} {where}", f"is no TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        kind = "JSON" if is_json else "TOML"
+        raise BuildError(f"{OPTION} {where}", f"is no {kind}: {error}") from None
+    if not isinstance(told, dict):
+        raise BuildError(f"{OPTION} {where}", "is no table", "[features], [decision]")
     found = _unknown(where, told, ("features", "decision", "every", "stream"))
     parts = told.get("features", {}), told.get("decision", {})
     if not all(isinstance(part, dict) for part in parts):

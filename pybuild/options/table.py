@@ -61,7 +61,8 @@ class LoadOptions:
     )  # fmt: skip
     front: str | None = option(
         None, kinds.text("FRONT.toml", "file"), _CODE,
-        "features before and decisions after the model, which then takes samples",
+        "features before and decisions after the model, which then takes samples; or "
+        "FRONT.toml+MODEL",
     )  # fmt: skip
 
 

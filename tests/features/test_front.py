@@ -6,6 +6,7 @@ every verb; what is wrong in it is told, all at once.
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,40 @@ def test_a_file_says_what_python_says(files: tuple[str, str]) -> None:
         np.testing.assert_array_equal(net.get_output(name), rows[-1])
 
 
+def test_joined_paths_and_json_say_the_same(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, front = files
+    wanted = pybuild.load(net, front=front).graph.dump()
+    as_json = tmp_path / "front.json"
+    as_json.write_text(json.dumps(tomllib.loads(FRONT)))
+    assert pybuild.load(f"{front}+{net}").graph.dump() == wanted
+    assert pybuild.load(f"{as_json}+{net}").graph.dump() == wanted
+    made = []
+    for name, words in (("a", [f"{front}+{net}"]), ("b", [net, "--front", front])):
+        out = tmp_path / name
+        assert main(["build", *words, "-o", str(out)]) == 0
+        made.append((out / "net.c").read_bytes())
+    assert made[0] == made[1] and b"push_samples" in made[0]
+    other = tmp_path / "plain.json"
+    for path in (Path(net), Path(net).with_suffix(".params")):
+        other.with_suffix(path.suffix).write_bytes(path.read_bytes())
+    out = tmp_path / "two"
+    assert main(["build", f"{front}+{net}", str(other), "-o", str(out)]) == 0
+    assert "push_samples" in (out / "net.h").read_text()
+    assert "push_samples" not in (out / "plain.h").read_text()
+    capsys.readouterr()
+    assert main(["build", f"{front}+{net}", "--front", front]) == 64
+    assert "both say what stands before the model" in capsys.readouterr().err
+
+
+def test_a_net_whose_name_has_a_plus(tmp_path: Path) -> None:
+    text, weights = graphjson.dump(conv_net(16))
+    (tmp_path / "a.json+b.json").write_text(text)
+    (tmp_path / "a.json+b.params").write_bytes(weights)
+    assert pybuild.load(str(tmp_path / "a.json+b.json")).graph.sampled == ""
+
+
 def test_every_verb_takes_it(
     files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,3 +133,11 @@ def test_what_is_wrong_is_told(text: str, what: str, tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"--front no.toml: cannot be read \(No such"):
         read_front(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 9999])
+def test_a_json_that_is_none(text: str, tmp_path: Path) -> None:
+    front = tmp_path / "front.json"
+    front.write_text(text)
+    with pytest.raises(BuildError, match=r"--front front.json: is no (JSON|table)"):
+        read_front(front)
