@@ -36,6 +36,7 @@ from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
+from pybuild.select.core_prices import PRICES
 from pybuild.select.devices import (
     Targets,
     offers,
@@ -43,7 +44,6 @@ from pybuild.select.devices import (
     table_of,
 )
 from pybuild.select.for_devices import for_devices, streams
-from pybuild.select.prices import PRICES
 from pybuild.targets.target import Target
 
 

@@ -5,7 +5,7 @@ these is counted. A fact of the core; knows no kernel.
 from __future__ import annotations
 
 from pybuild.dtype import DType
-from pybuild.select.prices import PRICES, Prices
+from pybuild.select.core_prices import PRICES, Prices
 from pybuild.targets.target import Target
 
 # products that one instruction adds up, by bytes of an element

@@ -26,6 +26,7 @@ from pybuild.ir.loop import (
     Func,
     If,
     Intrin,
+    Lanes,
     Let,
     Load,
     Offset,
@@ -42,52 +43,13 @@ from pybuild.ir.loop import (
 from pybuild.ir.loop_verify import changed, loaded_from
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
+from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import is_power, word_pairs
 from pybuild.targets.target import Target
 
-
-@dataclass(frozen=True)
-class Prices:
-    """Instructions that things take on a core, and bytes of one instruction.
-
-    mac     multiply and add; of floats they are two
-    far     a product of 64 bits; a function, with what shifts its result, on M0
-    divide  where it is a function: with that
-    real    an operation on floats, where they are functions
-    turn    of a loop, beyond its body
-    taken   a test, and its branch
-    call    of a function, with what it saves and restores
-    pointers  that registers hold in an innermost loop; others are loaded anew
-    """
-
-    load: float = 1
-    store: float = 1
-    mac: float = 1
-    far: float = 2
-    divide: float = 1
-    real: float = 30
-    turn: float = 2
-    taken: float = 2
-    call: float = 14
-    bytes: float = 4.2
-    pointers: int = 10
-
-
-_M3 = Prices()
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
 _MOST_PRICES, _MOST_WALKS, _MOST_PARTS = 4096, 16, 1 << 16
-# of the cores that are known; others are taken for an M3
-PRICES = {
-    "cortex-m0": Prices(
-        load=1.2, mac=2, far=40, divide=60, real=46, turn=2.5, bytes=2.8
-    ),
-    "cortex-m3": _M3,
-    "cortex-m4": _M3,
-    "cortex-m7": _M3,
-    "cortex-m33": _M3,
-    "cortex-m55": Prices(turn=1, bytes=3.6),
-    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1, pointers=24),
-}
+_ENTRY = 6  # of a loop over vectors: its counter and pointers, on a Cortex-M55
 
 
 @dataclass(frozen=True)
@@ -124,7 +86,7 @@ def _price(
     func: Func, args: tuple[int, ...], target: Target, rare: float
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
-    table = PRICES.get(target.name, _M3)
+    table = PRICES.get(target.name, M3)
     walk = _Walk(table, target, rare)
     once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
     code = table.bytes * (walk.static + table.call)
@@ -182,6 +144,11 @@ class _Walk:
 
     def stmt(self, stmt: Stmt) -> float:
         match stmt:
+            case Assign(Var(name), Offset(Var(last), Const())) if (
+                name == last and self.table.start
+            ):
+                self.changes(name, self.depth)  # a load's address steps by itself
+                return 0.0
             case Let(var, value) | Assign(var, value):
                 self.values[var.name] = self.value(value)
                 spent, level = self.seen(value)
@@ -214,8 +181,9 @@ class _Walk:
             self.changes(var, self.depth)
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
-        each += self.add(spilled * self.table.load)
-        total = turns * each
+        moved, starts = self.moved(stmt.body)
+        each += self.add(spilled * self.table.load + moved)
+        total = turns * each + self.add(starts)
         if first is not None and turns > 1 and self.uneven(stmt.body):
             # the ends may be rows or columns at an edge, or what is left over
             static = self.static
@@ -247,6 +215,21 @@ class _Walk:
             plain = all(isinstance(s, Let | Assign | Store) for s in body)
             self.pointers[id(body)] = loaded_from(body) if plain else set()
         return self.pointers[id(body)]
+
+    def moved(self, body: tuple[Stmt, ...]) -> tuple[float, float]:
+        """Of a loop that sums vectors, from turn to turn or in each anew: in a turn, of
+        more sums than registers hold, moves to where these are summed, and back; before
+        it the first numbers, and pointers that are kept for the next time."""
+        if not self.table.start:
+            return 0.0, 0.0
+        dots = [s.var.name for s in body if isinstance(s, Assign) and _is_dot(s.value)]
+        fresh = {s.var.name for s in body if isinstance(s, Let)}
+        sums = {*dots} - fresh
+        more = max(0, len(sums or {*dots}) - self.table.sums)
+        if not sums:
+            return more * max(0, len(dots) - len({*dots})) / max(1, len({*dots})), 0.0
+        starts = self.table.start * len(sums) + _ENTRY
+        return 2 * more * len(dots) / len(sums), starts
 
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
         """Turns may do more or less: a test, or a loop whose ends change."""
@@ -338,6 +321,9 @@ class _Walk:
                 return 0 if isinstance(index, Const) else 1
             case Row():
                 return self.table.load
+            case Lanes(parts):
+                different = len({id(part) for part in parts}) > 1
+                return self.table.lane * len(parts) if different else 0
             case Cast(value) if self.calls(expr.type):
                 return self.table.real
             case Cast(value):
@@ -397,3 +383,8 @@ class _Walk:
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
         return None
+
+
+def _is_dot(expr: Expr) -> bool:
+    """A sum of the products of two vectors, and of what was summed before."""
+    return isinstance(expr, Call) and expr.intrin.name in ("crt_dot16", "crt_dot8")

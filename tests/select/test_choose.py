@@ -15,8 +15,9 @@ from pybuild.plan import choice
 from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan
 from pybuild.select.choose import Option, Weighed, chosen, options_of
+from pybuild.select.core_prices import PRICES
 from pybuild.select.devices import offers
-from pybuild.select.prices import PRICES, price
+from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import DIGITS
 

@@ -6,7 +6,8 @@ from pybuild.ir.loop import INT32, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.intrin import HIGH_HALVES, LOW_HALVES
-from pybuild.select.prices import PRICES, price
+from pybuild.select.core_prices import PRICES
+from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 
 TURNS = 100

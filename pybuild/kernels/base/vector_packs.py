@@ -28,8 +28,9 @@ from pybuild.kernels.base.vector_rounds import LANE, lane, once, twice
 from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
 
 __all__ = [
-    "FOURTH", "HEADER", "LANE", "LANES_NOW", "MORE8", "NAMES", "ONCE_ALL4", "PACK8",
-    "PACK16", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
+    "FOURTH", "HEADER", "LANE", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4",
+    "PACK8", "PACK16", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
+    "TWOS4",
 ]  # fmt: skip
 HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
@@ -37,6 +38,24 @@ _X, _Y = Var("x", HALVES), Var("y", HALVES)
 # LANES, before whatever is written behind it: four sums are all that registers hold
 LANES_NOW = replace(LANES, name="crt_lanes_now", ordered=True, feature="mve")
 _M, _N = Var("m", INT32), Var("n", INT32)
+# m, m, n, n, before whatever is written behind it; v, its second and fourth lane
+# replaced
+TWOS4 = Intrin(
+    "crt_twos4",
+    (_M, _N),
+    Lanes((_M, _M, _N, _N)),
+    c="crt_twos4({0}, {1})",
+    feature="mve",
+    ordered=True,
+)
+ODD4 = Intrin(
+    "crt_odd4",
+    (_V, _M, _N),
+    Lanes((Lane(_V, 0), _M, Lane(_V, 2), _N)),
+    c="crt_odd4({0}, {1}, {2})",
+    feature="mve",
+    llvm="crt_odd4",
+)
 
 
 def _held(value: Expr, bits: int) -> Expr:
@@ -127,6 +146,6 @@ NAMES = frozenset(
     one.name
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
-        SHIFTED_EVEN8, SHIFTED_ODD8,
+        SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4,
     )
 )  # fmt: skip

@@ -33,9 +33,12 @@ from pybuild.targets.target import Target
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
-    """Weights [O, taps] as vectors: four channels, then steps, then channels."""
-    lie = f"of each {layer.together} output channels, of each {layer.step} taps: "
-    return Packed.later("weights", lie + "channels", _arranged, layer, kernels)
+    """Weights [O, taps] as vectors: four channels, of these those of each pass, then
+    steps, then channels."""
+    lie = f"of each {layer.together} output channels, "
+    lie += "the first and the third, then the others, " * layer.threes
+    lie += f"of each {layer.step} taps: channels"
+    return Packed.later("weights", lie, _arranged, layer, kernels)
 
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
@@ -44,7 +47,9 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
 
     def vectors(few: Ints) -> Array:
         taken = np.where(order < 0, 0, kernels[few[:, None], taps])
-        return taken.reshape(shape).transpose(0, 2, 1, 3)
+        blocks = taken.reshape(shape)
+        passes = [blocks[:, one].transpose(0, 2, 1, 3) for one in layer.passes]
+        return np.stack(passes, axis=1)
 
     parts = map(vectors, chunks(channels, len(order), layer.together))
     return filled(np.empty(len(channels) * len(order), np.int8), parts)
@@ -88,7 +93,12 @@ def candidates(
         layer, bias = _layer16(node, graph, target, window, row, kernels)
     else:
         return []
-    return [_offer(layer, (pack(layer, kernels), _ends(layer, bias)), rows, calls)]
+    ways = [layer]
+    if layer.may_have_threes:
+        # a patch of three pixels is longer than that of two
+        ways = [replace(layer, threes=True), *([] if layer.direct else ways)]
+    ends = _ends(layer, bias)
+    return [_offer(one, (pack(one, kernels), ends), rows, calls) for one in ways]
 
 
 def _layer16(
@@ -96,7 +106,7 @@ def _layer16(
 ) -> tuple[Layer, Array]:
     """A layer of int16, and its bias; with ends of vectors where they are cheap."""
     epilogue, bias = sums16(node, graph, kernels, target)
-    layer = Layer(window, epilogue, 0, row, DType.INT16)
+    layer = Layer(window, epilogue, 0, row, elem=DType.INT16)
     if epilogue.long:
         whole = layer.steps - layer.tail
         most = turns_of_run(kernels, whole * layer.step, layer.step)

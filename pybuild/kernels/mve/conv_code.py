@@ -5,7 +5,7 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pybuild.ir.loop import (
@@ -16,20 +16,20 @@ from pybuild.ir.loop import (
     VectorType,
     cast,
     const,
-    load,
     minimum,
     offset,
-    wide,
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.once import once
+from pybuild.kernels.base.vector_packs import ODD4, TWOS4
 from pybuild.kernels.base.vector_rounds import LANE
-from pybuild.kernels.base.vectors import ALL16, DOT8, DOT16, LANES, words_at
+from pybuild.kernels.base.vectors import DOT8, DOT16, LANES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
+from pybuild.kernels.mve.conv_patches import Patches
 from pybuild.kernels.mve.epilogue import VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
@@ -46,7 +46,7 @@ def kernel(layer: Layer) -> Builder:
     return _Writer(layer).write()
 
 
-class _Writer:
+class _Writer(Patches):
     """The pieces of one kernel being written."""
 
     def __init__(self, layer: Layer) -> None:
@@ -106,15 +106,28 @@ class _Writer:
             with self._part(n, x, self.y, whole_row=True) as given:
                 self._row(given)
             return k
-        with k.loop("ox", g.out_width, 0, n) as ox:
-            if not self._rest:
-                self._patches(n, ox)
-                return k
-            with k.when(const(n) <= g.out_width - ox):
-                self._patches(n, ox)
-            with k.otherwise():
-                self._patches(1, ox)
+        if self._rest and not self.layer.threes:
+            with k.loop("ox", g.out_width, 0, n) as ox:
+                with k.when(const(n) <= g.out_width - ox):
+                    self._patches(n, ox)
+                with k.otherwise():
+                    self._patches(1, ox)
+            return k
+        for count, start, stop in self._ways(g.out_width):
+            with k.loop("ox", stop, start, count) as ox:
+                self._patches(count, ox)
         return k
+
+    def _ways(self, width: Expr) -> Iterator[tuple[int, Expr, Expr]]:
+        """How many pixels together, and from where to where."""
+        start: Expr = const(0)
+        ways = self.layer.ways
+        for number, (count, _) in enumerate(ways):
+            stop = width
+            if number < len(ways) - 1:
+                stop = self.k.let("whole", width - ways[-1][1])
+            yield count, start, stop
+            start = stop
 
     def _patches(self, pixels: int, ox: Expr) -> None:
         """The bytes of some windows, each in a patch, and then their sums."""
@@ -143,72 +156,21 @@ class _Writer:
 
     def _row(self, given: dict[str, Var]) -> None:
         """The pixels of a row, which are read where they lie."""
-        k, n = self.k, self.layer.pixels
+        k = self.k
         width, pitch = given["out_width"], given["pitch"]
         at, to = k.let("pixel", given["x"]), k.let("to", given["y"])
-        whole: Expr = k.let("whole", width - width % n) if self._rest else width
-        with k.loop("ox", whole, 0, n):
-            self._blocks(n, {**given, "x": at, "y": to})
-            k.assign(at, offset(at, pitch * n))
-            k.assign(to, offset(to, given["out_channels"] * n))
-        if self._rest:
-            self._blocks(1, {**given, "x": at, "y": to})
+        for count, start, stop in self._ways(width):
+            if self.layer.ways[-1] == (count, count) and self._rest:
+                self._blocks(count, {**given, "x": at, "y": to})
+                continue
+            with k.loop("ox", stop, start, count):
+                self._blocks(count, {**given, "x": at, "y": to})
+                k.assign(at, offset(at, pitch * count))
+                k.assign(to, offset(to, given["out_channels"] * count))
 
     @property
     def _rest(self) -> bool:
         return self.layer.window.out_width % self.layer.pixels > 0
-
-    def _gather(self, pixels: int, ox: Expr) -> None:
-        k, g, w = self.k, self.g, self.layer.window
-        x0 = k.let("x0", ox * g.stride - g.left)
-        if not w.padded:
-            self._inside(pixels, x0)
-            return
-        with k.when(g.fits(x0, pixels)):
-            self._inside(pixels, x0)
-        with k.otherwise(), k.loop("i", pixels) as i:
-            to = k.let("to", offset(self.patch, self.pitch * i))
-            self._columns(k.let("begin", x0 + g.stride * i), to)
-
-    def _inside(self, pixels: int, x0: Expr) -> None:
-        """Windows that lie in the row."""
-        k, g = self.k, self.g
-        begin = k.let("begin", x0 * g.channels + self.start)
-        patches = [self.patch] + [offset(self.patch, self.pitch)] * (pixels - 1)
-        to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
-        step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
-        with g.runs(k, begin, self.elem) as x:
-            for i, patch in enumerate(to):
-                source = k.let(f"x{i}", offset(x, step * i))
-                self._copy(source, patch, self.run, self.layer.run)
-
-    def _columns(self, x0: Expr, to: Var) -> None:
-        """A window that leaves the row, column by column."""
-        k, g = self.k, self.g
-        with g.columns(k, x0, self.elem) as (inside, source):
-            with k.when(inside):
-                x = k.let("x", offset(source, self.start))
-                self._copy(x, to, self.inputs, self.layer.window.group_channels)
-            with k.otherwise():
-                self._fill(to)
-                k.assign(to, offset(to, self.inputs))
-
-    def _fill(self, to: Var) -> None:
-        """The zero point in all channels of a column."""
-        k, known, step = self.k, self.layer.window.group_channels, 16
-        if self.elem is not INT8 or known < step:
-            with k.loop("c", self.inputs, rolled=True) as c:
-                k.store(to, c, cast(self.x_zero, self.elem))
-            return
-        zeros = k.let("zeros", ALL16(self.x_zero))
-        with k.loop("c", self.inputs - (step - 1), 0, step, rolled=True) as c:
-            k.store(to, c, zeros)
-        if known % step:
-            k.store(to, self.inputs - step, zeros)
-
-    def _vector(self, x: Expr, at: Expr | int = 0) -> Expr:
-        """Values of one vector; of a pointer to smaller ones, widened."""
-        return wide(x, at, self.vector)
 
     def _run_values(self) -> dict[str, Expr]:
         """What sums of 64 bits need."""
@@ -219,26 +181,6 @@ class _Writer:
             "run_steps": self.k.arg("run_steps", most),
             "runs": self.k.arg("runs", -(-steps // most)),
         }
-
-    def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
-        """`count` values; `known`: as many, of which the code may depend on the form.
-
-        The last vector, or word, may reach back into the one before.
-        """
-        k = self.k
-        if known >= self.step:
-            with k.loop("at", count - (self.step - 1), 0, self.step, rolled=True) as at:
-                k.store(to, at, self._vector(x, at))
-            if known % self.step:
-                k.store(to, count - self.step, self._vector(x, count - self.step))
-        elif known >= 4:
-            ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
-            for at_byte in ends:
-                k.store(to, at_byte, words_at(x, at_byte))
-        else:
-            for at_byte in range(known):
-                k.store(to, at_byte, load(x, at_byte))
-        k.assign(to, offset(to, count if known >= self.step else known))
 
     @contextmanager
     def _part(
@@ -260,7 +202,8 @@ class _Writer:
             **({"last": self.g.channels - self.step} if layer.tail else {}),
             **finish.values,
         }
-        row = "row_rest" if whole_row and self._rest else "row" if whole_row else ""
+        rest = f"row_{layer.rest_key}" if self._rest else "row"
+        row = rest if whole_row else ""
         parts = ("dot_mve", row, str(pixels), layer.dot_key)
         name = "_".join(p for p in parts if p)
         with k.part(name, layer.dot_doc, **given) as params:
@@ -278,8 +221,8 @@ class _Writer:
             k.let("next_epilogue", given["epilogue"]),
         )
         sources = [given["x"]]
-        if pixels > 1:
-            sources.append(k.let("second", offset(given["x"], given["pitch"])))
+        for name in ("second", "third")[: pixels - 1]:
+            sources.append(k.let(name, offset(sources[-1], given["pitch"])))
         known: dict[int, list[Var]] = {}
         if layer.steps * pixels <= HELD:
             known = {s: self._vectors(s, sources, given) for s in range(layer.steps)}
@@ -287,22 +230,53 @@ class _Writer:
             at = channel
             if layer.group_outputs % layer.together:
                 at = k.let("first", minimum(channel, channels - 4))
-            starts = self._starts(ends)
-            sums = [
-                [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
-                for p in range(pixels)
-            ]
-            if layer.run_steps:
-                sums = self._runs(sums, sources, given, w)
-            elif layer.written_out:
-                for s in range(layer.steps):
-                    values = known.get(s) or self._vectors(s, sources, given)
-                    self._multiply(sums, values, w)
+            found: Sequence[list[Var]] | Sequence[Var]
+            if layer.threes:
+                found = self._in_passes(sources, given, w)
             else:
-                self._loop(sums, sources, given, w)
-            for p, found in enumerate(sums):
-                self._end(found, ends, offset(given["y"], at + out_channels * p))
+                starts = self._starts(ends)
+                found = self._sums(starts, sources, known, given, w)
+            for p in range(pixels):
+                self._end(found[p], ends, offset(given["y"], at + out_channels * p))
             k.assign(ends, offset(ends, layer.end_words))
+
+    def _sums(
+        self,
+        starts: list[Expr],
+        sources: list[Var],
+        known: dict[int, list[Var]],
+        given: dict[str, Var],
+        w: Var,
+    ) -> list[list[Var]]:
+        """Of each pixel those of all channels of a block."""
+        k, layer = self.k, self.layer
+        sums = [
+            [k.let(f"acc{p}{c}", start) for c, start in enumerate(starts)]
+            for p in range(len(sources))
+        ]
+        if layer.run_steps:
+            return self._runs(sums, sources, given, w)
+        if not layer.written_out:
+            self._loop(sums, sources, given, w)
+            return sums
+        for s in range(layer.steps):
+            values = known.get(s) or self._vectors(s, sources, given)
+            self._multiply(sums, values, w)
+        return sums
+
+    def _in_passes(
+        self, sources: list[Var], given: dict[str, Var], w: Var
+    ) -> list[Var]:
+        """The same, two channels and two, as a vector of each pixel."""
+        fours = list[Var]()
+        for _ in self.layer.passes:
+            sums = self._sums([const(0)] * 2, sources, {}, given, w)
+            if not fours:
+                fours = [self.k.let(f"four{p}", TWOS4(*s)) for p, s in enumerate(sums)]
+            else:
+                for four, pair in zip(fours, sums, strict=True):
+                    self.k.assign(four, ODD4(four, *pair))
+        return fours
 
     def _starts(self, ends: Expr) -> list[Expr]:
         """What the sums of a block begin with."""
@@ -312,9 +286,13 @@ class _Writer:
         size = columns(finish.epilogue)
         return [finish.start(ends, size * c) for c in range(layer.together)]
 
-    def _end(self, sums: list[Var], ends: Expr, y: Expr) -> None:
-        """Stores the values of a block."""
+    def _end(self, sums: list[Var] | Var, ends: Expr, y: Expr) -> None:
+        """Stores the values of a block; sums: also as a vector."""
         k, finish = self.k, self.finish
+        if isinstance(sums, Var):
+            assert isinstance(finish, VectorFinish | ExactFinish)
+            k.store(y, 0, finish.narrow(sums, ends))
+            return
         if isinstance(finish, Bound16):
             for c, total in enumerate(sums):
                 at = finish.epilogue.size * c
@@ -357,22 +335,30 @@ class _Writer:
     def _loop(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> None:
-        k, tail = self.k, self.layer.tail
+        k, layer = self.k, self.layer
         moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
-        steps = given["steps"] - 1 if tail else given["steps"]
+        whole = layer.steps - layer.tail
+        rest = whole % layer.turn
+        steps = given["steps"] - (rest + layer.tail)
         self._steps(steps, sums, moving, w)
-        if tail:
-            self._multiply(sums, self._vectors(self.layer.steps - 1, sources, given), w)
+        for step in range(rest):
+            self._multiply(sums, [self._next(x, step) for x in moving], w)
+        if layer.tail:
+            self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
 
     def _steps(
         self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var
     ) -> None:
-        """So many vectors."""
-        k = self.k
-        with k.loop("step", count, rolled=True):
-            self._multiply(sums, [k.let("values", self._vector(x)) for x in moving], w)
+        """So many vectors, some in a turn."""
+        k, turn = self.k, self.layer.turn
+        with k.loop("step", count, 0, turn, rolled=True):
+            for step in range(turn):
+                self._multiply(sums, [self._next(x, step) for x in moving], w)
             for x in moving:
-                k.assign(x, offset(x, self.step))
+                k.assign(x, offset(x, self.step * turn))
+
+    def _next(self, x: Var, step: int) -> Var:
+        return self.k.let("values", self._vector(x, self.step * step))
 
     def _vectors(
         self, step: int, sources: list[Var], given: dict[str, Var]
@@ -385,8 +371,9 @@ class _Writer:
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
         k = self.k
-        for c in range(self.layer.together):
+        channels = len(sums[0])
+        for c in range(channels):
             weights = k.let("weight", self._vector(w, self.step * c))
             for four, x in zip(sums, values, strict=True):
                 k.assign(four[c], self.dot(four[c], x, weights))
-        k.assign(w, offset(w, self.layer.together * self.step))
+        k.assign(w, offset(w, channels * self.step))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.by_channel import columns
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
@@ -16,6 +17,7 @@ from pybuild.kernels.mve.exact import Exact
 
 VECTOR = 16  # bytes
 WRITTEN_OUT = 4  # steps, at most
+_TURNS = (4, 3)  # steps
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Layer:
     """A convolution as its kernel sees it.
 
     row  a call makes one row, which may be written over the one that it is made of
+    threes     three pixels are done together, of two output channels and two: their
+               sums, and no more, have registers that vectors are summed into
     elem       of inputs and outputs
     run_steps  whose sums are then added to those of 64 bits; 0: there are none
     """
@@ -31,6 +35,7 @@ class Layer:
     epilogue: Epilogue | End16
     x_zero: int
     row: bool = False
+    threes: bool = False
     elem: DType = DType.INT8
     run_steps: int = 0
 
@@ -70,11 +75,45 @@ class Layer:
     @property
     def pixels(self) -> int:
         """Of a row, done together."""
-        return min(2, self.window.out_width)
+        return 3 if self.threes else min(2, self.window.out_width)
+
+    @property
+    def may_have_threes(self) -> bool:
+        """Three pixels together may take fewer instructions than two: not where their
+        vectors are held, nor where few steps from a patch are written out."""
+        by_vectors = isinstance(self.epilogue, Exact | Affine) and not self.run_steps
+        if not by_vectors or self.together < 4 or self.window.out_width in (1, 2, 4):
+            return False
+        return self.steps > 2 if self.direct else not self.written_out
+
+    @property
+    def ways(self) -> tuple[tuple[int, int], ...]:
+        """How many pixels are done together, and how many there are to be done so."""
+        width, n = self.window.out_width, self.pixels
+        if not self.threes:
+            return ((n, width - width % n), *([(1, width % n)] if width % n else []))
+        twos = {0: 0, 1: 4, 2: 2}[width % n]
+        return ((n, width - twos), *([(2, twos)] if twos else []))
+
+    @property
+    def passes(self) -> tuple[tuple[int, ...], ...]:
+        """Output channels of a block that are summed together: of two passes they come
+        to lie in each second lane."""
+        if self.threes:
+            return (0, 2), (1, 3)
+        return (tuple(range(self.together)),)
 
     @property
     def written_out(self) -> bool:
         return self.steps <= WRITTEN_OUT
+
+    @property
+    def turn(self) -> int:
+        """Steps of a turn of the loop over them; the rest follows it."""
+        if self.run_steps or self.written_out:
+            return 1
+        whole = self.steps - self.tail
+        return min(_TURNS, key=lambda turn: (whole % turn, -turn))
 
     @property
     def tail(self) -> bool:
@@ -113,6 +152,11 @@ class Layer:
         return self.pixels * self.steps * VECTOR
 
     @property
+    def _turn_key(self) -> str:
+        rest = (self.steps - self.tail) % self.turn
+        return "" if self.turn == 1 else f"in{self.turn}" + f"and{rest}" * (rest > 0)
+
+    @property
     def types(self) -> str:
         """How the code depends on the types of values."""
         return "s16" if self.elem is DType.INT16 else ""
@@ -124,7 +168,7 @@ class Layer:
             "conv2d_mve" if self.pixels > 1 else "dense_mve",
             self.types,
             self._row_key,
-            "rest" if w.out_width % self.pixels else "",
+            self.rest_key,
             w.key,
             "" if self.direct else form(self.run, self.step),
             form(w.group_channels, self.step) if w.padded else "",
@@ -132,6 +176,12 @@ class Layer:
             self.dot_key,
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def rest_key(self) -> str:
+        """How pixels are left over."""
+        rest = self.window.out_width % self.pixels
+        return "" if not rest else f"rest{rest}" if self.threes else "rest"
 
     @property
     def _row_key(self) -> str:
@@ -148,7 +198,8 @@ class Layer:
             f"{kind}, {self.elem.value}, int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
-            f"time, {self.step} taps a vector; weights forward, once for these pixels",
+            f"time{', two and two' * self.threes}, {self.step} taps a vector; weights "
+            "forward, once for these pixels",
             self.epilogue.words,
         )
 
@@ -168,6 +219,8 @@ class Layer:
             self.types,
             f"of{self.together}" if self.together < 4 else "",
             f"by{self.steps}" if self.written_out else "",
+            self._turn_key,
+            "threes" if self.threes else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
             "grouped" if self.window.groups > 1 else "",

@@ -1,0 +1,109 @@
+"""The windows of a convolution copied into a patch: a part of conv_code.py's kernels.
+
+Knows no weight and no node.
+"""
+
+from __future__ import annotations
+
+from pybuild.dtype import DType
+from pybuild.ir.loop import INT8, Expr, Var, VectorType, cast, const, load, offset, wide
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.vectors import ALL16, words_at
+from pybuild.kernels.base.window import Bound
+from pybuild.kernels.mve.conv_layer import Layer
+
+
+class Patches:
+    """What writes the bytes of windows, each into a patch.
+
+    pitch          values from one patch to the next
+    x_zero         of columns outside
+    run, inputs    values that are neighbours, and those of a column
+    start          the first of the group's channels
+    """
+
+    k: Builder
+    g: Bound
+    layer: Layer
+    elem: DType
+    step: int
+    vector: VectorType
+    patch: Expr
+    pitch: Expr
+    x_zero: Expr
+    run: Expr
+    inputs: Expr
+    start: Expr
+
+    def _gather(self, pixels: int, ox: Expr) -> None:
+        k, g, w = self.k, self.g, self.layer.window
+        x0 = k.let("x0", ox * g.stride - g.left)
+        if not w.padded:
+            self._inside(pixels, x0)
+            return
+        with k.when(g.fits(x0, pixels)):
+            self._inside(pixels, x0)
+        with k.otherwise(), k.loop("i", pixels) as i:
+            to = k.let("to", offset(self.patch, self.pitch * i))
+            self._columns(k.let("begin", x0 + g.stride * i), to)
+
+    def _inside(self, pixels: int, x0: Expr) -> None:
+        """Windows that lie in the row."""
+        k, g = self.k, self.g
+        begin = k.let("begin", x0 * g.channels + self.start)
+        patches = [self.patch]
+        patches += [offset(self.patch, self.pitch * i) for i in range(1, pixels)]
+        to = [k.let(f"to{i}", patch) for i, patch in enumerate(patches)]
+        step = k.let("step", g.stride * g.channels) if pixels > 1 else const(0)
+        with g.runs(k, begin, self.elem) as x:
+            for i, patch in enumerate(to):
+                source = k.let(f"x{i}", offset(x, step * i))
+                self._copy(source, patch, self.run, self.layer.run)
+
+    def _columns(self, x0: Expr, to: Var) -> None:
+        """A window that leaves the row, column by column."""
+        k, g = self.k, self.g
+        with g.columns(k, x0, self.elem) as (inside, source):
+            with k.when(inside):
+                x = k.let("x", offset(source, self.start))
+                self._copy(x, to, self.inputs, self.layer.window.group_channels)
+            with k.otherwise():
+                self._fill(to)
+                k.assign(to, offset(to, self.inputs))
+
+    def _fill(self, to: Var) -> None:
+        """The zero point in all channels of a column."""
+        k, known, step = self.k, self.layer.window.group_channels, 16
+        if self.elem is not INT8 or known < step:
+            with k.loop("c", self.inputs, rolled=True) as c:
+                k.store(to, c, cast(self.x_zero, self.elem))
+            return
+        zeros = k.let("zeros", ALL16(self.x_zero))
+        with k.loop("c", self.inputs - (step - 1), 0, step, rolled=True) as c:
+            k.store(to, c, zeros)
+        if known % step:
+            k.store(to, self.inputs - step, zeros)
+
+    def _vector(self, x: Expr, at: Expr | int = 0) -> Expr:
+        """Values of one vector; of a pointer to smaller ones, widened."""
+        return wide(x, at, self.vector)
+
+    def _copy(self, x: Var, to: Var, count: Expr, known: int) -> None:
+        """`count` values; `known`: as many, of which the code may depend on the form.
+
+        The last vector, or word, may reach back into the one before.
+        """
+        k = self.k
+        if known >= self.step:
+            with k.loop("at", count - (self.step - 1), 0, self.step, rolled=True) as at:
+                k.store(to, at, self._vector(x, at))
+            if known % self.step:
+                k.store(to, count - self.step, self._vector(x, count - self.step))
+        elif known >= 4:
+            ends = [*range(0, known - 3, 4), *([known - 4] if known % 4 else [])]
+            for at_byte in ends:
+                k.store(to, at_byte, words_at(x, at_byte))
+        else:
+            for at_byte in range(known):
+                k.store(to, at_byte, load(x, at_byte))
+        k.assign(to, offset(to, count if known >= self.step else known))

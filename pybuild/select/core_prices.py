@@ -1,0 +1,55 @@
+"""Instructions that things take on each core, and bytes of one: what the cost model
+(prices.py) counts with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Instructions that things take on a core, and bytes of one instruction.
+
+    mac     multiply and add; of floats they are two
+    far     a product of 64 bits; a function, with what shifts its result, on M0
+    divide  where it is a function: with that
+    real    an operation on floats, where they are functions
+    turn    of a loop, beyond its body
+    taken   a test, and its branch
+    call    of a function, with what it saves and restores
+    pointers  that registers hold in an innermost loop; others are loaded anew
+    start   of a sum: its first number
+    lane    of a vector that is made of numbers
+    sums    of vectors that registers hold; others move into one and back
+    """
+
+    load: float = 1
+    store: float = 1
+    mac: float = 1
+    far: float = 2
+    divide: float = 1
+    real: float = 30
+    turn: float = 2
+    taken: float = 2
+    call: float = 14
+    bytes: float = 4.2
+    pointers: int = 10
+    start: float = 0
+    lane: float = 0
+    sums: int = 99
+
+
+M3 = Prices()
+# of the cores that are known; others are taken for an M3
+PRICES = {
+    "cortex-m0": Prices(
+        load=1.2, mac=2, far=40, divide=60, real=46, turn=2.5, bytes=2.8
+    ),
+    "cortex-m3": M3,
+    "cortex-m4": M3,
+    "cortex-m7": M3,
+    "cortex-m33": M3,
+    "cortex-m55": Prices(turn=1, bytes=3.6, start=1, lane=0.5, sums=6),
+    "rv32imc": Prices(mac=2, far=5, real=44, turn=2, bytes=3.1, pointers=24),
+}
