@@ -79,12 +79,12 @@ class Layer:
 
     @property
     def may_have_threes(self) -> bool:
-        """Three pixels together may take fewer instructions than two: not where their
-        vectors are held, nor where few steps from a patch are written out."""
+        """Three pixels together may take fewer instructions than two: not where the few
+        steps are written out, of which gcc keeps more vectors of two pixels."""
         by_vectors = isinstance(self.epilogue, Exact | Affine) and not self.run_steps
         if not by_vectors or self.together < 4 or self.window.out_width in (1, 2, 4):
             return False
-        return self.steps > 2 if self.direct else not self.written_out
+        return not self.written_out
 
     @property
     def ways(self) -> tuple[tuple[int, int], ...]:
@@ -109,8 +109,9 @@ class Layer:
 
     @property
     def turn(self) -> int:
-        """Steps of a turn of the loop over them; the rest follows it."""
-        if self.run_steps or self.written_out:
+        """Steps of a turn of the loop over them; the rest follows it. One, where a row
+        has one pixel: gcc moves its pointers in each step."""
+        if self.run_steps or self.written_out or self.window.out_width == 1:
             return 1
         whole = self.steps - self.tail
         return min(_TURNS, key=lambda turn: (whole % turn, -turn))
