@@ -168,9 +168,23 @@ PIXELS = (
     ),
     (
         "vectors of padding beside a row",
-        "pybuild/kernels/mve/conv_code.py",
+        "pybuild/kernels/mve/conv_patches.py",
         "k.store(to, self.inputs - step, zeros)",
         "k.store(to, self.inputs - step, zeros) if known < 0 else None",
+        _LAYERS,
+    ),
+    (
+        "the channels of each pass, three pixels at a time",
+        "pybuild/kernels/mve/conv_layer.py",
+        "return (0, 2), (1, 3)",
+        "return (0, 1), (2, 3)",
+        _LAYERS,
+    ),
+    (
+        "pixels behind the last three",
+        "pybuild/kernels/mve/conv_layer.py",
+        "twos = {0: 0, 1: 4, 2: 2}[width % n]",
+        "twos = {0: 0, 1: 2, 2: 2}[width % n]",
         _LAYERS,
     ),
 )

@@ -151,7 +151,7 @@ PAIRED = (
     ),
     (
         "the channels of a group outside the row's middle",
-        "pybuild/kernels/mve/conv_code.py",
+        "pybuild/kernels/mve/conv_patches.py",
         "offset(source, self.start)",
         "source",
         _LAYERS,
