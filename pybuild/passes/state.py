@@ -26,10 +26,11 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     """The graph whose inputs, by `pairs`, are what outputs were in the run before.
 
     They begin with zero. An output that is one no more leaves at least one other.
+    Integers of another scale than the input's become its own.
 
     Errors  BuildError with every pair that does not fit
     """
-    found, state = [], dict(graph.state)
+    found, state, nodes, tensors = [], dict(graph.state), [*graph.nodes], {}
     for name, end in pairs.items():
         if name not in graph.inputs or end not in graph.outputs:
             what = f"there is no input '{name}'"
@@ -37,19 +38,34 @@ def connected(graph: Graph, pairs: Mapping[str, str]) -> Graph:
             if name in graph.inputs:
                 what = f"there is no output '{end}'"
                 hint = f"one of {', '.join(graph.outputs)}"
+            elif name in graph.outputs and end in graph.inputs:
+                hint = f"the other way round: {name}={end}"
             found.append(Problem(OPTION, what, hint))
             continue
         have, want = graph.tensor(end), graph.tensor(name)
-        if replace(have, name=name) != want:
+        if not _fits(have, want):
             what = f"'{end}' is {_typed(have)}, '{name}' is {_typed(want)}"
             found.append(Problem(OPTION, what, "both must be of one type and shape"))
+        if have.quant != want.quant:
+            kept = f"{name} kept"
+            nodes.append(Node("quantize", kept, (end,), (kept,)))
+            tensors[kept], end = replace(want, name=kept), kept
         state[name] = State(end, zeros(want))
     if found:
         raise BuildError.of(found)
     inputs = tuple(name for name in graph.inputs if name not in pairs)
     outputs = tuple(name for name in graph.outputs if name not in pairs.values())
     return replace(
-        graph, inputs=inputs, outputs=outputs or graph.outputs[:1], state=state
+        graph, inputs=inputs, outputs=outputs or graph.outputs[:1], state=state,
+        nodes=tuple(nodes), tensors={**graph.tensors, **tensors},
+    )  # fmt: skip
+
+
+def _fits(have: Tensor, want: Tensor) -> bool:
+    """One type and shape; integers may have scales of their own."""
+    scaled = have.quant is not None and want.quant is not None
+    return replace(have, name=want.name, quant=want.quant) == want and (
+        have.quant == want.quant or scaled
     )
 
 
@@ -71,7 +87,7 @@ def obvious(graph: Graph) -> dict[str, str]:
     reached = {name: _reached(graph, name) for name in graph.inputs}
     fits = {
         name: [o for o in graph.outputs if o in reached[name]
-               and replace(graph.tensor(o), name=name) == graph.tensor(name)]
+               and _fits(graph.tensor(o), graph.tensor(name))]
         for name in graph.inputs
     }  # fmt: skip
     found: dict[str, str] = {}

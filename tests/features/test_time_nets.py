@@ -99,3 +99,29 @@ def test_a_quantised_gru_goes_on() -> None:
         assert net.push_samples(PCM[i * HOP : (i + 1) * HOP]) == 1
         np.testing.assert_array_equal(net.get_output("scores"), told[i])
     assert len({row.tobytes() for row in told}) > 5
+
+
+@pytest.mark.parametrize("backend", ["c", "llvm"])
+def test_what_is_kept_has_the_integers_of_the_input(backend: str) -> None:
+    """Of a GRU whose ends are int8, each with a scale of its own."""
+    rng = np.random.default_rng(0)
+    data = {
+        "x": rng.uniform(0, 10, (40, 1, 1, BANDS)).astype(np.float32),
+        "h": rng.uniform(-0.9, 1, (40, 1, 1, HIDDEN)).astype(np.float32),
+    }
+    float_net = pybuild.load(gru(1, BANDS, HIDDEN))
+    made = pybuild.quantise(float_net, data, boundary="int8").model
+    end, begin = (made.graph.tensor(n).quant for n in ("h_next", "h"))
+    assert end is not None and begin is not None and end != begin
+    net = made.with_state({"auto": "auto"}).build().host(backend)
+    plain, h = made.build().host(backend), np.full((1, 1, HIDDEN), begin.zero_point[0])
+    for _ in range(12):
+        x = rng.integers(-128, 128, (1, 1, BANDS)).astype(np.int8)
+        net.run(x=x)
+        plain.run(x=x, h=h.astype(np.int8))
+        for name in plain.plan.graph.outputs[:1]:
+            np.testing.assert_array_equal(net.get_output(name), plain.get_output(name))
+        real = (plain.get_output("h_next").astype(float) - end.zero_point[0]) * (
+            end.scale[0] / begin.scale[0]
+        )
+        h = np.clip(np.rint(real) + begin.zero_point[0], -128, 127)
