@@ -11,11 +11,11 @@ import pytest
 
 import pybuild
 from pybuild.boards.device import run_recorded
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, verify
 from pybuild.model import Model
 from tests.boards.devices import device
-from tests.kernels.kernel_cases import Case
+from tests.kernels.kernel_cases import Case, case, tensor
 from tests.kernels.vector_layers import OPERATORS, OTHERS, layer
 
 WAYS = [
@@ -31,7 +31,15 @@ SEEDS = range(9)
 
 def _cases() -> list[tuple[str, Case]]:
     seeds = dict.fromkeys(OPERATORS, SEEDS) | dict.fromkeys(OTHERS, SEEDS[:5])
-    return [(f"{op}{n}_", layer(op, n)) for op in seeds for n in seeds[op]]
+    made = [(f"{op}{n}_", layer(op, n)) for op in seeds for n in seeds[op]]
+    return made + [(f"matmul{depth}_", _product(depth)) for depth in (8, 17, 32)]
+
+
+def _product(depth: int) -> Case:
+    a = tensor((2, 5, depth), DType.INT8, 0.02, 3)
+    b = tensor((2, depth, 3), DType.INT8, 0.03, -7)
+    y = tensor((), DType.INT8, 0.025 * depth**0.5, -9)
+    return case("matmul", (a, b), y, rounding="even")
 
 
 def _graph() -> Graph:
@@ -67,6 +75,7 @@ def _library(emit: str) -> pybuild.Library:
 def test_random_layers(chain: str, emit: str) -> None:
     board, library = device("mps3-an547", chain), _library(emit)
     kernels = [s.candidate.func.name for s in library.plan.steps if s.candidate.func]
+    assert sum("matmul_s8_mve" in name for name in kernels) == 3
     assert sum("mve" in name for name in kernels) > len(kernels) * 2 // 3
     given: dict[str, Array] = {}
     wanted: dict[str, Array] = {}

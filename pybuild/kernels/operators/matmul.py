@@ -6,6 +6,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.any_type import contract, product8
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.dsp import product8 as product_dsp
+from pybuild.kernels.mve import product8 as product_mve
 from pybuild.ops.contract import product_of
 from pybuild.targets.target import Target
 
@@ -17,4 +18,6 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     found = product8.candidates(node, graph)
     if "dsp" in target.features:
         found += product_dsp.candidates(node, graph)
+    if "mve" in target.features:
+        found += product_mve.candidates(node, graph)
     return found

@@ -64,6 +64,20 @@ TURNS = (
         "tests/ops/test_products.py",
     ),
     (
+        "zeros behind a turned column on vectors",
+        "pybuild/kernels/mve/product8.py",
+        "self.k.store(column, self.step - _STEP, self.zeros)",
+        "return",
+        "tests/ops/test_products.py",
+    ),
+    (
+        "the second of two rows is copied over the first",
+        "pybuild/kernels/mve/product8.py",
+        "offset(self.copies, self.step * index)",
+        "offset(self.copies, self.step * 0)",
+        "tests/ops/test_products.py",
+    ),
+    (
         "tables of functions of two tensors",
         "pybuild/passes/lookups/tables.py",
         "if len(source) != 1 or node.device:",
