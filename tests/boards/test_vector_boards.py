@@ -47,8 +47,8 @@ def _graph() -> Graph:
     nodes, tensors, constants = [], {}, {}
     inputs, outputs = [], []
     for mark, one in _cases():
-        for name, tensor in one.graph.tensors.items():
-            tensors[mark + name] = replace(tensor, name=mark + name)
+        for name, each in one.graph.tensors.items():
+            tensors[mark + name] = replace(each, name=mark + name)
         constants |= {mark + n: a for n, a in one.graph.constants.items()}
         names = tuple(mark + n for n in one.node.inputs)
         nodes.append(

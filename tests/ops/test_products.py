@@ -67,7 +67,7 @@ def test_kernels_equal_numpy(a: Shape, b: Shape, target: str) -> None:
 
 
 def test_c_reads_nothing_outside(tmp_path: Path) -> None:
-    """Each core's kernel as C with sanitizers, every tensor an allocation of its own."""
+    """Each core's kernel as C with sanitizers; each tensor is an allocation."""
     jobs, chance = [], np.random.default_rng(5)
     for depth in (4, 8, 17, 32):
         graph = product((2, 3, depth), (2, depth, 5))

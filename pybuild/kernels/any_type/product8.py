@@ -100,8 +100,8 @@ class Product8:
             self.turn(right)
             with k.loop("r", self.m, 0, 2) as r:
                 rows = self.pair(r, self.m, "row")
-                starts = [k.let("x", offset(left, row * self.inner)) for row in rows]
-                starts = [self.placed(i, x) for i, x in enumerate(starts)]
+                begins = [k.let("x", offset(left, row * self.inner)) for row in rows]
+                starts = [self.placed(i, x) for i, x in enumerate(begins)]
                 ends = [self.of_row(x) for x in starts]
                 with k.loop("c", self.n, 0, 2) as c:
                     columns = self.pair(c, self.n, "column")
@@ -132,16 +132,12 @@ class Product8:
         with k.loop("c", self.n) as c:
             total = k.let("total", const(0))
             column = k.let("column", offset(self.turned, c * self.step))
-            self.begin_column(column)
             with k.loop("d", self.inner) as d:
                 value = k.let("value", load(right, d * self.n + c))
                 k.store(column, d, value)
                 k.assign(total, total + i32(value))
             both = self.inner * self.a_zero * self.b_zero
             k.store(self.base, c, both - total * self.a_zero)
-
-    def begin_column(self, column: Expr) -> None:
-        """What is written before the numbers of a turned column."""
 
     def placed(self, index: int, x: Expr) -> Expr:
         """Where a row of two, the first or the second, is read."""

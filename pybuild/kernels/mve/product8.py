@@ -1,7 +1,7 @@
 """matmul of int8 by int8, both computed, with sixteen products in one instruction.
 
-The turned columns end with zeros up to whole vectors. Rows that end within a vector are
-copied into scratch first: nothing is read behind the last one.
+Rows that end within a vector are copied into scratch first, with zeros behind them:
+nothing is read behind the last one, and what a turned column ends with counts nothing.
 """
 
 from __future__ import annotations
@@ -51,15 +51,11 @@ class _Product(Product8):
     def turn(self, right: Expr) -> None:
         k = self.k
         if self.is_copied:
-            self.zeros = k.let("zeros", ALL16(const(0)))
+            zeros = k.let("zeros", ALL16(const(0)))
             self.copies = k.let("copies", offset(self.turned, self.n * self.step))
             for i in range(2):
-                k.store(self.copies, self.step * (i + 1) - _STEP, self.zeros)
+                k.store(self.copies, self.step * (i + 1) - _STEP, zeros)
         super().turn(right)
-
-    def begin_column(self, column: Expr) -> None:
-        if self.is_copied:
-            self.k.store(column, self.step - _STEP, self.zeros)
 
     def placed(self, index: int, x: Expr) -> Expr:
         if not self.is_copied:
