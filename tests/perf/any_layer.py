@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from tests.bench.costs import Row, Table
-from tests.perf.layers import CLASSES, layer
+from tests.perf.layers import CLASSES, Made, layer
 from tests.perf.measure import EMITS, Measured, measured
 
 COUNT = 300
@@ -30,6 +30,8 @@ CEILINGS = {
     "rv32imc": (2.4, 2.4),
     "cortex-m0": (5.5, 5.5),
 }
+# they are for layers whose output row has so many values, of so many products
+LEAST_OUTPUTS, LEAST_MACS = 16, 1000
 # the cost model may be so far from what is counted
 FURTHEST = 40
 FAR = 0.08
@@ -56,9 +58,14 @@ def ceiling(kind: str, core: str, emit: str) -> float | None:
     return dict(zip(CLASSES, CEILINGS[core], strict=False)).get(kind)
 
 
+def has_ceiling(made: Made) -> bool:
+    """Not one of few outputs: its call and its ends are most of what it takes."""
+    return made.row_outputs >= LEAST_OUTPUTS and made.row_macs >= LEAST_MACS
+
+
 def is_above(one: Measured) -> bool:
     most = ceiling(one.made.kind, one.core, one.emit)
-    return most is not None and one.per_mac > most
+    return most is not None and has_ceiling(one.made) and one.per_mac > most
 
 
 @functools.cache
@@ -89,13 +96,16 @@ def any_layer() -> Table:
         "their kernels for each multiplication that the layer means, padding included, "
         "of a transposed convolution without the zeros between. Every value was "
         "compared with LiteRT's or, of rules of rounding that LiteRT does not have, "
-        "with numpy's. The ceilings of a Cortex-M55 are LLVM's. Plain: by the kernel "
+        "with numpy's. The ceilings of a Cortex-M55 are LLVM's; all are for layers of at "
+        f"least {LEAST_OUTPUTS} values and {LEAST_MACS:,} products each row of the "
+        "output. Small: layers of less, which count as above in no class. Plain: by the "
+        "kernel "
         f"for any core. On {', '.join(OTHERS)} one in {ONE_IN}. Measured in "
         f"{minutes:.0f} minutes on {os.cpu_count()} processors."
     )
     columns = (
         "core", "class", "back end", "layers", "least", "median", "most", "ceiling",
-        "above", "plain", "unequal", "held",
+        "small", "above", "plain", "unequal", "held",
     )  # fmt: skip
     return Table("Any layer", says, columns, tuple(rows))
 
@@ -115,11 +125,12 @@ def _groups(
 def _figures(some: Sequence[Measured], most: float | None) -> Row:
     spent = sorted(m.per_mac for m in some)
     above = sum(map(is_above, some))
+    small = sum(not has_ceiling(m.made) for m in some)
     plain, unequal = sum(m.plain for m in some), sum(m.unequal for m in some)
     shown = [f"{n:.2f}" for n in (spent[0], statistics.median(spent), spent[-1])]
     limit = "" if most is None else f"{most:.2f}"
     held: object = "" if most is None else above == 0
-    return (len(some), *shown, limit, above if limit else "", plain, unequal, held)
+    return (len(some), *shown, limit, small, above if limit else "", plain, unequal, held)
 
 
 def reason(one: Measured) -> str:

@@ -34,6 +34,8 @@ class Made:
     """A layer: its file, the rule it is built with, and what it is.
 
     macs  products that its meaning has; of a transposed one without the zeros between
+    row_macs, row_outputs  of them and of the values that it makes, those of one row of
+                           the output
     kernel, columns, inputs  rows and columns of the window; columns of the output;
                              channels that an output reads
     on_padding   share of the products that are with padding
@@ -46,6 +48,8 @@ class Made:
     rounding: str
     file: bytes
     macs: int
+    row_macs: float
+    row_outputs: int
     kernel: tuple[int, ...]
     stride: int
     columns: int
@@ -96,6 +100,12 @@ class _Form:
         return math.prod(self.sizes) * math.prod(self.w)
 
     @property
+    def of_a_row(self) -> tuple[float, int]:
+        """Products, and values of the output."""
+        rows, columns = self.sizes
+        return self.macs / rows, columns * self.outputs
+
+    @property
     def on_padding(self) -> float:
         """Share of the products that are with padding."""
         share = 1.0
@@ -135,8 +145,9 @@ def layer(seed: int) -> Made:
     words = ", ".join((form.words, how, values.shown, *(["int16"] if wide else [])))
     inputs = 1 if form.depthwise else form.w[3]
     return Made(
-        seed, kind, words, rule, values.file(), form.macs, form.w[1:3], form.stride,
-        form.sizes[1], inputs, form.on_padding, int(values.w.min()) == -128,
+        seed, kind, words, rule, values.file(), form.macs, *form.of_a_row,
+        form.w[1:3], form.stride, form.sizes[1], inputs, form.on_padding,
+        int(values.w.min()) == -128,
     )  # fmt: skip
 
 
@@ -146,8 +157,8 @@ def far_apart() -> Made:
     form = _Form("depthwise 5x5, 7x7", (9, 9, 64), (1, 7, 7, 64), 3)
     values = _Values(np.random.default_rng(5), form, True)
     return Made(
-        1, form.kind, form.words, "litert", values.file(), form.macs, (7, 7), 3,
-        form.sizes[1], 1, form.on_padding, False,
+        1, form.kind, form.words, "litert", values.file(), form.macs, *form.of_a_row,
+        (7, 7), 3, form.sizes[1], 1, form.on_padding, False,
     )  # fmt: skip
 
 

@@ -109,12 +109,13 @@ class Layer:
 
     @property
     def turn(self) -> int:
-        """Steps of a turn of the loop over them; the rest follows it. One, where a row
-        has one pixel: gcc moves its pointers in each step."""
+        """Steps of a turn of the loop over them; the rest follows it. Two pixels take
+        more with a rest, one more of C by gcc."""
         if self.run_steps or self.written_out or self.window.out_width == 1:
             return 1
         whole = self.steps - self.tail
-        return min(_TURNS, key=lambda turn: (whole % turn, -turn))
+        best = min(_TURNS, key=lambda turn: (whole % turn, -turn))
+        return best if self.threes or whole % best == 0 else 1
 
     @property
     def tail(self) -> bool:
