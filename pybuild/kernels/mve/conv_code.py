@@ -20,6 +20,7 @@ from pybuild.ir.loop import (
     offset,
 )
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_packs import ODD4, TWOS4
 from pybuild.kernels.base.vector_rounds import LANE
@@ -220,7 +221,7 @@ class _Writer(Patches):
             k.let("w", given["weights"]),
             k.let("next_epilogue", given["epilogue"]),
         )
-        sources = [given["x"]]
+        sources = [k.let("source", given["x"]) if self._is_read_anew else given["x"]]
         for name in ("second", "third")[: pixels - 1]:
             sources.append(k.let(name, offset(sources[-1], given["pitch"])))
         known: dict[int, list[Var]] = {}
@@ -235,6 +236,8 @@ class _Writer(Patches):
                 found = self._in_passes(sources, given, w)
             else:
                 starts = self._starts(ends)
+                if not known:
+                    self._read_anew(sources)
                 found = self._sums(starts, sources, known, given, w)
             for p in range(pixels):
                 self._end(found[p], ends, offset(given["y"], at + out_channels * p))
@@ -270,6 +273,7 @@ class _Writer(Patches):
         """The same, two channels and two, as a vector of each pixel."""
         fours = list[Var]()
         for _ in self.layer.passes:
+            self._read_anew(sources)
             sums = self._sums([const(0)] * 2, sources, {}, given, w)
             if not fours:
                 fours = [self.k.let(f"four{p}", TWOS4(*s)) for p, s in enumerate(sums)]
@@ -277,6 +281,18 @@ class _Writer(Patches):
                 for four, pair in zip(fours, sums, strict=True):
                     self.k.assign(four, ODD4(four, *pair))
         return fours
+
+    @property
+    def _is_read_anew(self) -> bool:
+        """Steps that are written out read at the same places for each block."""
+        return self.layer.written_out and self.layer.steps > 1
+
+    def _read_anew(self, sources: list[Var]) -> None:
+        """gcc would keep the address of each of their vectors, on the stack."""
+        if self._is_read_anew:
+            none = self.k.let("none", IN_ORDER(0))
+            for x in sources:
+                self.k.assign(x, offset(x, none))
 
     def _starts(self, ends: Expr) -> list[Expr]:
         """What the sums of a block begin with."""
