@@ -8,6 +8,8 @@ import functools
 
 from pybuild.ir.loop import (
     INT32,
+    Assign,
+    Call,
     Const,
     Expr,
     Let,
@@ -49,3 +51,23 @@ def _word(stmt: Stmt) -> tuple[bool, str, int]:
 def is_power(expr: Expr) -> bool:
     """A product by it is a shift."""
     return isinstance(expr, Const) and bin(int(expr.value)).count("1") == 1
+
+
+def is_dot(expr: Expr) -> bool:
+    """A sum of the products of two vectors, and of what was summed before."""
+    return isinstance(expr, Call) and expr.intrin.name in ("crt_dot16", "crt_dot8")
+
+
+def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
+    """What is summed into, again and again; anew where sums begin behind others."""
+    passes = list[list[str]]()
+    begins = True
+    for stmt in body:
+        if isinstance(stmt, Assign) and is_dot(stmt.value):
+            if begins:
+                passes.append([])
+            passes[-1].append(stmt.var.name)
+            begins = False
+        elif isinstance(stmt, Let) and stmt.var.name in sums:
+            begins = True
+    return passes

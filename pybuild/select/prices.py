@@ -44,7 +44,7 @@ from pybuild.ir.loop_verify import changed, loaded_from
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
-from pybuild.select.instructions import is_power, word_pairs
+from pybuild.select.instructions import dot_passes, is_dot, is_power, word_pairs
 from pybuild.targets.target import Target
 
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
@@ -144,8 +144,10 @@ class _Walk:
 
     def stmt(self, stmt: Stmt) -> float:
         match stmt:
-            case Assign(Var(name), Offset(Var(last), Const())) if (
-                name == last and self.table.start
+            case Assign(Var(name), Offset(Var(last), by)) if (
+                name == last
+                and self.table.start
+                and (isinstance(by, Const) or self.value(by) == 0)
             ):
                 self.changes(name, self.depth)  # a load's address steps by itself
                 return 0.0
@@ -222,14 +224,19 @@ class _Walk:
         it the first numbers, and pointers that are kept for the next time."""
         if not self.table.start:
             return 0.0, 0.0
-        dots = [s.var.name for s in body if isinstance(s, Assign) and _is_dot(s.value)]
+        dots = [s.var.name for s in body if isinstance(s, Assign) and is_dot(s.value)]
         fresh = {s.var.name for s in body if isinstance(s, Let)}
         sums = {*dots} - fresh
-        more = max(0, len(sums or {*dots}) - self.table.sums)
         if not sums:
-            return more * max(0, len(dots) - len({*dots})) / max(1, len({*dots})), 0.0
+            return sum(self.moves(some) for some in dot_passes(body, {*dots})), 0.0
+        more = max(0, len(sums) - self.table.sums)
         starts = self.table.start * len(sums) + _ENTRY
         return 2 * more * len(dots) / len(sums), starts
+
+    def moves(self, dots: list[str]) -> float:
+        """Of sums that begin in a turn, beyond those that registers hold."""
+        sums = len({*dots})
+        return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
         """Turns may do more or less: a test, or a loop whose ends change."""
@@ -382,9 +389,6 @@ class _Walk:
                 return None if which is None else self.value(a if which else b)
             case Cast(value) if expr.type in (INT64, value.type):
                 return self.value(value)
+            case Call(intrin, (x,)) if intrin.name == "crt_in_order":
+                return self.value(x)
         return None
-
-
-def _is_dot(expr: Expr) -> bool:
-    """A sum of the products of two vectors, and of what was summed before."""
-    return isinstance(expr, Call) and expr.intrin.name in ("crt_dot16", "crt_dot8")

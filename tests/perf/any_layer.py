@@ -96,10 +96,10 @@ def any_layer() -> Table:
         "their kernels for each multiplication that the layer means, padding included, "
         "of a transposed convolution without the zeros between. Every value was "
         "compared with LiteRT's or, of rules of rounding that LiteRT does not have, "
-        "with numpy's. The ceilings of a Cortex-M55 are LLVM's; all are for layers of at "
-        f"least {LEAST_OUTPUTS} values and {LEAST_MACS:,} products each row of the "
-        "output. Small: layers of less, which count as above in no class. Plain: by the "
-        "kernel "
+        "with numpy's. The ceilings of a Cortex-M55 are LLVM's; all are for layers of "
+        f"at least {LEAST_OUTPUTS} values and {LEAST_MACS:,} products each row of the "
+        "output. Small: layers of less, which count as above in no class. Plain: by "
+        "the kernel "
         f"for any core. On {', '.join(OTHERS)} one in {ONE_IN}. Measured in "
         f"{minutes:.0f} minutes on {os.cpu_count()} processors."
     )
@@ -130,7 +130,16 @@ def _figures(some: Sequence[Measured], most: float | None) -> Row:
     shown = [f"{n:.2f}" for n in (spent[0], statistics.median(spent), spent[-1])]
     limit = "" if most is None else f"{most:.2f}"
     held: object = "" if most is None else above == 0
-    return (len(some), *shown, limit, small, above if limit else "", plain, unequal, held)
+    return (
+        len(some),
+        *shown,
+        limit,
+        small,
+        above if limit else "",
+        plain,
+        unequal,
+        held,
+    )
 
 
 def reason(one: Measured) -> str:

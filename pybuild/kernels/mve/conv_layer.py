@@ -79,12 +79,12 @@ class Layer:
 
     @property
     def may_have_threes(self) -> bool:
-        """Three pixels together may take fewer instructions than two: not where the few
-        steps are written out, of which gcc keeps more vectors of two pixels."""
+        """Three pixels together may take fewer instructions than two: not where their
+        vectors are held, nor where few steps from a patch are written out."""
         by_vectors = isinstance(self.epilogue, Exact | Affine) and not self.run_steps
         if not by_vectors or self.together < 4 or self.window.out_width in (1, 2, 4):
             return False
-        return not self.written_out
+        return self.steps > 2 if self.direct else not self.written_out
 
     @property
     def ways(self) -> tuple[tuple[int, int], ...]:
