@@ -181,10 +181,10 @@ PIXELS = (
         _LAYERS,
     ),
     (
-        "pixels behind the last three",
-        "pybuild/kernels/mve/conv_layer.py",
-        "twos = {0: 0, 1: 4, 2: 2}[width % n]",
-        "twos = {0: 0, 1: 2, 2: 2}[width % n]",
+        "where the third of three pixels is",
+        "pybuild/kernels/mve/conv_code.py",
+        'offset(sources[-1], given["pitch"])',
+        'offset(sources[0], given["pitch"])',
         _LAYERS,
     ),
 )
