@@ -258,6 +258,20 @@ make no more tables.
 Norms, and in nets that were quantised here attention too, stay float32: this core has a
 unit for it. Heads of 8 numbers, as these nets have, are short: most of a product of two
 of them is its 17 x 17 results.
+
+A Cortex-M3 has no such unit (`crt bench FILE --quantise DATA --on mps2-an385`, nets of
+`crt`, counted likewise). Of what stays float32 there, attention costs most:
+
+| on a Cortex-M3 | computed in | vit | conformer |
+|---|---|---:|---:|
+| linear layers, convolutions | int8 | 572,260 | 143,223 |
+| GELU, SiLU, gates' sigmoid: tables | int8 | 9,808 | 4,748 |
+| products of two computed tensors | float32 | 2,523,166 | 416,822 |
+| softmax | float32 | 2,104,433 | 344,054 |
+| LayerNorm | float32 | 971,247 | 377,718 |
+| from float to int8 and back | both | 375,488 | 102,783 |
+| sums of residuals, scale of attention | float32 | 181,139 | 43,829 |
+| all, with what only moves values | | 6,813,949 | 1,474,518 |
 """.splitlines()
 
 
