@@ -202,7 +202,7 @@ class _Writer:
     def _lines(self, line: Expr) -> list[Expr]:
         """The camera's rows that a row of pixels is made of."""
         if self.layer.format.kind == "mosaic":
-            return [line & -2, (line & -2) + 1]
+            return [(line >> 1) * 2, (line >> 1) * 2 + 1]
         return [line * self.side + n for n in range(self.side)]
 
     def _parts(self, rows: list[Var], line: Expr, pixel: Expr, step: int) -> list[Expr]:
@@ -213,7 +213,7 @@ class _Writer:
             return i32(load(row, at))
 
         whole_cells = found.kind == "mosaic"
-        base = k.let("base", pixel & -2 if whole_cells else pixel * step)
+        base = k.let("base", (pixel >> 1) * 2 if whole_cells else pixel * step)
         match found.kind:
             case "rgb888":
                 return [byte(rows[0], base + n) for n in found.places]
