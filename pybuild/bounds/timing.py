@@ -7,6 +7,7 @@ replaced, or was decided by such a number. What a constant of the model holds is
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +34,9 @@ from pybuild.ir.loop import (
     Var,
     WideLoad,
 )
-from pybuild.ir.loop_verify import walked
+from pybuild.ir.loop_verify import names_in, operands, statements, walked
+
+_MOST = 1024  # kernels that are remembered
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,28 @@ class Timing:
 def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timing:
     """Of a kernel on these arguments and pointers; those with a known array are no
     data."""
-    values = {var.name: value for var, value in zip(func.args, args, strict=True)}
-    walk = _Walk(tuple(memory.array is None for memory in pointers), values)
+    names = _row_names(func)
+    known = zip(func.args, args, strict=True)
+    values = tuple((var.name, value) for var, value in known if var.name in names)
+    return _timing(func, values, tuple(memory.array is None for memory in pointers))
+
+
+@functools.lru_cache(_MOST)
+def _row_names(func: Func) -> frozenset[str]:
+    """Of what numbers of pointers are made: nearly always of none."""
+    every = (
+        e for s in statements(func.body) for given in operands(s) for e in walked(given)
+    )
+    rows = (e.index for e in every if isinstance(e, Row))
+    return frozenset(name for index in rows for name in names_in(index))
+
+
+@functools.lru_cache(_MOST)
+def _timing(
+    func: Func, values: tuple[tuple[str, int], ...], rows: tuple[bool, ...]
+) -> Timing:
+    """As timing, of layers that share a kernel."""
+    walk = _Walk(rows, dict(values))
     before = -1
     while len(walk.data) > before:  # what a turn makes is there in the next one
         before = len(walk.data)

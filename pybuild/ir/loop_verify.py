@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from pybuild.ir.loop import (
@@ -210,40 +210,60 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def _add_names(stmt: Stmt, found: set[str]) -> None:
-    """Those in a statement's own expressions."""
-    left = [*operands(stmt)]
-    while left:
-        expr = left.pop()
-        if type(expr) is Var:
-            found.add(expr.name)
-        else:
-            left += children(expr)
+def _names(stmt: Stmt) -> tuple[str, ...]:
+    """Those in a statement's own expressions; remembered, for blocks are put into
+    others many times."""
+    known = vars(stmt)
+    found: tuple[str, ...] | None = known.get("_names")
+    if found is None:
+        names: dict[str, None] = {}
+        left = [*operands(stmt)]
+        while left:
+            expr = left.pop()
+            if type(expr) is Var:
+                names[expr.name] = None
+            else:
+                left += children(expr)
+        found = known["_names"] = tuple(names)
+    return found
 
 
-def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], set[str]]:
+def used(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Collection[str]]:
     """The block, and those inside, without variables that nothing reads afterwards;
     and the names that it uses or changes."""
     found: list[Stmt] = []
     names: set[str] = set()
     for stmt in reversed(body):
-        match stmt:
-            case Let(var) if var.name not in names:
+        if isinstance(stmt, Let):
+            if stmt.var.name not in names:
                 continue
-            case Assign(var):
-                names.add(var.name)
-            case For() | Part():
-                inside, inner = used(stmt.body)
-                stmt = replace(stmt, body=inside)
-                names |= inner
-            case If():
-                inside, inner = used(stmt.body)
-                otherwise, more = used(stmt.otherwise)
-                stmt = replace(stmt, body=inside, otherwise=otherwise)
-                names |= inner | more
-        _add_names(stmt, names)
+        elif isinstance(stmt, Assign):
+            names.add(stmt.var.name)
+        elif not isinstance(stmt, Store):
+            stmt, inner = _used_inside(stmt)
+            names |= inner
+        names.update(_names(stmt))
         found.append(stmt)
     return tuple(reversed(found)), names
+
+
+def _used_inside(stmt: For | Part | If) -> tuple[For | Part | If, frozenset[str]]:
+    """A statement with blocks, these as `used` leaves them, and their names: what they
+    need depends on nothing outside, and is found once."""
+    known = vars(stmt)
+    if "_inner" in known:
+        names: frozenset[str] = known["_inner"]
+        return stmt, names
+    body, inner = used(stmt.body)
+    if isinstance(stmt, If):
+        otherwise, more = used(stmt.otherwise)
+        names = frozenset(inner) | frozenset(more)
+        stmt = replace(stmt, body=body, otherwise=otherwise)
+    else:
+        names = frozenset(inner)
+        stmt = replace(stmt, body=body)
+    vars(stmt)["_inner"] = names
+    return stmt, names
 
 
 def has_halves(func: Func) -> bool:

@@ -40,7 +40,7 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import changed, loaded_from
+from pybuild.ir.loop_verify import changed, loaded_from, names_in
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
@@ -50,6 +50,7 @@ from pybuild.targets.target import Target
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
 _MOST_PRICES, _MOST_WALKS, _MOST_PARTS = 4096, 16, 1 << 16
 _ENTRY = 6  # of a loop over vectors: its counter and pointers, on a Cortex-M55
+_MOST_SEEN = 512  # kernels of whose code something is known
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _price(
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
     table = PRICES.get(target.name, M3)
-    walk = _Walk(table, target, rare)
+    walk = _Walk(table, target, rare, _seen_in(func, target))
     once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
     code = table.bytes * (walk.static + table.call)
     parts = {name: round(n * table.bytes) for name, n in walk.parts.items()}
@@ -114,13 +115,42 @@ def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
     return {}
 
 
+class _Seen:
+    """What does not depend on a kernel's arguments, by `id` of pieces of its code.
+
+    known     of operands, at a depth of loops and while their variables change where
+              they do
+    names     of these variables
+    assigned  by blocks; pointers: that they load from
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, ...], tuple[float, int, float]] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
+        self.assigned: dict[int, set[str]] = {}
+        self.pointers: dict[int, set[str]] = {}
+
+
+@functools.lru_cache(_MOST_SEEN)
+def _seen_in(func: Func, target: Target) -> _Seen:
+    """Layers that share a kernel differ in arguments. The function lives as long as
+    what is known of its pieces."""
+    return _Seen()
+
+
 class _Walk:
     """One kernel: `static` instructions are those in its code, once each.
 
-    known  of expressions, at a depth of loops and while variables change where they do
+    seen  what is known of its code
     """
 
-    def __init__(self, table: Prices, target: Target, rare: float = 0.0) -> None:
+    def __init__(
+        self,
+        table: Prices,
+        target: Target,
+        rare: float = 0.0,
+        seen: _Seen | None = None,
+    ) -> None:
         self.table, self.target, self.rare = table, target, rare
         self.values: dict[str, int | None] = {}
         self.depth_of: dict[str, int] = {}
@@ -128,10 +158,8 @@ class _Walk:
         self.static = 0.0
         self.parts: dict[str, float] = {}
         self.intrins: dict[str, float] = {}
-        self.known: dict[tuple[int, int, int], tuple[float, int, float]] = {}
-        self.level_changes = 0
-        self.assigned: dict[int, set[str]] = {}
-        self.pointers: dict[int, set[str]] = {}
+        self.code = seen or _Seen()
+        self.known, self.names = self.code.known, self.code.names
 
     def kernel(self, func: Func, values: _Values) -> float:
         self.values.update(values)
@@ -154,7 +182,7 @@ class _Walk:
             case Let(var, value) | Assign(var, value):
                 self.values[var.name] = self.value(value)
                 spent, level = self.seen(value)
-                self.changes(var.name, level if isinstance(stmt, Let) else self.depth)
+                self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
             case Store(pointer, index, value):
                 spent = self.add(self.table.store)
@@ -166,21 +194,14 @@ class _Walk:
             case Part():
                 return self.part(stmt)
 
-    def changes(self, name: str, level: int) -> None:
-        """The loop whose turns change a variable."""
-        if self.depth_of.get(name) != level:
-            self.depth_of[name] = level
-            self.level_changes += 1
-
     def loop(self, stmt: For) -> float:
         first, last = self.value(stmt.start), self.value(stmt.stop)
         turns = 1
         if first is not None and last is not None:
             turns = max(0, -((first - last) // stmt.step))
         self.depth += 1
-        self.changes(stmt.var.name, self.depth)
-        for var in self.changed_in(stmt.body):
-            self.changes(var, self.depth)
+        for var in (stmt.var.name, *self.changed_in(stmt.body)):
+            self.depth_of[var] = self.depth
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
         moved, starts = self.moved(stmt.body)
@@ -204,19 +225,19 @@ class _Walk:
         return self.block(stmt.body)
 
     def changed_in(self, body: tuple[Stmt, ...]) -> set[str]:
-        found = self.assigned.get(id(body))
+        found = self.code.assigned.get(id(body))
         if found is None:
-            found = self.assigned[id(body)] = changed(body)
+            found = self.code.assigned[id(body)] = changed(body)
         return found
 
     def read_in(self, body: tuple[Stmt, ...]) -> set[str]:
         """Pointers of an innermost loop that reads many."""
         if len(body) <= self.table.pointers // 2:
             return set()
-        if id(body) not in self.pointers:
+        if id(body) not in self.code.pointers:
             plain = all(isinstance(s, Let | Assign | Store) for s in body)
-            self.pointers[id(body)] = loaded_from(body) if plain else set()
-        return self.pointers[id(body)]
+            self.code.pointers[id(body)] = loaded_from(body) if plain else set()
+        return self.code.pointers[id(body)]
 
     def moved(self, body: tuple[Stmt, ...]) -> tuple[float, float]:
         """Of a loop that sums vectors, from turn to turn or in each anew: in a turn, of
@@ -272,7 +293,7 @@ class _Walk:
 
     def inside(self, stmt: Part, given: tuple[int | None, ...]) -> _Part:
         """Instructions of a call, those in its code, and in that of what it calls."""
-        walk = _Walk(self.table, self.target, self.rare)
+        walk = _Walk(self.table, self.target, self.rare, self.code)
         walk.values = {p.name: n for p, n in zip(stmt.params, given, strict=True)}
         spent = walk.block(stmt.body)
         return spent, walk.static, walk.parts
@@ -291,7 +312,11 @@ class _Walk:
             return 0.0, self.depth_of.get(expr.name, 0)
         if isinstance(expr, Const):
             return 0.0, 0
-        key = (id(expr), self.depth, self.level_changes)
+        names = self.names.get(id(expr))
+        if names is None:
+            names = self.names[id(expr)] = tuple(names_in(expr))
+        level_of = self.depth_of.get
+        key = (id(expr), self.depth, *[level_of(name, 0) for name in names])
         found = self.known.get(key)
         if found is None:
             before = self.static
@@ -305,8 +330,11 @@ class _Walk:
         """As seen, of an expression that is not remembered."""
         spent, level = 0.0, 0
         for child in children(expr):
-            more, inner = self.seen(child)
-            spent, level = spent + more, max(level, inner)
+            if isinstance(child, Var):
+                level = max(level, self.depth_of.get(child.name, 0))
+            elif not isinstance(child, Const):
+                more, inner = self.walked(child)
+                spent, level = spent + more, max(level, inner)
         if isinstance(expr, Load | WideLoad):
             return spent + self.add(self.table.load), self.depth
         own = self.own(expr)

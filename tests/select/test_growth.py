@@ -74,6 +74,7 @@ def test_parts_that_are_remembered_cost_as_much() -> None:
             prices._price.cache_clear()
             if forget:
                 prices._parts_of.cache_clear()
+                prices._seen_in.cache_clear()
             found.append(prices._price(func, args, core, 0.0))
         return found
 

@@ -246,9 +246,8 @@ class Builder:
         return tuple(self._blocks.pop())
 
     def _unique(self, name: str, outermost: bool = False) -> str:
-        taken = set().union(*self._names)
         unique, count = name, 1
-        while unique in taken:
+        while any(unique in names for names in self._names):
             count += 1
             unique = f"{name}_{count}"
         self._names[0 if outermost else -1].add(unique)

@@ -164,20 +164,35 @@ def band_times(bands: Sequence[int], links: Sequence[Link]) -> list[list[int]]:
     """When each band of each step is computed."""
     done = [0] * (len(bands) + 1)
     times: list[list[int]] = [[] for _ in bands]
+    needs: list[list[tuple[int, int, int, int, int]]] = [[] for _ in done]
+    for reader, *need in links:
+        needs[reader].append((need[0], need[1], need[2], need[3], need[4]))
     now = 0
     for last in range(len(bands), 0, -1):
         while done[last] < bands[last - 1]:
-            step = last
-            for reader, maker, stride, ahead, rows, made in links:
-                if reader == step:
-                    need = min(done[step] * stride + ahead, rows)
-                    if done[maker] * made < need:
-                        step = maker
+            step = _next(last, done, needs)
             assert done[step] < bands[step - 1], "rows that no band makes"
             done[step] += 1
             times[step - 1].append(now)
             now += 1
     return times
+
+
+def _next(
+    step: int,
+    done: Sequence[int],
+    needs: Sequence[Sequence[tuple[int, int, int, int, int]]],
+) -> int:
+    """The step that lacks nothing for its next band, from one that is to go on."""
+    while True:
+        bands = done[step]
+        for maker, stride, ahead, rows, made in needs[step]:
+            need = bands * stride + ahead
+            if done[maker] * made < (need if need < rows else rows):
+                step = maker
+                break
+        else:
+            return step
 
 
 # ---- how long rows live ------------------------------------------------------------

@@ -6,6 +6,7 @@ a shortest path. Knows bytes alive at once, no addresses.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -196,6 +197,21 @@ class Cuts:
 
     # ---- the best cuts -------------------------------------------------------------
 
+    @functools.cached_property
+    def _roomy(self) -> list[list[tuple[int, float]]]:
+        """Of each stage from two nodes on: bytes that are enough for the fastest
+        kernels, and their instructions."""
+        found = []
+        for i, row in enumerate(self.bases):
+            made: list[tuple[int, float]] = [(row[0] if row else 0, _NEVER)]
+            for size in range(2, len(row) + 1):
+                each = _BAND + _LOOK + _LINK * size
+                bands = self.bands[i + size] - self.bands[i]
+                cost = self.costs[i + size] - self.costs[i] + each * bands
+                made.append((row[size - 1] + self.scratch[i][size - 1], cost))
+            found.append(made)
+        return found
+
     def cost(self, first: int, end: int, limit: int) -> float:
         """Instructions of a stage that has `limit` bytes; infinite: too few."""
         if self.nodes[end - 1][0].op == PUSH:
@@ -205,10 +221,9 @@ class Cuts:
             return _NEVER
         room = limit - bases[end - first - 1]
         alone = end - first == 1
-        if not alone and self.scratch[first][end - first - 1] <= room:
-            each = _BAND + _LOOK + _LINK * (end - first)
-            bands = self.bands[end] - self.bands[first]
-            return self.costs[end] - self.costs[first] + each * bands
+        enough, fastest = self._roomy[first][end - first - 1]
+        if not alone and enough <= limit:
+            return fastest
         total = 0.0
         bands = 0
         for options in (self.alone if alone else self.joined)[first:end]:
@@ -225,15 +240,20 @@ class Cuts:
         count = len(self.nodes)
         costs = [0.0] + [_NEVER] * count
         came = [0] * (count + 1)
-        for i in range(count):
-            if costs[i] == _NEVER:
+        pushed = [node.op == PUSH for node, _ in self.nodes]
+        for i, (bases, roomy) in enumerate(zip(self.bases, self._roomy, strict=True)):
+            before = costs[i]
+            if before == _NEVER:
                 continue
-            for size in range(1, len(self.bases[i]) + 1):
-                if self.bases[i][size - 1] > limit:
+            for end, (base, (enough, fastest)) in enumerate(
+                zip(bases, roomy, strict=True), i + 1
+            ):
+                if base > limit:
                     continue
-                total = costs[i] + self.cost(i, i + size, limit)
-                if total < costs[i + size]:
-                    costs[i + size], came[i + size] = total, i
+                if enough > limit or end == i + 1 or pushed[end - 1]:
+                    fastest = self.cost(i, end, limit)
+                if before + fastest < costs[end]:
+                    costs[end], came[end] = before + fastest, i
         if costs[count] == _NEVER:
             return _NEVER, []
         ends = [count]
