@@ -126,14 +126,19 @@ def fastest_of_smallest(
     ways: Sequence[Arrangement],
     made: Callable[[Arrangement, Limits], Plan],
     ram_limit: Limits,
+    anyway: Callable[[], Plan],
 ) -> Plan:
-    """Of ways at rising prices the first of hardly more bytes than the smallest.
+    """Of ways at rising prices the first of hardly more bytes than the smallest; the
+    fastest, the first of all, where none has fewer than there would be anyway.
 
+    anyway  the plan where the inputs are there; made only where it counts
     Errors  of `made`, where it does not keep the limit
     """
     sizes = [made(found, None).arena_bytes for found in ways]
     most = min(sizes) * _HARDLY
     number = next(i for i, size in enumerate(sizes) if size <= most)
+    if number and ram_limit is None and most >= anyway().arena_bytes:
+        number = 0
     return made(ways[number], ram_limit)
 
 

@@ -87,7 +87,6 @@ def make_plan(
         for node in graph.nodes
         if node.output not in views.dropped
     ]
-
     little, thrifty = optimise == "size", optimise == "ram"
     small = any(candidate.small for _, offers in options for candidate in offers)
 
@@ -114,7 +113,9 @@ def make_plan(
 
     if pushed:
         fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
-        return fastest_of_smallest(fed, made, ram_limit)
+        alike = (keep_inputs, None, lazy, compress, rows, specs, (), weighed, ())
+        anyway = partial(make_plan, graph, candidates, *alike, optimise)
+        return fastest_of_smallest(fed, made, ram_limit, anyway)
 
     def whole(chosen: Sequence[Work]) -> Arrangement:
         held = given_storage if graph.storage else lifetimes
@@ -128,8 +129,9 @@ def make_plan(
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
         ways = _ways(search, found, weighed)
-        times = _times(found, options, weighed)
-        return chosen_rows(ways, ram_limit, made, thrifty, times)
+        return chosen_rows(
+            ways, ram_limit, made, thrifty, _times(found, options, weighed)
+        )
     return made(found, ram_limit)
 
 

@@ -36,8 +36,8 @@ FAULTS = (
     (
         "variables that nothing reads",
         "pybuild/ir/loop_verify.py",
-        "case Let(var) if var.name not in names:",
-        "case Let(var) if var.name == '':",
+        "if stmt.var.name not in names:",
+        "if stmt.var.name == '':",
         "tests/regression/test_unused_names.py",
     ),
     (

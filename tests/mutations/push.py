@@ -132,4 +132,11 @@ PUSHED = (
         "scratch)",
         _BOUND,
     ),
+    (
+        "pushed rows pay for bytes that are there anyway",
+        "pybuild/plan/choice.py",
+        "most >= anyway().arena_bytes",
+        "most >= 1 << 40",
+        "tests/plan/test_price_of_rows.py -k pushed",
+    ),
 )

@@ -3,15 +3,20 @@ kernels, which are chosen after its stages, are dearer than these were thought t
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
 import pytest
 
 import pybuild
 from pybuild.plan import make
-from pybuild.plan.choice import by_rows
+from pybuild.plan.choice import by_rows, fastest_of_smallest
 from pybuild.plan.plan import Plan
 from pybuild.select.choose import Weighed
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
+from tests.fieldnets.maker import Maker
 from tests.fieldnets.measure import built, loaded
 from tests.perf.layers import layer
 from tests.perf.measure import model
@@ -96,3 +101,46 @@ def test_a_layer_alone_has_its_fastest_kernel() -> None:
         assert rows <= MOST * whole, made.words
         depthwise += 1
     assert depthwise > 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "anyway", "limit", "taken"),
+    [
+        ((900, 500, 300), 1000, None, 2),  # saves, at a price
+        ((303, 301, 300), 1000, None, 0),  # hardly more bytes, for nothing
+        ((1200, 1100, 995), 1000, None, 0),  # nothing to pay for
+        ((1200, 1100, 995), 1000, 1000, 2),  # a limit is kept at any price
+    ],
+)
+def test_nothing_is_paid_for_pushed_rows_that_save_nothing(
+    sizes: tuple[int, ...], anyway: int, limit: int | None, taken: int
+) -> None:
+    """Ways at rising prices, beside the plan where the input is there."""
+
+    def plan(size: object) -> Any:
+        return SimpleNamespace(arena_bytes=size)
+
+    found = fastest_of_smallest(
+        cast(Any, sizes), lambda way, _: plan(way), limit, lambda: plan(anyway)
+    )
+    assert found.arena_bytes == sizes[taken]
+
+
+def test_pushed_rows_of_seeded_nets_save_bytes_or_cost_nothing() -> None:
+    for seed, core in ((3, "cortex-m4"), (3, "cortex-m55"), (9, "cortex-m3")):
+        given = pybuild.load(_small(seed))
+        inputs = given.graph.inputs
+        pushed = given.build(name="net", target=core, push=inputs)
+        anyway = given.build(name="net", target=core)
+        saved = pushed.report.ram.arena < 0.99 * anyway.report.ram.arena
+        assert saved or spent(pushed, core) <= MOST * spent(anyway, core), (seed, core)
+
+
+def _small(seed: int) -> bytes:
+    """A few layers of few pixels a row, and a dense one."""
+    chance = np.random.default_rng(seed)
+    m = Maker(seed, (int(chance.integers(16, 40)), int(chance.integers(3, 7)), 2))
+    x = m.conv(m.x, int(chance.integers(8, 40)), 3, 1, "relu")
+    for _ in range(3):
+        x = m.conv(m.depthwise(x, 3, 1), int(chance.integers(8, 64)))
+    return m.file(m.dense(m.mean(x), 4))
