@@ -88,7 +88,8 @@ def _price(
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
     table = PRICES.get(target.name, M3)
-    walk = _Walk(table, target, rare, _seen_in(func, target))
+    seen = _seen_in(func, target)
+    walk = _Walk(table, target, rare, seen if seen.func is func else None)
     once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
     code = table.bytes * (walk.static + table.call)
     parts = {name: round(n * table.bytes) for name, n in walk.parts.items()}
@@ -118,24 +119,26 @@ def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
 class _Seen:
     """What does not depend on a kernel's arguments, by `id` of pieces of its code.
 
+    func      the kernel, which lives as long as this: pieces that died share their `id`
     known     of operands, at a depth of loops and while their variables change where
               they do
     names     of these variables
-    assigned  by blocks; pointers: that they load from
+    assigned  by blocks; pointers: that they load from; pairs: of words in them
     """
 
-    def __init__(self) -> None:
+    def __init__(self, func: Func | None = None) -> None:
+        self.func = func
         self.known: dict[tuple[int, ...], tuple[float, int, float]] = {}
         self.names: dict[int, tuple[str, ...]] = {}
         self.assigned: dict[int, set[str]] = {}
         self.pointers: dict[int, set[str]] = {}
+        self.pairs: dict[int, int] = {}
 
 
 @functools.lru_cache(_MOST_SEEN)
 def _seen_in(func: Func, target: Target) -> _Seen:
-    """Layers that share a kernel differ in arguments. The function lives as long as
-    what is known of its pieces."""
-    return _Seen()
+    """Of the first of equal kernels: layers that share it differ in arguments."""
+    return _Seen(func)
 
 
 class _Walk:
@@ -166,7 +169,10 @@ class _Walk:
         return self.table.call + len(func.args) + self.block(func.body)
 
     def block(self, body: tuple[Stmt, ...]) -> float:
-        pairs = word_pairs(body) if "dsp" in self.target.features else 0
+        pairs = self.code.pairs.get(id(body))
+        if pairs is None:
+            pairs = word_pairs(body) if "dsp" in self.target.features else 0
+            self.code.pairs[id(body)] = pairs
         self.static -= pairs
         return sum(self.stmt(stmt) for stmt in body) - pairs
 
