@@ -183,7 +183,7 @@ class _Walk:
                 and self.table.start
                 and (isinstance(by, Const) or self.value(by) == 0)
             ):
-                self.changes(name, self.depth)  # a load's address steps by itself
+                self.depth_of[name] = self.depth  # a load's address steps by itself
                 return 0.0
             case Let(var, value) | Assign(var, value):
                 self.values[var.name] = self.value(value)
