@@ -99,7 +99,7 @@ def _damaged(plan: Plan) -> Plan:
         if candidate.func is None and candidate.args[0] == TASK_UNPACK:
             stored = candidate.constants[0].array.copy()
             stored[:3] = (0x0F, 0xFF, 0xFF)
-            constants = (replace(candidate.constants[0], array=stored),)
+            constants = (replace(candidate.constants[0], values=stored),)
             step = replace(step, candidate=replace(candidate, constants=constants))
         steps.append(step)
     return replace(plan, steps=tuple(steps))
