@@ -40,17 +40,17 @@ from pybuild.ir.loop import (
     WideLoad,
     children,
 )
-from pybuild.ir.loop_verify import changed, loaded_from, names_in
+from pybuild.ir.loop_verify import loaded_from, names_in
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import dot_passes, is_dot, is_power, word_pairs
+from pybuild.select.seen import Seen, seen_in
 from pybuild.targets.target import Target
 
 # that are remembered: prices of kernels, cores with calls of parts, and such calls
 _MOST_PRICES, _MOST_WALKS, _MOST_PARTS = 4096, 16, 1 << 16
 _ENTRY = 6  # of a loop over vectors: its counter and pointers, on a Cortex-M55
-_MOST_SEEN = 512  # kernels of whose code something is known
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _price(
 ) -> tuple[float, float, Mapping[str, int]]:
     """Instructions of a call, bytes of the kernel, and of its parts."""
     table = PRICES.get(target.name, M3)
-    seen = _seen_in(func, target)
+    seen = seen_in(func, target)
     walk = _Walk(table, target, rare, seen if seen.func is func else None)
     once = walk.kernel(func, {a.name: n for a, n in zip(func.args, args, strict=True)})
     code = table.bytes * (walk.static + table.call)
@@ -116,31 +116,6 @@ def _parts_of(target: Target, rare: float) -> dict[tuple[object, ...], _Part]:
     return {}
 
 
-class _Seen:
-    """What does not depend on a kernel's arguments, by `id` of pieces of its code.
-
-    func      the kernel, which lives as long as this: pieces that died share their `id`
-    known     of operands, at a depth of loops and while their variables change where
-              they do
-    names     of these variables
-    assigned  by blocks; pointers: that they load from; pairs: of words in them
-    """
-
-    def __init__(self, func: Func | None = None) -> None:
-        self.func = func
-        self.known: dict[tuple[int, ...], tuple[float, int, float]] = {}
-        self.names: dict[int, tuple[str, ...]] = {}
-        self.assigned: dict[int, set[str]] = {}
-        self.pointers: dict[int, set[str]] = {}
-        self.pairs: dict[int, int] = {}
-
-
-@functools.lru_cache(_MOST_SEEN)
-def _seen_in(func: Func, target: Target) -> _Seen:
-    """Of the first of equal kernels: layers that share it differ in arguments."""
-    return _Seen(func)
-
-
 class _Walk:
     """One kernel: `static` instructions are those in its code, once each.
 
@@ -152,7 +127,7 @@ class _Walk:
         table: Prices,
         target: Target,
         rare: float = 0.0,
-        seen: _Seen | None = None,
+        seen: Seen | None = None,
     ) -> None:
         self.table, self.target, self.rare = table, target, rare
         self.values: dict[str, int | None] = {}
@@ -161,7 +136,7 @@ class _Walk:
         self.static = 0.0
         self.parts: dict[str, float] = {}
         self.intrins: dict[str, float] = {}
-        self.code = seen or _Seen()
+        self.code = seen or Seen()
         self.known, self.names = self.code.known, self.code.names
 
     def kernel(self, func: Func, values: _Values) -> float:
@@ -206,7 +181,7 @@ class _Walk:
         if first is not None and last is not None:
             turns = max(0, -((first - last) // stmt.step))
         self.depth += 1
-        for var in (stmt.var.name, *self.changed_in(stmt.body)):
+        for var in (stmt.var.name, *self.code.changed_in(stmt.body)):
             self.depth_of[var] = self.depth
         each = self.turn(stmt, first, turns // 2) + self.add(self.table.turn)
         spilled = max(0, len(self.read_in(stmt.body)) - self.table.pointers)
@@ -226,15 +201,9 @@ class _Walk:
         """The body in one turn."""
         at = None if first is None else first + number * stmt.step
         self.values[stmt.var.name] = at
-        for var in self.changed_in(stmt.body):
+        for var in self.code.changed_in(stmt.body):
             self.values[var] = None
         return self.block(stmt.body)
-
-    def changed_in(self, body: tuple[Stmt, ...]) -> set[str]:
-        found = self.code.assigned.get(id(body))
-        if found is None:
-            found = self.code.assigned[id(body)] = changed(body)
-        return found
 
     def read_in(self, body: tuple[Stmt, ...]) -> set[str]:
         """Pointers of an innermost loop that reads many."""
