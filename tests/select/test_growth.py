@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybuild.ir.loop import Func
-from pybuild.select import prices
+from pybuild.select import prices, seen
 from pybuild.select.choose import Option, _Chosen, chosen
 from pybuild.targets.target import TARGETS
 from tests.fieldnets.measure import built
@@ -74,7 +74,7 @@ def test_parts_that_are_remembered_cost_as_much() -> None:
             prices._price.cache_clear()
             if forget:
                 prices._parts_of.cache_clear()
-                prices._seen_in.cache_clear()
+                seen.seen_in.cache_clear()
             found.append(prices._price(func, args, core, 0.0))
         return found
 
