@@ -128,10 +128,8 @@ def make_plan(
         found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
-        ways = _ways(search, found, weighed)
-        return chosen_rows(
-            ways, ram_limit, made, thrifty, _times(found, options, weighed)
-        )
+        ways, times = _ways(search, found, weighed), _times(found, options, weighed)
+        return chosen_rows(ways, ram_limit, made, thrifty, times)
     return made(found, ram_limit)
 
 
