@@ -228,6 +228,7 @@ class Model:
         regions: str | RegionSpec | Sequence[str | RegionSpec] = (),
         push: str | Collection[str] = (),
         stream: str | Collection[str] = (),
+        verify: bool = False,
         alone: bool = True,
         force: bool = False,
         progress: Progress = silent,
@@ -248,6 +249,7 @@ class Model:
         push    inputs that the caller hands over in rows: they are never held whole
         stream  "AXIS" of all inputs, or "INPUT=AXIS": a window slides along it, each
                 run takes the new frames; ":FRAMES" after it, if not the fewest
+        verify  NAME_verify(), which finds bits of weights and tables that have flipped
         regions  pieces of memory, as "dtcm=16K:fast"; (): one a device, as it needs
         force   write to a folder with files of others, too
         progress  called with the steps that are done, and all: progress(1, 5), ...
@@ -295,7 +297,7 @@ class Model:
         )  # fmt: skip
         step()
         own = _own(made, asked.optimise) if asked.alone else made
-        tables = make_tables(own, prefix, len(table))
+        tables = make_tables(own, prefix, len(table), asked.verify)
         tables = replace(tables, named=asked.names == "full")
         rule = asked.rounding or self.rounding
         library = Library(model, made, tables, rule, asked, kernels=weighed)

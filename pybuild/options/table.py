@@ -136,6 +136,10 @@ class BuildOptions:
         "none", kinds.word("none", "lz4", "lz4-layer"), _WEIGHTS,
         "pack weights: unpacked once to RAM (lz4) or by layer to the arena",
     )  # fmt: skip
+    verify: bool = option(
+        False, kinds.FLAG, _WEIGHTS,
+        "NAME_verify, which finds bits of weights and tables that flip in flash",
+    )  # fmt: skip
     place: Mapping[str, int | str] = option(
         {}, kinds.PLACES, _DEVICES,
         "which device computes a layer or operator, or has input:NAME or output:NAME; "

@@ -30,6 +30,7 @@
 #include "crt/unpack.h"
 #include "crt/lanes.h"
 #include "crt/vector.h"
+#include "crt/verify.h"
 #include "crt/weights.h"
 
 #include "crt/abi.h"
@@ -62,6 +63,7 @@
 #include "crt/types.h"
 #include "crt/unpack.h"
 #include "crt/vector.h"
+#include "crt/verify.h"
 #include "crt/weights.h"
 
 int main()

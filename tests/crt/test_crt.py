@@ -42,6 +42,7 @@ PROGRAMS = (
     "test_calls.c",
     "test_lockstep.c",
     "test_state.c",
+    "test_verify.c",
 )
 SWITCHES = ("", "-DCRT_NO_HOOK", "-DCRT_NO_STRING_H", '-DCRT_CONFIG_FILE="mine.h"')
 

@@ -84,7 +84,7 @@ VALUES = {
     "regions": (RegionSpec("dtcm", 16384, "fast", True),), "input": "keep",
     "push": ("a", "b"), "lazy": ("c",), "stream": ("1:2",), "storage": "given",
     "layout": {"image": "nhwc"}, "params": ("w", "v"), "compress": "lz4",
-    "place": {"conv": 1, "*": "cost"}, "alone": False,
+    "verify": True, "place": {"conv": 1, "*": "cost"}, "alone": False,
     "input_dims": {"batch": 1}, "input_values": {"shape": [1, -1, 2.5]},
     "bounds": {"found": 40}, "max_turns": 20, "state": {"h": "h_next"},
     "front": "front.toml",

@@ -9,6 +9,7 @@ from pybuild.emit.c.row_input import push_declarations, row_facts
 from pybuild.emit.c.samples import sample_declarations, sample_member
 from pybuild.emit.c.state import state_declarations, state_macro
 from pybuild.emit.c.stateless import declarations
+from pybuild.emit.c.sums import verify_declarations
 from pybuild.emit.kernels.c import block_comment, expression
 from pybuild.emit.llvm.model import ABI
 from pybuild.emit.tables.tables import CONSUMED, LAZY, Tables, TensorRow
@@ -26,6 +27,7 @@ def header_file(tables: Tables, banner: str) -> str:
         f'#include "crt/{"weights" if tables.parameters else "graph"}.h"',
         *(['#include "crt/push.h"'] if tables.pushes else []),
         *(['#include "crt/state.h"'] if tables.kept else []),
+        *(['#include "crt/verify.h"'] if tables.verified else []),
         "",
         f"#if CRT_ABI != {ABI}",
         f'#error "{name}.h was made for CRT_ABI {ABI}: regenerate it"',
@@ -47,6 +49,7 @@ def header_file(tables: Tables, banner: str) -> str:
     lines += push_declarations(tables)
     lines += sample_declarations(tables)
     lines += state_declarations(tables)
+    lines += verify_declarations(tables)
     for row in tables.inputs:
         lines += [] if row.rows else _input(row, name)
     for row in tables.outputs:

@@ -15,6 +15,7 @@ from pybuild.emit.c.row_input import push_definitions, run_body
 from pybuild.emit.c.samples import forgotten, sample_definitions
 from pybuild.emit.c.state import state_definitions, state_tables
 from pybuild.emit.c.stateless import definition
+from pybuild.emit.c.sums import name_arrays, sum_tables, verify_definition
 from pybuild.emit.c.tables import lists, table
 from pybuild.emit.kernels.c import (
     block_comment,
@@ -28,6 +29,7 @@ from pybuild.emit.kernels.external import c_function
 from pybuild.emit.kernels.misra import tag
 from pybuild.emit.llvm.model import quantisation
 from pybuild.emit.tables.comments import kernel_fields, memory_lines
+from pybuild.emit.tables.sums import name_symbols
 from pybuild.emit.tables.tables import (
     CONSUMED,
     LAZY,
@@ -64,7 +66,8 @@ def model_file(tables: Tables, banner: str) -> str:
     parts += ["", *kernels(tables.kernels, "static ")]
     if tables.memory:
         parts += [*block_comment("\n".join(memory_lines(tables))), ""]
-    parts += [*lists(tables), *_model(tables), *functions(tables)]
+    printed = [*lists(tables), *_model(tables)]
+    parts += [*printed, *sum_tables(tables, "\n".join(printed)), *functions(tables)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -122,6 +125,7 @@ def _model(tables: Tables) -> list[str]:
         dims = ", ".join(map(str, row.tensor.shape)) or "0"
         lines.append(f"static const int32_t {name}_dims_{index}[] = {{{dims}}};")
     lines.append("")
+    lines += name_arrays(tables, _strings(tables)) if tables.verified else []
     lines += ["/* name, dims, scale, zero point, bytes, at, align, region, type, rank,"]
     lines += [" * flags: inputs, then outputs, then parameters */"]
     lines += table(
@@ -130,7 +134,8 @@ def _model(tables: Tables) -> list[str]:
     )
     sizes = [f"    {size_macro(tables, row)}," for row in tables.regions]
     lines += table(f"uint32_t {name}_regions[]", sizes)
-    label = f"CRT_NAME({c_string(name)})" if tables.named else "NULL"
+    own = f"{name}_name" if tables.verified else c_string(name)
+    label = f"CRT_NAME({own})" if tables.named else "NULL"
     stages = "NULL" if tables.plain_stages else f"{name}_stages"
     layouts, devices, accelerator = "NULL", "NULL", "NULL"
     unpack = tables.unpack or "NULL"
@@ -176,9 +181,16 @@ def c_string(text: str) -> str:
     return f'"{safe}"'
 
 
+def _strings(tables: Tables) -> list[str]:
+    """The literals of all names."""
+    return [c_string(text) for text in name_symbols(tables).values()]
+
+
 def _tensor(row: TensorRow, index: int, tables: Tables) -> list[str]:
     tensor = row.tensor
     text = c_string(tensor.name) if tables.named else "NULL"
+    if tables.named and tables.verified:
+        text = f"{tables.name}_tensor_{index}"
     if tables.named and index < len(tables.inputs) + len(tables.outputs):
         text = f"CRT_NAME({text})"  # of parameters, files of weights name them
     scale, zero = quantisation(row)
@@ -217,6 +229,7 @@ def functions(tables: Tables) -> list[str]:
         *push_definitions(tables),
         *sample_definitions(tables),
         *state_definitions(tables),
+        *verify_definition(tables),
     ]
     if tables.parameters:
         lines += _parameter_functions(name)

@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 
 from pybuild.emit.llvm import passes as llvm_passes
 from pybuild.emit.llvm.model import ABI, module
+from pybuild.emit.llvm.sums import with_sums
 from pybuild.emit.tables.tables import Tables
 from pybuild.targets.llvm import Llvm
 
@@ -63,7 +64,8 @@ def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> 
         place = "weights." if found[1] in weights else ""
         return f'{found[0]}, section ".rodata.{place}{found[1]}"'
 
-    text = _DATA.sub(data, module(tables, processor.triple, layout, processor.has))
+    text = module(tables, processor.triple, layout, processor.has)
+    text = _DATA.sub(data, with_sums(text, tables))
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     attributes = _attributes(optimise, "mve" in processor.has)

@@ -59,16 +59,29 @@ RESERVED = (
     "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
     "rows_left", "kept", "keeps", "save_state", "restore_state",
 )  # fmt: skip
+# and with NAME_verify
+VERIFIED = (
+    "verify", "sums", "sum_list", "sum_list_again", "model_again", "steps_again",
+    "rows_again", "constants_again", "tensors_again", "kept_again", "keeps_again",
+)  # fmt: skip
 NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
-def make_tables(plan: Plan, name: str, device_count: int = 1) -> Tables:
-    """The tables of a plan; every symbol starts with `name`_."""
-    return _Maker(plan, name, device_count).make()
+def make_tables(
+    plan: Plan, name: str, device_count: int = 1, verified: bool = False
+) -> Tables:
+    """The tables of a plan; every symbol starts with `name`_.
+
+    verified  NAME_verify is to find flash that has changed
+    """
+    maker = _Maker(plan, name, device_count, VERIFIED if verified else ())
+    return replace(maker.make(), verified=verified)
 
 
 class _Maker:
-    def __init__(self, plan: Plan, name: str, device_count: int) -> None:
+    def __init__(
+        self, plan: Plan, name: str, device_count: int, taken: Sequence[str]
+    ) -> None:
         self.plan = plan
         self.name = name
         self.device_count = device_count
@@ -77,7 +90,7 @@ class _Maker:
         ]
         ends = range(len(plan.graph.inputs) + len(plan.graph.outputs))
         self.io_symbols = {f"{word}_{i}" for word in NUMBERED for i in ends}
-        self.io_symbols |= set(RESERVED)
+        self.io_symbols |= {*RESERVED, *taken}
         self.kernels: dict[str, tuple[Func, list[User]]] = {}
         self.constants: dict[tuple[str, bytes], tuple[str, Array, list[str]]] = {}
         self.args: Runs[int] = Runs()

@@ -205,6 +205,7 @@ class Tables:
     kept     memory that is kept from run to run; state_id: what saved state begins
              with
     memory   what lies where, for readers
+    verified  NAME_verify finds flash that has changed
     """
 
     name: str
@@ -233,6 +234,7 @@ class Tables:
     state_id: int = 0
     warm_runs: int = 0
     memory: tuple[MemoryRow, ...] = ()
+    verified: bool = False
 
     @property
     def arena_bytes(self) -> int:
