@@ -90,7 +90,7 @@ int crt_model_verify(const struct crt_sums *both, struct crt_verify *state,
         if (part > left) {
             part = left;
         }
-        if (is_damaged(sum, v, part)) {
+        if (is_damaged(sum, v, part) != 0) {
             leave(v, both->count);
             return CRT_ERR_CHECKSUM;
         }
