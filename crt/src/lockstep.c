@@ -61,8 +61,13 @@ int crt_lockstep_on(struct crt_graph *g, void **p, const struct crt_stage *s)
         if (steps[step - 1u].kernel == NULL) {
             return (int)step;
         }
-        band = done[step - 1u]++;
+        band = done[step - 1u];
         index = s->first + step - 1u;
+        if (band >= steps[step - 1u].bands) { /* a bit of it has flipped */
+            g->failed_step = (int16_t)index;
+            return CRT_ERR_ROWS;
+        }
+        done[step - 1u]++;
         if (crt_run_bands(g, index, p, band, band + 1u) != CRT_OK) {
             g->failed_step = (int16_t)index;
             return CRT_ERR_STOPPED;

@@ -58,10 +58,18 @@ static int find(const struct crt_graph *g, uint32_t input, struct feed *f)
     return CRT_ERR_PUSHED;
 }
 
-/* Bands that a step of the stage has computed, or rows that were pushed. */
-static uint32_t done(const struct crt_graph *g, uint32_t step)
+/* Bands that a step of the stage has computed, or rows that were pushed: never
+ * more than there are, whatever bits of the counter have flipped. */
+static uint32_t done(const struct crt_graph *g, const struct feed *f,
+                     uint32_t step)
 {
-    return g->stage == PUSHING ? counters(g)[step - 1u] : 0u;
+    const uint32_t bands = g->model->steps[f->stage->first + step - 1u].bands;
+    uint32_t count = 0;
+
+    if (g->stage == PUSHING) {
+        count = counters(g)[step - 1u];
+    }
+    return count < bands ? count : bands;
 }
 
 /* Pushed inputs have no memory, and are not given before a run: for the moment
@@ -130,7 +138,7 @@ int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
     if (pointers == NULL || rows == NULL) {
         return CRT_ERR_NULL;
     }
-    if (count > f.rows->count - done(g, f.step)) {
+    if (count > f.rows->count - done(g, &f, f.step)) {
         return CRT_ERR_ROWS;
     }
     if (g->stage != PUSHING) {
@@ -172,7 +180,7 @@ int crt_graph_rows_left(const struct crt_graph *g, uint32_t input)
     if (error != CRT_OK) {
         return error;
     }
-    left = f.rows->count - done(g, f.step);
+    left = f.rows->count - done(g, &f, f.step);
     return (int)left;
 }
 
@@ -187,19 +195,20 @@ static uint32_t awaited(const struct crt_graph *g, const struct feed *f,
     uint32_t step = f->stage->count;
     uint32_t reader = 0;
 
-    while (done(g, step) == steps[step - 1u].bands) {
+    while (step != 1u && done(g, f, step) == steps[step - 1u].bands) {
         step--;
     }
     *rows = steps[step - 1u].bands;
     for (; link->reader != 0u; link++) {
-        int32_t need = (int32_t)done(g, link->reader) * (int32_t)link->stride;
+        int32_t need =
+            (int32_t)done(g, f, link->reader) * (int32_t)link->stride;
         int32_t made;
 
         need += link->ahead;
         if (need > (int32_t)link->rows) {
             need = (int32_t)link->rows;
         }
-        made = (int32_t)done(g, link->maker) * (int32_t)link->made;
+        made = (int32_t)done(g, f, link->maker) * (int32_t)link->made;
         if (made >= need) {
             continue;
         }
@@ -231,7 +240,7 @@ int crt_graph_rows_wanted(const struct crt_graph *g, uint32_t input)
     if (g->model->steps[f.stage->first + step - 1u].kernel != NULL) {
         return 1; /* only before the first row */
     }
-    return step == f.step ? (int)(rows - (int32_t)done(g, step)) : 0;
+    return step == f.step ? (int)(rows - (int32_t)done(g, &f, step)) : 0;
 }
 
 int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
@@ -255,7 +264,7 @@ int crt_graph_push_inputs(struct crt_graph *g, void **pointers,
             }
             error = find(g, i, &f);
             if (from != NULL) {
-                from += (size_t)done(g, f.step) *
+                from += (size_t)done(g, &f, f.step) *
                         (g->model->tensors[i].bytes / f.rows->count);
             }
             error = crt_graph_push_rows(g, pointers, i, from, (uint32_t)rows);

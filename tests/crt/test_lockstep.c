@@ -272,6 +272,48 @@ static void test_push(void)
     EXPECT(crt_graph_pushed(&g) == CRT_OK && arena[OF_Z] == want);
 }
 
+/* Each bit of the counters flips after each row: the rest is a result or an
+ * error, no access leaves the arena, and the next run is right again. */
+static void test_flipped_counters(void)
+{
+    const uint8_t k = 2;
+    const uint8_t want = 28 + 27 + 1 + 7 * 2;
+    struct crt_step own[4];
+    struct crt_model m;
+    struct crt_graph g;
+    uint32_t refused = 0;
+    uint32_t at;
+    uint32_t r;
+
+    start_push(&g, &m, own);
+    EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+    for (at = 0; at < 32u * ROWS; at++) {
+        int error = CRT_OK;
+
+        for (r = 0; r < ROWS && error == CRT_OK; r++) {
+            error = push(&g, r, 1);
+            if (r == at / 32u) {
+                arena[OF_COUNT + at % 32u / 8u] ^= (uint8_t)(1u << (at & 7u));
+                EXPECT(crt_graph_rows_wanted(&g, 0) <= ROWS);
+                EXPECT(crt_graph_rows_left(&g, 0) <= ROWS);
+            }
+        }
+        refused += error == CRT_ERR_ROWS;
+        EXPECT(error == CRT_OK || error == CRT_ERR_ROWS);
+        EXPECT(crt_graph_reset(&g) == CRT_OK);
+        EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+        EXPECT(push(&g, 0, ROWS) == CRT_OK && arena[OF_Z] == want);
+        EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+    }
+    EXPECT(refused > 32u);
+    /* all is said to be done: that is no step before the first */
+    EXPECT(push(&g, 0, 1) == CRT_OK);
+    arena[OF_COUNT + 1] = arena[OF_COUNT + 3] = 1;
+    EXPECT(crt_graph_rows_wanted(&g, 0) == 0);
+    EXPECT(crt_graph_rows_left(&g, 0) == 0);
+    EXPECT(push(&g, 1, 1) == CRT_ERR_ROWS);
+}
+
 static void test_push_and_bind_do_not_mix(void)
 {
     static uint8_t whole[ROWS];
@@ -473,6 +515,7 @@ int main(void)
 {
     test_values();
     test_push();
+    test_flipped_counters();
     test_push_and_bind_do_not_mix();
     test_push_checks();
     test_two_inputs();

@@ -2,6 +2,8 @@
 mutate.py: its five fields."""
 
 _PUSH = "tests/regression/test_push_faults.py"
+_FLASH = "tests/evidence/test_flash.py"
+_FLIPS = "tests/evidence/test_flips.py"
 _LIMITS = "tests/regression/test_table_limits.py"
 
 FAULTS = (
@@ -193,5 +195,58 @@ FAULTS = (
         "(tensor->flags & CRT_TENSOR_LAZY) == 0u &&",
         "1 &&",
         "tests/evidence/test_mcdc.py",
+    ),
+)
+
+# bits that flip in flash, and in counters of bands
+FLASH = (
+    (
+        "a slice ends before its last byte is compared",
+        "crt/src/verify.c",
+        "for (i = 0; i < bytes; i++) {",
+        "for (i = 1; i < bytes; i++) {",
+        _FLASH,
+    ),
+    (
+        "checksums are never compared",
+        "crt/src/verify.c",
+        "return state->crc != sum->crc;",
+        "return 0;",
+        _FLASH,
+    ),
+    (
+        "a damaged list is followed",
+        "crt/src/verify.c",
+        "if (!is_same(sum, &both->again[v->next], (uint32_t)sizeof *sum)) {",
+        "if (both->again == NULL) {",
+        _FLASH,
+    ),
+    (
+        "weights are left out of the pass",
+        "pybuild/emit/tables/sums.py",
+        "for c in tables.constants\n",
+        "for c in tables.constants[1:]\n",
+        _FLASH,
+    ),
+    (
+        "an object compares a table with itself",
+        "pybuild/emit/llvm/sums.py",
+        'copy = f"ptr @{row.symbol}{AGAIN}" if',
+        'copy = f"ptr @{row.symbol}" if',
+        _FLASH,
+    ),
+    (
+        "a counter beyond the last band is believed",
+        "crt/src/lockstep.c",
+        "if (band >= steps[step - 1u].bands) {",
+        "if (band >= 65536u) {",
+        _FLIPS,
+    ),
+    (
+        "rows that were pushed are not bounded",
+        "crt/src/push.c",
+        "return count < bands ? count : bands;",
+        "return bands > 65535u ? bands : count;",
+        "tests/crt/test_crt.py",
     ),
 )

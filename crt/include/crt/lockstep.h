@@ -14,7 +14,8 @@ extern "C" {
  *
  * Shapes  pointers as for crt_graph_run
  * Time    a look at the stage's links before each band
- * Errors  CRT_ERR_STOPPED: failed_step tells where */
+ * Errors  CRT_ERR_STOPPED: failed_step tells where; CRT_ERR_ROWS: a counter
+ *         in the arena is of no row, so it was written over from outside */
 int crt_lockstep(struct crt_graph *g, void **pointers,
                  const struct crt_stage *stage);
 

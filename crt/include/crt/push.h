@@ -20,7 +20,8 @@ extern "C" {
  * Owner   rows are copied
  * Errors  CRT_ERR_NULL; CRT_ERR_INDEX: not an input; CRT_ERR_PUSHED: not one
  *         that takes rows, or it was bound; CRT_ERR_ROWS: more than are left,
- *         or another input's are wanted first (nothing of `rows` is then
+ *         or a counter in the arena was written over from outside, or
+ *         another input's are wanted first (nothing of `rows` is then
  *         taken, or as many as crt_graph_rows_left says less than before);
  *         otherwise as crt_graph_run */
 int crt_graph_push_rows(struct crt_graph *g, void **pointers, uint32_t input,
