@@ -16,8 +16,7 @@ GENERAL = (
     "A requirement is named by a test that the project runs; whether the test is "
     "enough is for a reviewer to judge.",
     "Compilers, linkers, start-up code and other firmware are not part of this.",
-    "Const tables in flash are trusted; a bit that flips in the instance is not "
-    "noticed.",
+    "A bit that flips in an instance (its addresses) is not noticed.",
     "Overflow of signed sums in kernels is excluded by ranges when the model is built, "
     "and watched by UBSan in the project's tests, not proven of this build.",
 )
@@ -56,6 +55,10 @@ def limits(
         yield "Values DIFFER from the reference beyond its tolerance."
     if library.report.parameters:
         yield "Parameters may be replaced on the device: figures are of those built in."
+    if library.options.verify:
+        yield "Bits that flip in flash are found when NAME_verify is called, not before."
+    else:
+        yield "Const tables in flash are trusted: it was built without --verify."
     if untested:
         yield f"{untested} promises of the headers have no test that names them."
     yield from GENERAL

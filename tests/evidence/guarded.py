@@ -11,7 +11,13 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from unicorn import UC_PROT_EXEC, UC_PROT_READ, UcError
+from unicorn import (
+    UC_ERR_WRITE_PROT,
+    UC_ERR_WRITE_UNMAPPED,
+    UC_PROT_EXEC,
+    UC_PROT_READ,
+    UcError,
+)
 
 import pybuild
 from tests.evidence.flips import DIGITS
@@ -20,6 +26,7 @@ from tests.objects.simulated import Machine
 
 _PAGE = 4096
 _INSTANCE, _ARENA, _ROWS = 0x30010000, 0x40010000, 0x50000000  # ends, but of rows
+_WRITES = (UC_ERR_WRITE_PROT, UC_ERR_WRITE_UNMAPPED)
 _ROW, _COUNT = 8, 8  # bytes of a row of digits, and how many there are
 
 
@@ -35,8 +42,8 @@ class Guarded:
         image = linked(folder / "net", "pushed.c", folder / "net.elf", *flags)
         self.core = Machine("cortex-m4", image)
         sizes = [self.core.call("size_of", what) for what in range(4)]
-        self.instance = _INSTANCE - sizes[0], sizes[0]
-        self.arena = _ARENA - sizes[1], sizes[1]
+        self.instance = (_INSTANCE - sizes[0]) & -16, sizes[0]
+        self.arena = (_ARENA - sizes[1]) & -16, sizes[1]
         self.counters = self.arena[0] + sizes[2], sizes[3]
         uc, stack = self.core.uc, self.core.symbols["stack_top"]
         for start, stop, _ in uc.mem_regions():
@@ -58,13 +65,21 @@ class Guarded:
         (byte,) = self.core.uc.mem_read(address, 1)
         self.core.uc.mem_write(address, bytes([byte ^ 1 << bit]))
 
-    def pushed(self, *flips: tuple[int, int, int]) -> bytes:
-        """The result, or b"" where the run is refused; flips: (row, address, bit).
+    def pushed(self, *flips: tuple[int, int, int], anew: bool = False) -> bytes:
+        """The result, or b"" where the run is refused.
 
+        flips   (row, address, bit); row -1: before the run
+        anew    net_init begins the run, as firmware does that trusts no instance
         Errors  UcError where anything else was read or written
         """
         core, me = self.core, self.instance[0]
-        error = core.call("reset", me)
+        for when, address, bit in flips:
+            if when < 0:
+                self.flip(address, bit)
+        if anew:
+            error = core.call("begin", me, self.arena[0])
+        else:
+            error = core.call("reset", me)
         for row in range(_COUNT):
             for when, address, bit in flips:
                 if when == row:
@@ -74,17 +89,18 @@ class Guarded:
             return b""
         return bytes(core.uc.mem_read(core.call("result", me), 10))
 
-    def kind(self, *flips: tuple[int, int, int]) -> str:
+    def kind(self, *flips: tuple[int, int, int], anew: bool = False) -> str:
         """What comes of it, nothing written beside arena and instance."""
         uc = self.core.uc
         uc.mem_write(self.instance[0], self.fresh)
         try:
-            found = self.pushed(*flips)
-        except UcError:
-            return "ended"
+            found = self.pushed(*flips, anew=anew)
+        except UcError as error:
+            return "write stopped" if error.errno in _WRITES else "read stopped"
         for at, size in (self.instance, self.arena):
-            before = uc.mem_read(at & -_PAGE, -size % _PAGE)
-            assert not any(before), "below its memory"
+            around = uc.mem_read(at & -_PAGE, at % _PAGE)
+            around += uc.mem_read(at + size, -(at + size) % _PAGE)
+            assert not any(around), "beside its memory"
         if found == self.right:
             return "same"
         return "other" if found else "refused"
@@ -104,10 +120,13 @@ def in_arena(net: Guarded, runs: int) -> Counter[str]:
     return kinds
 
 
-def each_bit(net: Guarded, place: tuple[int, int], row: int) -> Counter[str]:
-    """Each bit of a place, before a row."""
+def each_bit(
+    net: Guarded, place: tuple[int, int], row: int, anew: bool = False
+) -> Counter[str]:
+    """Each bit of a place, before a row, or before the run: -1."""
     at, size = place
-    return Counter(net.kind((row, at + i // 8, i % 8)) for i in range(8 * size))
+    flips = [(row, at + i // 8, i % 8) for i in range(8 * size)]
+    return Counter(net.kind(one, anew=anew) for one in flips)
 
 
 if __name__ == "__main__":
@@ -115,4 +134,5 @@ if __name__ == "__main__":
         net = Guarded(Path(folder))
         print("arena", in_arena(net, 1000))
         print("counters", each_bit(net, net.counters, 4))
-        print("instructions", net.core.counted("push", net.instance[0], _ROWS, 8))
+        print("instance", each_bit(net, net.instance, -1))
+        print("instance, anew", each_bit(net, net.instance, -1, anew=True))

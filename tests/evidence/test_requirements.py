@@ -49,7 +49,7 @@ def test_a_comment_is_read_field_by_field() -> None:
 
 
 # @req crt_crc32:Thread, crt_strerror:Thread, crt_step_run:Thread
-# @req crt_lz4_unpack:Thread, crt_params_unpack:Thread
+# @req crt_lz4_unpack:Thread, crt_params_unpack:Thread, crt_model_verify:Thread
 def test_crt_has_no_variable() -> None:
     """So each of its functions is re-entrant for other memory."""
     gcc = require("gcc")
