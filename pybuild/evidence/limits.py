@@ -56,7 +56,7 @@ def limits(
     if library.report.parameters:
         yield "Parameters may be replaced on the device: figures are of those built in."
     if library.options.verify:
-        yield "Bits that flip in flash are found when NAME_verify is called, not before."
+        yield "Bits that flip in flash are found when NAME_verify is called."
     else:
         yield "Const tables in flash are trusted: it was built without --verify."
     if untested:

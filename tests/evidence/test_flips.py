@@ -23,8 +23,9 @@ def test_on_a_cortex_m4_no_write_leaves_its_memory(tmp_path: Path) -> None:
     from tests.evidence.guarded import Guarded, each_bit, in_arena
 
     net = Guarded(tmp_path)
-    assert set(in_arena(net, 200)) == {"same", "other", "refused"}
-    assert set(each_bit(net, net.counters, 4)) == {"same", "other", "refused"}
+    harmless = {"same", "other", "refused"}
+    for found in (in_arena(net, 200), each_bit(net, net.counters, 4)):
+        assert set(found) <= harmless and found["other"] and found["refused"]
     bits = 8 * net.instance[1]
     assert each_bit(net, net.instance, -1, anew=True) == {"same": bits}
     some = (net.instance[0], 8)  # addresses: the guard does see what leads out
