@@ -41,6 +41,7 @@ PROGRAMS = (
     "test_rpc.c",
     "test_calls.c",
     "test_lockstep.c",
+    "test_push.c",
     "test_state.c",
     "test_verify.c",
 )

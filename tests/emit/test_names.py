@@ -13,8 +13,15 @@ import pytest
 import pybuild
 from pybuild.cli import main
 from pybuild.emit.llvm.model import module
-from pybuild.emit.tables.assemble import NUMBERED, RESERVED, accessors
-from pybuild.emit.tables.names import Names, identifier, is_keyword, is_prefix
+from pybuild.emit.tables.names import (
+    NUMBERED,
+    RESERVED,
+    Names,
+    accessors,
+    identifier,
+    is_keyword,
+    is_prefix,
+)
 from pybuild.errors import BuildError
 from pybuild.library import Library
 from tests.emit.test_generated_c import CLEAN, shell

@@ -1,7 +1,7 @@
 """Mutations of layers in lock step, of their plans, and of inputs in rows, for
 mutate.py: its five fields."""
 
-_C = "tests/crt/test_crt.py::test_calls[test_lockstep.c-gcc-]"
+_C = "tests/crt/test_crt.py::test_calls[test_push.c-gcc-]"
 _BYTES = "tests/plan/test_plan_bytes.py::test_rows_are_there_until_they_are_read"
 _BOUND = "tests/plan/test_stages.py::test_bounds_of_a_chain_by_hand"
 

@@ -11,7 +11,14 @@ from pybuild.dtype import Array, DType
 from pybuild.emit.tables.comments import few, operation, pointers_of
 from pybuild.emit.tables.limits import must_fit, step_must_fit
 from pybuild.emit.tables.memory_map import memory_map
-from pybuild.emit.tables.names import Names, is_keyword
+from pybuild.emit.tables.names import (
+    NUMBERED,
+    RESERVED,
+    VERIFIED,
+    Names,
+    accessors,
+    is_keyword,
+)
 from pybuild.emit.tables.runs import OperandRuns, Runs
 from pybuild.emit.tables.stage_drawing import drawn
 from pybuild.emit.tables.tables import (
@@ -47,24 +54,6 @@ from pybuild.short_names import identifier
 WEIGHTS = ("weights", "weights4", "transformed")
 # what a pointer to a parameter's bytes must be a multiple of
 _SLOT_ALIGN = 4
-
-# Names of functions, types and tables that generated files define themselves
-RESERVED = (
-    "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
-    "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
-    "operands", "rows", "links", "constants", "tensors", "name", "regions",
-    "check_int", "check_float",
-    "check_size", "predict", "inputs", "outputs", "parameters",
-    "params_image", "open_params", "load_params", "share_params", "release_params",
-    "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
-    "rows_left", "kept", "keeps", "save_state", "restore_state",
-)  # fmt: skip
-# and with NAME_verify
-VERIFIED = (
-    "verify", "sums", "sum_list", "sum_list_again", "model_again", "steps_again",
-    "rows_again", "constants_again", "tensors_again", "kept_again", "keeps_again",
-)  # fmt: skip
-NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
 def make_tables(
@@ -394,11 +383,6 @@ def _unpack(plan: Plan) -> str:
     if not plan.unpacks:
         return ""
     return "crt_copy_weights" if plan.unpacks[0].plain else "crt_lz4_unpack"
-
-
-def accessors(symbol: str) -> tuple[str, str, str]:
-    """What follows NAME_ in the functions of an input or output."""
-    return symbol, f"set_{symbol}", f"bind_{symbol}"
 
 
 def pointer_count(step: Step) -> int:

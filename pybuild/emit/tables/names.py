@@ -10,6 +10,23 @@ from pybuild.errors import BuildError
 from pybuild.short_names import identifier
 
 LONGEST = 40
+# Names of functions, types and tables that generated files define themselves
+RESERVED = (
+    "init", "run", "reset", "selftest", "memory", "model", "strerror", "graph",
+    "arena", "weights", "set", "bind", "get", "pad", "args", "steps", "stages",
+    "operands", "rows", "links", "constants", "tensors", "name", "regions",
+    "check_int", "check_float",
+    "check_size", "predict", "inputs", "outputs", "parameters",
+    "params_image", "open_params", "load_params", "share_params", "release_params",
+    "layouts", "region_devices", "set_devices", "push_rows", "rows_wanted",
+    "rows_left", "kept", "keeps", "save_state", "restore_state",
+)  # fmt: skip
+# and with NAME_verify
+VERIFIED = (
+    "verify", "sums", "sum_list", "sum_list_again", "model_again", "steps_again",
+    "rows_again", "constants_again", "tensors_again", "kept_again", "keeps_again",
+)  # fmt: skip
+NUMBERED = ("dims", "tensor", "taken", "selftest_input", "selftest_output")
 
 
 def is_keyword(text: str) -> bool:
@@ -67,3 +84,8 @@ class Names:
             name = f"{clean}_{count}"
         self._taken.add(name)
         return name
+
+
+def accessors(symbol: str) -> tuple[str, str, str]:
+    """What follows NAME_ in the functions of an input or output."""
+    return symbol, f"set_{symbol}", f"bind_{symbol}"
