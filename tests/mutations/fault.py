@@ -30,7 +30,7 @@ FAULTS = (
     ),
     (
         "a table's name is given to a tensor",
-        "pybuild/emit/tables/assemble.py",
+        "pybuild/emit/tables/names.py",
         '"operands", "rows", "links",',
         '"operands", "links",',
         "tests/emit/test_names.py",

@@ -16,7 +16,7 @@ PUSHED = (
     (
         "rows that are too many",
         "crt/src/push.c",
-        "if (count > f.rows->count - done(g, f.step))",
+        "if (count > f.rows->count - done(g, &f, f.step))",
         "if (count > f.rows->count)",
         _C,
     ),
@@ -86,8 +86,8 @@ PUSHED = (
     (
         "whose rows are wanted",
         "crt/src/push.c",
-        "return step == f.step ? (int)(rows - (int32_t)done(g, step)) : 0;",
-        "return (int)(rows - (int32_t)done(g, step));",
+        "return step == f.step ? (int)(rows - (int32_t)done(g, &f, step)) : 0;",
+        "return (int)(rows - (int32_t)done(g, &f, step));",
         _C,
     ),
     (
