@@ -221,6 +221,9 @@ number after it is the arena in bytes.
 - `7 unequal`: that many values are further away, from the standard, too.
 - PT2E is compared with the standard, biases being int32 as XNNPACK has them; `crt` with
   the numpy meaning of its own operators.
+- ExecuTorch's quantisers for Arm (`tests/exported/export_arm.py`): of what
+  `CortexMQuantizer` and `TOSAQuantizer` make of int8 every bit is PyTorch's, in
+  integers; of TOSA's int16 with int8 weights too, in real numbers between its integers.
 
 <!-- not run: it takes half an hour; tests/models/test_matrix.py makes a part of it -->
 ```sh

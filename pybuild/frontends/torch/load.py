@@ -24,7 +24,7 @@ from pybuild.ir.graph import Graph, State
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-OPSET = 20
+OPSET = 21
 _ATEN = {**ELEMENTS, **LAYERS, **MOVES, **RECURRENT}
 _OTHERWISE = "exported.run_decompositions() before torch.export.save may write it out"
 _BAD = (TypeError, ValueError, KeyError, IndexError, AttributeError, StopIteration)
@@ -93,7 +93,7 @@ def _write(w: Writer, call: Call) -> None:
     if not any(call.outputs):
         return
     name = ".".join(call.target.split(".")[:2])
-    handler = OPERATORS.get(name)
+    handler = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_copy"))
     if handler is None:
         if call.target.startswith("_operator."):
             return  # of sizes, which are numbers
@@ -171,4 +171,4 @@ def _message(program: Program, w: Writer) -> ModelProto:
         [numpy_helper.from_array(v, n) for n, v in constants.items()],
     )  # fmt: skip
     opsets = [helper.make_opsetid("", OPSET)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
