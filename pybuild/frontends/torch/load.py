@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 OPSET = 21
 _ATEN = {**ELEMENTS, **LAYERS, **MOVES, **RECURRENT}
 _OTHERWISE = "exported.run_decompositions() before torch.export.save may write it out"
+# whose results are complex numbers
+_COMPLEX = ("aten.stft", "aten.istft", "aten.fft_", "aten._fft_")
+_TRANSFORMS = (
+    "torch.onnx.export(..., dynamo=True) writes transforms that compile; or take "
+    "pybuild.features"
+)
 _BAD = (TypeError, ValueError, KeyError, IndexError, AttributeError, StopIteration)
 
 
@@ -93,11 +99,13 @@ def _write(w: Writer, call: Call) -> None:
     if not any(call.outputs):
         return
     name = ".".join(call.target.split(".")[:2])
-    handler = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_copy"))
+    plain = name.removesuffix("_").removesuffix("_copy")  # in place, or no view
+    handler = OPERATORS.get(name) or OPERATORS.get(plain)
     if handler is None:
         if call.target.startswith("_operator."):
             return  # of sizes, which are numbers
-        raise call.invalid(f"the operator {name} is not supported", _OTHERWISE)
+        hint = _TRANSFORMS if plain.startswith(_COMPLEX) else _OTHERWISE
+        raise call.invalid(f"the operator {name} is not supported", hint)
     w.begin(call)
     handler(w, call)
     if name.endswith("_"):

@@ -211,6 +211,39 @@ def test_an_unknown_operator_is_named() -> None:
     assert "model.pt2: node 'pad' (aten.strange.default)" in said
 
 
+def test_a_transform_of_complex_numbers_has_a_hint() -> None:
+    def change(module: Any) -> None:
+        module["graph"]["nodes"][0]["target"] = "torch.ops.aten.stft.default"
+
+    assert "torch.onnx.export(..., dynamo=True)" in refused("tcn", change)
+
+
+@pytest.mark.parametrize(
+    ("operator", "made"),
+    [("relu_copy", None), ("exp_", ["map"]), ("log10", ["map", "mul"])],
+)
+def test_operators_in_other_forms(
+    operator: str, made: list[str] | None, arrays: Any
+) -> None:
+    """In place, or no view, they mean what the plain ones do."""
+
+    def change(module: Any) -> None:
+        node = next(n for n in module["graph"]["nodes"] if "aten.relu" in n["target"])
+        node["target"] = f"torch.ops.aten.{operator}.default"
+
+    graph = pybuild.load(changed("autoencoder", change)).lower()
+    if made is None:
+        assert graph.nodes == model("autoencoder").lower().nodes
+        return
+    assert [n.op for n in graph.nodes[1 : 1 + len(made)]] == made
+    x = abs(given(arrays, "autoencoder", 0, "x")[0])
+    values = interpret(graph, {graph.inputs[0]: x})
+    before, after = (values[graph.nodes[i].output] for i in (0, len(made)))
+    with np.errstate(invalid="ignore"):
+        meant = np.exp(before) if operator == "exp_" else np.log10(before)
+    np.testing.assert_allclose(after, meant, 1e-5, 1e-6)
+
+
 def test_damage_is_an_error() -> None:
     def no_nodes(module: Any) -> None:
         del module["graph"]["nodes"][0]["inputs"]

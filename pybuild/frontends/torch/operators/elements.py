@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pybuild.frontends.torch.operators.writer import Handler, Writer
@@ -162,6 +163,14 @@ def rsqrt(w: Writer, call: Call) -> None:
     w.give("Reciprocal", w.op("Sqrt", call.tensor("self")))
 
 
+def logarithm(base: float) -> Handler:
+    def handler(w: Writer, call: Call) -> None:
+        natural = w.op("Log", call.tensor("self"))
+        w.give("Mul", natural, w.const(1 / math.log(base), "float32"))
+
+    return handler
+
+
 def where(w: Writer, call: Call) -> None:
     made = w.kind(call.outputs[0])
     a, b = (operand(w, call, name, made) for name in ("self", "other"))
@@ -252,7 +261,8 @@ ELEMENTS: dict[str, Handler] = {
     **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
     "div": div, "div_": div, "gelu": gelu, "glu": glu,
     "hardsigmoid": one("HardSigmoid", alpha=1 / 6, beta=0.5),
-    "masked_fill": masked_fill, "mish": mish, "pow": power, "prelu": prelu,
+    "log10": logarithm(10), "log2": logarithm(2), "masked_fill": masked_fill,
+    "mish": mish, "pow": power, "prelu": prelu,
     "rsqrt": rsqrt, "rsub": two("Sub", turned=True), "softplus": softplus,
     "where": where,
 }  # fmt: skip
