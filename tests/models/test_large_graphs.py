@@ -68,6 +68,17 @@ def test_int8_weights_are_few_times_in_memory(target: str, channels: int) -> Non
     assert held - empty < 4 * size
 
 
+@pytest.mark.parametrize(
+    "channels", [1190, pytest.param(1680, marks=pytest.mark.sweep)]
+)
+def test_int8_weights_of_objects_are_few_times_in_memory(channels: int) -> None:
+    """LLVM does not see them: it would take 40 times their bytes."""
+    options = ("--target", "cortex-m4", "--emit", "obj")
+    _, _, empty = verb("build", wide_bytes(1, 8), *options)
+    size, _, held = verb("build", wide_bytes(1, channels), *options)
+    assert held - empty < 4.5 * size
+
+
 @pytest.mark.parametrize("target", ["generic", "cortex-m3", "cortex-m4", "cortex-m55"])
 def test_chunks_of_weights_make_the_whole(
     target: str, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,20 @@ BASIC = (
         "tests/objects/test_object_file.py",
     ),
     (
+        "where the contents of a constant are in an object",
+        "pybuild/emit/llvm/contents.py",
+        'bytes(-end % int(section["align"]))',
+        'bytes(end % int(section["align"]))',
+        "tests/objects/test_object_file.py",
+    ),
+    (
+        "the bytes of a symbol that an object's file says",
+        "pybuild/emit/llvm/contents.py",
+        'symbols["bytes"][of_symbols[symbol]] = array.nbytes',
+        'symbols["bytes"][of_symbols[symbol]] = 1',
+        "tests/objects/test_object_file.py",
+    ),
+    (
         "a shift",
         "pybuild/kernels/epilogues/requantise.py",
         "shifts = tuple(min(max(-s, 0), 30) for s in bits)",

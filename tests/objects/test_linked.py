@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pybuild
+from pybuild.emit.llvm import contents
 from pybuild.emit.llvm.model import ABI
 from pybuild.targets.llvm import LLVM
 from pybuild.verify.samples import samples
@@ -68,6 +69,17 @@ def _rarely_by_both(target: str, linker: str) -> object:
     first = [*LINKERS][SIMULATED.index(target) % 2]
     marks = () if target == "cortex-m4" or linker == first else (pytest.mark.sweep,)
     return pytest.param(target, linker, marks=marks)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_constants_that_llvm_has_not_seen(
+    linker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are put in behind LLVM, not large ones alone."""
+    monkeypatch.setattr(contents, "LEAST", 1)
+    made = library(classifier("int8", "int8").model(), "int8", "cortex-m4")
+    image = linked(tmp_path, "cortex-m4", linker, {made.name: content(made)})
+    equal(image, "cortex-m4", expected(made, _inputs(made, 6)))
 
 
 @pytest.mark.parametrize(

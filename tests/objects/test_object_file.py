@@ -9,17 +9,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import llvmlite.binding as binding
+import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
 import pybuild
 from pybuild import errors
+from pybuild.emit.llvm import contents
 from pybuild.emit.llvm.model import ABI
+from pybuild.emit.llvm.object import machine_of
 from pybuild.emit.tables import tables
 from pybuild.ir.loop import Part
 from pybuild.ir.loop_verify import statements
 from pybuild.model import Library
-from pybuild.targets.llvm import LLVM
+from pybuild.targets.llvm import LLVM, llvm_named
 from tests.conftest import model_path
 from tests.graphs.networks import classifier
 from tests.toolchains import ROOT
@@ -178,6 +182,41 @@ def test_pairs_of_products_are_one_instruction(target: str) -> None:
     ]
     halves = [half & 0xFFF0 for data in code for half in memoryview(data).cast("H")]
     assert (0xFB20 in halves) == (target in ("cortex-m4", "cortex-m7", "cortex-m33"))
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_constants_are_where_and_what_llvm_would_have_made(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LEAST 1: all of them are put in behind LLVM; 1 << 30: none."""
+    found = []
+    for least in (1, 1 << 30):
+        monkeypatch.setattr(contents, "LEAST", least)
+        file = elf(made("cortex-m4", kind))
+        weights = [s for s in file.iter_sections() if ".rodata.weights." in s.name]
+        symbols = file.get_section_by_name(".symtab").iter_symbols()
+        sizes = {s.name: (s["st_value"], s["st_size"]) for s in symbols}
+        found.append({
+            s.name: (s.data(), s["sh_addralign"], sizes[s.name.rpartition(".")[2]])
+            for s in weights if s.name[:4] != ".rel"
+        })  # fmt: skip
+        assert all(s["sh_offset"] % s["sh_addralign"] == 0 for s in weights)
+    assert found[0] == found[1] and len(found[0]) > 3
+
+
+def test_contents_of_a_file_of_more_sections_than_its_header_can_say() -> None:
+    few = [f'@t{n} = constant i8 1, section ".rodata.t{n}"' for n in range(0xFF00)]
+    big = f'@big = constant [1 x i8] zeroinitializer, section "{contents.SECTION}big"'
+    machine = machine_of(llvm_named("cortex-m4"))
+    text = "\n".join(['target triple = "thumbv7em-none-eabihf"', big, *few])
+    content = machine.emit_object(binding.parse_assembly(text))
+    values = np.arange(9000, dtype=np.int16)
+    held = contents.with_contents(content, {"big": values, "unknown": values})
+    assert held[48:50] == b"\0\0"
+    start = int.from_bytes(held[32:36], "little")
+    rows = np.frombuffer(held, "<u4", 0xFF00 * 10, start).reshape(-1, 10)
+    (row,) = rows[rows[:, 5] == values.nbytes]
+    assert held[row[4] : row[4] + row[5]] == values.tobytes()
 
 
 def test_size_makes_less_code() -> None:

@@ -5,7 +5,7 @@ The twin of model_c.py: the same symbols, the same structs of crt/abi.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pybuild.dtype import Array, DType
 from pybuild.emit.kernels.external import llvm_declarations, llvm_function
@@ -34,14 +34,16 @@ def module(
     triple: str = "",
     layout: str = "",
     features: frozenset[str] = frozenset(),
+    later: Collection[str] = (),
 ) -> str:
     """The module; its one exported symbol is NAME_model.
 
     features  of the processor: whose instructions Intrins may be
+    later     symbols of constants whose contents are not LLVM's
     Shapes    as crt/abi.h, laid out by the target's rules for C structs
     """
     shared = (tables.kernels, tables.constants)
-    return modules((tables,), *shared, triple, layout, features)
+    return modules((tables,), *shared, triple, layout, features, later)
 
 
 def modules(
@@ -51,6 +53,7 @@ def modules(
     triple: str = "",
     layout: str = "",
     features: frozenset[str] = frozenset(),
+    later: Collection[str] = (),
 ) -> str:
     """Models that share kernels and constants, in one module."""
     head = [f'target triple = "{triple}"'] if triple else []
@@ -66,7 +69,7 @@ def modules(
     code = llvm_declarations(func for func, _ in kernels)
     printed: set[str] = set()
     code += [_kernel(func, features, printed) for func, _ in kernels]
-    data = [_constant(c) for c in constants]
+    data = [_later(c) if c.symbol in later else _constant(c) for c in constants]
     lists = [line for m in models for line in (*_lists(m), *_model(m))]
     code += definitions(features, "\n".join(code))
     return "\n".join([*head, *data, *lists, *code, declarations(features), ""])
@@ -84,6 +87,13 @@ def _constant(constant: Constant) -> str:
     return _global(constant.symbol, f"{kind} {_values(array)}", max(array.itemsize, 4))
 
 
+def _later(constant: Constant) -> str:
+    """In a section whose contents are put in behind LLVM, which may not read them."""
+    how = "internal externally_initialized constant [1 x i8] zeroinitializer"
+    align = max(constant.array.itemsize, 4)
+    return f"@{constant.symbol} = {how}, align {align}"
+
+
 def _global(symbol: str, value: str, align: int = 4) -> str:
     return f"@{symbol} = internal constant {value}, align {align}"
 
@@ -91,7 +101,7 @@ def _global(symbol: str, value: str, align: int = 4) -> str:
 def _values(array: Array) -> str:
     """The bytes of an array; little-endian, as all our targets are."""
     if array.itemsize == 1:
-        return 'c"' + "".join(f"\\{b:02X}" for b in array.tobytes()) + '"'
+        return f'c"{_escaped(array.tobytes())}"'
     kind = _ELEMENT[array.itemsize]
     numbers = array.reshape(-1).view(f"i{array.itemsize}").tolist()
     return "[" + ", ".join(f"{kind} {n}" for n in numbers) + "]"
@@ -164,8 +174,11 @@ def _symbol(name: str) -> str:
 
 def _text(symbol: str, text: str) -> str:
     raw = text.encode() + b"\0"
-    body = "".join(f"\\{b:02X}" for b in raw)
-    return _global(symbol, f'[{len(raw)} x i8] c"{body}"', 1)
+    return _global(symbol, f'[{len(raw)} x i8] c"{_escaped(raw)}"', 1)
+
+
+def _escaped(raw: bytes) -> str:
+    return "\\" + raw.hex("\\").upper() if raw else ""
 
 
 def _model(tables: Tables) -> list[str]:

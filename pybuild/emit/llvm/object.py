@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Collection
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from pybuild.emit.llvm import passes as llvm_passes
+from pybuild.emit.llvm.contents import SECTION, large, with_contents
 from pybuild.emit.llvm.model import ABI, module
 from pybuild.emit.llvm.sums import with_sums
 from pybuild.emit.tables.tables import Tables
@@ -19,7 +21,9 @@ from pybuild.targets.llvm import Llvm
 
 # of every kernel; without optsize code is up to a fifth larger and no faster
 _ATTRIBUTES = "nounwind optsize"
-_DATA = re.compile(r"^@(\w+) = (?:internal )?constant .*", re.MULTILINE)
+_DATA = re.compile(
+    r"^@(\w+) = (?:internal )?(?:externally_initialized )?constant .*", re.MULTILINE
+)
 _CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
 
 
@@ -29,8 +33,9 @@ def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
     Every kernel and every table is a section, named as gcc -ffunction-sections
     -fdata-sections name theirs; weights are in .rodata.weights.SYMBOL.
     """
-    machine = machine_of(processor)
-    return _without_note(machine.emit_object(_optimised(tables, processor, optimise)))
+    machine, later = machine_of(processor), large(tables.constants)
+    parsed = _optimised(tables, processor, optimise, later)
+    return with_contents(_without_note(machine.emit_object(parsed)), later)
 
 
 def assembly(tables: Tables, processor: Llvm, optimise: str) -> str:
@@ -39,9 +44,11 @@ def assembly(tables: Tables, processor: Llvm, optimise: str) -> str:
     return str(machine_of(processor).emit_assembly(parsed))
 
 
-def _optimised(tables: Tables, processor: Llvm, optimise: str) -> Any:
+def _optimised(
+    tables: Tables, processor: Llvm, optimise: str, later: Collection[str] = ()
+) -> Any:
     machine = machine_of(processor)
-    text = object_text(tables, processor, str(machine.target_data), optimise)
+    text = object_text(tables, processor, str(machine.target_data), optimise, later)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     llvm_passes.optimise(parsed, machine, host=False)
@@ -56,16 +63,25 @@ def _without_note(content: bytes) -> bytes:
     return before + (b".comment.kernel\0" if note else b"") + after
 
 
-def object_text(tables: Tables, processor: Llvm, layout: str, optimise: str) -> str:
-    """The IR of the object; `layout` is LLVM's data layout of the processor."""
+def object_text(
+    tables: Tables,
+    processor: Llvm,
+    layout: str,
+    optimise: str,
+    later: Collection[str] = (),
+) -> str:
+    """The IR of the object; `layout` is LLVM's data layout of the processor.
+
+    later  symbols of constants that are put in behind LLVM
+    """
     weights = {constant.symbol for constant in tables.constants}
 
     def data(found: re.Match[str]) -> str:
-        place = "weights." if found[1] in weights else ""
-        return f'{found[0]}, section ".rodata.{place}{found[1]}"'
+        place = SECTION if found[1] in weights else ".rodata."
+        return f'{found[0]}, section "{place}{found[1]}"'
 
-    text = module(tables, processor.triple, layout, processor.has)
-    text = _DATA.sub(data, with_sums(text, tables))
+    made = module(tables, processor.triple, layout, processor.has, later)
+    text = _DATA.sub(data, with_sums(made, tables))
     text = _CODE.sub(r'\1 section ".text.\2" {', text)
     head = f'source_filename = "{tables.name}"'
     attributes = _attributes(optimise, "mve" in processor.has)
