@@ -206,17 +206,20 @@ def test_constants_are_where_and_what_llvm_would_have_made(
 
 def test_contents_of_a_file_of_more_sections_than_its_header_can_say() -> None:
     few = [f'@t{n} = constant i8 1, section ".rodata.t{n}"' for n in range(0xFF00)]
-    big = f'@big = constant [1 x i8] zeroinitializer, section "{contents.SECTION}big"'
+    one, place = "constant [1 x i8] zeroinitializer", contents.SECTION
+    big = f'@big = {one}, section "{place}big", align 4'
+    odd = f'@odd = {one}, section "{place}odd"'
     machine = machine_of(llvm_named("cortex-m4"))
-    text = "\n".join(['target triple = "thumbv7em-none-eabihf"', big, *few])
+    text = "\n".join(['target triple = "thumbv7em-none-eabihf"', odd, big, *few])
     content = machine.emit_object(binding.parse_assembly(text))
     values = np.arange(9000, dtype=np.int16)
-    held = contents.with_contents(content, {"big": values, "unknown": values})
+    arrays = {"odd": np.ones(5, np.int8), "big": values, "unknown": values}
+    held = contents.with_contents(content, arrays)
     assert held[48:50] == b"\0\0"
     start = int.from_bytes(held[32:36], "little")
     rows = np.frombuffer(held, "<u4", 0xFF00 * 10, start).reshape(-1, 10)
     (row,) = rows[rows[:, 5] == values.nbytes]
-    assert held[row[4] : row[4] + row[5]] == values.tobytes()
+    assert held[row[4] : row[4] + row[5]] == values.tobytes() and row[4] % 4 == 0
 
 
 def test_size_makes_less_code() -> None:
