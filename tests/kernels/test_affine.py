@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -146,3 +147,22 @@ def test_the_steps_that_decide_find_what_all_steps_find(
         assert wrong(params, one, -ends[0] // 16, ends[1] // 16) == 0
     form._proven.cache_clear()
     assert apart or rule != "double"
+
+
+def test_steps_of_many_channels_take_little_more_memory_than_they_are() -> None:
+    scales = [float(s) for s in np.linspace(1e-4, 4e-3, 2048)]
+    params = made("double", scales, -3, -128, 127)
+    ends = np.full(len(scales), 500_000)
+    every = np.ones(len(scales), bool)
+    tracemalloc.start()
+    stairs = staircase.staircase(params, every, -ends, ends)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert stairs is not None and held < 5 * stairs.first.nbytes
+    for rows in (slice(0, 1), slice(1000, 1300)):
+        few = replace(
+            params, multipliers=params.multipliers[rows], shifts=params.shifts[rows]
+        )
+        alone = staircase.staircase(few, every[rows], -ends[rows], ends[rows])
+        assert alone is not None
+        np.testing.assert_array_equal(stairs.first[rows], alone.first)

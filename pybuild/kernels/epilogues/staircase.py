@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pybuild.dtype import Ints
 from pybuild.ops.conv import ConvParameters
+from pybuild.ops.fixed_point.chunks import chunks
 from pybuild.ops.fixed_point.quant import requantize
 
 FRACTION = 8  # bits below the unit of an accumulator when it is multiplied
@@ -21,11 +22,13 @@ REACH = 1 << 22  # accumulators, bias included, are smaller than this
 DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
 _LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
 _BATCH = 1 << 21  # steps looked at together
+_AROUND = 6  # accumulators about where a step should be
 _FEW = 9  # multipliers at which it is seen which steps decide
 _FAR = 1 << 62
 _ROUNDED = 2.0**-40  # more than what quotients of doubles are off
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,25 @@ def staircase(
     assert mult is not None and bits is not None
     low, high = low[some], high[some]
     steps = np.arange(made.low + 1, made.high + 1, dtype=np.int64)
+    first = np.empty((len(low), len(steps)), np.int64)
+    for part in chunks(np.arange(len(low)), _AROUND * max(1, len(steps))):
+        factors = None if scales is None else scales[part]
+        found = _first_of(made, mult[part], bits[part], factors, steps)
+        if found is None:
+            return None
+        first[part] = np.clip(found, low[part, None], high[part, None] + 1)
+    return Staircase(0, 0, low, high, steps, first)
+
+
+def _first_of(
+    made: ConvParameters, mult: Ints, bits: Ints, scales: Floats | None, steps: Ints
+) -> Ints | None:
+    """[channel, step] the least accumulator that reaches a step, of a few channels:
+    _AROUND are looked at for each. None: a step is not near where it should be."""
     real = mult * 2.0 ** (bits - 31.0)
     guess = np.floor((steps - made.y_zero - 0.5) / real[:, None])
-    near = np.clip(guess, -REACH, REACH).astype(np.int64)[..., None] + np.arange(-2, 4)
+    near = np.clip(guess, -REACH, REACH).astype(np.int64)[..., None]
+    near = near + np.arange(-2, _AROUND - 2)
     if made.rounding == "even" and scales is not None:
         factors = scales.astype(np.float32)[:, None, None]
         reals = np.rint(near.astype(np.float32) * factors)
@@ -73,9 +92,7 @@ def staircase(
     inside = np.abs(guess) < REACH - 4
     if bool(((reached[..., 0] | ~reached[..., -1]) & inside).any()):
         return None
-    first = near[..., 0] + (~reached).sum(-1)
-    first = np.clip(first, low[:, None], high[:, None] + 1)
-    return Staircase(0, 0, low, high, steps, first)
+    return np.asarray(near[..., 0] + (~reached).sum(-1))
 
 
 def searched(
