@@ -90,6 +90,7 @@ int main(void)
 """
 
 
+# @req NAME_run:Thread
 @pytest.mark.parametrize("checks", ["thread", "address,undefined"])
 def test_models_in_threads(checks: str, tmp_path: Path) -> None:
     """Two in one memory wait for each other, a third shares weights with the first;

@@ -18,14 +18,18 @@ static void start(const struct crt_model *m)
     sequence = 0;
 }
 
+static int working; /* frames of it before the last reply */
+
 /* The reply that comes last, after what tells that the call is done. */
 static struct crt_frame reply(void)
 {
     struct crt_frame frame;
 
-    do
+    for (working = 0;; working++) {
         frame = line_next();
-    while (frame.kind == CRT_FRAME_WORKING);
+        if (frame.kind != CRT_FRAME_WORKING)
+            break;
+    }
     EXPECT(frame.kind == CRT_FRAME_REPLY && frame.session == session);
     EXPECT(frame.sequence == sequence && frame.bytes >= 4);
     return frame;

@@ -67,6 +67,18 @@ static void test_run(void)
     EXPECT(crt_get32(answered) == 0);
 }
 
+/* @req crt_rpc_working */
+static void test_what_takes_its_time_says_so(void)
+{
+    uint32_t g = two();
+
+    EXPECT(set(g, 0, 0, 1, filled, 24) == CRT_OK && working == 0);
+    EXPECT(set(g, 1, 0, 1, filled, 3) == CRT_OK && working == 0);
+    EXPECT(call(CRT_RPC_RUN, g, 1, 0, 0) == CRT_OK && working == 1);
+    EXPECT(call(CRT_RPC_GET, g, 2, 0, 12) == CRT_OK && working == 0);
+    EXPECT(call(CRT_RPC_STAGE, g, 0, 0, 0) != CRT_OK && working == 1);
+}
+
 /* @req crt_rpc_do:Errors */
 static void test_stages(void)
 {
@@ -295,6 +307,7 @@ static void test_create(void)
 int main(void)
 {
     test_run();
+    test_what_takes_its_time_says_so();
     test_stages();
     test_watch();
 #ifndef CRT_NO_HOOK

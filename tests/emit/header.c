@@ -2,6 +2,7 @@
  * with parameters and with pushed rows. Prints each failed line; exit code 1 if
  * there was one. */
 #include "conv_int8.h"
+#include "crt/crc.h"
 #include "expect.h"
 
 #include <string.h>
@@ -33,6 +34,30 @@ static void test_init(void)
 
 #ifdef CONV_INT8_PARAMS_BYTES
 
+static void test_damage(void)
+{
+    struct crt_params weights;
+
+    EXPECT(conv_int8_open_params(&weights) == CRT_ERR_CHECKSUM);
+}
+
+/* As the image that the model came with, but one of its arrangements. */
+static void test_another_models_image(const uint8_t *own)
+{
+    static uint8_t other[CONV_INT8_PARAMS_BYTES] __attribute__((aligned(16)));
+    struct crt_params weights;
+    uint32_t crc;
+    int i;
+
+    memcpy(other, own, sizeof other);
+    other[40 + 12] ^= 1; /* docs/formats.md: the first parameter's layout */
+    crc = crt_crc32(0, other + 8, sizeof other - 8);
+    for (i = 0; i < 4; i++)
+        other[4 + i] = (uint8_t)(crc >> 8 * i);
+    EXPECT(crt_params_verify(&weights, other, sizeof other) == CRT_OK);
+    EXPECT(conv_int8_load_params(&m, &weights) == CRT_ERR_LAYOUT);
+}
+
 static void test_parameters(void)
 {
     static int8_t other_arena[CONV_INT8_ARENA_BYTES]
@@ -43,6 +68,7 @@ static void test_parameters(void)
 
     start();
     EXPECT(conv_int8_open_params(&weights) == CRT_OK);
+    test_another_models_image(weights.image);
     EXPECT(conv_int8_set_image(&m, image) == CRT_OK);
     EXPECT(conv_int8_run(&m) == CRT_ERR_UNBOUND);
     EXPECT(conv_int8_load_params(&m, &weights) == CRT_OK);
@@ -56,8 +82,14 @@ static void test_parameters(void)
     EXPECT(crt_params_close(&weights) == CRT_OK);
 }
 
-int main(void)
+/* With an argument: the image in flash was damaged. */
+int main(int argc, char **argv)
 {
+    (void)argv;
+    if (argc > 1) {
+        test_damage();
+        return failures != 0;
+    }
     test_init();
     test_parameters();
     return failures != 0;
@@ -83,6 +115,10 @@ static void test_rows(void)
                                CONV_INT8_IMAGE_ROWS - 2) == CRT_OK);
     EXPECT(conv_int8_run(&m) == CRT_OK);
     EXPECT(conv_int8_rows_left(NULL, input) == CRT_ERR_NULL);
+    start();
+    EXPECT(crt_graph_bind_input(&m.graph, input, image, sizeof image) ==
+           CRT_OK);
+    EXPECT(conv_int8_push_rows(&m, input, image, 1) == CRT_ERR_PUSHED);
 }
 
 int main(void)

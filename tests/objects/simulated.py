@@ -122,9 +122,12 @@ class Machine:
                 lengths[address, size] = self._instructions(code)
             total += lengths[address, size]
 
+        # what an earlier call has translated has no hook
+        self.uc.ctl_flush_tb()
         handle = self.uc.hook_add(UC_HOOK_BLOCK, block)
         self.call(function, *args)
         self.uc.hook_del(handle)
+        assert total, function
         return total
 
     def _instructions(self, code: bytes) -> int:

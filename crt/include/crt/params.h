@@ -63,7 +63,7 @@ struct crt_param {
  *         CRT_ERR_CHECKSUM: damaged; CRT_ERR_ALIGN: image is not aligned to
  *         what its payloads need; CRT_ERR_FORMAT: cut, or inconsistent. p is
  *         then all zero
- * Time    one pass for the checksum (crt/crc.h), then about 100 instructions a
+ * Time    one pass for the checksum (crt/crc.h), then about 200 instructions a
  *         parameter */
 int crt_params_verify(struct crt_params *p, const void *image, size_t bytes);
 
