@@ -63,11 +63,24 @@ class BuildError(Exception):
         error.args = ("\n".join(str(p) for p in found),)
         return error
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What another process raises holds every finding, too; not `rest`."""
+        fields = {k: v for k, v in self.__dict__.items() if k != "rest"}
+        return _again, (type(self), self.problems, fields)
+
     def with_more(self, more: Iterable[Problem]) -> Self:
         """With what was found elsewhere, each once."""
         self.problems = tuple(dict.fromkeys((*self.problems, *more)))
         self.args = ("\n".join(str(p) for p in self.problems),)
         return self
+
+
+def _again(
+    kind: type[BuildError], problems: tuple[Problem, ...], fields: dict[str, object]
+) -> BuildError:
+    made = kind.of(problems)
+    made.__dict__.update(fields)
+    return made
 
 
 class ValuesNeeded(BuildError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from pybuild.cli import main
+from pybuild.errors import LimitError, Problem, ValuesNeeded
 
 ROOT = Path(__file__).resolve().parents[2]
 INT8 = str(ROOT / "examples" / "digits" / "digits_int8.tflite")
@@ -152,3 +154,16 @@ def test_a_name_without_a_project_file(
     assert capsys.readouterr().err == f"kws: there is no such file. Hint: {hint}\n"
     assert main(["build", INT8]) == 64
     assert capsys.readouterr().err.startswith("--out: is missing")
+
+
+def test_what_another_process_raises_holds_every_finding() -> None:
+    said = [Problem("a.tflite: node 3", "is too wide", "split it"), Problem("b", "no")]
+    error = LimitError.of(said)
+    error.rest = object()
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is LimitError and again.exit_code == error.exit_code
+    assert again.problems == tuple(said) and str(again) == str(error)
+    assert again.rest is None
+    needed = ValuesNeeded("model", "shapes depend on values")
+    needed.names = ("n",)
+    assert pickle.loads(pickle.dumps(needed)).names == ("n",)

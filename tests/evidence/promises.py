@@ -210,7 +210,8 @@ def page(found: list[Promise]) -> str:
     lacking = [one for one in promised if not one.tests]
     lines = [
         HEAD.format(
-            all=len(found), promised=len(promised), lacking=len(lacking),
+            all=len(found), promised=len(promised),
+            which=f"; these\n{len(lacking)} have none:" if lacking else ".",
             named=len(promised) - len(lacking), owed=len(found) - len(promised),
         ),
         *(f"- `{one.id}`: {_cell(one.says)}" for one in lacking),
@@ -252,8 +253,7 @@ it expects; other tests say `@req ID` in a comment. The page is made of both by
 holds that it is as they are.
 
 Of {all} entries {promised} are promises and {owed} are conditions: what the caller
-owes, or how an argument is laid out. A test names {named} of the promises; these
-{lacking} have none:
+owes, or how an argument is laid out. A test names {named} of the promises{which}
 """
 
 
