@@ -167,6 +167,13 @@ PIXELS = (
         _LAYERS,
     ),
     (
+        "where the right half of a window of seven columns begins",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        "if n % len(offsets) == 0:",
+        "if n == 0:",
+        _LAYERS,
+    ),
+    (
         "vectors of padding beside a row",
         "pybuild/kernels/mve/conv_patches.py",
         "k.store(to, self.inputs - step, zeros)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.perf.any_layer import CORES, is_above, reason
+from tests.perf.any_layer import CORES, FAR, is_above, reason
 from tests.perf.layers import CLASSES, far_apart, layer
 from tests.perf.measure import EMITS, is_plain, measured, model
 
@@ -52,3 +52,10 @@ def test_the_last_turn_of_a_loop_on_vectors(emit: str) -> None:
     """LLVM 22.1 summed lanes behind the seventh row, where a vector has four."""
     found = measured(far_apart(), "cortex-m55", emit)
     assert found.unequal == 0, found.kernels
+
+
+@pytest.mark.parametrize("seed", [4, 16, 148, 220])
+def test_vectors_of_one_window_share_its_address_in_the_price(seed: int) -> None:
+    found = measured(layer(seed), "cortex-m55", "obj")
+    assert found.unequal == 0
+    assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels

@@ -53,7 +53,10 @@ class PixelSums:
                     c = k.let("first", minimum(c, channels - PIXELS))
                     size = 16 * self.layer.steps
                     weights = k.let("w", offset(given["weights"], c * size))
-                self._four((offset(x, c), weights, offsets), ends, offset(y, c))
+                here: Expr = offset(x, c)
+                if self.layer.steps > 1:
+                    here = k.let("here", here)
+                self._four((here, weights, offsets), ends, offset(y, c))
                 if not w.channels % PIXELS:
                     k.assign(weights, offset(weights, 16 * self.layer.steps * PIXELS))
                 k.assign(ends, offset(ends, self.finish.size))
@@ -112,12 +115,17 @@ class PixelSums:
         k, layer = self.k, self.layer
         step = self.given["channels"] * layer.window.stride_w
         sums: list[Expr] = [const(0)] * self.count
+        froms = list[Expr]()  # where the windows begin, or their right halves
         for n in range(layer.steps):
             four, on = offsets[n % len(offsets)], n // len(offsets)
             half = self.given["gap"] * (3 * on)
             weights = k.let("weights", bytes_at(w, 16 * (layer.steps * c + n)))
+            if n % len(offsets) == 0:
+                froms = []
             for i in range(self.count):
-                values = gathered_bytes(offset(x, half + step * i + c), four)
+                if len(froms) == i:
+                    froms.append(k.let("from", offset(x, half + step * i + c)))
+                values = gathered_bytes(froms[i], four)
                 sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
         return self._vector(sums)
 
