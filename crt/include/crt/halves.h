@@ -39,11 +39,11 @@ CRT_INLINE crt_int16x8 crt_load_int16x8(const int16_t *from)
 CRT_INLINE crt_int16x8 crt_load_int16x8_int8(const int8_t *from)
 {
 #if defined(CRT_MVE_ASM)
-    /* gcc only has an address for so many bytes: eight are read */
+    /* gcc knows the registers of its address, in an order that is kept */
     crt_int16x8 v;
-    __asm__ volatile("vldrb.s16 %q0, %1"
-                     : "=w"(v)
-                     : "Ux"(*(const crt_int8x16 *)from));
+    __asm__ volatile("" ::: "memory");
+    v = vldrbq_s16(from);
+    __asm__ volatile("" : "+w"(v));
     return v;
 #elif defined(__ARM_FEATURE_MVE)
     return vldrbq_s16(from);
