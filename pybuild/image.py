@@ -22,9 +22,9 @@ from pybuild.emit.c.image import (
     image_header,
     must_not_clash,
 )
-from pybuild.emit.c.long_text import Content, whole
 from pybuild.emit.c.model import kernels_file
 from pybuild.emit.c.params import image_words
+from pybuild.emit.content import Content, whole
 from pybuild.emit.kernels import external
 from pybuild.emit.kernels.c import block_comment
 from pybuild.emit.tables.names import chosen_prefix

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
-from pybuild.emit.c.long_text import Content, whole
+from pybuild.emit.content import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.executor.factory import Factory, backend_of, described

@@ -13,7 +13,7 @@ from typing import Any
 
 import pybuild
 from pybuild.ecosystems.packages import packages
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.image import Image
 from pybuild.library import Library

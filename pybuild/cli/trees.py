@@ -19,7 +19,7 @@ from pybuild.cli.names import chosen_names
 from pybuild.cli.options import chosen
 from pybuild.cli.progress import working
 from pybuild.ecosystems.write import Ready, prepared
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.emit.tables.names import chosen_prefix
 from pybuild.errors import BuildError, Problem, UsageError
 from pybuild.options.option import told

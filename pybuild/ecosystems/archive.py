@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from pybuild.ecosystems.about import About
-from pybuild.emit.c.long_text import Content
-from pybuild.package.folder import pieces
+from pybuild.emit.content import Content, pieces
 
 _MOST = 65535  # bytes of a stored block of deflate
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, fitting
 from pybuild.options.option import read_options

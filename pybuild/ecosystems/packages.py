@@ -24,7 +24,7 @@ from pybuild.ecosystems.examples import (
     program,
     sketch,
 )
-from pybuild.emit.c.long_text import Content, whole
+from pybuild.emit.content import Content, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError
 from pybuild.install import crt_headers, crt_sources, licence_text

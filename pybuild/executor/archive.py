@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.errors import BuildError
 from pybuild.executor.archive_write import (
     CODE,

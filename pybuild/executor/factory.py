@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pybuild.dtype import Array
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.errors import BuildError
 from pybuild.host.compiled_model import Compiled, SlotFacts
 from pybuild.ir.graph import Graph, Tensor, signature

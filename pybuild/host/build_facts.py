@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.emit.tables.tables import Tables
 from pybuild.host.native import Net
 from pybuild.ir.graph import Graph

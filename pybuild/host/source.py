@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pybuild.dtype import Array
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content
 from pybuild.host.compiled_model import SlotFacts
 from pybuild.host.devices import Device
 from pybuild.host.native import Net

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content, pieces
 from pybuild.errors import BuildError, BuildWarning, Problem
 
 # of a tree, and of a package, where extras/ is what no build compiles
@@ -137,12 +137,6 @@ def telling(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise BuildError(str(path), f"cannot be written: {reason}") from None
-
-
-def pieces(content: Content) -> Iterator[bytes]:
-    """The bytes of a file."""
-    for piece in (content,) if isinstance(content, str | bytes) else content:
-        yield piece.encode() if isinstance(piece, str) else piece
 
 
 def _write_new(folder: Path, files: Mapping[str, Content]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pybuild.dtype import DType
-from pybuild.emit.c.long_text import Content
 from pybuild.emit.c.regions import size_macro
+from pybuild.emit.content import Content
 from pybuild.emit.tables.tables import UNPACK_HEADERS, Tables, TensorRow
 from pybuild.install import crt_headers, crt_sources
 from pybuild.package.folder import EXAMPLE, REPORT, digest_of

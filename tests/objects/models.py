@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pybuild.dtype import Array
+from pybuild.emit.content import pieces
 from pybuild.model import Library, Model
 from pybuild.ops.interpret import interpret
 
@@ -26,9 +27,7 @@ def library(
 
 
 def content(made: Library) -> bytes:
-    held = made.compiled()[f"{made.name}.o"]
-    assert isinstance(held, bytes)
-    return held
+    return b"".join(pieces(made.compiled()[f"{made.name}.o"]))
 
 
 def expected(made: Library, inputs: Iterable[Mapping[str, Array]]) -> Iterator[Known]:

@@ -157,7 +157,7 @@ def test_what_nobody_uses_is_left_out(linker: str, tmp_path: Path) -> None:
     made = [library(classifier(n).model(), n, core.name) for n in ("first", "second")]
     for one in made:
         for file, data in one.compiled().items():
-            if not isinstance(data, bytes):
+            if not file.endswith(".o"):
                 (tmp_path / file).write_text(str(data))
     (tmp_path / "user.c").write_text(USER)
     objects = written(tmp_path, {one.name: content(one) for one in made})

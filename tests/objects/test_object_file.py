@@ -26,6 +26,7 @@ from pybuild.model import Library
 from pybuild.targets.llvm import LLVM, llvm_named
 from tests.conftest import model_path
 from tests.graphs.networks import classifier
+from tests.objects.models import content
 from tests.toolchains import ROOT
 
 MODEL = ROOT / "examples" / "digits" / "digits_int8.tflite"
@@ -51,9 +52,7 @@ def made(target: str, kind: str = "int8", **options: str) -> Library:
 
 
 def elf(library: Library) -> ELFFile:
-    content = library.compiled()[f"{library.name}.o"]
-    assert isinstance(content, bytes)
-    return ELFFile(io.BytesIO(content))
+    return ELFFile(io.BytesIO(content(library)))
 
 
 def sections(file: ELFFile) -> dict[str, int]:
@@ -211,10 +210,10 @@ def test_contents_of_a_file_of_more_sections_than_its_header_can_say() -> None:
     odd = f'@odd = {one}, section "{place}odd"'
     machine = machine_of(llvm_named("cortex-m4"))
     text = "\n".join(['target triple = "thumbv7em-none-eabihf"', odd, big, *few])
-    content = machine.emit_object(binding.parse_assembly(text))
+    emitted = machine.emit_object(binding.parse_assembly(text))
     values = np.arange(9000, dtype=np.int16)
     arrays = {"odd": np.ones(5, np.int8), "big": values, "unknown": values}
-    held = contents.with_contents(content, arrays)
+    held = bytes(contents.with_contents(emitted, arrays))
     assert held[48:50] == b"\0\0"
     start = int.from_bytes(held[32:36], "little")
     rows = np.frombuffer(held, "<u4", 0xFF00 * 10, start).reshape(-1, 10)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybuild.emit.c.long_text import whole
+from pybuild.emit.content import whole
 from pybuild.install import crt_include
 from pybuild.model import Model
 from pybuild.package.folder import write_beside

@@ -18,7 +18,7 @@ from pybuild.boards.firmware.elf import Elf, read_elf
 from pybuild.boards.firmware.model_header import model_header
 from pybuild.boards.firmware.stack import stack_bound
 from pybuild.boards.firmware.too_large import overflows, too_large
-from pybuild.emit.c.long_text import Content
+from pybuild.emit.content import Content, pieces
 from pybuild.errors import BuildError
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
 from pybuild.targets.board import Board
@@ -177,11 +177,10 @@ def sorted_files(
     made: Mapping[str, Content],
 ) -> tuple[dict[str, str], dict[str, str], dict[str, bytes]]:
     """C files, headers and objects."""
-    texts = {n: str(t) for n, t in made.items() if not isinstance(t, bytes)}
     return (
-        {n: t for n, t in texts.items() if n.endswith(".c")},
-        {n: t for n, t in texts.items() if n.endswith(".h")},
-        {n: t for n, t in made.items() if isinstance(t, bytes) and n.endswith(".o")},
+        {n: str(t) for n, t in made.items() if n.endswith(".c")},
+        {n: str(t) for n, t in made.items() if n.endswith(".h")},
+        {n: b"".join(pieces(t)) for n, t in made.items() if n.endswith(".o")},
     )
 
 

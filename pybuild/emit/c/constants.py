@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from pybuild.dtype import HALVES, Array, DType
-from pybuild.emit.c.long_text import Text
+from pybuild.emit.content import Text
 from pybuild.emit.kernels.c import block_comment, expression, fold
 from pybuild.emit.tables.tables import Constant, Tables
 from pybuild.ir.loop import const

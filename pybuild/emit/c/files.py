@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from pybuild.emit.c.constants import weights_file
 from pybuild.emit.c.header import header_file
-from pybuild.emit.c.long_text import Content
 from pybuild.emit.c.model import functions_file, kernels_file, model_file
 from pybuild.emit.c.params import params_file
+from pybuild.emit.content import Content
 from pybuild.emit.kernels.external import sources
 from pybuild.emit.tables.device_kernels import apart, file_name
 from pybuild.emit.tables.tables import Tables

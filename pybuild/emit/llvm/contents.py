@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from pybuild.dtype import Array
+from pybuild.emit.content import Joined
 from pybuild.emit.tables.tables import Constant
 
 LEAST = 1 << 12  # bytes of a constant that is put in
@@ -33,7 +34,7 @@ def large(constants: Collection[Constant]) -> dict[str, Array]:
     return {c.symbol: c.array for c in constants if c.array.nbytes >= LEAST}
 
 
-def with_contents(content: bytes, arrays: Mapping[str, Array]) -> bytes:
+def with_contents(content: bytes, arrays: Mapping[str, Array]) -> Joined:
     """The object with these in the place of what their symbols are in it.
 
     content  ELF32, little-endian; a symbol of `arrays` has a section of its own
@@ -51,7 +52,7 @@ def with_contents(content: bytes, arrays: Mapping[str, Array]) -> bytes:
     symbols = np.frombuffer(made, _SYMBOL, size, int(table["at"]))
     of_sections = _by_name(content, sections, int(sections[names]["at"]))
     of_symbols = _by_name(content, symbols, int(sections[table["link"]]["at"]))
-    parts: list[bytes | bytearray | memoryview] = [made]
+    parts: list[bytes | memoryview] = []
     end = len(made)
     for symbol, array in arrays.items():
         if symbol not in of_symbols:  # which nothing reads
@@ -62,7 +63,7 @@ def with_contents(content: bytes, arrays: Mapping[str, Array]) -> bytes:
         symbols["bytes"][of_symbols[symbol]] = array.nbytes
         parts += [padding, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data]
         end += len(padding) + array.nbytes
-    return b"".join(parts)
+    return Joined((bytes(made), *parts))
 
 
 def _by_name(content: bytes, rows: np.ndarray, names: int) -> dict[str, int]:

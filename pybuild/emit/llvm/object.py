@@ -12,6 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from pybuild.emit.content import Joined
 from pybuild.emit.llvm import passes as llvm_passes
 from pybuild.emit.llvm.contents import SECTION, large, with_contents
 from pybuild.emit.llvm.model import ABI, module
@@ -27,7 +28,7 @@ _DATA = re.compile(
 _CODE = re.compile(r"^(define .*@(\w+)\(.*\).*#0) \{", re.MULTILINE)
 
 
-def object_file(tables: Tables, processor: Llvm, optimise: str) -> bytes:
+def object_file(tables: Tables, processor: Llvm, optimise: str) -> Joined:
     """NAME.o: an ELF file that exports NAME_model and needs crt of this ABI.
 
     Every kernel and every table is a section, named as gcc -ffunction-sections
