@@ -288,7 +288,7 @@ class _Writer:
         ) as params:
             known = {p.name: p for p in params}
             inner = Sums(self.k, self.layer, {**shared, **known}, self.finish, known)
-            inner.write()
+            inner.write(self._part_name())
 
     def _part_name(self) -> str:
         """What distinguishes the code of two layers here."""

@@ -6,6 +6,7 @@ Knows no weight and no node.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.ir.loop import Expr, Intrin, Var, cast, const, i32, load, offset
@@ -18,6 +19,7 @@ from pybuild.kernels.base.intrin import (
     MLA_LOW_HIGH,
 )
 from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
+from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
@@ -48,7 +50,8 @@ class Sums:
         self.channels, self.out_width = shared["channels"], shared["out_width"]
         self.rest = shared["rest"]
 
-    def write(self) -> None:
+    def write(self, name: str) -> None:
+        """name  of this part"""
         k, layer, known = self.k, self.layer, self.known
         taps, end = (
             k.let("taps", known["weights"]),
@@ -57,11 +60,35 @@ class Sums:
         plane, out = k.let("plane", known["lines"]), k.let("out", known["y"])
         with k.loop("channel", GROUP, rolled=True):
             with k.loop("copy", self.shared["multiplier"], rolled=True):
-                self._row(plane, (taps, end, out))
+                self._channel(name, plane, (taps, end, out))
                 k.assign(taps, offset(taps, layer.words))
                 k.assign(end, offset(end, layer.end_size))
                 k.assign(out, offset(out, 1))
             k.assign(plane, offset(plane, self.shared["plane_size"]))
+
+    def _channel(self, name: str, plane: Var, where: tuple[Var, Var, Var]) -> None:
+        """One channel of a row; one that ends by the rule itself, beside others, in a
+        part of its own, so that what is cheap keeps all registers."""
+        k, layer, exact = self.k, self.layer, exact_of(self.layer.epilogue)
+        if exact is None:
+            self._row(plane, where)
+            return
+        weights, ends, out = where
+        factor = k.let("factor", load(ends, layer.end_size - 1))
+        with self.finish.by_itself(k, factor) as row:
+            given: dict[str, Expr] = {}
+            given |= {n: v for n, v in self.shared.items() if isinstance(v, Var)}
+            given |= self.finish.values
+            given |= {"lines": plane, "weights": weights, "epilogue": row, "y": out}
+            doc = "A row of a channel that ends by the rule itself."
+            with k.part(f"{name}_rule", doc, **given) as params:
+                known = {p.name: p for p in params}
+                shared, alone = {**self.shared, **known}, replace(layer, epilogue=exact)
+                inner = Sums(k, alone, shared, self.finish, known)
+                inside = known["weights"], known["epilogue"], known["y"]
+                inner._row(known["lines"], inside)
+        with k.otherwise():
+            self._row(plane, where)
 
     def _row(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
         """One channel of a row."""
@@ -130,20 +157,17 @@ class Sums:
 
     def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
         k, epilogue = self.k, self.layer.epilogue
-        to = [(acc >> FRACTION, y, self.channels * i) for i, acc in enumerate(sums)]
         if isinstance(epilogue, Exact):
+            to = [(acc >> FRACTION, y, self.channels * i) for i, acc in enumerate(sums)]
             self.finish.by_rule(to, ends)
             return
         signed = is_signed(epilogue)
         if signed:
             plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
         factor = k.let("factor", load(ends, self.layer.end_size - 1))
-        with self.finish.cheap(k, factor, to):
-            for acc, (_, _, at) in zip(sums, to, strict=True):
-                scaled: Expr = acc
-                if signed:
-                    scaled = corrected(acc, plus, minus)
-                k.store(y, at, self.finish.narrow(scaled, factor))
+        for i, acc in enumerate(sums):
+            scaled = corrected(acc, plus, minus) if signed else acc
+            k.store(y, self.channels * i, self.finish.narrow(scaled, factor))
 
 
 _Use = tuple[int, int, tuple[int, int] | None]

@@ -85,10 +85,16 @@ class AffineFinish:
         if isinstance(self.epilogue, Affine) and self.epilogue.exact is None:
             yield
             return
-        with k.when(factor < 0, rare=True):
-            self.by_rule(sums, offset(self.bound["rows"], const(-1) - factor))
+        with self.by_itself(k, factor) as row:
+            self.by_rule(sums, row)
         with k.otherwise():
             yield
+
+    @contextmanager
+    def by_itself(self, k: Builder, factor: Expr) -> Iterator[Expr]:
+        """The code of a channel that ends by the rule itself, given the rule's row."""
+        with k.when(factor < 0, rare=True):
+            yield offset(self.bound["rows"], const(-1) - factor)
 
     def by_rule(self, sums: Sequence[Sum], row: Expr) -> None:
         """Sums that are exact, without bias; `row`: of their channel."""
