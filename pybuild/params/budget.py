@@ -9,7 +9,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 
 # more than this is no model for a microcontroller
-MOST_NODES = 1 << 16
+MOST_NODES = 1 << 17
 # of values computed of constants: this, and so many times the bytes that are given
 FREE_BYTES, TIMES = 1 << 28, 16
 # multiplications for values that are computed of constants

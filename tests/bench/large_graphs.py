@@ -87,6 +87,39 @@ def wide_bytes(layers: int, channels: int, side: int = 3) -> onnx.ModelProto:
     return _model(nodes, weights, [1, channels, 4, 4], last)
 
 
+def unlike_layers(count: int) -> onnx.ModelProto:
+    """Convolutions of int8 in a chain, each with a window and channels of its own; a
+    quarter of them are depthwise."""
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(np.float32(0.02), "s")]
+    weights.append(numpy_helper.from_array(np.int8(0), "z"))
+    nodes, last, channels = _through_int8("x"), "x_d", 16
+    for index in range(count):
+        ends = index == count - 1  # as it began
+        side, alone = int(rng.choice([1, 3, 3, 5])), rng.random() < 0.25 and not ends
+        made = channels if alone else 16 if ends else int(rng.integers(4, 48))
+        shape = (made, 1 if alone else channels, side, side)
+        loud = 1500 * np.sqrt(np.prod(shape[1:]))
+        given = {
+            "w": rng.integers(-127, 128, shape, np.int8),
+            "ws": (rng.uniform(0.5, 1.5, made) / loud).astype(np.float32),
+            "wz": np.zeros(made, np.int8),
+        }
+        own = {name: f"{name}{index}" for name in given}
+        weights += [numpy_helper.from_array(v, own[n]) for n, v in given.items()]
+        to, group = f"t{index}", channels if alone else 1
+        reads = [last, f"d{index}"]
+        nodes += [
+            helper.make_node("DequantizeLinear", [*own.values()], reads[1:], axis=0),
+            helper.make_node(
+                "Conv", reads, [to], name=to, pads=[side // 2] * 4, group=group
+            ),
+            *_through_int8(to),
+        ]
+        last, channels = f"{to}_d", made
+    return _model(nodes, weights, [1, 16, 8, 8], last)
+
+
 def _through_int8(name: str) -> list[onnx.NodeProto]:
     return [
         helper.make_node("QuantizeLinear", [name, "s", "z"], [f"{name}_q"]),
@@ -139,6 +172,28 @@ def verb(
         out = ["-o", f"{folder}/out"] if name == "build" else []
         words = ("-m", "pybuild.cli", name, str(path), *out, *options)
         return size, *cost(*words)
+
+
+# layers -> CPU seconds of a build for the core whose builds take longest
+SECONDS = {100: 5, 1000: 15, 10000: 90}
+SLOWEST = "cortex-m4"
+
+
+def growth() -> Table:
+    """For `./dev bench`."""
+    rows: list[tuple[object, ...]] = []
+    for count, most in SECONDS.items():
+        model = unlike_layers(count)
+        for target, limit in ((SLOWEST, most), ("generic", most / 2)):
+            size, seconds, held = verb("build", model, "--target", target)
+            shown = f"{seconds:.1f}", f"{limit:g}", seconds <= limit
+            rows.append((f"{count:,}", f"{size:,}", target, *shown, held >> 20))
+    says = (
+        "CPU seconds of `crt build`, the whole process, of int8 convolutions that all "
+        "differ, and the most memory that it held."
+    )
+    columns = ("layers", "bytes", "target", "seconds", "asked", "held", "MiB")
+    return Table("Large models: layers that all differ", says, columns, tuple(rows))
 
 
 def measured() -> Table:

@@ -270,7 +270,7 @@ TABLES: tuple[Measure, ...] = (
     keyword_costs.over_time,
     camera_costs.seen, camera_costs.costs, transform_costs.transforms,
     digits, quantising.quantised, quantising.real_ones,
-    large_graphs.measured, onnx_table.measured,
+    large_graphs.measured, large_graphs.growth, onnx_table.measured,
 )  # fmt: skip
 OPENING = """# Benchmarks
 

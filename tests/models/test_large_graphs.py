@@ -11,8 +11,11 @@ import pybuild
 from pybuild.ops.fixed_point import chunks
 from pybuild.ops.fixed_point.quant import accumulator_bound
 from tests.bench.large_graphs import (
+    SECONDS,
+    SLOWEST,
     many_bytes,
     many_nodes,
+    unlike_layers,
     verb,
     wide_bytes,
     wide_convolutions,
@@ -27,6 +30,14 @@ def test_time_is_near_linear_in_nodes(small: int, factor: int) -> None:
     _, few, _ = verb("build", many_nodes(small))
     _, many, _ = verb("build", many_nodes(small * factor))
     assert many - start < 1.5 * factor * max(few - start, 0.1)
+
+
+@pytest.mark.parametrize(
+    "count", [100, *(pytest.param(n, marks=pytest.mark.sweep) for n in (1000, 10000))]
+)
+def test_layers_that_all_differ_are_built_in_seconds(count: int) -> None:
+    _, seconds, _ = verb("build", unlike_layers(count), "--target", SLOWEST)
+    assert seconds < SECONDS[count]
 
 
 @pytest.mark.parametrize("layers", [12, pytest.param(40, marks=pytest.mark.sweep)])

@@ -91,6 +91,8 @@ class Cuts:
         self.groups = {group.name: group for group in groups}
         self._edges = self._find_edges()
         self._saved: dict[tuple[int, int], int] = {}
+        # of stages that begin with a node: edges that are summed, and their sum
+        self._between: dict[int, tuple[int, int]] = {}
         self.work = 0
         self._prepare()
 
@@ -153,12 +155,18 @@ class Cuts:
 
     def _saving(self, first: int, end: int) -> int:
         """What rings save in a stage of the nodes from `first` to before `end`."""
-        marks = [first, *(e for e in self._within(first, end)), end - 1]
-        return sum(self._part(a, b) for a, b in pairwise(dict.fromkeys(marks)))
-
-    def _within(self, first: int, end: int) -> Sequence[int]:
-        edges = self._edges
-        return edges[bisect_left(edges, first) : bisect_left(edges, end)]
+        edges, last = self._edges, end - 1
+        begin, stop = bisect_left(edges, first), bisect_left(edges, end)
+        if begin == stop:
+            return self._part(first, last)
+        # a stage is asked for behind the shorter ones that begin where it does
+        known, between = self._between.get(first, (begin, 0))
+        for at in range(known, stop - 1):
+            between += self._part(edges[at], edges[at + 1])
+        self._between[first] = stop - 1, between
+        before = self._part(first, edges[begin]) if first < edges[begin] else 0
+        behind = self._part(edges[stop - 1], last) if edges[stop - 1] < last else 0
+        return before + between + behind
 
     def _part(self, first: int, last: int) -> int:
         if (first, last) not in self._saved:
