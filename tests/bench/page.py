@@ -29,6 +29,7 @@ from tests.bench import (
     camera_costs,
     costs,
     example_costs,
+    flash_costs,
     headline,
     keyword_costs,
     large_graphs,
@@ -252,6 +253,7 @@ def digits() -> Table:
 Measure = Callable[[], Table]
 TABLES: tuple[Measure, ...] = (
     machine, integers, rounds_twice, floats, qdq, qdq_checked, costs.memory,
+    flash_costs.flash,
     costs.by_rows, costs.text,
     board_costs.on_boards, board_costs.asked_of_boards,
     board_costs.by_rows_on_boards, board_costs.beside_silicon,
