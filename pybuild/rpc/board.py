@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pybuild.host.abi import check, errors
+from pybuild.host.abi import CrtError, check, errors
 from pybuild.host.parameter_image import Weights
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
@@ -20,6 +20,7 @@ from pybuild.rpc.link import Answer, Call, Link, Welcome
 _IN_USE = -28  # CRT_ERR_IN_USE
 _SLICE = 0.05  # seconds in which the counter is compared with this machine's clock
 _SLOWEST = 20e6  # operations a second of a simulator, at least
+_SLOWEST_CHIP = 1e6  # of a board, however slow it says that its counter is
 
 
 class Board:
@@ -81,7 +82,7 @@ class Board:
         """Errors  CRT_ERR_MEMORY"""
         number = self.answer(Number.ALLOCATE, size).status
         if number < 0:
-            kind = errors()[number]
+            kind = errors().get(number, CrtError)
             what = f"{size} bytes; all that it has is {self.welcome.memory}"
             raise kind(f"{kind.__name__}: {kind.__doc__}: {what}")
         return number
@@ -130,7 +131,7 @@ class Board:
         """A low guess, for timeouts."""
         if self.simulated or not self.welcome.hz:
             return _SLOWEST
-        return float(self.welcome.hz)
+        return max(float(self.welcome.hz), _SLOWEST_CHIP)
 
 
 class Image:

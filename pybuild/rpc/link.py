@@ -21,6 +21,8 @@ _LOG = logging.getLogger("pybuild.rpc")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 1.0  # seconds before a call is sent again
 _MOST_SLOWER = 32  # times as long a pause as the line seemed to need
 _HELLOS = 20  # sessions that are asked for before it is given up
+# data of a frame as crt/rpc.h has it; of a line's room no more is made use of
+_LEAST_DATA, _MOST_DATA, _MOST_ROOM = 128, 65535, 1 << 20
 _WELCOME = struct.Struct("<8I")
 
 
@@ -54,10 +56,11 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Call:
-    """words: the number of the call first."""
+    """words: the number of the call first; gives: bytes of its answer."""
 
     words: tuple[int, ...]
     data: bytes = b""
+    gives: int = 0
 
     def pack(self) -> bytes:
         return struct.pack(f"<{len(self.words)}I", *self.words) + self.data
@@ -124,7 +127,7 @@ class Link:
         if 0 < lost < 1 << 31:
             self.on_log(f"({lost} lines are lost)")
         self._logs = frame.sequence
-        self.on_log(frame.data.decode(errors="replace"))
+        self.on_log(_text(frame.data))
 
     # ---- sessions -------------------------------------------------------------
 
@@ -140,6 +143,10 @@ class Link:
             if welcome.version != VERSION:
                 what = f"the board speaks version {welcome.version} of the protocol"
                 raise RemoteError(f"{self.line.name}: {what}, not {VERSION}")
+            if not _LEAST_DATA <= welcome.most <= _MOST_DATA:
+                what = f"the board's frames hold {welcome.most} bytes, where a board's"
+                what += f" hold {_LEAST_DATA} to {_MOST_DATA}"
+                raise RemoteError(f"{self.line.name}: {what}")
             self.welcome, self._sequence, self._logs = welcome, 0, 0
             try:
                 self.call(Call((0,)))
@@ -283,7 +290,7 @@ class _Exchange:
 
     def _fill(self) -> None:
         """Sends as many as the board has room for; always one."""
-        room = max(self.welcome.waits, self.link.ahead)
+        room = max(min(self.welcome.waits, _MOST_ROOM), self.link.ahead)
         while self.left:
             data = self.calls[self.left[0]].pack()
             on_way = sum(len(frame) for _, frame in self.sent.values())
@@ -315,12 +322,26 @@ class _Exchange:
         for number in list(self.sent):
             index, _ = self.sent.pop(number)
             if number == frame.sequence:
-                status = int.from_bytes(frame.data[:4], "little", signed=True)
-                self.answers[index] = Answer(status, frame.data[4:])
+                self.answers[index] = self._answer(self.calls[index], frame.data)
                 break
             self.left.append(index)  # done, but its answer is lost
         self.first_sent = self.line.clock()
         return True
+
+    def _answer(self, call: Call, data: bytes) -> Answer:
+        """Errors  RemoteError where it is as long as no answer to this call"""
+        status = int.from_bytes(data[:4], "little", signed=True)
+        size = len(data) - 4
+        if size != call.gives and not (status < 0 and not size):
+            what = f"answers call {call.words[0]} with {size} bytes, not {call.gives}"
+            raise RemoteError(f"{self.line.name}: the board {what}")
+        return Answer(status, data[4:])
+
+
+def _text(data: bytes) -> str:
+    """What a board says, for people: what a terminal would obey is written out."""
+    said = data.decode(errors="replace")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in said)
 
 
 def _read_welcome(frame: Frame, nonce: int) -> Welcome | None:
@@ -331,7 +352,7 @@ def _read_welcome(frame: Frame, nonce: int) -> Welcome | None:
     )
     if for_ != nonce:
         return None
-    texts = frame.data[_WELCOME.size :].decode(errors="replace").split("\0")
-    library, board = [*texts, "", ""][:2]
+    texts = frame.data[_WELCOME.size :].split(b"\0")
+    library, board = map(_text, [*texts, b"", b""][:2])
     facts = (version, most, waits, hz, memory, objects, bool(ticks), library, board)
     return Welcome(frame.session, *facts)

@@ -5,6 +5,7 @@ _FRAMES = "tests/crt/test_crt.py::test_calls[test_frame.c-gcc-]"
 _SESSIONS = "tests/crt/test_crt.py::test_calls[test_rpc.c-gcc-]"
 _CALLS = "tests/crt/test_crt.py::test_calls[test_calls.c-gcc-]"
 _FAULTS = "tests/rpc/test_faults.py::test_ten_thousand_calls"
+_HOSTILE = "tests/rpc/test_hostile_boards.py"
 _MODULES = "tests/rpc/test_remote_modules.py"
 _TURNS = "tests/crt/test_crt.py::test_calls[test_binding.c-gcc-]"
 _TABLE = "tests/executor/test_sharing_table.py"
@@ -205,5 +206,33 @@ EXECUTOR = (
         "        self.parameters.bind()\n        self.inputs.refresh()",
         "        self.parameters.bind()",
         f"{_SHARING}::test_an_input_follows_an_output_that_is_bound_elsewhere",
+    ),
+    (
+        "frames that no board has",
+        "pybuild/rpc/link.py",
+        "if not _LEAST_DATA <= welcome.most <= _MOST_DATA:",
+        "if not welcome.most:",
+        _HOSTILE,
+    ),
+    (
+        "the length of an answer",
+        "pybuild/rpc/link.py",
+        "if size != call.gives and not (status < 0 and not size):",
+        "if size < call.gives and not (status < 0 and not size):",
+        _HOSTILE,
+    ),
+    (
+        "what a terminal obeys of a board's words",
+        "pybuild/rpc/link.py",
+        "c if c.isprintable() else ascii(c)[1:-1] for c in said",
+        "c if c.isprintable() else c for c in said",
+        _HOSTILE,
+    ),
+    (
+        "how long a slow board is waited for",
+        "pybuild/rpc/board.py",
+        "return max(float(self.welcome.hz), _SLOWEST_CHIP)",
+        "return float(self.welcome.hz)",
+        _HOSTILE,
     ),
 )
