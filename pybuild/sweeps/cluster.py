@@ -5,7 +5,7 @@ what a dead one had in hand is done again by the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, Future
 from importlib import import_module
 from typing import Any
 
@@ -46,7 +46,7 @@ class Cluster:
             self._client.close()
             hint = f"dask worker {address}"
             raise UsageError(_OPTION, f"{address} has no workers", hint)
-        self._executor = self._client.get_executor(pure=False)
+        self._there: set[Any] = set()  # futures of Dask that have not ended
         self._files: dict[str, Any] = {}
 
     @property
@@ -56,9 +56,22 @@ class Cluster:
         return max(sum(threads.values()), 1)
 
     def submit(self, job: Job) -> Future[Made]:
-        files = self._sent(job)
-        found: Future[Made] = self._executor.submit(made, job, files)
-        return found
+        there = self._client.submit(made, job, self._sent(job), pure=False)
+        here: Future[Made] = Future()
+        self._there.add(there)
+        there.add_done_callback(lambda _: self._ended(there, here))
+        return here
+
+    def _ended(self, there: Any, here: Future[Made]) -> None:
+        """Passes on what has come of a job. Dask's own executor says nothing where the
+        worker that had the result is gone: here that is a worker that died."""
+        try:
+            here.set_result(there.result(timeout=_SECONDS))
+        except Exception as error:
+            given_up = there.status == "error"  # by the job, or by Dask for it
+            here.set_exception(error if given_up else BrokenExecutor(str(error)))
+        finally:
+            self._there.discard(there)
 
     def _sent(self, job: Job) -> Any:
         """The files of the job, once on the cluster."""
@@ -75,5 +88,6 @@ class Cluster:
         return False
 
     def close(self, now: bool) -> None:
-        self._executor.shutdown(wait=not now)
+        if now:
+            self._client.cancel(list(self._there))
         self._client.close()

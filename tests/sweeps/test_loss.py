@@ -19,6 +19,7 @@ import pytest
 import pybuild
 from pybuild.errors import BuildError
 from pybuild.sweeps.build import Made, made
+from pybuild.sweeps.cluster import Cluster
 from pybuild.sweeps.job import Job
 from pybuild.sweeps.run import run
 from tests.sweeps.networks import network, project
@@ -149,6 +150,22 @@ def test_commands_of_dask(model: Path, tmp_path: Path) -> None:
     here = pybuild.sweep(what, tmp_path / "here", executor=ThreadPoolExecutor(1))
     assert made.rows == here.rows
     same(out, tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [("finished", BrokenExecutor), ("error", ValueError)]
+)
+def test_a_result_that_cannot_be_had_ends_its_job(status: str, kind: type) -> None:
+    """A worker may die between a job's end and its result's way here."""
+
+    class There:
+        def result(self, timeout: float) -> Made:
+            raise ValueError(f"nobody has it after {timeout} s")
+
+    there, here, cluster = There(), Future[Made](), Cluster.__new__(Cluster)
+    there.status, cluster._there = status, {there}
+    cluster._ended(there, here)
+    assert type(here.exception(0)) is kind and not cluster._there
 
 
 SWEEP = """
