@@ -3,12 +3,7 @@
  * Knows no model and no way to unpack. */
 #include "crt/params.h"
 #include "crt/crc.h"
-
-#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#error "payloads are little-endian and used in place: not for this target"
-#endif
-#endif
+#include "crt/little.h" /* payloads are used in place */
 
 #define MAGIC 0x50545243u /* "CRTP" */
 

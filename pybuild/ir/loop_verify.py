@@ -322,3 +322,12 @@ def has_vectors(func: Func) -> bool:
     """Whether a kernel computes with vectors, or moves them."""
     values = [s.value for s in statements(func.body) if isinstance(s, Let | Store)]
     return any(isinstance(value.type, VectorType) for value in values)
+
+
+def has_words(func: Func) -> bool:
+    """Whether a kernel moves several elements at once, the first in the low bits: what
+    is so of a core only that stores the low byte first."""
+    every = statements(func.body)
+    given = (operand for stmt in every for operand in operands(stmt))
+    loads = any(isinstance(e, WideLoad) for operand in given for e in walked(operand))
+    return loads or any(isinstance(s, Store) and s.wide for s in every)

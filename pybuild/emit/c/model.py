@@ -41,7 +41,7 @@ from pybuild.emit.tables.tables import (
     User,
 )
 from pybuild.ir.loop import Func, Intrin, const
-from pybuild.ir.loop_verify import has_halves, has_vectors, intrins
+from pybuild.ir.loop_verify import has_halves, has_vectors, has_words, intrins
 from pybuild.kernels.base import pairs, vector_packs, wide_vectors
 from pybuild.kernels.base.external import External
 from pybuild.kernels.base.vector_rounds import HEADER, NAMES
@@ -55,6 +55,7 @@ def model_file(tables: Tables, banner: str) -> str:
     parts += _vectors(tables.kernels)
     if tables.unpack:
         parts.append(f'#include "crt/{UNPACK_HEADERS[tables.unpack]}.h"')
+    parts += _little(tables.kernels, tables.packed_words)
     parts += [""]
     parts += ["/* what the layers' constants are: see the weights file */"]
     parts += [
@@ -87,7 +88,7 @@ def functions_file(tables: Tables, banner: str) -> str:
 def kernels_file(funcs: Kernels, banner: str) -> str:
     """Kernels that the models of an image share."""
     head = [banner, '#include "crt/abi.h"', '#include "crt/intrin.h"']
-    head += [*_vectors(funcs), ""]
+    head += [*_vectors(funcs), *_little(funcs), ""]
     heads = [f"crt_kernel {func.name};" for func, _ in funcs]
     return "\n".join([*head, *heads, "", *kernels(funcs, "")]).rstrip() + "\n"
 
@@ -104,6 +105,12 @@ def _vectors(funcs: Kernels) -> list[str]:
     if any(has_halves(func) for func, _ in funcs):
         return [*found, '#include "crt/halves.h"']
     return [*found, f'#include "{HEADER if called & NAMES else "crt/lanes.h"}"']
+
+
+def _little(funcs: Kernels, packed_words: bool = False) -> list[str]:
+    """The header that refuses a core on which words would be read wrong."""
+    moved = any(has_words(func) or has_vectors(func) for func, _ in funcs)
+    return ['#include "crt/little.h"'] if moved or packed_words else []
 
 
 def kernels(funcs: Kernels, linkage: str) -> list[str]:

@@ -129,6 +129,7 @@ class _Maker:
             device_count=self.device_count,
             pointer_count=max(map(pointer_count, self.plan.steps), default=1),
             unpack=_unpack(self.plan),
+            packed_words=any(u.words for u in self.plan.unpacks),
             unused=tuple(map(_region, self.plan.regions[len(self.regions) :])),
             kept=kept,
             state_id=id_of(graph, self.plan.kept) if kept else 0,

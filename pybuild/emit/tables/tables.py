@@ -196,6 +196,7 @@ class Tables:
     constant_list  symbols; "" for what is bound at run time
     unused   regions of the user's that nothing lies in
     unpack   what steps unpack constants with: its symbol; "": none does
+    packed_words  some are of more than a byte each, the low byte first
     image_bytes  of the parameters that the model came with
     unpacked_bytes  RAM that their unpacking takes
     links    numbers of struct crt_link in its order; () if no stage is in lock step
@@ -224,6 +225,7 @@ class Tables:
     device_count: int
     pointer_count: int
     unpack: str = ""
+    packed_words: bool = False
     unused: tuple[RegionRow, ...] = ()
     image_bytes: int = 0
     unpacked_bytes: int = 0

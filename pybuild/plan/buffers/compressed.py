@@ -28,6 +28,7 @@ class Unpack:
     """A constant of a step: its place and size in RAM and its bytes in flash.
 
     plain  it lies in flash as it is, see regions/weight_cache.py; None: it is packed
+    words  its elements were packed of several bytes each, the low one first
     """
 
     step: int
@@ -36,6 +37,7 @@ class Unpack:
     size: int
     packed: bytes
     plain: Packed | None = None
+    words: bool = False
 
 
 def find_packed(
@@ -63,7 +65,8 @@ def _tried(index: int, node: Node, packed: Packed) -> Unpack | None:
         return None
     name = f"{node.name} {packed.role}"
     place = f"{node.output} {packed.role} (unpacked)"
-    return Unpack(index, name, place, packed.array.nbytes, made)
+    size, words = packed.array.nbytes, packed.array.itemsize > 1
+    return Unpack(index, name, place, size, made, words=words)
 
 
 def as_parameters(
