@@ -164,6 +164,18 @@ int crt_graph_reset(struct crt_graph *g)
 
 /* ---- memory that instances share ---------------------------------------- */
 
+int crt_turn_init(struct crt_turn *turn)
+{
+    if (turn == NULL) {
+        return CRT_ERR_NULL;
+    }
+    turn->owner = NULL;
+    turn->running = 0;
+    turn->wait = NULL;
+    turn->context = NULL;
+    return CRT_OK;
+}
+
 int crt_turn_begin(struct crt_graph *g)
 {
     struct crt_turn *turn = g->turn;

@@ -55,7 +55,7 @@ class Keeping(Sampling):
     def restore_state(self, data: bytes) -> None:
         """Goes on from what was saved, by this or another instance of the build.
 
-        Errors  CRT_ERR_STATE: saved by another build; CRT_ERR_SIZE
+        Errors  CRT_ERR_STATE: damaged, or saved by another build; CRT_ERR_SIZE
         """
         check(self._lib.crt_state_restore(self._graph, data, len(data)))
         self._waiting = None

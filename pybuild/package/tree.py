@@ -188,7 +188,7 @@ def _runtime(
     )
     needed += ("lockstep",) if any(m.links for m in models) else ()
     needed += ("push",) if any(m.pushes for m in models) else ()
-    needed += ("state",) if any(m.kept for m in models) else ()
+    needed += ("crc", "state") if any(m.kept for m in models) else ()
     needed += ("crc", "verify") if any(m.verified for m in models) else ()
     needed += tuple(UNPACK_HEADERS[m.unpack] for m in models if m.unpack)
     needed += ("device",) if any(m.device_count > 1 for m in models) else ()

@@ -74,7 +74,8 @@ def test_an_atmega2560_beside_simavr(
     for file, text in made.files().items():
         if "/" not in file and file.endswith((".c", ".h")):
             (tmp_path / file).write_text(str(text))
-    names = ("array", "error", "graph", "run", "lockstep", "push", "state", "copy")
+    names = ("array", "copy", "crc", "error", "graph")
+    names += ("lockstep", "push", "run", "state")
     needed = [path for path in crt_sources() if path.stem in names]
     main = Path(__file__).with_name("avr_cycles.c")
     flags = ["-mmcu=atmega2560", "-std=c99", "-Os", "-ffunction-sections"]

@@ -208,7 +208,8 @@ static void test_turns(void)
     struct crt_turn turn;
     int8_t y[4];
 
-    memset(&turn, 0, sizeof turn);
+    memset(&turn, 0x55, sizeof turn);
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
     start(&one, &affine_model);
     start_in_one(&two, &affine_model);
     EXPECT(crt_graph_share_storage(NULL, &turn) == CRT_ERR_NULL);
@@ -254,7 +255,8 @@ static void test_turn_in_the_middle_of_a_run(void)
     struct crt_turn turn;
     int8_t y[4];
 
-    memset(&turn, 0, sizeof turn);
+    memset(&turn, 0x55, sizeof turn);
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
     model.stages = stages;
     model.stage_count = 2;
     start(&one, &affine_model);
@@ -284,6 +286,18 @@ static void test_turn_in_the_middle_of_a_run(void)
     EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
     EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
     EXPECT(crt_graph_share_storage(&two.g, NULL) == CRT_OK);
+    EXPECT(affine_run(&one, 3, y) == CRT_OK);
+    expect_y(y, 3);
+    /* a reset in the middle of a run, of a device whose RAM stays as it is */
+    EXPECT(crt_graph_share_storage(&two.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_set_input(&two.g, 0, x_bytes, 4) == CRT_OK);
+    EXPECT(crt_graph_run_stage(&two.g, pointers, 0) == CRT_OK);
+    start(&one, &affine_model);
+    start_in_one(&two, &model);
+    EXPECT(crt_graph_share_storage(&one.g, &turn) == CRT_OK);
+    EXPECT(crt_graph_set_input(&one.g, 0, x_bytes, 4) == CRT_ERR_BUSY);
+    EXPECT(crt_turn_init(NULL) == CRT_ERR_NULL);
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
     EXPECT(affine_run(&one, 3, y) == CRT_OK);
     expect_y(y, 3);
 }
@@ -318,7 +332,8 @@ static void test_waiting_for_a_turn(void)
     struct crt_turn turn;
     int8_t y[4];
 
-    memset(&turn, 0, sizeof turn);
+    memset(&turn, 0x55, sizeof turn);
+    EXPECT(crt_turn_init(&turn) == CRT_OK);
     model.stages = stages;
     model.stage_count = 2;
     start(&one, &affine_model);

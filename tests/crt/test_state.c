@@ -139,6 +139,46 @@ static void test_saved_and_restored(void)
     EXPECT(memcmp(i.memory + ARENA, other.memory + ARENA, 5) == 0);
 }
 
+/* A save over an older one, of which any of its bytes have reached memory when
+ * power is lost: the new one, the old one, or refused. And none is restored of
+ * which a bit has changed, nor memory that never held one. */
+static void test_broken_saves(void)
+{
+    struct crt_model m = made(&state);
+    struct instance i;
+    uint8_t old[SAVED];
+    uint8_t new[SAVED];
+    uint8_t found[SAVED];
+    uint32_t cut;
+    uint32_t bit;
+
+    start(&i, &m);
+    run(&i);
+    EXPECT(crt_state_save(&i.g, old, SAVED) == CRT_OK);
+    run(&i);
+    EXPECT(crt_state_save(&i.g, new, SAVED) == CRT_OK);
+    for (cut = 0; cut < 1u << SAVED; cut++) {
+        for (bit = 0; bit < SAVED; bit++) {
+            found[bit] = (cut >> bit & 1u) != 0 ? new[bit] : old[bit];
+        }
+        if (memcmp(found, old, SAVED) == 0 || memcmp(found, new, SAVED) == 0) {
+            EXPECT(crt_state_restore(&i.g, found, SAVED) == CRT_OK);
+            EXPECT(memcmp(i.memory + 4, found + 4, 2) == 0);
+        } else {
+            EXPECT(crt_state_restore(&i.g, found, SAVED) == CRT_ERR_STATE);
+        }
+    }
+    for (bit = 0; bit < 8u * SAVED; bit++) {
+        memcpy(found, new, SAVED);
+        found[bit / 8u] ^= (uint8_t)(1u << (bit & 7u));
+        EXPECT(crt_state_restore(&i.g, found, SAVED) == CRT_ERR_STATE);
+    }
+    memset(found, 0, SAVED);
+    EXPECT(crt_state_restore(&i.g, found, SAVED) == CRT_ERR_STATE);
+    memset(found, 0xFF, SAVED);
+    EXPECT(crt_state_restore(&i.g, found, SAVED) == CRT_ERR_STATE);
+}
+
 static void test_errors(void)
 {
     static struct crt_turn turn;
@@ -176,6 +216,7 @@ int main(void)
 {
     test_kept_until_reset();
     test_saved_and_restored();
+    test_broken_saves();
     test_errors();
     return failures != 0;
 }

@@ -33,7 +33,8 @@ static void tell(const struct crt_graph *g)
     }}
 }}
 """
-# what waits is forgotten by a reset, and by a state that is restored
+# what waits is forgotten by a reset, and by a state that is restored, not by one that
+# is refused
 _ONE = """
 static uint8_t memory_{n}[{upper}_ARENA_BYTES + {upper}_ARENA_ALIGN];
 
@@ -57,9 +58,14 @@ static int listen_{n}(void)
     if ({n}_push_samples(&m, pcm, 3) != 0 || {n}_reset(&m) != CRT_OK)
         return 3;
     if ({n}_save_state(&m, kept) != CRT_OK ||
-        {n}_push_samples(&m, pcm + 3, {samples} + 2) != 1 ||
-        {n}_samples_wanted(&m) != {samples} - 2 ||
-        {n}_restore_state(&m, kept) != CRT_OK)
+        {n}_push_samples(&m, pcm + 3, {samples} + 2) != 1)
+        return 4;
+    kept[0] ^= 1;
+    if ({n}_restore_state(&m, kept) != CRT_ERR_STATE ||
+        {n}_samples_wanted(&m) != {samples} - 2)
+        return 6;
+    kept[0] ^= 1;
+    if ({n}_restore_state(&m, kept) != CRT_OK)
         return 4;
     printf("{n}\\n");
     for (i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {{

@@ -37,9 +37,25 @@ KEPT = (
     (
         "whose state it is",
         "crt/src/state.c",
-        "if (id != state->id)",
-        "if (id == 0)",
+        "    sum = crt_crc32(0, &state->id, sizeof state->id);\n"
+        "    sum = crt_crc32(sum, at,",
+        "    sum = crt_crc32(0, &state->bytes, sizeof state->id);\n"
+        "    sum = crt_crc32(sum, at,",
         _C,
+    ),
+    (
+        "a saved state that is damaged",
+        "crt/src/state.c",
+        "if (sum != wanted)",
+        "if (wanted == 0u)",
+        _C,
+    ),
+    (
+        "samples that wait when a state is refused",
+        "pybuild/emit/c/state.py",
+        '"    if (error == CRT_OK)",',
+        '"    if (m != NULL)",',
+        "tests/features/test_chain.py",
     ),
     (
         "memory of state that others may use before its first reader",

@@ -66,7 +66,8 @@ def _on_avr(sources: Sequence[object], folder: Path, *flags: str) -> str:
 
 
 def _runtime() -> list[Path]:
-    needed = ("array", "error", "graph", "run", "lockstep", "push", "state", "copy")
+    needed = ("array", "copy", "crc", "error", "graph")
+    needed += ("lockstep", "push", "run", "state")
     return [path for path in crt_sources() if path.stem in needed]
 
 

@@ -151,7 +151,7 @@ struct crt_state {
     crt_forget *forget;
     const struct crt_kept *kept; /* `count` of them */
     uint32_t count;
-    uint32_t bytes; /* of all that is saved, the id included */
+    uint32_t bytes; /* of all that is saved, its checksum included */
     uint32_t id;    /* of the model and of this arrangement */
 };
 

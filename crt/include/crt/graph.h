@@ -34,10 +34,8 @@ typedef int crt_hook(void *context, uint32_t step, uint32_t first_row,
 
 /* Memory that several instances use in turn: whichever is given an input, or
  * starts a run, takes it over; the others then have lost their inputs and
- * results. Zero it or leave it static, set `wait` and `context` before use;
- * read nothing.
- *
- * Owner   the caller */
+ * results. The caller's: begin with crt_turn_init, then set `wait` and
+ * `context`; read nothing. */
 struct crt_turn {
     const struct crt_graph *owner; /* only compared, never followed */
     uint32_t running;
@@ -113,6 +111,13 @@ int crt_graph_set_devices(struct crt_graph *g, const struct crt_device *devices,
  *         and crt_graph_output return: the memory behind it needs your lock
  * Errors  CRT_ERR_NULL; later CRT_ERR_BUSY */
 int crt_graph_share_storage(struct crt_graph *g, struct crt_turn *turn);
+
+/* Nobody has the memory, or runs in it, or waits: as in a static one at first.
+ * Call it after a reset, too, if RAM stays as it was, and init the instances
+ * anew: a run that was broken off keeps all off for ever (CRT_ERR_BUSY).
+ *
+ * Errors  CRT_ERR_NULL */
+int crt_turn_init(struct crt_turn *turn);
 
 /* Checks once, instead of at the next run, that all is bound.
  *

@@ -110,9 +110,7 @@ def image_file(image: ImageTables, banner: str) -> str:
         lines += [*_head(wire, name, ""), *_connecting(wire)]
     lines += [*fold(_init(name)), "{", *_checked(image)]
     for index in range(len(image.exclusive)):
-        lines += [f"    m->turns[{index}].owner = NULL;"]
-        lines += [f"    m->turns[{index}].running = 0;"]
-        lines += [f"    m->turns[{index}].wait = NULL;"]
+        lines.append(f"    (void)crt_turn_init(&m->turns[{index}]);")
     for model in image.models:
         lines += _starting(model, image)
     for wire in image.wires:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pybuild.emit.c.samples import forgotten
 from pybuild.emit.kernels.c import block_comment, fold
 from pybuild.emit.tables.tables import Tables
 
@@ -43,7 +42,8 @@ def state_declarations(tables: Tables) -> list[str]:
  * this instance or another of this build; {name}_reset goes back to the beginning.
  *
  * Shapes  to, from: {upper}_STATE_BYTES bytes, at any address
- * Errors  CRT_ERR_STATE: saved by another build; nothing is changed */
+ * Errors  CRT_ERR_STATE: damaged, half written or saved by another build;
+ *         nothing is changed */
 int {name}_save_state(const struct {name} *m, void *to);
 int {name}_restore_state(struct {name} *m, const void *from);
 """
@@ -65,11 +65,25 @@ def state_definitions(tables: Tables) -> list[str]:
         "",
         f"int {name}_restore_state(struct {name} *m, const void *from)",
         "{",
-        *forgotten(tables),
-        f"    return crt_state_restore({name}_graph(m), from,",
-        f"                             {upper}_STATE_BYTES);",
+        *_restored(tables),
         "}",
         "",
+    ]
+
+
+def _restored(tables: Tables) -> list[str]:
+    """Samples that wait are forgotten, unless what was saved is refused."""
+    call = f"crt_state_restore({tables.name}_graph(m), from,"
+    size = f"                             {tables.name.upper()}_STATE_BYTES);"
+    if not tables.sampled:
+        return [f"    return {call}", size]
+    return [
+        f"    const int error = {call}",
+        f"      {size}",
+        "",
+        "    if (error == CRT_OK)",
+        "        m->pushed = 0;",
+        "    return error;",
     ]
 
 

@@ -30,8 +30,8 @@ UNPACK_HEADERS = {"crt_lz4_unpack": "lz4", "crt_copy_weights": "copy"}
 # bytes of the structs of crt/abi.h where a pointer has 4 bytes
 OPERAND_BYTES, STEP_BYTES, STAGE_BYTES, LINK_BYTES = 8, 24, 6, 10
 TENSOR_BYTES, MODEL_BYTES, STATE_BYTES, KEPT_BYTES = 32, 76, 20, 16
-# what saved state begins with
-ID_BYTES = 4
+# of the checksum that saved state begins with
+SUM_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,7 @@ class Tables:
     counters  where the bands of its steps are counted, in the first region
     named    names are in flash; else tensors are known by their numbers only
     warm_runs  of a stream, until results are those of the whole window
-    kept     memory that is kept from run to run; state_id: what saved state begins
-             with
+    kept     memory that is kept from run to run; state_id: of this arrangement of it
     memory   what lies where, for readers
     verified  NAME_verify finds flash that has changed
     """
@@ -256,7 +255,7 @@ class Tables:
     @property
     def state_bytes(self) -> int:
         """Of what is saved; 0: there is no state."""
-        return ID_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
+        return SUM_BYTES + sum(row.bytes for row in self.kept) if self.kept else 0
 
     @property
     def has_arena(self) -> bool:
