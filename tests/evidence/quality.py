@@ -17,6 +17,7 @@ TABLES = {
     "tests": ("testing.md", "| what is compared or broken |"),
     "model_checked": ("bounds.md", "| harness |"),
     "flipped_bits": ("security.md", "| bits flip in |"),
+    "resets": ("security.md", "| what a reset breaks off |"),
 }
 _MCDC = re.compile(r"Each of the (\d+) conditions .* \(MC/DC 100 %,\s+by clang (\d+)\)")
 

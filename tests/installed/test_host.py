@@ -223,3 +223,19 @@ def test_misaligned_memory_is_named() -> None:
     with pytest.raises(CrtError, match="'image', a multiple of") as caught:
         net.bind_input("image", crooked.reshape(1, 8, 8, 3))
     assert caught.type.__name__ == "CRT_ERR_ALIGN"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_state_that_is_damaged_is_refused(backend: str) -> None:
+    model = ROOT / "examples" / "streams" / "gru.onnx"
+    net = pybuild.load(model, state={"h": "h_next"}).build().host(backend)
+    before = net.save_state()
+    net.run(frame=np.ones((1, 1, 8), np.float32))
+    saved = net.save_state()
+    for cut in range(1, len(saved) // 4):  # half written over what was there
+        torn = saved[: 4 * cut] + before[4 * cut :]
+        with pytest.raises(CrtError, match="CRT_ERR_STATE: state is damaged"):
+            net.restore_state(torn)
+    assert net.save_state() == saved
+    net.restore_state(before)
+    assert net.save_state() == before != saved

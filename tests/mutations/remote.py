@@ -117,6 +117,20 @@ EXECUTOR = (
         _TURNS,
     ),
     (
+        "a turn that a reset has broken off",
+        "crt/src/graph.c",
+        "    turn->running = 0;\n    turn->wait = NULL;",
+        "    turn->wait = NULL;",
+        _TURNS,
+    ),
+    (
+        "an image that begins its turns anew",
+        "pybuild/emit/c/image.py",
+        'lines.append(f"    (void)crt_turn_init(&m->turns[{index}]);")',
+        "pass",
+        "tests/resets/test_resets.py",
+    ),
+    (
         "the end of a turn is told",
         "crt/src/graph.c",
         "        (void)turn->wait(turn, 0);",

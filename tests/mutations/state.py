@@ -51,6 +51,13 @@ KEPT = (
         _C,
     ),
     (
+        "the number of a slot that is half written",
+        "docs/streams.md",
+        "return s->again == ~s->number;",
+        "return s->again != s->number;",
+        "tests/resets/test_resets.py",
+    ),
+    (
         "samples that wait when a state is refused",
         "pybuild/emit/c/state.py",
         '"    if (error == CRT_OK)",',

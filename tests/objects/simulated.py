@@ -16,6 +16,7 @@ from unicorn import (
     UC_MODE_MCLASS,
     UC_MODE_RISCV32,
     UC_MODE_THUMB,
+    UC_QUERY_TIMEOUT,
     Uc,
     arm_const,
     riscv_const,
@@ -38,6 +39,7 @@ class Machine:
 
     watch       not with Thumb-2: hooks of memory make Unicorn lose the flags of IT
     misaligned  addresses of loads and stores that were not multiples of their size
+    limit       seconds of a call; 0: none
     """
 
     def __init__(self, core: str, image: Path, watch: bool = False) -> None:
@@ -48,6 +50,7 @@ class Machine:
             self.uc = Uc(UC_ARCH_RISCV, UC_MODE_RISCV32)
         self.uc.ctl_set_cpu_model(CPUS[core])
         self.misaligned: list[int] = []
+        self.limit = 0
         self._load(image)
         self.uc.mem_map(_RETURN & -_PAGE, _PAGE)
         if watch:
@@ -79,7 +82,10 @@ class Machine:
             self.misaligned.append(address)
 
     def call(self, function: str, *args: int) -> int:
-        """What the function returns, as a signed number."""
+        """What the function returns, as a signed number.
+
+        Errors  TimeoutError after the limit
+        """
         if self.is_arm:
             first, back = arm_const.UC_ARM_REG_R0, arm_const.UC_ARM_REG_LR
             stack = arm_const.UC_ARM_REG_SP
@@ -90,7 +96,10 @@ class Machine:
             self.uc.reg_write(first + index, value & 0xFFFFFFFF)
         self.uc.reg_write(stack, self.symbols["stack_top"])
         self.uc.reg_write(back, _RETURN | int(self.is_arm))
-        self.uc.emu_start(self.symbols[function], _RETURN)
+        begin = self.symbols[function]
+        self.uc.emu_start(begin, _RETURN, timeout=self.limit * 1000000)
+        if self.limit and self.uc.query(UC_QUERY_TIMEOUT):
+            raise TimeoutError(function)
         result = int(self.uc.reg_read(first)) & 0xFFFFFFFF
         return result - (1 << 32) if result >> 31 else result
 
