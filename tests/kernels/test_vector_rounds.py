@@ -18,7 +18,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.mve.epilogue import table
-from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
+from pybuild.kernels.mve.exact import BYTE, FIVE, Exact, ExactFinish, exact
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import requantize
@@ -45,9 +45,10 @@ def _made(rule: str) -> tuple[ConvParameters, Ints]:
     return ConvParameters(rule, mults, shifts, (), 0, -5, -120, 127), sums
 
 
-def _job(epilogue: Exact, sums: Ints, wanted: Array) -> Job:
+def _job(epilogue: Exact, sums: Ints, wanted: Array, bias: Ints | None = None) -> Job:
     """y[channel] = end(sum), four channels at a time."""
     count = len(sums)
+    bias = np.zeros(count, np.int64) if bias is None else bias
     k = Builder("test_exact")
     y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
     ends = k.let("at", k.row("ends", 2, INT32))
@@ -56,7 +57,7 @@ def _job(epilogue: Exact, sums: Ints, wanted: Array) -> Job:
         k.store(y, i, finish.narrow(words_at(x, i), ends))
         k.assign(ends, offset(ends, epilogue.size))
     func = k.finish()
-    table = epilogue.table(np.zeros(count, np.int64), np.arange(count))
+    table = epilogue.table(bias, np.arange(count))
     rows = [RowAccess(n, 1, b, 1, 0) for n, b in (("y", count), ("x", 4 * count))]
     made = Candidate(func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (table,))
     arrays = {"x": sums.astype(np.int32)}
@@ -79,24 +80,27 @@ def _jobs(rule: str) -> list[Job]:
     return jobs
 
 
-def _pixels(epilogue: Exact, sums: Ints, wanted: Array, turned: bool) -> Job:
+def _pixels(
+    epilogue: Exact, sums: Ints, wanted: Array, turned: bool, bias: Ints | None = None
+) -> Job:
     """y[channel, pixel] = end(sum), four channels of four pixels at a time: as they
     are packed, pixel by pixel."""
     count = len(sums)
+    bias = np.zeros(count, np.int64) if bias is None else bias
     k = Builder("test_pixels")
     y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
     ends = k.let("at", k.row("ends", 2, INT32))
     finish = PixelFinish(k, epilogue, turned)
     with k.loop("i", k.arg("n", count), 0, 4) as i:
         found = [
-            k.let("v", finish.one(words_at(x, i * 4 + 4 * c), ends, c))
+            k.let("v", finish.one(k, words_at(x, i * 4 + 4 * c), ends, c))
             for c in (0, 2, 1, 3)
         ]
         halves = [k.let("h", finish.halves(*found[n : n + 2])) for n in (0, 2)]
         k.store(y, i * 4, finish.bytes(*halves))
         k.assign(ends, offset(ends, finish.size))
     func = k.finish()
-    ended = table(epilogue, np.zeros(count, np.int64), np.arange(count), turned)
+    ended = table(epilogue, bias, np.arange(count), turned)
     sizes = (("y", 4 * count), ("x", 16 * count))
     rows = [RowAccess(n, 1, b, 1, 0) for n, b in sizes]
     made = Candidate(func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (ended,))
@@ -135,6 +139,45 @@ def test_an_end_is_its_rule(rule: str, tmp_path: Path) -> None:
     for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
         for job, result in zip(jobs, results, strict=True):
             np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bits", (BYTE, FIVE))
+def test_bias_and_shift_lie_in_one_word(rule: str, bits: int, tmp_path: Path) -> None:
+    """To the ends of what a bias may be, of four channels and of four pixels."""
+    every, sums = _made(rule)
+    mult, shifts = (np.asarray(v, np.int64) for v in (every.multipliers, every.shifts))
+    chosen = np.flatnonzero((shifts < (0 if rule == "double" else -1)) & (shifts > -30))
+    chosen = chosen[: len(chosen) // 4 * 4]
+    m, s = mult[chosen], shifts[chosen]
+    made = ConvParameters(rule, tuple(m), tuple(s), (), 0, -5, -120, 127)
+    half = 1 << (31 - bits)
+    bias = np.random.default_rng(7).integers(-half, half, len(chosen))
+    bias[:4] = -half, half - 1, -1, 0
+    jobs = []
+    for at in range(0, 200, 8):
+        some = np.clip(sums[chosen, at : at + 4], -(2**30), 2**30)
+        end = exact(made, some.min(1), some.max(1)).with_bias(bias)
+        assert end.joined == bits
+        y = requantize(some, m[:, None], s[:, None], rule) - 5
+        wanted, given = np.clip(y, -120, 127), some - bias[:, None]
+        jobs.append(_job(end, given[:, 0], wanted[:, 0], bias))
+        jobs += [_pixels(end, given, wanted, turned, bias) for turned in (True, False)]
+    for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
+        for job, result in zip(jobs, results, strict=True):
+            np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_words_are_joined_where_both_have_room() -> None:
+    low, high = np.asarray([-1000]), np.asarray([1000])
+
+    def joined(bias: int, shift: int = -9, rule: str = "double") -> int:
+        made = ConvParameters(rule, ((1 << 30) + 1,), (shift,), (), 0, 0, -128, 127)
+        return exact(made, low, high).with_bias(np.asarray([bias])).joined
+
+    assert [joined(b) for b in (-(1 << 23), (1 << 23) - 1)] == [BYTE, BYTE]
+    assert [joined(b) for b in (-(1 << 23) - 1, 1 << 23, (1 << 26) - 1)] == [FIVE] * 3
+    assert [joined(1 << 26), joined(0, shift=0), joined(0, 3, "single")] == [0, 0, 0]
 
 
 def test_a_float_is_rounded_to_even(tmp_path: Path) -> None:

@@ -109,6 +109,55 @@ HARD = (
     ),
 )
 
+_FEW = "tests/kernels/test_few_values.py::test_every_sum_ends_as_before"
+_JOINED = "tests/kernels/test_vector_rounds.py::test_bias_and_shift_lie_in_one_word"
+
+JOINED = (
+    (
+        "the bits of a shift below a bias",
+        "pybuild/kernels/mve/exact.py",
+        "low = self.factors[:, 1:] & ((1 << self.joined) - 1)",
+        "low = self.factors[:, 1:] & ((1 << self.joined) - 2)",
+        f"{_JOINED}[8-single]",
+    ),
+    (
+        "a bias that leaves its bits",
+        "pybuild/kernels/mve/exact.py",
+        "half = 1 << (31 - bits)",
+        "half = 1 << (32 - bits)",
+        "tests/kernels/test_vector_rounds.py::"
+        "test_words_are_joined_where_both_have_room",
+    ),
+    (
+        "five bits as a byte",
+        "pybuild/kernels/mve/pixel_epilogue.py",
+        "word = word | FIVE_BELOW",
+        "word = word | 0",
+        f"{_JOINED}[5-single]",
+    ),
+    (
+        "a low byte in C",
+        "crt/include/crt/rounds.h",
+        "return ((n & 255) ^ 128) - 128;",
+        "return ((n & 255) ^ 128) - 127;",
+        f"{_JOINED}[8-single]",
+    ),
+    (
+        "where the second of two values begins",
+        "pybuild/kernels/layers/few_values.py",
+        "new = factor, shift, begin - step",
+        "new = factor, shift, begin - under",
+        "tests/kernels/test_few_values.py::test_channels_of_more_values_are_left_alone",
+    ),
+    (
+        "a replaced channel that is not the same",
+        "pybuild/kernels/layers/few_values.py",
+        "same = all(",
+        "same = True or all(",
+        f"{_FEW}[double--128]",
+    ),
+)
+
 PIXELS = (
     (
         "the tie below zero of four pixels",

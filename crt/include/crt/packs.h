@@ -141,8 +141,8 @@ CRT_INLINE crt_int32x4 crt_int8x16_as_int32x4(crt_int8x16 v)
 #endif
 }
 
-/* In each lane: v * m / 2^31, then / 2^-n, n < 0; ties first up, then away from
- * zero. */
+/* In each lane: v * m / 2^31, then / 2^-n, where n, the low byte of a word, is
+ * below 0; ties first up, then away from zero. */
 CRT_INLINE crt_int32x4 crt_twice_all4(crt_int32x4 v, int32_t m, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -150,11 +150,12 @@ CRT_INLINE crt_int32x4 crt_twice_all4(crt_int32x4 v, int32_t m, int32_t n)
     return vrshlq_n_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), n);
 #else
     crt_int32x4 ms = {{m, m, m, m}}, ns = {{n, n, n, n}};
-    return crt_twice4(v, ms, ns);
+    return crt_twice_down4(v, ms, ns);
 #endif
 }
 
-/* In each lane: v * m / 2^31, then / 2^-n; ties up both times. */
+/* In each lane: v * m / 2^31, then / 2^-n, n the low byte of a word; ties up
+ * both times. */
 CRT_INLINE crt_int32x4 crt_twice_up_all4(crt_int32x4 v, int32_t m, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -162,14 +163,15 @@ CRT_INLINE crt_int32x4 crt_twice_up_all4(crt_int32x4 v, int32_t m, int32_t n)
 #else
     for (int i = 0; i < 4; i++) {
         int64_t high = (v.lane[i] * (int64_t)m + (1 << 30)) >> 31;
-        int64_t half = ((int64_t)1 << -n) >> 1;
-        v.lane[i] = (int32_t)((high + half) >> -n);
+        int32_t right = -crt_low_byte(n);
+        int64_t half = ((int64_t)1 << right) >> 1;
+        v.lane[i] = (int32_t)((high + half) >> right);
     }
     return v;
 #endif
 }
 
-/* In each lane: v * m / 2^(32 - n), n < 0; ties up. */
+/* In each lane: v * m / 2^(32 - n), n < 0, the low byte of a word; ties up. */
 CRT_INLINE crt_int32x4 crt_once_all4(crt_int32x4 v, int32_t m, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)

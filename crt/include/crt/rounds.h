@@ -42,7 +42,67 @@ CRT_INLINE crt_int32x4 crt_twice4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
 #endif
 }
 
-/* In each lane: v * m / 2^(32 - n), n < 0; ties up. */
+/* A word's low byte, with its sign. */
+CRT_INLINE int32_t crt_low_byte(int32_t n)
+{
+    return ((n & 255) ^ 128) - 128;
+}
+
+/* The same, where n, the low byte of a word, is below 0. */
+CRT_INLINE crt_int32x4 crt_twice_down4(crt_int32x4 v, crt_int32x4 m,
+                                       crt_int32x4 n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    v = vqrdmulhq_s32(v, m);
+    return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        n.lane[i] = crt_low_byte(n.lane[i]);
+    }
+    return crt_twice4(v, m, n);
+#endif
+}
+
+/* In each lane: v and what u holds above its low byte. */
+CRT_INLINE crt_int32x4 crt_above_byte4(crt_int32x4 v, crt_int32x4 u)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vaddq_s32(v, vshrq_n_s32(u, 8));
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] += u.lane[i] >> 8;
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v and what u holds above its five low bits. */
+CRT_INLINE crt_int32x4 crt_above_five4(crt_int32x4 v, crt_int32x4 u)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vaddq_s32(v, vshrq_n_s32(u, 5));
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] += u.lane[i] >> 5;
+    }
+    return v;
+#endif
+}
+
+/* Words whose low byte is the number in the five low bits, less 32. */
+CRT_INLINE crt_int32x4 crt_five_low4(crt_int32x4 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vorrq_n_s32(v, 224);
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] |= 224;
+    }
+    return v;
+#endif
+}
+
+/* In each lane: v * m / 2^(32 - n), n < 0, the low byte of a word; ties up. */
 CRT_INLINE crt_int32x4 crt_once4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -50,8 +110,8 @@ CRT_INLINE crt_int32x4 crt_once4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
 #else
     for (int i = 0; i < 4; i++) {
         int32_t high = crt_mulhi(v.lane[i], m.lane[i]);
-        int32_t half = (int32_t)1 << (-n.lane[i] - 1);
-        v.lane[i] = (high + half) >> -n.lane[i];
+        int32_t right = -crt_low_byte(n.lane[i]);
+        v.lane[i] = (high + ((int32_t)1 << (right - 1))) >> right;
     }
     return v;
 #endif
@@ -68,9 +128,10 @@ CRT_INLINE crt_int32x4 crt_away4(crt_int32x4 v, crt_int32x4 m, crt_int32x4 n)
 #else
     for (int i = 0; i < 4; i++) {
         int64_t product = v.lane[i] * (int64_t)m.lane[i];
-        int64_t half = (int64_t)1 << (31 - n.lane[i]);
+        int32_t right = 32 - crt_low_byte(n.lane[i]);
+        int64_t half = (int64_t)1 << (right - 1);
         half -= product < 0 ? 1 : 0;
-        v.lane[i] = (int32_t)((product + half) >> (32 - n.lane[i]));
+        v.lane[i] = (int32_t)((product + half) >> right);
     }
     return v;
 #endif

@@ -68,6 +68,14 @@ define internal <4 x i32> @crt_twice4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
   %r = {_ROUNDED.format("%t, <4 x i32> %n", "0, i32 1, i32 0")}
   ret <4 x i32> %r
 }}
+define internal <4 x i32> @crt_twice_down4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
+    alwaysinline nounwind {{
+  %h = call <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32> %v, <4 x i32> %m)
+  %b = ashr <4 x i32> %h, <i32 31, i32 31, i32 31, i32 31>
+  %t = add <4 x i32> %h, %b
+  %r = {_ROUNDED.format("%t, <4 x i32> %n", "0, i32 1, i32 0")}
+  ret <4 x i32> %r
+}}
 define internal <4 x i32> @crt_once4(<4 x i32> %v, <4 x i32> %m, <4 x i32> %n)
     alwaysinline nounwind {{
   %h = call <4 x i32> @llvm.arm.mve.vmulh.v4i32(<4 x i32> %v, <4 x i32> %m, i32 0)

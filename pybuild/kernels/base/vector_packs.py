@@ -24,7 +24,13 @@ from pybuild.ir.loop import (
     maximum,
     minimum,
 )
-from pybuild.kernels.base.vector_rounds import LANE, lane, once, twice
+from pybuild.kernels.base.vector_rounds import (
+    LANE,
+    lane,
+    low_byte,
+    once,
+    twice_down,
+)
 from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
 
 __all__ = [
@@ -63,6 +69,7 @@ def _held(value: Expr, bits: int) -> Expr:
 
 
 def _twice_up(v: Expr, m: Expr, n: Expr) -> Expr:
+    n = low_byte(n)
     high = (i64(v) * i64(m) + (1 << 30)) >> const(31, INT64)
     half = (const(1, INT64) << i64(0 - n)) >> const(1, INT64)
     return i32((high + half) >> i64(0 - n))
@@ -124,11 +131,12 @@ MORE8 = _intrin(
         tuple(cast(_held(cast(Lane(_X, i), INT32) + _N, 16), INT16) for i in range(8))
     ),
 )
-# TWICE4, where n < 0, and ONCE4 by the same numbers in each lane; TWICE4 with ties up
+# TWICE_DOWN4 and ONCE4 by the same numbers in each lane; TWICE4 with ties up, n the low
+# byte
 TWICE_ALL4 = _intrin(
     "crt_twice_all4",
     (_V, _M, _N),
-    Lanes(tuple(twice(Lane(_V, i), _M, _N) for i in range(4))),
+    Lanes(tuple(twice_down(Lane(_V, i), _M, _N) for i in range(4))),
 )
 TWICE_UP_ALL4 = _intrin(
     "crt_twice_up_all4",

@@ -50,6 +50,10 @@ def _bit(condition: Expr) -> Expr:
     return select(condition, const(1, INT64), const(0, INT64))
 
 
+def low_byte(n: Expr) -> Expr:
+    return ((n & 255) ^ 128) - 128
+
+
 def _product(v: Expr, m: Expr) -> Expr:
     return i64(v) * i64(m)
 
@@ -66,12 +70,18 @@ def twice(v: Expr, m: Expr, n: Expr) -> Expr:
     return i32((high + half - below) >> i64(0 - n))
 
 
+def twice_down(v: Expr, m: Expr, n: Expr) -> Expr:
+    return twice(v, m, low_byte(n))
+
+
 def once(v: Expr, m: Expr, n: Expr) -> Expr:
+    n = low_byte(n)
     high = i32(_product(v, m) >> const(32, INT64))
     return (high + (const(1) << (-1 - n))) >> (0 - n)
 
 
 def away(v: Expr, m: Expr, n: Expr) -> Expr:
+    n = low_byte(n)
     product = _product(v, m)
     half = const(1, INT64) << i64(31 - n)
     return i32((product + half - _bit(product < 0)) >> i64(32 - n))
@@ -87,7 +97,10 @@ def scaled(v: Expr, scale: Expr) -> Expr:
 LIFT4 = _intrin("crt_lift4", (_V, _N), _lanes(lift, _V, _N))
 # in each lane: v * m / 2^31, ties up; then / 2^-n, ties away from zero
 TWICE4 = _intrin("crt_twice4", (_V, _M, _N), _lanes(twice, _V, _M, _N))
-# in each lane: v * m / 2^(32 - n), n < 0, ties up; or away from zero
+# the same, where n, the low byte of a word, is below 0
+TWICE_DOWN4 = _intrin("crt_twice_down4", (_V, _M, _N), _lanes(twice_down, _V, _M, _N))
+# in each lane: v * m / 2^(32 - n), n < 0, the low byte of a word; ties up, or away from
+# zero
 ONCE4 = _intrin("crt_once4", (_V, _M, _N), _lanes(once, _V, _M, _N))
 AWAY4 = _intrin("crt_away4", (_V, _M, _N), _lanes(away, _V, _M, _N))
 # in each lane: v times the float with these bits, ties to even; from -512 to 511
@@ -96,6 +109,19 @@ SCALED4 = _intrin("crt_scaled4", (_V, _M), _lanes(scaled, _V, _M))
 
 def _all(value: Expr) -> Expr:
     return Lanes((value,) * 4)
+
+
+def _native(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
+    given = ", ".join(f"{{{i}}}" for i in range(len(params)))
+    return Intrin(name, params, result, c=f"{name}({given})")
+
+
+# in each lane: v and what m holds above its low byte, or above its five low bits
+ABOVE_BYTE4 = _native("crt_above_byte4", (_V, _M), _V + (_M >> _all(const(8))))
+ABOVE_FIVE4 = _native("crt_above_five4", (_V, _M), _V + (_M >> _all(const(5))))
+# words whose low byte is that number of five bits less 32
+FIVE_BELOW = 224
+FIVE_LOW4 = _native("crt_five_low4", (_V,), _V | _all(const(FIVE_BELOW)))
 
 
 def _hold() -> Expr:
@@ -117,5 +143,9 @@ def lane(name: str, index: int) -> Intrin:
 LANE = (lane("crt_first4", 0), lane("crt_second4", 1), lane("crt_third4", 2))
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(
-    one.name for one in (LIFT4, TWICE4, ONCE4, AWAY4, SCALED4, HOLD4, *LANE)
-)
+    one.name
+    for one in (
+        LIFT4, TWICE4, TWICE_DOWN4, ONCE4, AWAY4, SCALED4, HOLD4, ABOVE_BYTE4,
+        ABOVE_FIVE4, FIVE_LOW4, *LANE,
+    )
+)  # fmt: skip

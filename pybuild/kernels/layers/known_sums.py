@@ -12,6 +12,7 @@ from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.epilogues.affine import Affine, affine, affine_or_exact
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.layers.few_values import with_few_values
 from pybuild.kernels.layers.weights import constant, folded_bias, reach
 from pybuild.ops.conv import ConvParameters, conv_parameters
 
@@ -37,7 +38,11 @@ def known_sums(node: Node, graph: Graph, kernels: Array) -> KnownSums:
     made = conv_parameters(node, graph)
     bias = constant(node, graph, 2, np.zeros(len(kernels), np.int32))
     bias = folded_bias(node, graph, kernels, bias, made.x_zero)
-    return KnownSums(made, bias, *reach(node, graph, kernels, bias))
+    low, high = reach(node, graph, kernels, bias)
+    least, most = low - np.minimum(bias, 0), high - np.maximum(bias, 0)
+    made, found = with_few_values(made, bias.astype(np.int64), least, most)
+    low, high = least + np.minimum(found, 0), most + np.maximum(found, 0)
+    return KnownSums(made, found.astype(np.int32), low, high)
 
 
 def affine_sums(

@@ -85,7 +85,7 @@ class PixelSums:
         halves = []
         for pair in _PAIRS:
             ended = [
-                k.let("ended", self.finish.one(self._sums(c, *where), ends, c))
+                k.let("ended", self.finish.one(k, self._sums(c, *where), ends, c))
                 for c in pair
             ]
             halves.append(k.let("halves", self.finish.halves(*ended)))

@@ -40,7 +40,7 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epi
         # with an offset of its own below 0 it is no cheaper than the rule
         if found is not None and found.below is None:
             return sums, found
-    return sums, exact(sums.made, sums.low, sums.high)
+    return sums, exact(sums.made, sums.low, sums.high).with_bias(sums.bias)
 
 
 def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) -> Packed:
@@ -57,10 +57,7 @@ def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) ->
 
 
 def _by_channel(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
-    if isinstance(epilogue, Exact):
-        rows = np.column_stack([bias.astype(np.int64), epilogue.factors])
-    else:
-        rows = epilogue.columns(bias)
+    rows = epilogue.columns(bias)
     lie = f"of each output channel: {epilogue.row}"
     return Packed("epilogue", rows[order].astype(np.int32), order=lie)
 

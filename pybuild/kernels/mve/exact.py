@@ -9,7 +9,7 @@ left before; what then leaves int32 is far beyond the clamp.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,18 +18,24 @@ from pybuild.ir.loop import Expr, Var
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.vector_rounds import (
+    ABOVE_BYTE4,
+    ABOVE_FIVE4,
     AWAY4,
+    FIVE_LOW4,
     HOLD4,
     LIFT4,
     ONCE4,
     SCALED4,
     TWICE4,
+    TWICE_DOWN4,
 )
 from pybuild.kernels.base.vectors import PLUS4, words_at
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.ops.conv import ConvParameters
 
 _RULES = {"double": TWICE4, "single": ONCE4, "away": AWAY4}
+_DOWN = _RULES | {"double": TWICE_DOWN4}
+BYTE, FIVE = 8, 5  # bits of a word that a shift takes, below a bias
 _WORDS = {
     "double": "a product rounded to 31 bits less, then a shift rounded away from zero",
     "single": "a product shifted once, rounded, ties up",
@@ -50,6 +56,8 @@ class Exact:
     given    so many words
     elem     what is stored
     shifts   every channel is shifted to the right, by one bit at least
+    joined   bias and shift lie in one word, the shift in so many low bits; 0: they do
+             not
     """
 
     rule: str
@@ -60,6 +68,7 @@ class Exact:
     y_zero: int
     elem: str = "int8"
     shifts: bool = False
+    joined: int = 0
 
     @property
     def lifted(self) -> bool:
@@ -68,7 +77,7 @@ class Exact:
     @property
     def size(self) -> int:
         """Words of the table for each four channels."""
-        return 4 * (1 + self.given)
+        return 4 * (1 + self.given - bool(self.joined))
 
     @property
     def words(self) -> str:
@@ -82,18 +91,44 @@ class Exact:
         """A row of the table, for readers of the C."""
         if self.rule == "even":
             return "bias, the bits of a float32"
+        if self.joined:
+            low = f"minus the shift to the right in the {self.joined} low bits"
+            return f"bias above, and {low} of a word; factor"
         lift = ", the shift to the left before" if self.lifted else ""
         return f"bias, factor, minus the shift to the right{lift}"
 
     @property
     def key(self) -> str:
         """What distinguishes the code of two layers."""
-        return f"exact_{self.rule}" + ("_lifted" if self.lifted else "")
+        joined = {0: "", BYTE: "_joined", FIVE: "_joined5"}[self.joined]
+        ways = "_lifted" * self.lifted + joined
+        return f"exact_{self.rule}{ways}"
+
+    def columns(self, bias: Array) -> Ints:
+        """What a channel ends with: [channel, word]."""
+        wide = bias.astype(np.int64)[:, None]
+        if not self.joined:
+            return np.concatenate([wide, self.factors], axis=1)
+        low = self.factors[:, 1:] & ((1 << self.joined) - 1)
+        return np.concatenate(
+            [(wide << self.joined) + low, self.factors[:, :1]], axis=1
+        )
+
+    def with_bias(self, bias: Array) -> Exact:
+        """The same, joined if that can be."""
+        if self.given != 2 or not self.shifts:
+            return self
+        least, most = int(bias.min()), int(bias.max())
+        for bits in (BYTE, FIVE):
+            half = 1 << (31 - bits)
+            if -half <= least and most < half:
+                return replace(self, joined=bits)
+        return self
 
     def table(self, bias: Array, order: Array, together: int = 4) -> Packed:
         """What each block of channels ends with, in reading order; of a block of fewer
         than four the last is in all other lanes."""
-        rows = np.concatenate([bias.astype(np.int64)[:, None], self.factors], axis=1)
+        rows = self.columns(bias)
         lanes = [min(lane, together - 1) for lane in range(4)]
         fours = rows[order].reshape(-1, together, rows.shape[1])[:, lanes]
         fours = fours.transpose(0, 2, 1)
@@ -173,6 +208,13 @@ class ExactFinish:
 
     def narrow(self, sums: Expr, ends: Expr) -> Expr:
         """The values of four sums; `ends`: the table of these channels."""
+        if self.epilogue.joined:
+            joined, factor = words_at(ends), words_at(ends, 4)
+            above = ABOVE_BYTE4 if self.epilogue.joined == BYTE else ABOVE_FIVE4
+            total = above(sums, joined)
+            if self.epilogue.joined == FIVE:
+                joined = FIVE_LOW4(joined)
+            return self._held(_DOWN[self.epilogue.rule](total, factor, joined))
         total = PLUS4(sums, words_at(ends))
         given = [words_at(ends, 4 * i) for i in range(1, self.epilogue.size // 4)]
         if self.epilogue.rule == "even":
@@ -181,4 +223,7 @@ class ExactFinish:
             if self.epilogue.lifted:
                 total = LIFT4(total, given.pop())
             value = _RULES[self.epilogue.rule](total, *given)
+        return self._held(value)
+
+    def _held(self, value: Expr) -> Expr:
         return HOLD4(value, *(self.bound[n] for n in ("lowest", "most", "y_zero")))

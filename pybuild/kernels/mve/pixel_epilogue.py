@@ -18,7 +18,7 @@ from pybuild.kernels.base.vector_packs import (
     TWICE_ALL4,
     TWICE_UP_ALL4,
 )
-from pybuild.kernels.base.vector_rounds import AWAY4, LIFT4, SCALED4, TWICE4
+from pybuild.kernels.base.vector_rounds import AWAY4, FIVE_BELOW, LIFT4, SCALED4, TWICE4
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
@@ -30,7 +30,7 @@ from pybuild.kernels.base.vectors import (
     SCALE4,
 )
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
-from pybuild.kernels.mve.exact import Exact
+from pybuild.kernels.mve.exact import FIVE, Exact
 
 _LEAST, _MOST = -128, 127
 
@@ -89,7 +89,7 @@ class PixelFinish:
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
-    def one(self, sums: Expr, ends: Expr, channel: int) -> Expr:
+    def one(self, k: Builder, sums: Expr, ends: Expr, channel: int) -> Expr:
         """What four sums of one of four channels are scaled to, not yet shifted by
         `halves` nor held."""
 
@@ -102,19 +102,30 @@ class PixelFinish:
             value: Expr = SCALE4(sums, ALL4(given(0)))
             value = MULHI4(value, ALL4(given(1)))
             return ADD4(value, self.bound["base"]) if end.base else value
-        total: Expr = ADD4(sums, given(0))
+        if end.joined:
+            word: Expr = k.let("bias_and_shift", given(0))
+            total: Expr = ADD4(sums, word >> end.joined)
+            if end.joined == FIVE:
+                word = word | FIVE_BELOW
+            return self._rule(total, given(1), word)
+        total = ADD4(sums, given(0))
         if end.rule == "even":
             return SCALED4(total, ALL4(given(1)))
         if end.lifted:
             total = LIFT4(total, ALL4(given(3)))
+        return self._rule(total, given(1), given(2))
+
+    def _rule(self, total: Expr, factor: Expr, shift: Expr) -> Expr:
+        end = self.epilogue
+        assert isinstance(end, Exact)
         if end.rule == "single":
-            return ONCE_ALL4(total, given(1), given(2))
+            return ONCE_ALL4(total, factor, shift)
         if end.rule == "double" and _is_above(end):
-            return TWICE_UP_ALL4(total, given(1), given(2))
+            return TWICE_UP_ALL4(total, factor, shift)
         if end.rule == "double" and end.shifts:
-            return TWICE_ALL4(total, given(1), given(2))
+            return TWICE_ALL4(total, factor, shift)
         rule = TWICE4 if end.rule == "double" else AWAY4
-        return rule(total, ALL4(given(1)), ALL4(given(2)))
+        return rule(total, ALL4(factor), ALL4(shift))
 
     def halves(self, one: Expr, other: Expr) -> Expr:
         """Two channels, in turns."""
