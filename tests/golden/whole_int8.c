@@ -17,7 +17,7 @@ extern const int8_t whole_int8_logits_shifts[5];
 extern const int8_t whole_int8_logits_weights[160];
 extern const int8_t whole_int8_pad_0[32];
 extern const int8_t whole_int8_pad_1[24];
-extern const int32_t whole_int8_scores_exponentials[256];
+extern const int32_t whole_int8_scores_exponentials[175];
 extern const int32_t whole_int8_stem_bias[8];
 extern const int32_t whole_int8_stem_multipliers[8];
 extern const int8_t whole_int8_stem_shifts[8];
@@ -363,7 +363,7 @@ static void conv2d_s8_pointwise_channel_away_4_1(void *const *p,
  * Layers    scores: softmax [1,5] -> [1,5]
  * p[]       0 all of the output, 1 all of the input, 2 exponentials
  * MISRA     10.1: shifts of signed numbers are arithmetic */
-static void softmax_s8_double(void *const *p, const int32_t *a)
+static void softmax_s8_double_short(void *const *p, const int32_t *a)
 {
     (void)a;
     const int32_t *table = p[2];
@@ -377,17 +377,18 @@ static void softmax_s8_double(void *const *p, const int32_t *a)
         for (int32_t c = 1; c < 5; c++) {
             most = crt_max_int32(most, (int32_t)x_line[c]);
         }
-        const int32_t *powers = table + (255 - most);
+        int32_t more = 174 - most;
         int32_t total = 2621440;
         for (int32_t c = 0; c < 5; c++) {
-            total += powers[(int32_t)x_line[c]] >> 12;
+            total += table[crt_max_int32((int32_t)x_line[c] + more, 0)] >> 12;
         }
         int32_t spare = crt_spare_bits(total);
         int32_t factor = (crt_max_int32(crt_reciprocal(total << spare),
             1073741824) + INT32_MIN) * 2;
         int32_t shift = crt_min_int32(33 - spare, 31);
         for (int32_t c = 0; c < 5; c++) {
-            int32_t power = powers[(int32_t)x_line[c]] + 2147481600;
+            int32_t power = table[crt_max_int32((int32_t)x_line[c] + more, 0)] +
+                2147481600;
             y_line[c] = (int8_t)crt_saturate8(((crt_mulhi_add_round(power,
                 factor, power) >> shift) + -255) >> 1);
         }
@@ -486,7 +487,7 @@ static const struct crt_step whole_int8_steps[] = {
      &whole_int8_args[0], &whole_int8_constants[9], &whole_int8_operands[9],
      1, 1, 1, 1, 4, 0},
     /* 5 scores: softmax [1,5] -> [1,5] */
-    {softmax_s8_double,
+    {softmax_s8_double_short,
      &whole_int8_args[0], &whole_int8_constants[13], &whole_int8_operands[11],
      1, 1, 1, 1, 1, 0},
 };

@@ -58,6 +58,20 @@ SCALAR = (
         _SOFTMAX,
     ),
     (
+        "powers of softmax of which nothing is left",
+        "pybuild/kernels/portable/softmax.py",
+        "_LEFT = 2048",
+        "_LEFT = 8192",
+        "tests/kernels/test_softmax_tables.py",
+    ),
+    (
+        "the last power of a short table",
+        "pybuild/kernels/portable/softmax.py",
+        "powers[0] = steps.more",
+        "powers[0] += 1 << 24",
+        _SOFTMAX,
+    ),
+    (
         "half a step of a share",
         "pybuild/kernels/portable/softmax.py",
         "(1 + 2 * to.low)) >> 1",

@@ -40,6 +40,8 @@ from pybuild.ops.softmax16 import softmax16_parameters
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
+_ALL = 255  # how far apart two int8 may be
+_FEW = 1024  # elements, of which a shorter table is worth the instructions
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
     """By the integer steps of ops/softmax.py.
 
     The table lies from the least element to the greatest, so that an element is an
-    index of it.
+    index of it. Of few elements it ends with the first power of which nothing is left.
     """
     made = softmax_parameters(node, graph)
     even, y = made.rounding == "even", graph.tensor(node.output)
@@ -160,17 +162,23 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
         f"softmax, int8{to} by integers: exponentials of a table, {_SHARE[even]}",
         _ORDER,
     )
-    kind = f"s8{'_s16' * bool(to)}_{'even' if even else 'double'}"
+    last = _last(made, 1 if even else _LEFT) if y.size <= _FEW else _ALL
+    short = last < _ALL
+    kind = f"s8{'_s16' * bool(to)}_{'even' if even else 'double'}{'_short' * short}"
     k = Builder(_name(node, graph, kind), doc)
+    farthest = k.arg("farthest", last) if short else const(_ALL)
     table = k.row("table", operands.after, INT32)
     steps = _even(k, made) if even else _twice(k, y.dtype)
 
     def body(line: _Line) -> None:
         most = _most(k, line, INT8)
-        powers = k.let("powers", offset(table, 255 - most))
+        first = farthest - most
+        powers = table if short else k.let("powers", offset(table, first))
+        more = k.let("more", first) if short else const(0)
 
         def power(c: Expr) -> Expr:
-            return load(powers, i32(load(line.x, c * line.step)))
+            x = i32(load(line.x, c * line.step))
+            return load(powers, maximum(x + more, 0) if short else x)
 
         total = k.let("total", steps.start(line.depth))
         with k.loop("c", line.depth) as c:
@@ -180,11 +188,18 @@ def _int8(node: Node, graph: Graph, operands: Operands) -> Candidate:
             k.store(line.y, c * line.step, cast(share(power(c)), y.dtype))
 
     _lines(k, node, graph, operands, body)
-    powers = np.asarray(made.table, np.int64)[::-1] + steps.more
+    powers = np.asarray(made.table[: last + 1], np.int64)[::-1] + steps.more
+    if short:
+        powers[0] = steps.more
     order = "exp of how far an element is below the most, from the farthest on"
     tables = (Packed("exponentials", powers.astype(np.int32), order=order),)
     over = () if to else (0,)
     return offer(k, operands, tables=tables, in_place=over, cost=20 * y.size)
+
+
+def _last(made: SoftmaxParameters, left: int) -> int:
+    """How far below the most the first power is that is less than `left`."""
+    return int(np.argmax(np.asarray((*made.table, 0)) < left))
 
 
 def _pair(node: Node, graph: Graph, operands: Operands) -> list[Candidate]:
@@ -291,6 +306,8 @@ def _even(k: Builder, made: SoftmaxParameters) -> _Steps:
     return _Steps(lambda depth: const(0), lambda power: power, share, 0)
 
 
+# of a power below that nothing is left: neither 1 / 4096 of it, rounded, nor a share
+_LEFT = 2048
 # 2048 for rounding, and what makes all that an int32
 _MORE = 2048 - (1 << 31)
 
