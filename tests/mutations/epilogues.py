@@ -109,7 +109,7 @@ HARD = (
     ),
 )
 
-_FEW = "tests/kernels/test_few_values.py::test_every_sum_ends_as_before"
+_FEW = "tests/bounds/test_few_values.py::test_every_sum_ends_as_before"
 _JOINED = "tests/kernels/test_vector_rounds.py::test_bias_and_shift_lie_in_one_word"
 
 JOINED = (
@@ -147,7 +147,7 @@ JOINED = (
         "pybuild/kernels/layers/few_values.py",
         "new = factor, shift, begin - step",
         "new = factor, shift, begin - under",
-        "tests/kernels/test_few_values.py::test_channels_of_more_values_are_left_alone",
+        "tests/bounds/test_few_values.py::test_channels_of_more_values_are_left_alone",
     ),
     (
         "a replaced channel that is not the same",

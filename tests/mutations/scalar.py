@@ -62,7 +62,7 @@ SCALAR = (
         "pybuild/kernels/portable/softmax.py",
         "_LEFT = 2048",
         "_LEFT = 8192",
-        "tests/kernels/test_softmax_tables.py",
+        "tests/ops/test_softmax_tables.py",
     ),
     (
         "the last power of a short table",
