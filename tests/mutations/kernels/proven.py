@@ -1,0 +1,79 @@
+"""Mutations of ends that are checked at every sum, or proven, for mutate.py:
+its fields."""
+
+_FORMS = "tests/proofs/test_forms.py::{}"
+_RULES = "tests/proofs/test_rules_proven.py::{}"
+_EACH = _FORMS.format("test_each_form_at_every_sum")
+
+PROVEN = (
+    (
+        "an offset that moves a step by one sum",
+        "pybuild/kernels/epilogues/staircase.py",
+        "most = edge - 1 - ((first - 1) << FRACTION)",
+        "most = edge + 255 - ((first - 1) << FRACTION)",
+        _EACH,
+    ),
+    (
+        "a step of two parts that is reached by the sum before it",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "most = wanted - 1 - ((first - 1) * multipliers[:, None] >> part)",
+        "most = wanted - 1 - ((first - 2) * multipliers[:, None] >> part)",
+        _EACH,
+    ),
+    (
+        "a shift before the rule itself is forgotten",
+        "pybuild/kernels/epilogues/requantise.py",
+        "left = tuple(max(s, 0) for s in bits)",
+        "left = tuple(max(s - 1, 0) for s in bits)",
+        _EACH,
+    ),
+    (
+        "a form of two parts that no layer of the tests gets",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "(None, limit), PARTS",
+        "(None,), PARTS",
+        _EACH,
+    ),
+    (
+        "a value beside in the sum of two or of many",
+        "pybuild/kernels/epilogues/affine_line.py",
+        "((y + 1) << shift) - 1 - total",
+        "((y + 1) << shift) + 9 - total",
+        _FORMS.format("test_sums_of_two"),
+    ),
+    (
+        "a tie below zero goes up",
+        "pybuild/kernels/epilogues/requantise.py",
+        "(_PRODUCT + _HALF - _bit(_PRODUCT < 0, INT64)) >> i64(_SHIFT)",
+        "(_PRODUCT + _HALF - _bit(_PRODUCT < -1, INT64)) >> i64(_SHIFT)",
+        _RULES.format("test_one_rounding"),
+    ),
+    (
+        "a tie at an odd number stays",
+        "pybuild/kernels/epilogues/requantise.py",
+        "(_PRODUCT + (_HALF - 1) + ((_PRODUCT >> i64(_SHIFT)) & 1)) >> i64(_SHIFT)",
+        "(_PRODUCT + (_HALF - 1) + (_PRODUCT & 1)) >> i64(_SHIFT)",
+        _RULES.format("test_one_rounding"),
+    ),
+    (
+        "the lower part of a factor of 53 bits, one bit off",
+        "pybuild/kernels/epilogues/int16.py",
+        "((_SIZE * i64(_LOW)) >> const(PART, INT64))",
+        "((_SIZE * i64(_LOW)) >> const(PART + 1, INT64))",
+        _RULES.format("test_a_factor_of_53_bits"),
+    ),
+    (
+        "the lower half of a sum of int16, without its carry",
+        "pybuild/kernels/epilogues/end16.py",
+        "low = (acc & 0xFFFF) * factor",
+        "low = (acc & 0xFFFE) * factor",
+        _RULES.format("test_cheap_ends_of_int16"),
+    ),
+    (
+        "half a unit of a cheap end of int16",
+        "pybuild/kernels/epilogues/end16.py",
+        'half = k.let("half", const(1) << shift - 1)',
+        'half = k.let("half", const(1) << shift)',
+        _RULES.format("test_cheap_ends_of_int16"),
+    ),
+)
