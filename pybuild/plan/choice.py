@@ -12,6 +12,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.plan.buffers.offsets import alive, round_up
 from pybuild.plan.buffers.sharing import find_views
 from pybuild.plan.memory.live_ranges import in_pieces
+from pybuild.plan.memory.row_cuts import RowCuts
 from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.plan.regions.regions import BLOCK_ALIGN, Limits
 from pybuild.plan.schedule.lock_step import Work
@@ -33,6 +34,9 @@ _ORDERS_WORK = 200_000
 # of graphs with more nodes fewer stages are tried; and how far apart in bytes they are
 _MOST_NODES, _STEP = 100, 0.95
 _ANY = float("inf")
+# of graphs of more nodes stages are not counted row by row; what that may take of
+# others, in steps times bands, and where inputs are written over, too
+_MOST_FINE, _FINE_WORK, _SPENT_WORK = 100, 500_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,9 @@ def chosen_rows(
             plan = made(found, None)
             if plan.arena_bytes <= limit:
                 return plan
+    fair = _fair(ways, made, None, times)  # its rows may lie in fewer bytes
+    if fair.arena_bytes <= limit:
+        return fair
     return made(min(whole, search.least(_ANY), key=least_bytes), ram_limit)
 
 
@@ -97,22 +104,46 @@ def _fair(
     found by the prices of kernels, too; where these are beyond it, whole tensors."""
     cost = _fair_cost(ways.search.graph)
 
-    def least(search: Search) -> tuple[float, Plan]:
+    def least(search: Search) -> list[tuple[float, Plan]]:
         found = ordered(search, cost)
         plan = made(min(ways.whole, found.least(cost), key=least_bytes), ram_limit)
         if search.spent:
             plan = _smallest(found, cost, plan, made)
-        return times(plan) if by_rows(plan) else 1.0, plan
+        plans = [plan, *_finer(found, cost, plan, made)]
+        return [(times(one) if by_rows(one) else 1.0, one) for one in plans]
 
-    tried = [least(ways.usual)]
+    tried = least(ways.usual)
     if tried[0][0] > cost:
-        tried.append(least(ways.priced))
+        tried += least(ways.priced)
     tried = [one for one in tried if one[0] <= cost * _SURE]
     plan = _fastest(tried) if tried else made(ways.whole, ram_limit)
-    if ways.usual is ways.search or plan.arena_bytes <= _MUCH * _fewest(ways.search):
+    if ways.usual is ways.search:
         return plan
-    _, spare = least(ways.search)  # of whole tensors, too, such kernels take more
-    return spare if times(spare) <= cost * _SURE and _less(spare, plan) else plan
+    if not ways.search.spent and plan.arena_bytes <= _MUCH * _fewest(ways.search):
+        return plan
+    # of whole tensors, too, such kernels take more
+    spare = [p for _, p in least(ways.search) if times(p) <= cost * _SURE]
+    return min([plan, *spare], key=lambda one: one.arena_bytes)
+
+
+def _finer(
+    search: Search,
+    most_cost: float,
+    plan: Plan,
+    made: Callable[[Arrangement, Limits], Plan],
+) -> list[Plan]:
+    """The plan of the fewest bytes as counted row by row, if it is smaller; results may
+    lie anywhere, or keep within what they are made of.
+    """
+    if len(search.nodes) > _MOST_FINE:
+        return []
+    work = _SPENT_WORK if search.spent else _FINE_WORK
+    cuts, best = RowCuts(search, work), plan
+    for still in (False, True):
+        least, found = cuts.least(most_cost, still)
+        if found.steps and least < best.arena_bytes:
+            best = min(best, made(found, None), key=lambda one: one.arena_bytes)
+    return [best] if best is not plan else []
 
 
 def _fastest(tried: Sequence[tuple[float, Plan]]) -> Plan:
@@ -140,10 +171,6 @@ def fastest_of_smallest(
     if number and ram_limit is None and most >= anyway().arena_bytes:
         number = 0
     return made(ways[number], ram_limit)
-
-
-def _less(one: Plan, other: Plan) -> bool:
-    return one.arena_bytes < other.arena_bytes
 
 
 def _fewest(search: Search) -> int:

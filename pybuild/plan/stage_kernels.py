@@ -86,6 +86,13 @@ def _layers(
     sums = alive(found.storage.blocks, BLOCK_ALIGN)
     for k, places in enumerate(_stages(found)):
         stage = found.steps[places.start : places.stop]
+        if found.rooms:
+            for _, each in groupby(places, key=lambda i: found.steps[i][0].output):
+                steps = [*each]
+                room = min(found.rooms[i].scratch for i in steps)
+                whole = all(found.rooms[i].whole for i in steps)
+                yield [found.steps[i] for i in steps], room, whole
+            continue
         now = max((s for s in sums if s[0] <= k), default=(0, 0))[1]
         room = max(candidate.scratch for _, candidate in stage)
         room += max(0, most - now, more * (room > 0))

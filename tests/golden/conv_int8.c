@@ -4,6 +4,7 @@
 
 #include "conv_int8.h"
 #include "crt/intrin.h"
+#include "crt/lockstep.h"
 
 /* what the layers' constants are: see the weights file */
 extern const int32_t conv_int8_first_bias[4];
@@ -147,11 +148,12 @@ static void add_s8_e_shift21(void *const *p, const int32_t *a)
 
 /* What a run keeps where: offset, bytes, live range in steps, what it is.
  *
- * arena: 160 bytes
- *    0 80  0..2      first
- *   80 40  start..0  image
- *   80 80  1..2      second
- *   80 80  2..end    sum */
+ * arena: 120 bytes
+ *    0 40  start..0  image
+ *    4  4  1..2      how many bands each step in lock step has computed
+ *    8 80  1..2      second, a ring of 5
+ *    8 80  2..end    sum
+ *   40 80  0..2      first */
 
 /* What kernels find in a[]: the first index, whose it is, its names. */
 static const int32_t conv_int8_args[] = {
@@ -183,15 +185,15 @@ static const struct crt_rows conv_int8_rows[] = {
 /* at (its offset), buffer, rows (an index); what it is to a step */
 static const struct crt_operand conv_int8_operands[] = {
     /* 0: step 0 first */
-    { 0, 0, 0}, /* writes first, 5 x 16 bytes */
+    {40, 0, 0}, /* writes first, 5 x 16 bytes */
     { 0, 1, 1}, /* reads image, 5 x 8 bytes */
     /* 2: step 1 second */
-    {80, 0, 0}, /* writes second, 5 x 16 bytes */
-    { 0, 0, 2}, /* reads first, 5 x 16 bytes */
+    { 0, 2, 0}, /* writes second, a ring of 5 x 16 bytes */
+    {40, 0, 2}, /* reads first, 5 x 16 bytes */
     /* 4: step 2 sum */
     { 0, 2, 0}, /* writes sum, 5 x 16 bytes */
-    {80, 0, 0}, /* reads second, 5 x 16 bytes */
-    { 0, 0, 0}, /* reads first, 5 x 16 bytes */
+    { 0, 2, 0}, /* reads second, a ring of 5 x 16 bytes */
+    {40, 0, 0}, /* reads first, 5 x 16 bytes */
 };
 
 /* kernel, args, constants, operands,
@@ -212,15 +214,32 @@ static const struct crt_step conv_int8_steps[] = {
      1, 5, 1, 2, 0, 0},
 };
 
+/* reader, maker, stride, ahead, rows, made */
+static const struct crt_link conv_int8_links[] = {
+    {0, 0, 0, 0, 0, 0},
+    {2, 1, 1, 1, 5, 1},
+    {0, 0, 0, 0, 0, 0},
+};
+
+/* stage 1, steps 1 to 2 in lock step; the numbers on arrows are rows in a
+ * ring:
+ * first -> 1 conv2d -5-> 2 add =>
+ * first -> 2 add */
+/* first step, steps, device, first link */
+static const struct crt_stage conv_int8_stages[] = {
+    {0, 1, 0, 0},
+    {1, 2, 0, 1},
+};
+
 static const int32_t conv_int8_dims_0[] = {1, 5, 4, 2};
 static const int32_t conv_int8_dims_1[] = {1, 5, 4, 4};
 
 /* name, dims, scale, zero point, bytes, at, align, region, type, rank,
  * flags: inputs, then outputs, then parameters */
 static const struct crt_tensor conv_int8_tensors[] = {
-    {CRT_NAME("image"), conv_int8_dims_0, 0.0500000007f, 3, 40, 80, 1, 0,
+    {CRT_NAME("image"), conv_int8_dims_0, 0.0500000007f, 3, 40, 0, 1, 0,
     CRT_INT8, 4, CRT_TENSOR_CONSUMED},
-    {CRT_NAME("sum"), conv_int8_dims_1, 0.0799999982f, -5, 80, 80, 1, 0,
+    {CRT_NAME("sum"), conv_int8_dims_1, 0.0799999982f, -5, 80, 8, 1, 0,
     CRT_INT8, 4, 0},
 };
 
@@ -232,10 +251,10 @@ static const uint32_t conv_int8_regions[] = {
  * outputs, parameters; pointers of the largest step; alignment; how many
  * regions, devices; rows */
 const struct crt_model conv_int8_model = {
-    CRT_ABI, CRT_NAME("conv_int8"), NULL, conv_int8_steps,
+    CRT_ABI, CRT_NAME("conv_int8"), conv_int8_stages, conv_int8_steps,
     conv_int8_tensors, NULL, conv_int8_regions,
-    NULL, NULL, NULL, NULL, NULL, NULL,
-    0, 3, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows
+    NULL, NULL, NULL, crt_lockstep, conv_int8_links, NULL,
+    4, 2, 3, 1, 1, 0, 8, 16, 1, 1, conv_int8_rows
 };
 
 static struct crt_graph *conv_int8_graph(struct conv_int8 *m)

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Working memory: caller-owned, one per instance, aligned as below. */
-#define CONV_INT8_ARENA_BYTES 160u
+#define CONV_INT8_ARENA_BYTES 120u
 #define CONV_INT8_ARENA_ALIGN 16u
 
 /* input 0, "image": int8 [1,5,4,2]; real = 0.0500000007 * (q - 3) */

@@ -35,8 +35,8 @@ FIELD = (
     (
         "stages by the prices of kernels",
         "pybuild/plan/choice.py",
-        "tried.append(least(ways.priced))",
-        "tried.append(least(ways.usual))",
+        "tried += least(ways.priced)",
+        "tried += least(ways.usual)",
         "tests/plan/test_price_of_rows.py -k stages",
     ),
     (
@@ -126,8 +126,8 @@ FIELD = (
     (
         "the price of kernels that spare bytes, without rows, too",
         "pybuild/plan/choice.py",
-        "return spare if times(spare) <= cost * _SURE and",
-        "return spare if (times(spare) if by_rows(spare) else 1.0) <= cost * _SURE and",
+        "for _, p in least(ways.search) if times(p) <= cost * _SURE]",
+        "for t, p in least(ways.search) if t <= cost * _SURE]",
         "tests/plan/test_price_of_rows.py -k alone",
     ),
     (

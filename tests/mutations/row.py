@@ -5,7 +5,23 @@ _LIVES = "tests/plan/test_live_ranges.py"
 _BYTES = "tests/plan/test_plan_bytes.py::test_rows_are_there_until_they_are_read"
 _HAND = f"{_LIVES}::test_a_convolution_follows_its_input_by_two_rows"
 
+_CUTS = "tests/plan/test_row_cuts.py"
+
 WRITTEN_OVER = (
+    (
+        "layers in place that drift",
+        "pybuild/plan/choice.py",
+        "for still in (False, True):",
+        "for still in (False,):",
+        f"{_CUTS}::test_many_equal_layers_in_place_do_not_drift",
+    ),
+    (
+        "rows of a stage's input that make no room",
+        "pybuild/plan/memory/row_cuts.py",
+        "Beyond(given, later, given - self._unspent)",
+        "Beyond(given, later, ())",
+        f"{_CUTS}::test_no_cuts_need_fewer_bytes_row_by_row",
+    ),
     (
         "a row that is free one row too early",
         "pybuild/plan/memory/live_ranges.py",

@@ -7,7 +7,7 @@ are alive in it together, so kernels need not know what lies beside their rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -47,14 +47,20 @@ def alive_in(pieces: Sequence[Piece]) -> int:
 
 def most_alive(blocks: Sequence[Sequence[Piece]]) -> list[int]:
     """Bytes of each block that are alive at the time when most are."""
-    count = max((alive_in(block).bit_length() for block in blocks), default=0)
+    time = int(_sums(blocks).argmax())
+    return [sum(p.end - p.at for p in block if p.when >> time & 1) for block in blocks]
+
+
+def _sums(blocks: Iterable[Sequence[Piece]]) -> Array:
+    """Bytes that are alive at each time."""
+    pieces = [piece for block in blocks for piece in block]
+    count = max((piece.when.bit_length() for piece in pieces), default=0)
     sums = np.zeros(count + 1, np.int64)
-    for piece in (p for block in blocks for p in block):
+    for piece in pieces:
         raw = np.frombuffer(piece.when.to_bytes(count // 8 + 1, "little"), np.uint8)
         flags = np.unpackbits(raw, count=count + 1, bitorder="little")
         sums += flags.astype(np.int64) * (piece.end - piece.at)
-    time = int(sums.argmax())
-    return [sum(p.end - p.at for p in block if p.when >> time & 1) for block in blocks]
+    return sums
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def in_pieces(
     bands = sum(c.bands for _, c in found.steps if c.bands <= _MOST_BANDS)
     if len(found.steps) > _MOST_BLOCKS or bands > _MOST_TIMES:
         return None
-    lives = _Lives(graph, views, found, spent)
+    lives = _Lives(graph, views, found, _beyond(graph, views, spent))
     blocks = [b for b in found.storage.blocks if b.name not in found.scratch]
     made = {b.name: lives.pieces(b) for b in (*blocks, *others)}
     for block, pieces in lives.scratch():
@@ -96,6 +102,39 @@ def in_pieces(
     names = tuple(scratch_of(n) if c.scratch else "" for n, c in found.steps)
     storage = Storage(tuple(blocks), found.storage.block_of)
     return Pieces(replace(found, storage=storage, scratch=names), made)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Roots of groups that are there before the stages and that are read after them;
+    of the former those whose rows may be written over."""
+
+    given: Collection[str]
+    later: Collection[str]
+    spent: Collection[str]
+
+
+def _beyond(graph: Graph, views: Views, spent: Collection[str]) -> Beyond:
+    before = (*graph.inputs, *graph.state)
+    if graph.sampled:  # outputs are read while the next samples come
+        before += graph.outputs
+    names = (before, (*graph.outputs, *graph.state), spent)
+    return Beyond(*({views.of(name).root for name in each} for each in names))
+
+
+def alive_by_step(
+    graph: Graph, views: Views, found: Arrangement, beyond: Beyond
+) -> tuple[list[int], Mapping[str, Sequence[Piece]]]:
+    """Of a single stage: the bytes of its blocks that are alive at the worst band of
+    each step, and their pieces."""
+    lives = _Lives(graph, views, found, beyond)
+    (clock,) = lives.clocks
+    pieces = {b.name: lives.pieces(b) for b in found.storage.blocks}
+    sums = _sums(pieces.values())
+    sums = np.concatenate([sums, np.zeros(max(clock.end - len(sums), 0), np.int64)])
+    every = np.arange(clock.start, clock.end)
+    times = clock.times or [every] * len(clock.works)
+    return [int(sums[when].max()) for when in times], pieces
 
 
 # ---- times -------------------------------------------------------------------------
@@ -164,20 +203,16 @@ class _Lives:
     """When the bytes of an arrangement are alive; 0 is before the run."""
 
     def __init__(
-        self, graph: Graph, views: Views, found: Arrangement, spent: Collection[str]
+        self, graph: Graph, views: Views, found: Arrangement, beyond: Beyond
     ) -> None:
         self.graph, self.views, self.found = graph, views, found
-        self.spent = {views.of(name).root for name in spent}
+        self.given, self.read_later = beyond.given, beyond.later
+        self.spent = beyond.spent
         self.clocks = clocks(found)
         self.after = self.clocks[-1].end if self.clocks else 1
         self.uses: dict[str, dict[int, _Use]] = {}
         for number, clock in enumerate(self.clocks):
             self._find_uses(number, clock)
-        before = (*graph.inputs, *graph.state)
-        if graph.sampled:  # outputs are read while the next samples come
-            before += graph.outputs
-        self.given = {views.of(n).root for n in before}
-        self.read_later = {views.of(n).root for n in (*graph.outputs, *graph.state)}
         self.within: dict[str, list[str]] = {}  # a block's groups
         for root, name in found.storage.block_of.items():
             self.within.setdefault(name, []).append(root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -21,12 +21,12 @@ from pybuild.plan.schedule.lock_step import PUSH, Work, can_join, join
 
 # instructions of the runner, about: for a band, for a band in lock step, and there
 # for each link of the stage
-_BAND, _LOOK, _LINK = 60, 40, 9
+BAND, LOOK, LINK = 60, 40, 9
 # nodes of a stage, at most; what trying stages may take, in steps times bands
-_LONGEST = 60
+LONGEST = 60
 _MOST_WORK = 2_000_000
 _NEVER = float("inf")
-_COUNTER = 2
+COUNTER = 2
 
 # what rings save: by nodes, in their order, and the groups that must be whole
 Saved = dict[tuple[tuple[str, ...], frozenset[str]], int]
@@ -118,18 +118,19 @@ class Cuts:
         for group in self.groups.values():
             begin[max(group.first, -1) + 1] += round_up(group.bytes, 4)
             end[min(group.last, count) + 1] += round_up(group.bytes, 4)
-        begun, ended = list(accumulate(begin)), [0, *accumulate(end)]
+        self._begun, self._ended = list(accumulate(begin)), [0, *accumulate(end)]
+        begun, ended = self._begun, self._ended
         self.bases = [
             [begun[i + 1] - ended[i + 1] - self._over(i)] for i in range(count)
         ]
-        for size in range(2, _LONGEST + 1):
+        for size in range(2, LONGEST + 1):
             if self.work > _MOST_WORK:
                 break  # of a large graph: its stages stay shorter
             for i in range(count - size + 1):
                 j, row = i + size, self.bases[i]
                 if len(row) == size - 1 and self.joined[i] and self.joined[j - 1]:
                     alive = begun[j] - ended[i + 1]
-                    row.append(alive - self._saving(i, j) + _COUNTER * size)
+                    row.append(alive - self._saving(i, j) + COUNTER * size)
         first = [row[0] if row else None for row in self.joined]
         self.costs = [0, *accumulate(c.cost if c else 0 for c in first)]
         self.bands = [0, *accumulate(c.bands if c else 0 for c in first)]
@@ -203,17 +204,25 @@ class Cuts:
         """Groups that a stage cannot have for itself."""
         return Held(self.groups, self.fixed, first, end)
 
+    def alive(self, first: int, end: int) -> int:
+        """Bytes of all groups that a stage holds whole, or finds there."""
+        return self._begun[end] - self._ended[first + 1]
+
+    def crossing(self, at: int) -> int:
+        """Bytes of groups that are made before a node and read by it or later."""
+        return self._begun[at] - self._ended[at + 1]
+
     # ---- the best cuts -------------------------------------------------------------
 
     @functools.cached_property
-    def _roomy(self) -> list[list[tuple[int, float]]]:
+    def roomy(self) -> list[list[tuple[int, float]]]:
         """Of each stage from two nodes on: bytes that are enough for the fastest
         kernels, and their instructions."""
         found = []
         for i, row in enumerate(self.bases):
             made: list[tuple[int, float]] = [(row[0] if row else 0, _NEVER)]
             for size in range(2, len(row) + 1):
-                each = _BAND + _LOOK + _LINK * size
+                each = BAND + LOOK + LINK * size
                 bands = self.bands[i + size] - self.bands[i]
                 cost = self.costs[i + size] - self.costs[i] + each * bands
                 made.append((row[size - 1] + self.scratch[i][size - 1], cost))
@@ -229,7 +238,7 @@ class Cuts:
             return _NEVER
         room = limit - bases[end - first - 1]
         alone = end - first == 1
-        enough, fastest = self._roomy[first][end - first - 1]
+        enough, fastest = self.roomy[first][end - first - 1]
         if not alone and enough <= limit:
             return fastest
         total = 0.0
@@ -240,35 +249,25 @@ class Cuts:
                 return _NEVER
             total += chosen.cost
             bands += chosen.bands * chosen.images
-        each = _BAND if alone else _BAND + _LOOK + _LINK * (end - first)
+        each = BAND if alone else BAND + LOOK + LINK * (end - first)
         return total + each * bands
 
     def best(self, limit: int) -> tuple[float, list[Cut]]:
         """The fastest stages in which at most `limit` bytes are alive."""
-        count = len(self.nodes)
-        costs = [0.0] + [_NEVER] * count
-        came = [0] * (count + 1)
         pushed = [node.op == PUSH for node, _ in self.nodes]
-        for i, (bases, roomy) in enumerate(zip(self.bases, self._roomy, strict=True)):
-            before = costs[i]
-            if before == _NEVER:
-                continue
+
+        def ways(i: int) -> Iterator[tuple[int, float]]:
             for end, (base, (enough, fastest)) in enumerate(
-                zip(bases, roomy, strict=True), i + 1
+                zip(self.bases[i], self.roomy[i], strict=True), i + 1
             ):
                 if base > limit:
                     continue
                 if enough > limit or end == i + 1 or pushed[end - 1]:
                     fastest = self.cost(i, end, limit)
-                if before + fastest < costs[end]:
-                    costs[end], came[end] = before + fastest, i
-        if costs[count] == _NEVER:
-            return _NEVER, []
-        ends = [count]
-        while ends[-1]:
-            ends.append(came[ends[-1]])
-        ends.reverse()
-        return costs[count], [self._cut(a, b, limit) for a, b in pairwise(ends)]
+                yield end, fastest
+
+        cost, ends = shortest(len(self.nodes), ways)
+        return cost, [self._cut(a, b, limit) for a, b in pairwise(ends)]
 
     def _cut(self, first: int, end: int, limit: int) -> Cut:
         room = limit - self.bases[first][end - first - 1]
@@ -279,16 +278,48 @@ class Cuts:
 
     def least(self, most_cost: float, most: int) -> tuple[int, list[Cut]]:
         """The fewest bytes for which the cost stays in bounds, and the stages."""
-        low, high = 0, round_up(most, 4)
-        found = self.best(most)[1]
-        while low + 4 < high:
-            middle = (low + high) // 8 * 4
-            cost, cuts = self.best(middle)
-            if cuts and cost <= most_cost:
-                high, found = middle, cuts
-            else:
-                low = middle
-        return high, found
+        return fewest(self.best, most_cost, most)
+
+
+def shortest(
+    count: int, ways: Callable[[int], Iterable[tuple[int, float]]]
+) -> tuple[float, list[int]]:
+    """What the cheapest stages of so many nodes cost, and where they end, from 0 on;
+    (infinite, []): there are none.
+
+    ways  from a node on: where a stage may end, at which cost
+    """
+    costs = [0.0] + [_NEVER] * count
+    came = [0] * (count + 1)
+    for i in range(count):
+        before = costs[i]
+        if before == _NEVER:
+            continue
+        for end, cost in ways(i):
+            if before + cost < costs[end]:
+                costs[end], came[end] = before + cost, i
+    if costs[count] == _NEVER:
+        return _NEVER, []
+    ends = [count]
+    while ends[-1]:
+        ends.append(came[ends[-1]])
+    return costs[count], ends[::-1]
+
+
+def fewest(
+    best: Callable[[int], tuple[float, list[Cut]]], most_cost: float, most: int
+) -> tuple[int, list[Cut]]:
+    """As Cuts.least; best: the fastest stages in so many bytes."""
+    low, high = 0, round_up(most, 4)
+    found = best(most)[1]
+    while low + 4 < high:
+        middle = (low + high) // 8 * 4
+        cost, cuts = best(middle)
+        if cuts and cost <= most_cost:
+            high, found = middle, cuts
+        else:
+            low = middle
+    return high, found
 
 
 def _cheapest_first(options: Sequence[Candidate]) -> list[Candidate]:

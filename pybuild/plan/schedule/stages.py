@@ -33,11 +33,21 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What another kernel of a step may take: bytes of scratch; whole: it meets whole
+    tensors, so that which rows it reads and writes when does not matter."""
+
+    scratch: int
+    whole: bool
+
+
+@dataclass(frozen=True)
 class Arrangement:
     """Steps with their kernels, in stages.
 
     rings    where rows are, of tensors that are not held whole, by their root
     scratch  of each step: the block that its working memory is in; ""
+    rooms    of each step, where bytes were counted row by row; else what its stage has
     """
 
     steps: tuple[Work, ...]
@@ -45,6 +55,7 @@ class Arrangement:
     storage: Storage
     rings: Mapping[str, Ring] = field(default_factory=dict)
     scratch: tuple[str, ...] = ()
+    rooms: tuple[Room, ...] = ()
 
     def block_of(self, views: Views, tensor: str) -> str | None:
         """The block that a tensor is in; rows of rings have their own."""

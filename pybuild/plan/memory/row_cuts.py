@@ -1,0 +1,231 @@
+"""Where to cut a graph into stages by the bytes that are alive row by row: a stage's
+results may lie where rows of its inputs were, and working memory counts only while it
+is used.
+
+Exact, and so asked only where whole tensors, each alive in all of the stages that touch
+it (partition.py), would not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from pybuild.ir.graph import Node
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.plan.buffers.offsets import round_up
+from pybuild.plan.buffers.sharing import Block, Storage
+from pybuild.plan.memory.live_ranges import Beyond, Piece, alive_by_step
+from pybuild.plan.memory.row_offsets import taken_by
+from pybuild.plan.schedule.lock_step import PUSH, Work, join
+from pybuild.plan.schedule.partition import (
+    BAND,
+    COUNTER,
+    LINK,
+    LONGEST,
+    LOOK,
+    Cut,
+    expand,
+    fewest,
+    shortest,
+)
+from pybuild.plan.schedule.stages import Arrangement, Room, Search, Stage, arranged
+
+_MOST_BANDS = 1024  # of a lone step
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """Bytes that are alive beside the scratch of each node, at its worst band; still:
+    where results do not move beyond what they are made of."""
+
+    alive: tuple[int, ...]
+    still: tuple[int, ...]
+
+
+class RowCuts:
+    """The stages of a search, counted row by row.
+
+    most_work  what that may take, in steps times bands, about
+    """
+
+    def __init__(self, search: Search, most_work: int) -> None:
+        self.search, self.cuts = search, search.cuts
+        self.still = False
+        self._longest = self._affordable(most_work)
+        self._needs: dict[tuple[int, int], _Needs | None] = {}
+        root_of = search.views.of
+        inputs = {root_of(name).root for name in search.graph.inputs}
+        self._unspent = inputs - {root_of(name).root for name in search.spent}
+
+    def _affordable(self, most_work: int) -> int:
+        """Nodes of the longest stages that are counted, in steps times bands of all."""
+        bands = sum(each[0].bands for each in self.cuts.joined if each)
+        longest = 1
+        while longest < LONGEST and (longest + 1) ** 3 * bands < 3 * most_work:
+            longest += 1
+        return longest
+
+    def least(self, most_cost: float, still: bool) -> tuple[int, Arrangement]:
+        """The fewest bytes at a price, in times of the fastest stages, and the stages
+        that have them.
+
+        still  what lies where an input was keeps within it: else each of many layers
+               moves its result a few rows on, and none moves it back
+        """
+        self.still = still
+        fastest = self.cuts.best(self.search.most)[0]
+        most, cuts = fewest(self.best, fastest * most_cost, self.search.most)
+        return most, self._arranged(cuts, most)
+
+    def best(self, limit: int) -> tuple[float, list[Cut]]:
+        """The fastest stages in which at most `limit` bytes are alive."""
+        bases = self.cuts.bases
+
+        def ways(i: int) -> Iterator[tuple[int, float]]:
+            for end in range(i + 1, i + 1 + len(bases[i])):
+                enough, fastest = self.cuts.roomy[i][end - i - 1]
+                if end == i + 1 or enough > limit:
+                    fastest = self._cost(i, end, limit)
+                if self.cuts.nodes[end - 1][0].op != PUSH:
+                    yield end, fastest
+
+        cost, ends = shortest(len(self.cuts.nodes), ways)
+        return cost, [Cut(a, self._chosen(a, b, limit)) for a, b in pairwise(ends)]
+
+    def _cost(self, first: int, end: int, limit: int) -> float:
+        chosen = self._chosen(first, end, limit)
+        if not chosen:
+            return _NEVER
+        each = BAND if end - first == 1 else BAND + LOOK + LINK * (end - first)
+        return sum(c.cost + each * c.bands * c.images for c in chosen)
+
+    def _chosen(self, first: int, end: int, limit: int) -> tuple[Candidate, ...]:
+        """The fastest kernels of a stage in so many bytes; (): there are none."""
+        room = limit - self.cuts.bases[first][end - first - 1]
+        if end - first == 1:
+            able = [c for c in self.cuts.alone[first] if c.scratch <= room]
+            return tuple(able[:1]) or self._by_rows(first, end, limit)
+        if room >= self.cuts.scratch[first][end - first - 1]:
+            return tuple(options[0] for options in self.cuts.joined[first:end])
+        found = self._by_rows(first, end, limit)
+        return found or self._fitting(first, end, [room] * (end - first))
+
+    def _by_rows(self, first: int, end: int, limit: int) -> tuple[Candidate, ...]:
+        cuts = self.cuts
+        if max(cuts.crossing(first), cuts.crossing(end)) > limit:
+            return ()
+        needs = self.needs(first, end)
+        if needs is None:
+            return ()
+        alive = needs.still if self.still else needs.alive
+        return self._fitting(first, end, [limit - bytes_ for bytes_ in alive])
+
+    def _fitting(
+        self, first: int, end: int, rooms: Sequence[int]
+    ) -> tuple[Candidate, ...]:
+        chosen = [
+            next((c for c in options if c.scratch <= room), None)
+            for options, room in zip(self.cuts.joined[first:end], rooms, strict=True)
+        ]
+        return tuple(c for c in chosen if c) if all(chosen) else ()
+
+    def needs(self, first: int, end: int) -> _Needs | None:
+        """None: that cannot be told, or would take too long."""
+        if (first, end) not in self._needs:
+            self._needs[first, end] = self._counted(first, end)
+        return self._needs[first, end]
+
+    def _counted(self, first: int, end: int) -> _Needs | None:
+        cuts, views = self.cuts, self.search.views
+        nodes = cuts.nodes[first:end]
+        joined = [options[0] for options in cuts.joined[first:end] if options]
+        if len(joined) < len(nodes) or len(nodes) > self._longest:
+            return None
+        works = [
+            w for (n, _), c in zip(nodes, joined, strict=True) for w in expand(n, c)
+        ]
+        if len(works) == 1 and not 1 < works[0][1].bands <= _MOST_BANDS:
+            return None
+        groups = self._touched(nodes, works)
+        found = self._alone(first, end, works, groups)
+        given = {g.name for g in groups if g.first < first}
+        later = {g.name for g in groups if g.last >= end}
+        beyond = Beyond(given, later, given - self._unspent)
+        alive, pieces = alive_by_step(self.search.graph, views, found, beyond)
+        beside = cuts.alive(first, end) - sum(round_up(g.bytes, 4) for g in groups)
+        beside += COUNTER * len(works) if found.stages[0].links else 0
+        step, needs = 0, list[int]()
+        for (node, _), candidate in zip(nodes, joined, strict=True):
+            count = len(expand(node, candidate))
+            needs.append(beside + round_up(max(alive[step : step + count]), 4))
+            step += count
+        still = tuple(needs)
+        if _moves(found.storage.blocks, pieces):
+            still = (cuts.bases[first][end - first - 1],) * len(nodes)
+        return _Needs(tuple(needs), still)
+
+    def _touched(
+        self, nodes: Sequence[tuple[Node, object]], works: Sequence[Work]
+    ) -> list[Block]:
+        """The groups of views that a stage reads or writes."""
+        root_of = self.search.views.of
+        roots = {root_of(a.tensor).root for _, c in works for a in c.inputs}
+        roots |= {root_of(a.tensor).root for _, c in works for a in c.outputs}
+        roots |= {root_of(name).root for n, _ in nodes for name in n.inputs if name}
+        return [self.cuts.groups[n] for n in sorted(roots) if n in self.cuts.groups]
+
+    def _alone(
+        self, first: int, end: int, works: Sequence[Work], groups: Sequence[Block]
+    ) -> Arrangement:
+        """A stage as if there were no other: what is there before and after it is."""
+        together, held = None, self.cuts.held(first, end)
+        if len(works) > 1:
+            together = join(works, self.search.views, held)
+        rings = together.rings if together else {}
+        blocks = [
+            Block(g.name, g.bytes, -(g.first < first), int(g.last >= end))
+            for g in groups
+            if g.name not in rings
+        ]
+        block_of = {block.name: block.name for block in blocks}
+        if together:
+            blocks += [
+                Block(name, size, 0, 0) for name, size in together.blocks.items()
+            ]
+        stage = Stage(0, len(works), together.links if together else ())
+        storage = Storage(tuple(blocks), block_of)
+        return Arrangement(tuple(works), (stage,), storage, rings)
+
+    def _arranged(self, found: Sequence[Cut], limit: int) -> Arrangement:
+        """The blocks of stages, and what each step has room for."""
+        rooms: list[Room] = []
+        for cut in found:
+            end = cut.first + len(cut.candidates)
+            base = self.cuts.bases[cut.first][end - cut.first - 1]
+            fits = all(c.scratch <= limit - base for c in cut.candidates)
+            needs = None if fits else self.needs(cut.first, end)
+            for i, candidate in enumerate(cut.candidates):
+                free = limit - (needs.alive[i] if needs else base)
+                whole = fits and end - cut.first == 1
+                room = Room(max(free, candidate.scratch), whole)
+                node = self.cuts.nodes[cut.first + i][0]
+                rooms += [room] * len(expand(node, candidate))
+        return replace(arranged(self.search, found), rooms=tuple(rooms))
+
+
+def _moves(blocks: Sequence[Block], pieces: Mapping[str, Sequence[Piece]]) -> bool:
+    """Whether what is made here and stays can lie nowhere within what is read here for
+    the last time, nor that within it."""
+    before = [b for b in blocks if b.first < 0 and b.last == 0]
+    after = [b for b in blocks if b.first == 0 and b.last > 0]
+    if len(before) != 1 or len(after) != 1:
+        return False
+    (old,), (new,) = before, after
+    low, high = sorted((0, old.bytes - new.bytes))
+    for left, right in taken_by(pieces[old.name], pieces[new.name]):
+        if left < low < right:
+            low = round_up(right, 4)
+    return low > high
