@@ -109,7 +109,6 @@ HARD = (
     ),
 )
 
-_FEW = "tests/bounds/test_few_values.py::test_every_sum_ends_as_before"
 _JOINED = "tests/kernels/test_vector_rounds.py::test_bias_and_shift_lie_in_one_word"
 
 JOINED = (
@@ -148,13 +147,6 @@ JOINED = (
         "new = factor, shift, begin - step",
         "new = factor, shift, begin - under",
         "tests/bounds/test_few_values.py::test_channels_of_more_values_are_left_alone",
-    ),
-    (
-        "a replaced channel that is not the same",
-        "pybuild/kernels/layers/few_values.py",
-        "same = all(",
-        "same = True or all(",
-        f"{_FEW}[double--128]",
     ),
 )
 
