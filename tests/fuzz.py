@@ -1,17 +1,14 @@
 """Feeds the readers of files with damaged ones: what they may do is refuse them.
 
-python -m tests.fuzz [SECONDS] [TARGET...]: each target for so many seconds (600).
-Exit status 1 at a finding. In C under ASan and UBSan, by libFuzzer where clang has
-it; in Python by hypothesis, where anything but a BuildError is a finding.
+python -m tests.fuzz [--coverage] [SECONDS] [TARGET...]: each for so many seconds (600);
+exit status 1 at a finding. In C libFuzzer under ASan and UBSan; in Python Atheris or
+hypothesis: all but a BuildError is one. --coverage: page.py of tests/fuzzers.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import json
-import re
-import shutil
 import sys
 import tempfile
 import time
@@ -25,88 +22,14 @@ from hypothesis import strategies as st
 from pybuild.errors import BuildError
 from pybuild.frontends import graphjson
 from pybuild.ir.graph import Graph
-from pybuild.params.blob import read_blob, write_blob
-from pybuild.params.image_read import read_image
-from pybuild.params.lz4 import pack
 from tests.frontends.graphjson.test_graphjson import duplex
+from tests.fuzzers import corpora, of_c, of_python
+from tests.fuzzers.harnesses import READERS as IN_PYTHON
+from tests.fuzzers.outcome import Outcome
 from tests.graphs.networks import classifier
-from tests.params.images import arrays, sealed, seeds
-from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
+from tests.params.images import sealed, seeds
 
-CHECKS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-LIBFUZZER = (*CHECKS, "-fsanitize=fuzzer")
-COVERED = (*CHECKS, "-fsanitize=fuzzer-no-link")
 ROUND = 500  # examples from one seed
-
-# ---- C ---------------------------------------------------------------------
-
-
-def _lz4_seeds() -> list[bytes]:
-    """Blocks, behind the two bytes that say what they unpack to."""
-    plain = [b"", b"abc", bytes(700), bytes(range(256)) * 5, b"abcabcab" * 9 + b"end.."]
-    return [len(data).to_bytes(2, "little") + pack(data) for data in plain]
-
-
-def _rpc_seeds() -> list[bytes]:
-    """A byte that says what follows; then calls, or bytes of a line."""
-    graph, buffer = 15, 13
-    calls = [
-        [1], [2, 40], [3, buffer], [4, buffer, 8], [5, buffer, 8, 16], [6, buffer, 90],
-        [7], [8, graph, 0, 0, 1], [9, graph, 0, 0, 4], [9, graph, 1, 0, 4],
-        [10, graph, 1], [11, graph, 0], [12, graph], [13, graph], [14, graph, 14],
-        [15, graph, 1, 12, 1], [16, graph], [17, graph, 0, graph, 1],
-        [18, graph, buffer, 1], [0],
-    ]  # fmt: skip
-    packed = [bytes([len(c) + 4, *c, 1, 2, 3, 4]) for c in calls]
-    line = b"\x7e" + bytes(16) + b"\x7e\x7d\x5d" + bytes(90) + b"\x7e"
-    return [b"\1" + b"".join(packed), *(b"\1" + p for p in packed), b"\0" + line]
-
-
-def fuzz_c(target: str, inputs: Sequence[bytes], seconds: int) -> str:
-    """Runs tests/crt/fuzz_<target>.c; what it counted.
-
-    Errors  AssertionError with the sanitizer's report, or if nothing was accepted
-    """
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as temporary:
-        folder = Path(temporary)
-        (folder / "seeds").mkdir()
-        for number, data in enumerate(inputs):
-            (folder / "seeds" / str(number)).write_bytes(data)
-        said = run([*_command(target, folder, seconds)], cwd=folder)
-    counts = re.findall(r"^\d+ tried.*$", said, re.M)
-    assert counts and " 0 " not in counts[-1], said
-    return f"{counts[-1]}"
-
-
-def _command(target: str, folder: Path, seconds: int) -> list[object]:
-    program = folder / "fuzz"
-    own = ROOT / "tests" / "crt" / f"fuzz_{target}.c"
-    where = ["-I", INCLUDE, "-o", program]
-    if shutil.which("clang") and _has_libfuzzer(folder):
-        run(["clang", *STRICT, *LIBFUZZER, own, *_runtime("clang", COVERED), *where])
-        limits = [f"-max_total_time={seconds}", "-seed=1", "-verbosity=0"]
-        return [program, *limits, "-max_len=4096", folder / "seeds"]
-    gcc = require("gcc")
-    checks = CHECKS if links(gcc, CHECKS, folder) else ("-g",)
-    driver = ROOT / "tests" / "crt" / "fuzz_driver.c"
-    run([gcc, *STRICT, *checks, own, driver, *_runtime(gcc, checks), *where])
-    return [program, seconds, *sorted((folder / "seeds").iterdir())]
-
-
-@functools.cache
-def _runtime(compiler: str, checks: tuple[str, ...]) -> list[Path]:
-    """crt as objects, for all targets."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-crt-"))
-    atexit.register(shutil.rmtree, folder)
-    run([compiler, *STRICT, *checks, "-I", INCLUDE, "-c", *SOURCES], cwd=folder)
-    return sorted(folder.glob("*.o"))
-
-
-def _has_libfuzzer(folder: Path) -> bool:
-    return links("clang", COVERED, folder) and bool(
-        run(["clang", "-print-file-name=libclang_rt.fuzzer-x86_64.a"]).startswith("/")
-    )
-
 
 # ---- Python ----------------------------------------------------------------
 
@@ -135,15 +58,6 @@ def _damaged(inputs: Sequence[bytes]) -> st.SearchStrategy[bytes]:
     return st.builds(apply, st.sampled_from(inputs), CHANGES, ENDS)
 
 
-def _blobs() -> list[bytes]:
-    return [write_blob(arrays()), write_blob({}), write_blob({"w": [1.0, 2.0]})]
-
-
-def _read_blob(data: bytes) -> None:
-    made = read_blob(data)
-    assert sum(array.nbytes for array in made.values()) <= len(data)
-
-
 def _images() -> st.SearchStrategy[bytes]:
     """Most with a true checksum."""
     seal = st.sampled_from([True, True, True, False])
@@ -153,14 +67,7 @@ def _images() -> st.SearchStrategy[bytes]:
     )  # fmt: skip
 
 
-def _read_image(data: bytes) -> None:
-    image = read_image(data)
-    image.parameters()
-    for entry in image.entries:
-        image.value(entry.name)
-
-
-def _graphs() -> list[dict[str, Any]]:
+def documents() -> list[dict[str, Any]]:
     top = duplex()
     for node in top["nodes"]:
         function = node.get("attrs", {}).get("func_name", "__")
@@ -226,14 +133,10 @@ def _edited(text: str, edits: Sequence[tuple[int, tuple[str, Any]]]) -> bytes:
     return json.dumps(top).encode()
 
 
-def _documents() -> st.SearchStrategy[bytes]:
-    texts = [json.dumps(top) for top in _graphs()]
+def _edited_documents() -> st.SearchStrategy[bytes]:
+    texts = [json.dumps(top) for top in documents()]
     edited = st.builds(_edited, st.sampled_from(texts), EDITS)
     return st.one_of(edited, edited, _damaged([text.encode() for text in texts]))
-
-
-def _read_json(data: bytes) -> None:
-    graphjson.load("net.json", data, None)
 
 
 def fuzz_python(
@@ -272,17 +175,50 @@ def fuzz_python(
 
 # ---- all --------------------------------------------------------------------
 
+
+def _by_hypothesis(
+    inputs: Callable[[], st.SearchStrategy[bytes]], reader: str
+) -> Callable[[int], str]:
+    return functools.partial(fuzz_python, inputs, IN_PYTHON[reader].read)
+
+
+def on_from_stored(name: str, seconds: int, folder: Path) -> Outcome:
+    """A reader in C, or one in Python by Atheris, from its seeds and what is stored;
+    the inputs are then in `folder`.
+    """
+    reader = of_c.READERS.get(name) or IN_PYTHON[name]
+    inputs = corpora.put(folder, [*reader.seeds(), *corpora.stored(name)])
+    if isinstance(reader, of_c.CReader):
+        return of_c.fuzz_c(name, reader, inputs, seconds)
+    return of_python.fuzz_python(name, inputs, seconds)
+
+
+def _in_a_folder(name: str) -> Callable[[int], str]:
+    def fuzz(seconds: int) -> str:
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+            return on_from_stored(name, seconds, Path(folder) / "inputs").words
+
+    return fuzz
+
+
+BY_HYPOTHESIS = {
+    "blob": _by_hypothesis(lambda: _damaged(IN_PYTHON["params"].seeds()), "params"),
+    "json": _by_hypothesis(_edited_documents, "graph-json"),
+    "image-python": _by_hypothesis(_images, "crtp"),
+}
+BY_ATHERIS = tuple(IN_PYTHON) if of_python.is_there() else ()
 TARGETS: Mapping[str, Callable[[int], str]] = {
-    "image": lambda seconds: fuzz_c("params", seeds(), seconds),
-    "lz4": lambda seconds: fuzz_c("lz4", _lz4_seeds(), seconds),
-    "rpc": lambda seconds: fuzz_c("rpc", _rpc_seeds(), seconds),
-    "blob": functools.partial(fuzz_python, lambda: _damaged(_blobs()), _read_blob),
-    "json": functools.partial(fuzz_python, _documents, _read_json),
-    "image-python": functools.partial(fuzz_python, _images, _read_image),
+    **{name: _in_a_folder(name) for name in of_c.READERS},
+    **BY_HYPOTHESIS,
+    **{name: _in_a_folder(name) for name in BY_ATHERIS},
 }
 
 
 def main(words: Sequence[str]) -> int:
+    if words[:1] == ["--coverage"]:
+        from tests.fuzzers.page import write
+
+        return write(words[1:], on_from_stored)
     seconds = int(words[0]) if words else 600
     for name in words[1:] or TARGETS:
         print(f"{name:13}{TARGETS[name](seconds)}", flush=True)

@@ -36,6 +36,7 @@ from pybuild.host.parameter_image import Weights
 from pybuild.install import temporary_folder
 from pybuild.ir.graph import Graph, State, Tensor
 from pybuild.params.blob import read_blob
+from pybuild.params.budget import UNPACKING
 from pybuild.plan.plan import Plan
 
 # makes the library anew: graph, its facts
@@ -100,7 +101,7 @@ def _files(path: Path) -> Callable[[str], bytes]:
         try:
             with zipfile.ZipFile(path) as archive:
                 return archive.read(name)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except UNPACKING as error:
             raise BuildError(path.name, f"is damaged: {error}") from None
 
     if path.is_dir():

@@ -77,7 +77,7 @@ def read_front(path: str | Path) -> Front:
         raise BuildError(where, "[features] and [decision] are tables")
     features = dict(parts[0])
     kind = features.pop("kind", "log_mel")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         hint = fitting(str(kind), KINDS)
         raise BuildError(f"{where}: [features]", f"there is no kind '{kind}'", hint)
     known = [n for n in inspect.signature(KINDS[kind]).parameters if n != "name"]

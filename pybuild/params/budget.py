@@ -3,10 +3,12 @@ computed of its constants. Knows no format and no operator."""
 
 from __future__ import annotations
 
-from zipfile import ZipFile
+import zlib
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.short_names import brief
 
 # more than this is no model for a microcontroller
 MOST_NODES = 1 << 17
@@ -14,6 +16,9 @@ MOST_NODES = 1 << 17
 FREE_BYTES, TIMES = 1 << 28, 16
 # multiplications for values that are computed of constants
 MOST_MACS = 1 << 32
+
+# what zipfile raises for archives that are damaged or (RuntimeError) encrypted
+UNPACKING = (BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
 
 
 class TooMuch(BuildError):
@@ -56,7 +61,14 @@ class Budget:
         values[name] = value
 
     def take_archive(self, archive: ZipFile) -> None:
-        """Errors  TooMuch where what is packed is larger than what is left"""
+        """Errors  TooMuch where what is packed is larger than what is left; BuildError
+        where it is packed as neither torch nor numpy does it
+        """
+        for entry in archive.infolist():
+            if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                name, method = brief(entry.filename), entry.compress_type
+                what = f"packs '{name}' by method {method}"
+                raise BuildError(self.source, what, "pack it by deflate, or not at all")
         self.take_bytes(sum(entry.file_size for entry in archive.infolist()))
 
     def spares_macs(self, count: int) -> bool:

@@ -65,7 +65,7 @@ ENCRYPTED[ENCRYPTED.find(b"PK\1\2") + 8] = 1
     [DEFLATED, UNKNOWN, ENCRYPTED, packed(shape=f"({1 << 50},)"), packed(shape="((")],
 )
 def test_archives_that_zlib_zipfile_or_numpy_cannot_read(data: bytearray) -> None:
-    with pytest.raises(BuildError, match="is a damaged"):
+    with pytest.raises(BuildError, match=r"is a damaged|packs 'x\.npy' by method 99"):
         read_arrays(bytes(data), "d.npz")
 
 

@@ -48,6 +48,12 @@ class Flow:
         shape = tuple(max(1, dim) for dim in flat.shape)
         return self.call.output(shape, index)
 
+    def axis_of(self, number: int, x: Tensor) -> int:
+        """An axis that x has: of a scalar there is none."""
+        if not x.shape:
+            raise self.call.error(f"axis {number} of a tensor of 0 axes")
+        return self.axis(number, len(x.shape))
+
     def axis(self, number: int, rank: int) -> int:
         if not -rank <= number < max(rank, 1):
             raise self.call.error(f"axis {number} of a tensor of {rank} axes")

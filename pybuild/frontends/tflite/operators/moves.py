@@ -176,7 +176,7 @@ def gather(call: Call) -> None:
     indices = flow.arg(1)
     rank, batch = len(x.shape), call.option("BatchDims")
     batch += len(indices.shape) if batch < 0 else 0
-    axis = flow.axis(call.option("Axis"), rank)
+    axis = flow.axis_of(call.option("Axis"), x)
     whole = (DType.INT32, DType.INT64)
     if indices.dtype not in whole:
         indices = flow.cast(indices, DType.INT32)
@@ -299,14 +299,14 @@ def _cut(call: Call, x: Tensor, axis: int, sizes: list[int], drop: bool) -> None
 
 def unpack(call: Call) -> None:
     flow, x = _moving(call)
-    axis = flow.axis(call.option("Axis"), len(x.shape))
+    axis = flow.axis_of(call.option("Axis"), x)
     _cut(call, x, axis, [1] * x.shape[axis], True)
 
 
 def split(call: Call) -> None:
     flow, count = Flow(call), len(call.flat.outputs)
     x = flow.arg(1)
-    axis = flow.axis(call.integer(0), len(x.shape))
+    axis = flow.axis_of(call.integer(0), x)
     if x.shape[axis] % count:
         raise call.error(f"{count} pieces of axis {axis} of {list(x.shape)}")
     _cut(call, x, axis, [x.shape[axis] // count] * count, False)
@@ -314,7 +314,7 @@ def split(call: Call) -> None:
 
 def split_v(call: Call) -> None:
     flow, x = _moving(call)
-    axis = flow.axis(call.integer(2), len(x.shape))
+    axis = flow.axis_of(call.integer(2), x)
     sizes = list(call.integers(1))
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = x.shape[axis] - sum(sizes) - 1
@@ -324,7 +324,7 @@ def split_v(call: Call) -> None:
 def reverse(call: Call) -> None:
     flow, x = _moving(call)
     for number in call.integers(1):
-        x = flow.flip(x, flow.axis(number, len(x.shape)))
+        x = flow.flip(x, flow.axis_of(number, x))
     flow.give(x)
 
 

@@ -94,7 +94,7 @@ def place(fn: str) -> Handler:
             raise unsupported(call, x, kinds)
         if x.dtype is DType.BOOL:
             x = flow.cast(x, DType.UINT8)
-        axis = flow.axis(call.integer(1), len(x.shape))
+        axis = flow.axis_of(call.integer(1), x)
         made = flow.node("arg_reduce", [x], {"fn": fn, "axis": axis, "last": False})
         shape = (*x.shape[:axis], *x.shape[axis + 1 :])
         flow.give(flow.cast(flow.reshape(made, shape), flow.wanted().dtype))
@@ -110,7 +110,7 @@ def cumulative(call: Call) -> None:
         raise unsupported(call, x, (*_NUMBERS, DType.INT8))
     attrs: dict[str, Attr] = {
         "fn": "sum",
-        "axis": flow.axis(call.integer(1), len(x.shape)),
+        "axis": flow.axis_of(call.integer(1), x),
         "exclusive": bool(call.option("Exclusive")),
         "reverse": bool(call.option("Reverse")),
     }

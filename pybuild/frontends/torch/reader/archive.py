@@ -17,7 +17,7 @@ from pybuild.dtype import Array
 from pybuild.errors import BuildError
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.frontends.torch.reader.sizes import Sizes
-from pybuild.params.budget import Budget
+from pybuild.params.budget import UNPACKING, Budget
 from pybuild.short_names import brief
 
 _WHOLE = "give a .pt2 file, whole and unchanged: torch.export.save(exported, 'm.pt2')"
@@ -39,8 +39,8 @@ def read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
     try:
         return _read(source, data, input_dims)
     except (
-        KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError,
-        StopIteration, OverflowError, zipfile.BadZipFile, NotImplementedError,
+        KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError,
+        StopIteration, OverflowError, *UNPACKING,
     ) as error:  # fmt: skip
         what = f"is not a valid .pt2 file ({type(error).__name__})"
         raise BuildError(source, what, _WHOLE) from None

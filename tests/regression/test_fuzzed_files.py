@@ -1,0 +1,83 @@
+"""What fuzzing has found in files: packing, kinds and axes."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pybuild
+from pybuild.errors import BuildError
+from pybuild.front.file import read_front
+from pybuild.frontends.tflite import load
+from pybuild.params.files import read_arrays
+from tests.ops.tflite_writer import FileOperator, FileTensor, write
+from tests.toolchains import ROOT
+
+PT2 = ROOT / "tests" / "exported" / "pt2" / "tcn.pt2"
+
+
+def packed_again(data: bytes, method: int) -> bytes:
+    made = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as archive,
+        zipfile.ZipFile(made, "w", method) as again,
+    ):
+        for name in archive.namelist():
+            again.writestr(name, archive.read(name))
+    return made.getvalue()
+
+
+def arrays() -> bytes:
+    made = io.BytesIO()
+    np.savez(made, w=np.arange(9))
+    return made.getvalue()
+
+
+def test_a_program_whose_packing_is_damaged() -> None:
+    data = bytearray(packed_again(PT2.read_bytes(), zipfile.ZIP_DEFLATED))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        (entry,) = (e for e in archive.infolist() if "/models/" in e.filename)
+    start = entry.header_offset + 30 + len(entry.filename)
+    data[start : start + 16] = b"\xff" * 16
+    with pytest.raises(BuildError, match=r"is not a valid \.pt2 file \(error\)"):
+        pybuild.load(bytes(data))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_are_packed_as_torch_and_numpy_do(method: int) -> None:
+    """Others unpack to much more for a byte, and take longer."""
+    wanted = rf"packs '.*' by method {method}"
+    with pytest.raises(BuildError, match=wanted):
+        pybuild.load(packed_again(PT2.read_bytes(), method))
+    with pytest.raises(BuildError, match=wanted):
+        read_arrays(packed_again(arrays(), method), "w.npz")
+    assert read_arrays(packed_again(arrays(), zipfile.ZIP_DEFLATED), "w.npz")
+
+
+@pytest.mark.parametrize("kind", ["[40, 40]", "{a = 1}", "3", "true"])
+def test_a_kind_of_features_that_is_no_text(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "front.toml"
+    path.write_text(f"[features]\nkind = {kind}\n")
+    wanted = r"front\.toml: \[features\]: there is no kind"
+    with pytest.raises(BuildError, match=wanted):
+        read_front(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [("REVERSE_V2", ""), ("SPLIT", "SplitOptions"), ("GATHER", "GatherOptions"),
+     ("CUMSUM", "CumsumOptions"), ("ARG_MAX", "ArgMaxOptions")],
+)  # fmt: skip
+def test_an_axis_of_a_scalar(code: str, options: str) -> None:
+    """It has none: not even axis 0."""
+    x = FileTensor("x", (), "FLOAT32")
+    axis = FileTensor("axis", (1,), "INT32", np.array([0], np.int32))
+    inputs = (1, 0) if code == "SPLIT" else (0, 1)
+    one = FileOperator(code, inputs, (2,), options, {})
+    y = FileTensor("y", (), "INT32" if code == "ARG_MAX" else "FLOAT32")
+    with pytest.raises(BuildError, match="axis 0 of a tensor of 0 axes"):
+        load("scalar.tflite", write([x, axis, y], [one], [0], [2]), {})
