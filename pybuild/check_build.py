@@ -26,6 +26,7 @@ def check(
     samples: int = 20,
     per_layer: bool = False,
     seed: int = 0,
+    key_file: str | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> CheckResult:
@@ -37,6 +38,7 @@ def check(
     labels   the class of each sample, an array or a file; None: those of `data`
     on       "host"; a board of `crt boards`, simulated; or where firmware serves the
              model, as pybuild.rpc.connect takes it: "serial:/dev/ttyUSB0,921600"
+    key_file  the key that a real board has, too, as pybuild.rpc.connect takes it
     ref, backends, per_layer  as crt check --help says; on boards this machine is the
              reference
     progress  called with the samples that are done, and all of them
@@ -53,8 +55,9 @@ def check(
     if ":" in on:
         from pybuild.rpc.check import check_remote
 
+        path = library.model.path
         return check_remote(
-            on, library, library.model.path, samples, seed, own, progress
+            on, library, path, samples, seed, own, progress, key_file
         )
     from pybuild.boards.check import check_on_board
     from pybuild.boards.device import open_device

@@ -114,29 +114,47 @@ static void send_bytes(const uint8_t *data, uint32_t bytes, crt_byte_put *put,
     }
 }
 
-void crt_frame_send(const struct crt_frame *frame, crt_byte_put *put,
-                    void *context)
+void crt_frame_header(const struct crt_frame *frame, uint32_t tail_bytes,
+                      uint8_t *header)
 {
-    uint8_t header[CRT_FRAME_HEADER];
-    uint8_t tail[4];
-    uint32_t crc;
+    const uint32_t bytes = frame->bytes + tail_bytes;
 
     header[0] = frame->kind;
     header[1] = 0;
-    header[2] = (uint8_t)frame->bytes;
-    header[3] = (uint8_t)(frame->bytes >> 8);
+    header[2] = (uint8_t)bytes;
+    header[3] = (uint8_t)(bytes >> 8);
     put32(header + 4, frame->session);
     put32(header + 8, frame->sequence);
+}
+
+void crt_frame_send_with(const struct crt_frame *frame, const uint8_t *tail,
+                         uint32_t tail_bytes, crt_byte_put *put, void *context)
+{
+    uint8_t header[CRT_FRAME_HEADER];
+    uint8_t checksum[4];
+    uint32_t crc;
+
+    crt_frame_header(frame, tail_bytes, header);
     crc = crt_crc32(0, header, sizeof header);
     if (frame->bytes > 0u) {
         crc = crt_crc32(crc, frame->data, frame->bytes);
     }
-    put32(tail, crc);
+    if (tail_bytes > 0u) {
+        crc = crt_crc32(crc, tail, tail_bytes);
+    }
+    put32(checksum, crc);
     put(context, FLAG);
     send_bytes(header, sizeof header, put, context);
     send_bytes(frame->data, frame->bytes, put, context);
-    send_bytes(tail, sizeof tail, put, context);
+    send_bytes(tail, tail_bytes, put, context);
+    send_bytes(checksum, sizeof checksum, put, context);
     put(context, FLAG);
+}
+
+void crt_frame_send(const struct crt_frame *frame, crt_byte_put *put,
+                    void *context)
+{
+    crt_frame_send_with(frame, NULL, 0, put, context);
 }
 
 #endif

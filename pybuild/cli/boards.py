@@ -70,9 +70,9 @@ def _device(args: argparse.Namespace) -> Device:
 def _idle(args: argparse.Namespace) -> Iterator[Problem]:
     """Words of the command line that another one leaves without meaning."""
     on, data = getattr(args, "on", HOST), getattr(args, "data", None)
-    beside, idle = "--on host", ["toolchain", "simulator"]
+    beside, idle = "--on host", ["toolchain", "simulator", "key_file"]
     if on != HOST:
-        beside, idle = f"--on {on}", ["backend", "runs"]
+        beside, idle = f"--on {on}", ["backend", "runs", "key_file"]
     elif getattr(args, "port", None):
         beside = "--port"
         idle = ["ref", "backend", "against", "toolchain", "simulator"]
@@ -83,7 +83,8 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
         here = word in args.given and word not in args.origin
         if here and args.given[word] != "auto":
             hint = "--on BOARD" if other == "--on host" else ""
-            yield Problem(f"--{word}", f"has no meaning with {other}", hint)
+            option = f"--{word.replace('_', '-')}"
+            yield Problem(option, f"has no meaning with {other}", hint)
 
 
 def must_be_here(args: argparse.Namespace) -> None:
@@ -203,8 +204,9 @@ def _check_remote(
     said = f"checking {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
         result = check_remote(
-            args.port, library, args.model, args.samples, args.seed, own, progress
-        )
+            args.port, library, args.model, args.samples, args.seed, own, progress,
+            args.key_file,
+        )  # fmt: skip
     if not args.json:
         tables.show_check(result)
     return OK if result.ok else MISMATCH, result.to_json()
@@ -244,7 +246,9 @@ def _bench_remote(args: argparse.Namespace, library: pybuild.Library) -> Outcome
         raise UsageError("--port", "and --on do not go together")
     said = f"timing {Path(args.model).name} at {args.port}"
     with working(said) as progress, _remote(args.port):
-        result = bench_remote(args.port, library, args.runs, args.seed, progress)
+        result = bench_remote(
+            args.port, library, args.runs, args.seed, progress, args.key_file
+        )
     if not args.json:
         rows = [
             [str(i), ", ".join(stage.layers), f"{stage.ticks:,}",

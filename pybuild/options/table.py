@@ -30,6 +30,7 @@ PERCENTILE = 99.999
 _CODE, _MEMORY, _WEIGHTS, _DEVICES = "code", "memory", "weights", "devices"
 _OPEN = "what the model file leaves open"
 _SEED = "of the random inputs; default 0"
+_KEY_FILE = "with --port: the key that the board has, too; default: CRT_KEY_FILE"
 _HERE = "generated C, or LLVM at once (the default)"
 
 
@@ -315,6 +316,9 @@ class CheckOptions:
         None, kinds.text("ADDRESS"), "check",
         "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
     )  # fmt: skip
+    key_file: str | None = option(
+        None, kinds.text("FILE", "file"), "check", _KEY_FILE
+    )
     per_layer: bool = option(
         False, kinds.FLAG, "check",
         "compare the results of every layer, not of the last alone",
@@ -339,6 +343,9 @@ class BenchOptions:
         None, kinds.text("ADDRESS"), "bench",
         "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
     )  # fmt: skip
+    key_file: str | None = option(
+        None, kinds.text("FILE", "file"), "bench", _KEY_FILE
+    )
 
 
 @dataclass(frozen=True)

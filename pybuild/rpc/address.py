@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any, cast
 
 from pybuild.boards.device import choose_simulator
@@ -11,6 +12,7 @@ from pybuild.boards.simulators.qemu import Qemu
 from pybuild.boards.simulators.stand_ins import simulation
 from pybuild.errors import BuildError, UsageError
 from pybuild.host.source import Portable
+from pybuild.rpc.key import OPTION, key_from
 from pybuild.rpc.line import Line, SerialLine, tcp_line
 from pybuild.rpc.remote import Remote, Simulated, Wired
 from pybuild.rpc.simulator import QemuLine, UnicornLine
@@ -37,6 +39,7 @@ def connect(
     library: Portable | None = None,
     patience: float | None = None,
     toolchain: str = "auto",
+    key_file: str | os.PathLike[str] | None = None,
 ) -> Remote:
     """A board, simulated or real.
 
@@ -45,20 +48,28 @@ def connect(
                None: when the first module is made
     patience   seconds without an answer after which a call is given up; runs get more
     toolchain  of a simulator's firmware: auto, gcc, zig, clang
-    Errors     BuildError; RemoteError where the line or the board is not there
+    key_file   64 hexadecimal digits, the key of the board's firmware: nobody else is
+               taken for it, or served by it; None: the file that the environment
+               variable CRT_KEY_FILE names, or no key
+    Errors     BuildError; RemoteError where the line or the board is not there, or it
+               has no or another key
     """
     kind, _, rest = where.partition(":")
     if kind not in _PATIENCE or not rest:
         raise UsageError(where, "is no place of a board", f"give {_FORMS}")
     limit = _PATIENCE[kind] if patience is None else patience
     if kind in ("qemu", "unicorn"):
+        if key_file is not None:
+            what = f"is for a board at the end of a line, not for {where}"
+            raise UsageError(OPTION, what, "leave it out")
         facts = load_board(rest)
         if not facts.machine:
             raise BuildError(where, *_no_console(facts))
         start = functools.partial(_started, where, kind, facts, toolchain)
         remote: Remote = Simulated(where, facts, limit, start)
     else:
-        remote = Wired(where, _line(where, kind, rest), limit)
+        key = key_from(key_file)  # before the line is opened
+        remote = Wired(where, _line(where, kind, rest), limit, key)
     if library is not None:
         try:
             remote.serve(library)

@@ -50,14 +50,15 @@ def bench_remote(
     runs: int = 10,
     seed: int = 0,
     progress: Progress = silent,
+    key_file: str | None = None,
 ) -> RemoteBench:
     """Runs on a seeded input, then each stage once.
 
-    where   as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:..., qemu:...
+    where, key_file  as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:...
     Errors  BuildError, too, for a board without a counter; RemoteError where the line
             or the board is not there
     """
-    with connect(where, cast(Portable, library)) as remote:
+    with connect(where, cast(Portable, library), key_file=key_file) as remote:
         made, net = remote.instance(cast(Portable, library))
         if made.slots:
             net.load_params(made.weights)

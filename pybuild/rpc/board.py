@@ -15,7 +15,8 @@ from pybuild.host.parameter_image import Weights
 from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
 from pybuild.rpc.calls import IMAGE_AT, Number, call, reads, writes
-from pybuild.rpc.link import Answer, Call, Link, Welcome
+from pybuild.rpc.link import Answer, Call, Link
+from pybuild.rpc.welcome import Welcome
 
 _IN_USE = -28  # CRT_ERR_IN_USE
 _SLICE = 0.05  # seconds in which the counter is compared with this machine's clock

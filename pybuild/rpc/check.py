@@ -25,13 +25,14 @@ def check_remote(
     seed: int = 0,
     own: Samples | None = None,
     progress: Progress = silent,
+    key_file: str | None = None,
 ) -> CheckResult:
     """Compares seeded inputs, or the user's own, with the host's LLVM back end.
 
-    where   as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:..., qemu:...
+    where, key_file  as in pybuild.rpc.connect: serial:/dev/ttyUSB0,921600, tcp:...
     Errors  BuildError; RemoteError where the line or the board is not there
     """
-    with connect(where, cast(Portable, library)) as remote:
+    with connect(where, cast(Portable, library), key_file=key_file) as remote:
         made, net = remote.instance(cast(Portable, library))
         if made.slots:
             net.load_params(made.weights)

@@ -39,10 +39,15 @@ class Frame:
     data: bytes = b""
 
 
+def header(frame: Frame, more: int = 0) -> bytes:
+    """Its first bytes, as they are with `more` bytes behind its data."""
+    count = len(frame.data) + more
+    return _HEADER.pack(frame.kind, 0, count, frame.session, frame.sequence)
+
+
 def encode(frame: Frame) -> bytes:
     """As it goes on the line, flags included."""
-    head = (frame.kind, 0, len(frame.data), frame.session, frame.sequence)
-    body = _HEADER.pack(*head) + frame.data
+    body = header(frame) + frame.data
     body += zlib.crc32(body).to_bytes(4, "little")
     for byte, stuffed in _STUFFED:
         body = body.replace(byte, stuffed)

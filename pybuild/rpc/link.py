@@ -14,16 +14,24 @@ from dataclasses import dataclass
 
 from pybuild.host.abi import check
 from pybuild.rpc.frame import EXTRA, Decoder, Frame, Kind, encode
+from pybuild.rpc.key import TAG_BYTES, Key, Seal, asked
 from pybuild.rpc.line import Line, RemoteError
+from pybuild.rpc.welcome import (
+    LEAST_DATA,
+    MOST_DATA,
+    VERSION,
+    Welcome,
+    offer_in,
+    text,
+)
 
-VERSION = 1
 _LOG = logging.getLogger("pybuild.rpc")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 1.0  # seconds before a call is sent again
 _MOST_SLOWER = 32  # times as long a pause as the line seemed to need
 _HELLOS = 20  # sessions that are asked for before it is given up
-# data of a frame as crt/rpc.h has it; of a line's room no more is made use of
-_LEAST_DATA, _MOST_DATA, _MOST_ROOM = 128, 65535, 1 << 20
-_WELCOME = struct.Struct("<8I")
+_REFUSALS = 3  # of a key, before they are believed: somebody may have made them up
+_MOST_ROOM = 1 << 20  # bytes of a line's room that are made use of
+_LAST = 0xFFFFFFFF  # number of a call
 
 
 class BoardReset(RemoteError):
@@ -32,26 +40,6 @@ class BoardReset(RemoteError):
 
 class RemoteTimeout(RemoteError):
     """The board has not answered within the time that the call may take."""
-
-
-@dataclass(frozen=True)
-class Welcome:
-    """What a board says of itself; units: bytes, ticks a second (0: not known).
-
-    most     data of a frame; waits: what it keeps while it deals with a frame
-    library  name and content hash of what is in its flash
-    """
-
-    session: int
-    version: int
-    most: int
-    waits: int
-    hz: int
-    memory: int
-    objects: int
-    has_ticks: bool
-    library: str
-    board: str
 
 
 @dataclass(frozen=True)
@@ -77,13 +65,23 @@ class Link:
 
     patience  seconds without an answer after which a call is given up
     ahead     bytes that the line keeps for a busy board, beside what it says itself
+    key       who is at the other end must have it; None: anybody may be there
     Thread    one thread at a time
     Errors    RemoteTimeout; BoardReset; RemoteError where the line is gone; the link
               is then of no use until hello(). CRT_ERR_... for what the board refused
     """
 
-    def __init__(self, line: Line, patience: float = 5.0, ahead: int = 0) -> None:
+    def __init__(
+        self,
+        line: Line,
+        patience: float = 5.0,
+        ahead: int = 0,
+        key: Key | None = None,
+    ) -> None:
         self.line = line
+        self.extra = EXTRA + (TAG_BYTES if key else 0)  # bytes beside those of a call
+        self._key = key
+        self._seal: Seal | None = None
         self.patience = patience
         self.ahead = ahead
         self.welcome: Welcome | None = None
@@ -123,11 +121,16 @@ class Link:
             self._arrived.extend(self._frames.feed(self.line.read(left)))
 
     def _log(self, frame: Frame) -> None:
+        if self._key is not None:
+            opened = self._opened(frame)
+            if opened is None or frame.sequence <= self._logs:
+                return
+            frame = opened
         lost = frame.sequence - self._logs - 1
         if 0 < lost < 1 << 31:
             self.on_log(f"({lost} lines are lost)")
         self._logs = frame.sequence
-        self.on_log(_text(frame.data))
+        self.on_log(text(frame.data))
 
     # ---- sessions -------------------------------------------------------------
 
@@ -139,13 +142,13 @@ class Link:
         self._broken = None
         end = self.line.clock() + self.patience
         for _ in range(_HELLOS):
-            welcome = self._welcomed(end)
-            if welcome.version != VERSION:
+            welcome, self._seal = self._offered(end)
+            if self._key is None and welcome.version != VERSION:
                 what = f"the board speaks version {welcome.version} of the protocol"
                 raise RemoteError(f"{self.line.name}: {what}, not {VERSION}")
-            if not _LEAST_DATA <= welcome.most <= _MOST_DATA:
+            if not LEAST_DATA <= welcome.most <= MOST_DATA:
                 what = f"the board's frames hold {welcome.most} bytes, where a board's"
-                what += f" hold {_LEAST_DATA} to {_MOST_DATA}"
+                what += f" hold {LEAST_DATA} to {MOST_DATA}"
                 raise RemoteError(f"{self.line.name}: {what}")
             self.welcome, self._sequence, self._logs = welcome, 0, 0
             try:
@@ -156,17 +159,35 @@ class Link:
             return welcome
         raise RemoteTimeout(f"{self.line.name}: every session is lost at once")
 
-    def _welcomed(self, end: float) -> Welcome:
+    def _offered(self, end: float) -> tuple[Welcome, Seal | None]:
         nonce, pause = secrets.randbits(32), _FIRST_PAUSE
+        refusals: list[str] = []
+        mine = b"" if self._key is None else asked()
+        hello = encode(Frame(Kind.HELLO, nonce, 0, mine))
         while self.line.clock() < end:
-            self.line.write(encode(Frame(Kind.HELLO, nonce, 0)))
+            self.line.write(hello)
             until = min(end, self.line.clock() + pause)
             while frame := self._next(until):
-                found = _read_welcome(frame, nonce)
-                if found is not None:
-                    return found
+                found = offer_in(frame, nonce, mine, self._key)
+                if found is not None and found.welcome is not None:
+                    return found.welcome, found.seal
+                refusals += [] if found is None else [found.refused]
+                if refusals and (self._key is None or len(refusals) == _REFUSALS):
+                    raise RemoteError(f"{self.line.name}: {refusals[-1]}")
             pause = min(2 * pause, _LONGEST_PAUSE)
+        if refusals:
+            raise RemoteError(f"{self.line.name}: {refusals[-1]}")
         raise RemoteTimeout(f"{self.line.name}: no board answers")
+
+    def sealed(self, frame: Frame) -> Frame:
+        """As it is sent: with its tag, where the session has a key."""
+        return frame if self._seal is None else self._seal.sealed(frame)
+
+    def _opened(self, frame: Frame) -> Frame | None:
+        """As it was before it was sent; None where it is not from the board."""
+        if self._key is None:
+            return frame
+        return None if self._seal is None else self._seal.opened(frame)
 
     # ---- calls ----------------------------------------------------------------
 
@@ -219,13 +240,19 @@ class Link:
             if frame.kind == Kind.LOST:
                 what = "the board was reset: what was on it is gone"
                 raise BoardReset(f"{self.line.name}: {what}")
-            if frame.kind in (Kind.REPLY, Kind.WORKING):
-                return frame
+            opened = self._opened(frame)
+            if frame.kind in (Kind.REPLY, Kind.WORKING) and opened is not None:
+                return opened
         return None
 
     def number(self) -> int:
-        """Of the next call."""
-        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        """Of the next call.
+
+        Errors  RemoteError where a session with a key has had all numbers
+        """
+        if self._key is not None and self._sequence == _LAST:
+            raise RemoteError(f"{self.line.name}: connect again: all numbers are used")
+        self._sequence = (self._sequence + 1) & _LAST
         return self._sequence
 
     def measured(self, trip: float | None = None) -> float:
@@ -294,10 +321,11 @@ class _Exchange:
         while self.left:
             data = self.calls[self.left[0]].pack()
             on_way = sum(len(frame) for _, frame in self.sent.values())
-            if self.sent and on_way + 2 * (len(data) + EXTRA) > room:
+            if self.sent and on_way + 2 * (len(data) + self.link.extra) > room:
                 break
             number = self.link.number()
-            frame = encode(Frame(Kind.CALL, self.welcome.session, number, data))
+            plain = Frame(Kind.CALL, self.welcome.session, number, data)
+            frame = encode(self.link.sealed(plain))
             if not self.sent:
                 self.first_sent, self.again = self.line.clock(), False
             self.sent[number] = (self.left.popleft(), frame)
@@ -336,23 +364,3 @@ class _Exchange:
             what = f"answers call {call.words[0]} with {size} bytes, not {call.gives}"
             raise RemoteError(f"{self.line.name}: the board {what}")
         return Answer(status, data[4:])
-
-
-def _text(data: bytes) -> str:
-    """What a board says, for people: what a terminal would obey is written out."""
-    said = data.decode(errors="replace")
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in said)
-
-
-def _read_welcome(frame: Frame, nonce: int) -> Welcome | None:
-    if frame.kind != Kind.WELCOME or len(frame.data) < _WELCOME.size:
-        return None
-    version, most, waits, hz, memory, objects, ticks, for_ = _WELCOME.unpack_from(
-        frame.data
-    )
-    if for_ != nonce:
-        return None
-    texts = frame.data[_WELCOME.size :].split(b"\0")
-    library, board = map(_text, [*texts, b"", b""][:2])
-    facts = (version, most, waits, hz, memory, objects, bool(ticks), library, board)
-    return Welcome(frame.session, *facts)

@@ -16,6 +16,7 @@ from pybuild.host.source import Portable, Source
 from pybuild.install import boards, crt_headers, crt_sources
 from pybuild.rpc.board import Board
 from pybuild.rpc.device import RemoteDevice
+from pybuild.rpc.key import Key
 from pybuild.rpc.line import Line, RemoteError
 from pybuild.rpc.link import Link
 from pybuild.rpc.net import RemoteNet
@@ -169,10 +170,15 @@ class Simulated(Remote):
 class Wired(Remote):
     """A board that is there: what it has in its flash stays."""
 
-    def __init__(self, name: str, line: Line, patience: float) -> None:
-        """Errors  RemoteTimeout where no board answers"""
+    def __init__(
+        self, name: str, line: Line, patience: float, key: Key | None = None
+    ) -> None:
+        """Errors  RemoteTimeout where no board answers; RemoteError where it has no or
+        another key
+        """
         super().__init__(name, patience)
-        self._board = Board(Link(line, patience), simulated=False)
+        self._has_key = key is not None
+        self._board = Board(Link(line, patience, key=key), simulated=False)
 
     def _target(self, library: Portable) -> str:
         where = self.board.welcome.board
@@ -193,7 +199,7 @@ class Wired(Remote):
 
     def _flash_hint(self, library: Portable, content: str) -> str:
         where = self.board.welcome.board
-        if where not in board_names():
+        if where not in board_names() or self._has_key:
             return "flash firmware that serves it, see docs/rpc-protocol.md"
         facts = load_board(where)
         try:

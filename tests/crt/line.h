@@ -94,7 +94,7 @@ static void line_frame(uint8_t kind, uint32_t session, uint32_t sequence,
 /* The next frame that the server sent; kind 0: there is none. */
 static struct crt_frame line_next(void)
 {
-    static uint8_t room[LINE_MOST + CRT_FRAME_EXTRA];
+    static uint8_t room[LINE_MOST + CRT_RPC_TAG_BYTES + CRT_FRAME_EXTRA];
     static struct crt_frame_input in;
     struct crt_frame frame;
 
@@ -109,7 +109,7 @@ static struct crt_frame line_next(void)
 }
 
 /* Says hello; the session that is offered. */
-static uint32_t line_hello(uint32_t nonce)
+static inline uint32_t line_hello(uint32_t nonce)
 {
     line_clear();
     line_frame(CRT_FRAME_HELLO, nonce, 0, NULL, 0);
@@ -118,8 +118,9 @@ static uint32_t line_hello(uint32_t nonce)
 }
 
 /* The data of a call; `count` words, the number of the call first. */
-static uint32_t line_data(uint8_t *to, const uint32_t *words, uint32_t count,
-                          const void *data, uint32_t bytes)
+static inline uint32_t line_data(uint8_t *to, const uint32_t *words,
+                                 uint32_t count, const void *data,
+                                 uint32_t bytes)
 {
     uint32_t i;
 

@@ -39,6 +39,7 @@ PROGRAMS = (
     "test_timing.c",
     "test_frame.c",
     "test_rpc.c",
+    "test_rpc_key.c",
     "test_calls.c",
     "test_lockstep.c",
     "test_push.c",

@@ -32,15 +32,15 @@ REMOTE = (
     (
         "calls that are done twice",
         "crt/src/rpc.c",
-        "if (frame->sequence == r->sequence + 1u) {\n        r->sequence++;",
-        "if (frame->sequence >= r->sequence) {\n        r->sequence = frame->sequence;",
+        "    if (frame->sequence == r->sequence + 1u &&",
+        "    if (frame->sequence >= r->sequence &&",
         _SESSIONS,
     ),
     (
         "a late hello",
         "crt/src/rpc.c",
-        "    r->nonce = nonce;\n    crt_put32(to, CRT_RPC_VERSION);",
-        "    r->nonce = nonce;\n    begin(r);\n    crt_put32(to, CRT_RPC_VERSION);",
+        "    r->nonce = hello->session;",
+        "    r->nonce = hello->session;\n    begin(r);",
         _SESSIONS,
     ),
     (
@@ -224,7 +224,7 @@ EXECUTOR = (
     (
         "frames that no board has",
         "pybuild/rpc/link.py",
-        "if not _LEAST_DATA <= welcome.most <= _MOST_DATA:",
+        "if not LEAST_DATA <= welcome.most <= MOST_DATA:",
         "if not welcome.most:",
         _HOSTILE,
     ),
@@ -237,7 +237,7 @@ EXECUTOR = (
     ),
     (
         "what a terminal obeys of a board's words",
-        "pybuild/rpc/link.py",
+        "pybuild/rpc/welcome.py",
         "c if c.isprintable() else ascii(c)[1:-1] for c in said",
         "c if c.isprintable() else c for c in said",
         _HOSTILE,
@@ -248,5 +248,95 @@ EXECUTOR = (
         "return max(float(self.welcome.hz), _SLOWEST_CHIP)",
         "return float(self.welcome.hz)",
         _HOSTILE,
+    ),
+)
+
+_KEY = "tests/crt/test_crt.py::test_calls[test_rpc_key.c-gcc-]"
+_BETWEEN = "tests/rpc/test_key.py"
+
+KEYED = (
+    (
+        "a tag that is compared up to its last byte",
+        "crt/src/rpc.c",
+        "i < CRT_RPC_TAG_BYTES; i++",
+        "i < CRT_RPC_TAG_BYTES - 1u; i++",
+        _KEY,
+    ),
+    (
+        "a session that begins without its tag",
+        "crt/src/rpc.c",
+        "if (!take_tag(k, k == NULL ? NULL : k->offered, frame)) {",
+        "if (!take_tag(k, k == NULL ? NULL : k->offered, frame) && 0) {",
+        _KEY,
+    ),
+    (
+        "offers that are alike",
+        "crt/src/rpc.c",
+        "    k->offers++;",
+        "    k->offers += 0;",
+        _KEY,
+    ),
+    (
+        "numbers of a keyed session that begin anew",
+        "crt/src/rpc.c",
+        "(r->config->key == NULL || frame->sequence != 0u)",
+        "1",
+        _KEY,
+    ),
+    (
+        "a host without a key that is served",
+        "crt/src/rpc.c",
+        "r->config->key != NULL && hello->bytes != CRT_RPC_NONCE_BYTES",
+        "0",
+        _KEY,
+    ),
+    (
+        "an answer without a tag",
+        "pybuild/rpc/key.py",
+        "return plain if hmac.compare_digest(whole, frame.data) else None",
+        "return plain",
+        _BETWEEN,
+    ),
+    (
+        "a welcome that any board can give",
+        "pybuild/rpc/welcome.py",
+        "return Offer(None, refused=HAS_NO_KEY)",
+        "return Offer(found)",
+        _BETWEEN,
+    ),
+    (
+        "a log that is heard twice",
+        "pybuild/rpc/link.py",
+        "if opened is None or frame.sequence <= self._logs:",
+        "if opened is None:",
+        _BETWEEN,
+    ),
+    (
+        "a key in the words of an error",
+        "pybuild/rpc/key.py",
+        "    secret: bytes = field(repr=False)",
+        "    secret: bytes",
+        _BETWEEN,
+    ),
+    (
+        "an archive whose packing is damaged",
+        "pybuild/params/budget.py",
+        "UNPACKING = (BadZipFile, zlib.error, EOFError",
+        "UNPACKING = (BadZipFile, EOFError",
+        "tests/regression/test_fuzzed_files.py",
+    ),
+    (
+        "an archive that is packed in another way",
+        "pybuild/params/budget.py",
+        "if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):",
+        "if entry.compress_type > 99:",
+        "tests/regression/test_fuzzed_files.py",
+    ),
+    (
+        "a finding of Atheris",
+        "tests/fuzzers/of_python.py",
+        "    except BuildError as error:",
+        "    except Exception as error:",
+        "tests/fuzzers/test_corpora.py",
     ),
 )

@@ -1,5 +1,6 @@
 /* host.c: the server of crt/rpc.h on this machine, for tests: bytes in, bytes
  * out, and resets. Knows no model: it is given one. */
+#include "crt/hmac.h"
 #include "crt/rpc.h"
 
 #include <string.h>
@@ -13,8 +14,11 @@ static struct {
 } in, out;
 
 static uint8_t memory[MEMORY] __attribute__((aligned(16)));
-static uint8_t room[CRT_RPC_ROOM(DATA)];
+static uint8_t room[CRT_RPC_KEYED_ROOM(DATA)];
 static struct crt_rpc_config config;
+static struct crt_rpc_key key;
+static uint8_t secret[CRT_RPC_KEY_BYTES], begun[CRT_RPC_START_BYTES];
+static int has_key;
 static struct crt_rpc server;
 static uint32_t now;
 
@@ -37,6 +41,15 @@ static uint32_t ticks(void *context)
     return now += 1000;
 }
 
+/* From the next start on: what the other side must know, and what is said of
+ * that start. */
+void host_key(const uint8_t *own, const uint8_t *start)
+{
+    has_key = 1;
+    memcpy(secret, own, sizeof secret);
+    memcpy(begun, start, sizeof begun);
+}
+
 /* Starts it, or resets it: memory and all that was on the way are lost. */
 int host_start(const struct crt_model *model, const char *content,
                const char *board, uint32_t line_bytes)
@@ -52,7 +65,12 @@ int host_start(const struct crt_model *model, const char *content,
     config.memory = memory;
     config.memory_bytes = sizeof memory;
     config.room = room;
-    config.room_bytes = sizeof room;
+    config.room_bytes = has_key ? sizeof room : CRT_RPC_ROOM(DATA);
+    memset(&key, 0, sizeof key);
+    key.secret = secret;
+    key.start = begun;
+    key.hmac = crt_hmac_sha256;
+    config.key = has_key ? &key : NULL;
     config.line_bytes = line_bytes;
     config.hz = 1000000;
     return crt_rpc_init(&server, &config);
@@ -82,4 +100,15 @@ uint32_t host_take(uint8_t *bytes)
 int host_log(const char *text)
 {
     return crt_rpc_log(&server, text);
+}
+
+/* Objects that there are. */
+int host_objects(void)
+{
+    int count = 0;
+    int i;
+
+    for (i = 0; i < CRT_RPC_OBJECTS; i++)
+        count += server.objects[i].kind != CRT_RPC_FREE;
+    return count;
 }

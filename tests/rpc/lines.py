@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import random
+import secrets
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,9 +43,19 @@ def _server() -> bytes:
 
 
 class Host:
-    """A board: the C server in this process, with a model of the host's kernels."""
+    """A board: the C server in this process, with a model of the host's kernels.
 
-    def __init__(self, served: pybuild.Library, waits: int = 0, board: str = "host"):
+    key  that of its line; each start draws what is said of it anew
+    """
+
+    def __init__(
+        self,
+        served: pybuild.Library,
+        waits: int = 0,
+        board: str = "host",
+        key: bytes = b"",
+    ) -> None:
+        self._key = key
         self._folder = tempfile.TemporaryDirectory(prefix="crt-")
         file = Path(self._folder.name) / "host.so"  # a copy: it has variables
         file.write_bytes(_server())
@@ -57,11 +68,17 @@ class Host:
         self.reset()
 
     def reset(self) -> None:
+        if self._key:
+            self._lib.host_key(self._key, secrets.token_bytes(16))
         model = ctypes.c_void_p(self._code.model)
         assert self._lib.host_start(model, *self._texts, self._waits) == 0
 
     def log(self, text: str) -> None:
         self._lib.host_log(ctypes.c_char_p(text.encode()))
+
+    def objects(self) -> int:
+        """Buffers, images and instances that it has."""
+        return int(self._lib.host_objects())
 
     def feed(self, data: bytes) -> bytes:
         """What it says to this."""

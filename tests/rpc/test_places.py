@@ -286,9 +286,12 @@ def test_another_library_in_flash_is_an_error_with_the_command() -> None:
 def test_the_firmware_of_the_protocol_compiles(tmp_path: Path) -> None:
     """The C of docs/rpc-protocol.md, as it stands there, with a model named kws."""
     page = (ROOT / "docs" / "rpc-protocol.md").read_text()
-    (block,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    block, with_key = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
     library().model.build(tmp_path, name="kws")
     (tmp_path / "firmware.c").write_text(block)
     content = f'-DKWS_CONTENT="{rpc.content_of(library())}"'
     flags = [*STRICT, content, "-I", tmp_path, "-I", INCLUDE]
-    run([require("gcc"), *flags, "-fsyntax-only", tmp_path / "firmware.c"])
+    used = "const struct crt_rpc_key *used(void) { return &key; }\n"
+    (tmp_path / "key.c").write_text(with_key + used)
+    for name in ("firmware.c", "key.c"):
+        run([require("gcc"), *flags, "-fsyntax-only", tmp_path / name])

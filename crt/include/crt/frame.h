@@ -68,6 +68,17 @@ int crt_frame_take(struct crt_frame_input *in, uint8_t byte,
 void crt_frame_send(const struct crt_frame *frame, crt_byte_put *put,
                     void *context);
 
+/* The same with `tail` behind the data, and counted as data.
+ *
+ * Units   tail_bytes: with those of data at most 65535 */
+void crt_frame_send_with(const struct crt_frame *frame, const uint8_t *tail,
+                         uint32_t tail_bytes, crt_byte_put *put, void *context);
+
+/* The first CRT_FRAME_HEADER bytes of a frame, as they are sent with
+ * tail_bytes behind its data. */
+void crt_frame_header(const struct crt_frame *frame, uint32_t tail_bytes,
+                      uint8_t *header);
+
 #ifdef __cplusplus
 }
 #endif

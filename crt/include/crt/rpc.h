@@ -12,12 +12,46 @@
 extern "C" {
 #endif
 
-/* Version of the protocol. */
-#define CRT_RPC_VERSION 1
+/* Version of the protocol: without a key, and with one. */
+#define CRT_RPC_VERSION       1
+#define CRT_RPC_VERSION_KEYED 2
 
-/* Bytes of crt_rpc_config.room for frames with so many bytes of data. */
-#define CRT_RPC_ROOM(bytes) (2u * ((bytes) + CRT_FRAME_EXTRA))
-#define CRT_RPC_ROOM_LEAST  CRT_RPC_ROOM(128u)
+/* Bytes of crt_rpc_config.room for frames with so many bytes of data, without a
+ * key and with one. */
+#define CRT_RPC_ROOM(bytes)       (2u * ((bytes) + CRT_FRAME_EXTRA))
+#define CRT_RPC_KEYED_ROOM(bytes) CRT_RPC_ROOM((bytes) + CRT_RPC_TAG_BYTES)
+#define CRT_RPC_ROOM_LEAST        CRT_RPC_ROOM(128u)
+
+/* Bytes of a key; of what a start is told by; of what the host draws for a
+ * session; of the tag behind the data of a frame. */
+#define CRT_RPC_KEY_BYTES   32u
+#define CRT_RPC_START_BYTES 16u
+#define CRT_RPC_NONCE_BYTES 16u
+#define CRT_RPC_TAG_BYTES   16u
+
+/* HMAC-SHA-256 of `head` and, behind it, `data`: crt_hmac_sha256 of crt/hmac.h,
+ * or what hardware has. */
+typedef void crt_rpc_hmac(const uint8_t *key, const uint8_t *head,
+                          uint32_t head_bytes, const uint8_t *data,
+                          uint32_t bytes, uint8_t *result);
+
+/* A key that the host has, too: only who knows it is served, and nothing that
+ * was recorded is done again. Nothing is hidden. Set the first three, zero all
+ * else before the first crt_rpc_init of a start, and then leave it alone.
+ *
+ * Owner   the caller, of it and of what it points to */
+struct crt_rpc_key {
+    const uint8_t *secret; /* CRT_RPC_KEY_BYTES; may be in flash */
+    /* CRT_RPC_START_BYTES that no start of any board with this key had before:
+     * random ones, or its number and a count in flash. Where they come again,
+     * what was recorded then can be done again */
+    const uint8_t *start;
+    crt_rpc_hmac *hmac;
+    uint8_t asked[CRT_RPC_NONCE_BYTES]; /* by the last hello */
+    uint8_t offered[CRT_RPC_KEY_BYTES]; /* key of the session that is offered */
+    uint8_t session[CRT_RPC_KEY_BYTES]; /* of the one that is */
+    uint64_t offers;                    /* since the start */
+};
 
 /* Alignment of crt_rpc_config.memory and of all that is put there. */
 #define CRT_RPC_ALIGN 16u
@@ -37,10 +71,12 @@ struct crt_rpc_config {
     uint8_t *memory;       /* instances, weights; aligned to CRT_RPC_ALIGN */
     uint32_t memory_bytes; /* those of a model are in its report */
     uint8_t *room;         /* two frames */
-    uint32_t room_bytes;   /* CRT_RPC_ROOM_LEAST to CRT_RPC_ROOM(65535) */
+    uint32_t room_bytes;   /* CRT_RPC_ROOM_LEAST to CRT_RPC_ROOM(65535); with a
+                            * key from CRT_RPC_KEYED_ROOM(128u) on */
     uint32_t line_bytes; /* bytes that wait while one frame is dealt with: of a
                           * FIFO, or what an interrupt fills; 0: none do */
     uint32_t hz;         /* of ticks; 0: not known */
+    struct crt_rpc_key *key; /* NULL: who reaches the line may use the board */
 };
 
 /* A piece of crt_rpc_config.memory. */
