@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 
 from pybuild.dtype import Array, DType, widened
-from pybuild.ir.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.operator import (
     Types,
     Values,
+    computable,
     invalid,
     must_have_type,
     operand,
     value,
     whole_quant,
 )
+from pybuild.ops.fixed_point.quant import saturated, wide_multiplier
 from pybuild.ops.map import NUMBERS
 
 _ROWS = "the rows of the first must be as long as the columns of the second"
@@ -31,6 +33,8 @@ _ROWS = "the rows of the first must be as long as the columns of the second"
 
 # of two int8 less their zero points; sums of more would leave int32
 _MOST = (1 << 31) // (255 * 255)
+# of two int16: such a sum times 15 bits fits int64
+_MOST_WIDE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,22 @@ class Product:
     scale: float
 
 
-def product_of(node: Node, graph: Graph) -> Product | None:
+@dataclass(frozen=True)
+class WideProduct:
+    """y = clamp((sum(a * b) * multiplier + 2^(shift - 1)) >> shift), all in int64.
+
+    Source  LiteRT BATCH_MATMUL (int16)
+    """
+
+    multiplier: int
+    shift: int
+
+
+def product_of(node: Node, graph: Graph) -> Product | WideProduct | None:
     """Of a matmul with the attribute `rounding`; None: its integers wrap.
 
-    Errors  BuildError for what is not int8 with a scale, and for sums beyond int32
+    Errors  BuildError for what is not int8 or int16 with a scale, and for sums or
+            scales beyond what holds them
     """
     if "rounding" not in node.attrs:
         return None
@@ -59,9 +75,12 @@ def product_of(node: Node, graph: Graph) -> Product | None:
         operand(node, graph, 1),
         graph.tensor(node.output),
     )
+    kind = DType.INT16 if a.dtype is DType.INT16 else DType.INT8
     for tensor in (a, b, y):
-        must_have_type(node, graph, tensor, DType.INT8)
+        must_have_type(node, graph, tensor, kind)
         whole_quant(node, graph, tensor)
+    if kind is DType.INT16:
+        return _wide(node, graph, (a, b, y))
     if a.shape[-1] > _MOST:
         raise invalid(node, graph, f"sums {a.shape[-1]} products of int8 in int32")
     with np.errstate(over="ignore", divide="ignore"):
@@ -70,6 +89,22 @@ def product_of(node: Node, graph: Graph) -> Product | None:
         hint = "calibrate the output of this layer"
         raise invalid(node, graph, "the scales are too far apart for 32 bits", hint)
     return Product(a.zero_point, b.zero_point, y.zero_point, float(scale))
+
+
+def _wide(node: Node, graph: Graph, tensors: tuple[Tensor, ...]) -> WideProduct:
+    a, b, y = tensors
+    for tensor in tensors:
+        computable(node, graph, tensor)
+    if a.shape[-1] > _MOST_WIDE:
+        raise invalid(node, graph, f"sums {a.shape[-1]} products of int16")
+    with np.errstate(over="ignore"):
+        scale = float(np.float32(a.scale) * np.float32(b.scale)) / y.scale
+    multiplier, shift = wide_multiplier(scale)
+    most = scale * a.shape[-1] * 2.0**30
+    if not -31 <= shift < 8 or most >= 2.0**31:
+        hint = "calibrate the output of this layer"
+        raise invalid(node, graph, f"a ratio of scales of {scale:g}", hint)
+    return WideProduct(multiplier, 15 - shift)
 
 
 def _one_type(node: Node, graph: Graph) -> DType:
@@ -98,6 +133,10 @@ def matmul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     """Numpy meaning."""
     a, b = value(values, 0), value(values, 1)
     made = product_of(node, graph)
+    if isinstance(made, WideProduct):
+        sums = np.matmul(a.astype(np.int64), b.astype(np.int64))
+        half = 1 << (made.shift - 1)
+        return (saturated((sums * made.multiplier + half) >> made.shift, DType.INT16),)
     if made is not None:
         left, right = (x.astype(np.float64) - zero
                        for x, zero in ((a, made.a_zero), (b, made.b_zero)))  # fmt: skip

@@ -14,7 +14,10 @@ import numpy as np
 from pybuild.dtype import Array, DType, widened
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.operator import BYTES, Types, Values, invalid, operand, value
+from pybuild.ops.fixed_point.curves16 import curve_between
 
+# of a curve of int16: where each 128th value goes, and where one more would
+POINTS = 513
 INDICES = (DType.INT32, DType.INT64)
 # of scatter -> the function of map that joins old and new; "none": the new
 JOINS = {
@@ -54,8 +57,12 @@ def gather(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
 
 
 def infer_lookup(node: Node, graph: Graph) -> Types:
-    """Shapes  x int8[..] or uint8[..]  table[256]  y[..], of the table's type"""
+    """Shapes  x int8[..] or uint8[..]  table[256]  y[..], of the table's type; or
+    x int16[..]  table int16[513]: points 128 apart
+    """
     x, table = operand(node, graph, 0), operand(node, graph, 1)
+    if x.dtype is table.dtype is DType.INT16 and table.shape == (POINTS,):
+        return ((x.shape, table.dtype),)
     if x.dtype not in BYTES or table.shape != (256,):
         what = f"{x.dtype.value} in a table of shape {list(table.shape)}"
         raise invalid(node, graph, what)
@@ -63,8 +70,11 @@ def infer_lookup(node: Node, graph: Graph) -> Types:
 
 
 def lookup(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
-    """The entry of each byte, the least byte's first."""
+    """The entry of each byte, the least byte's first; of int16 between two points."""
     x, table = value(values, 0), value(values, 1)
+    if x.dtype == np.int16:
+        between = curve_between(table, x.astype(np.int64) + 32768)
+        return (between.astype(np.int16),)
     return (table[x.astype(np.int64) - operand(node, graph, 0).dtype.low],)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pybuild.dtype import Array, Ints
+from pybuild.dtype import Array
 from pybuild.ir.graph import Graph, Node
 from pybuild.ops.base.operator import invalid, operand, whole_quant
+from pybuild.ops.fixed_point.curves16 import curve_between, points_of
 from pybuild.ops.fixed_point.quant import (
     quantize_multiplier,
     requantize,
-    rounded_away,
     saturated,
 )
 
@@ -71,22 +71,9 @@ def _points(low: float, high: float, function: Callable[[Any], Any]) -> tuple[in
 
     Source  LiteRT gen_lut
     """
-    step = (high - low) / _STEPS
-    at = low + np.arange(_STEPS) * step
-    here, following = function(at) * 32768, function(at + step) * 32768
-    middle = rounded_away(function(at + step / 2) * 32768)
-    between = rounded_away((following + rounded_away(here)) / 2)
-    moved = rounded_away(here) - rounded_away((between - middle) / 2)
-    last = rounded_away(np.asarray([function(high) * 32768]))
-    whole = np.clip(np.concatenate([moved, last]), -32768, 32767)
-    return tuple(int(v) for v in whole)
-
-
-def _between(points: tuple[int, ...], v: Ints) -> Ints:
-    """Linear between the points; v from 0 to 65535."""
-    table, at = np.asarray(points, np.int64), v >> 7
-    rise = (table[at + 1] - table[at]) * (v & 127)
-    return np.asarray(table[at] + ((rise + 64) >> 7))
+    at = low + np.arange(2 * _STEPS + 1) * ((high - low) / (2 * _STEPS))
+    made = np.asarray(function(at) * 32768)
+    return tuple(int(v) for v in points_of(made[::2], made[1::2]))
 
 
 def softmax16(node: Node, graph: Graph, x: Array) -> Array:
@@ -94,11 +81,11 @@ def softmax16(node: Node, graph: Graph, x: Array) -> Array:
     made = softmax16_parameters(node, graph)
     q = x.astype(np.int64)
     d = requantize(q - q.max(-1, keepdims=True), made.multiplier, made.shift, "double")
-    exps = _between(made.exps, np.clip(d + 65535, 0, 65535))
+    exps = curve_between(made.exps, np.clip(d + 65535, 0, 65535))
     total = exps.sum(-1, keepdims=True)
     spare = 31 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
     position = ((total << spare) + (1 << 13)) >> 14
-    ratio = _between(made.ratios, np.clip(position - (1 << 16), 0, 65535))
+    ratio = curve_between(made.ratios, np.clip(position - (1 << 16), 0, 65535))
     bits = 30 - spare
     whole = (exps * ratio + (np.int64(1) << (bits - 1))) >> bits
     return saturated(whole, graph.tensor(node.output).dtype, 0, 32767)

@@ -59,7 +59,9 @@ def _place(edit: Edit, name: str, sources: _Sources) -> None:
 
 def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
     """Computes the node on what its inputs are reshapes of; its output is one."""
-    if node.op not in _SINKING:
+    if node.op == "norm" and not _has_rows(edit, node, sources):
+        return False
+    if node.op not in (*_SINKING, "norm"):
         return False
     bases = [sources[name][0] if name in sources else None for name in node.inputs]
     wholes = [edit.tensors[base] for base in bases if base is not None]
@@ -81,6 +83,13 @@ def _sunk(edit: Edit, node: Node, sources: _Sources) -> bool:
     after = Node("reshape", f"{node.name}.shape", (inner,), node.outputs)
     sources[node.output] = (inner, after)
     return True
+
+
+def _has_rows(edit: Edit, node: Node, sources: _Sources) -> bool:
+    """Whether rows of a norm are those before the reshape."""
+    base = sources.get(node.inputs[0], (node.inputs[0], None))[0]
+    rows = [edit.tensors[name].shape[-1:] for name in (base, node.output)]
+    return rows[0] == rows[1]
 
 
 def _fitting(edit: Edit, name: str, y: Tensor, whole: Tensor) -> str | None:

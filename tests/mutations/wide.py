@@ -162,7 +162,7 @@ WIDE = (
     ),
     (
         "between the points of exp",
-        "pybuild/kernels/portable/softmax16.py",
+        "pybuild/kernels/math/curves16.py",
         "(_V & 127) + 64)",
         "(_V & 127) + 63)",
         _CODE,

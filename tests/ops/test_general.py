@@ -265,8 +265,9 @@ def test_every_operator_and_function_has_a_case() -> None:
     told = {case.op for case in cases()} | {n.op for one in _ones() for n in one.nodes}
     # these have tests of their own: user's functions, what is kept from run to run
     # (lstm and svdf: frontends/tflite/test_tflite_recurrent.py; sounds:
-    # frontends/tflite/signal; decisions: ops/test_decide.py; repeat:
-    # passes/test_turns.py)
-    own = {"call", "assign", "lstm", "repeat", "svdf", "rfft", *SIGNAL, *DECIDE}
+    # frontends/tflite/signal; decisions: ops/test_decide.py; norm: ops/test_norm.py;
+    # repeat: passes/test_turns.py)
+    own = {"call", "assign", "lstm", "norm", "repeat", "svdf", "rfft"}
+    own |= {*SIGNAL, *DECIDE}
     assert OPERATORS.keys() - told <= own
     assert math.isclose(len(FUNCTIONS), len({o.name for o in _functions()}))

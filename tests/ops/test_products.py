@@ -99,3 +99,48 @@ def test_greatest_sums_and_what_is_refused() -> None:
     bare = Graph("g", "g", graph.nodes, tensors, ("a", "b"), ("y",))
     with pytest.raises(BuildError, match="'b' has no scale"):
         candidates(bare.nodes[0], bare, TARGETS["generic"])
+
+
+def wide_product(a: Shape, b: Shape, scale: float = 0.0) -> Graph:
+    shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+    scale = scale or 2e-4 * 3e-4 * 32768 * 0.6 * a[-1] ** 0.5
+    rows = (("a", a, 2e-4), ("b", b, 3e-4), ("y", shape, scale))
+    tensors = {n: Tensor(n, s, DType.INT16, Quant((q,), (0,))) for n, s, q in rows}
+    node = Node("matmul", "y", ("a", "b"), ("y",), {"rounding": "wide"})
+    return Graph("product", "product", (node,), tensors, ("a", "b"), ("y",))
+
+
+def test_products_of_int16_equal_numpy_and_read_nothing_outside(tmp_path: Path) -> None:
+    """Sums of 64 bits; the multiplier has 15 bits, so a step is lost in 32,768."""
+    jobs, chance = [], np.random.default_rng(6)
+    shapes: list[tuple[Shape, Shape]] = [
+        ((2, 5, 8), (2, 8, 3)), ((1, 7), (7, 1)), ((3, 17, 13), (13, 17)),
+        ((4, 1, 6, 3), (2, 3, 5)), ((2, 1), (1, 2)), ((1, 4096), (4096, 2)),
+    ]  # fmt: skip
+    for a, b in shapes:
+        graph = wide_product(a, b)
+        given = {n: chance.integers(-32768, 32768, s).astype(np.int16)
+                 for n, s in (("a", a), ("b", b))}  # fmt: skip
+        if a[-1] > 1000:  # all products at their greatest: 2^42
+            given = {n: np.full_like(v, -32768) for n, v in given.items()}
+        made = interpret(graph, given)["y"]
+        real = [v.astype(float) * graph.tensor(n).scale for n, v in given.items()]
+        steps = np.clip(real[0] @ real[1] / graph.tensor("y").scale, -32768, 32767)
+        assert np.abs(steps - made).max() < 1.6
+        (found,) = candidates(graph.nodes[0], graph, TARGETS["generic"])
+        jobs.append(Job(found, given, {"y": made}))
+        net = Model("product", graph, "onnx", "0" * 64).build().host("llvm")
+        np.testing.assert_array_equal(net.run(**given)["y"], made)
+        net.close()
+    for job, result in zip(jobs, run_c(jobs, tmp_path, "gcc"), strict=True):
+        np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_products_of_int16_that_are_refused() -> None:
+    """Where a scaled sum could leave 32 bits, and sums of too many."""
+    for graph, what in (
+        (wide_product((1, 8), (8, 1), 1e-9), "a ratio of scales"),
+        (wide_product((1, 70_000), (70_000, 1)), "sums 70000 products of int16"),
+    ):
+        (found,) = check_types(graph)
+        assert what in str(found)

@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ir.loop import (
     BOOL,
+    INT16,
     INT32,
     Expr,
     Var,
+    cast,
     const,
     equal,
     i32,
@@ -33,6 +36,7 @@ from pybuild.kernels.base.operands import (
     short,
     whole_operands,
 )
+from pybuild.kernels.math.curves16 import BETWEEN
 from pybuild.kernels.portable.shape import element
 from pybuild.ops.index import JOINS, outer_inner
 from pybuild.targets.target import Target
@@ -84,7 +88,10 @@ def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     """The candidates for lookup."""
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     operands, elem = elementwise_operands(node, graph), element(y)
+    wide = x.dtype is DType.INT16
     what = f"y = table[x], {x.dtype.value} to elements of {elem.bytes} bytes"
+    if wide:
+        what = "y = between two points of a curve, int16; points are 128 values apart"
     doc = told(what, "element by element")
     k = Builder(f"lookup_{short(x.dtype)}_{short(elem)}", doc)
     to = k.row("y", 0, elem, writable=True)
@@ -92,9 +99,20 @@ def lookup(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     table = k.row("table", operands.numbers[1], elem)
     count = y.size // (operands.images * operands.bands)
     with k.loop("i", k.arg("count", count)) as i:
-        k.store(to, i, load(table, i32(load(source, i)) - x.dtype.low))
-    over = (0,) if elem.bytes == 1 and node.inputs[0] not in graph.constants else ()
-    return [offer(k, operands, in_place=over, cost=5 * y.size)]
+        v = i32(load(source, i)) - x.dtype.low
+        if wide:
+            v = k.let("v", v)
+            at = k.let("at", v >> const(7))
+            first, last = i32(load(table, at)), i32(load(table, at + 1))
+            k.store(to, i, cast(BETWEEN(first, last, v), INT16))
+        else:
+            k.store(to, i, load(table, v))
+    over = (
+        (0,)
+        if (elem.bytes == 1 or wide) and node.inputs[0] not in graph.constants
+        else ()
+    )
+    return [offer(k, operands, in_place=over, cost=(12 if wide else 5) * y.size)]
 
 
 def scatter(node: Node, graph: Graph, target: Target) -> list[Candidate]:

@@ -28,7 +28,7 @@ from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import offer, whole_operands
 from pybuild.kernels.epilogues.int8 import ScaledFinish
-from pybuild.ops.contract import product_of
+from pybuild.ops.contract import Product, product_of
 
 
 def candidates(node: Node, graph: Graph) -> list[Candidate]:
@@ -48,7 +48,7 @@ class Product8:
         a, b = (graph.tensor(n) for n in node.inputs)
         y = graph.tensor(node.output)
         made = product_of(node, graph)
-        assert made is not None
+        assert isinstance(made, Product)
         self.node, self.graph, self.made = node, graph, made
         self.rows, self.depth, self.columns = a.shape[-2], a.shape[-1], b.shape[-1]
         self.macs = y.size * self.depth
@@ -119,10 +119,7 @@ class Product8:
         return replace(found, scratch=size)
 
     def pair(self, first: Expr, count: Expr, name: str) -> list[Var]:
-        """Two neighbours; of an odd number the last two; of one that one twice."""
-        k = self.k
-        one = k.let(name, maximum(minimum(first, count - 2), const(0)))
-        return [one, k.let(name, minimum(one + 1, count - 1))]
+        return neighbours(self.k, first, count, name)
 
     # ---- what cores do in their own way --------------------------------------------
 
@@ -164,3 +161,9 @@ class Product8:
                     total = sums[2 * i + j]
                     k.assign(total, total + p * q)
         return sums
+
+
+def neighbours(k: Builder, first: Expr, count: Expr, name: str) -> list[Var]:
+    """Two of them; of an odd number the last two; of one that one twice."""
+    one = k.let(name, maximum(minimum(first, count - 2), const(0)))
+    return [one, k.let(name, minimum(one + 1, count - 1))]

@@ -27,6 +27,14 @@ HIGH16 = Intrin(
     doc="The product of two numbers in Q0.15, rounded.",
 )
 
+_V = Var("v", INT32)
+BETWEEN = Intrin(
+    "crt_between",
+    (_A, _B, _V),
+    _A + (((_B - _A) * (_V & 127) + 64) >> const(7)),
+    doc="Between point a of a curve and the next, b, which is 128 steps away.",
+)
+
 
 def _held(value: Expr) -> Expr:
     return CLAMP(value, _LOW, ONE)

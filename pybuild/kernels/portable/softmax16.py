@@ -8,11 +8,8 @@ import numpy as np
 
 from pybuild.ir.loop import (
     INT16,
-    INT32,
     INT64,
     Expr,
-    Intrin,
-    Var,
     cast,
     const,
     i32,
@@ -24,15 +21,8 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.epilogues.requantise import DOUBLE, requant
+from pybuild.kernels.math.curves16 import BETWEEN
 from pybuild.ops.softmax16 import Softmax16Parameters
-
-_A, _B, _V = (Var(n, INT32) for n in ("a", "b", "v"))
-_BETWEEN = Intrin(
-    "crt_between",
-    (_A, _B, _V),
-    _A + (((_B - _A) * (_V & 127) + 64) >> const(7)),
-    doc="Between point a of a curve and the next, b, which is 128 steps away.",
-)
 
 
 def tables16(made: Softmax16Parameters) -> tuple[Packed, ...]:
@@ -56,7 +46,7 @@ def shares16(
     def between(points: Expr, v: Expr) -> Expr:
         at = k.let("at", v >> const(7))
         first, last = i32(load(points, at)), i32(load(points, at + 1))
-        return _BETWEEN(first, last, v)
+        return BETWEEN(first, last, v)
 
     def power(below: Expr) -> Expr:
         # 10 is more than enough: what is below it is one value

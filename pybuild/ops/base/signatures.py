@@ -162,6 +162,7 @@ SIGNATURES: dict[str, Signature] = {
         2, 2, {"count": _COUNT, "score": _NUMBER, "overlap": _NUMBER}
     ),
     "matmul": Signature(2, 2),
+    "norm": Signature(1, 3, {"epsilon": _NUMBER, "centred": _FLAG}, packed=_WEIGHTS),
     "conv": Signature(
         2, 2, {"strides": _INTS, "dilations": _INTS, "pads": _PAIRS, "groups": _COUNT}
     ),

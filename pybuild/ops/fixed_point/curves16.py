@@ -1,4 +1,5 @@
-"""logistic and tanh of int16 in fixed point of 16 bits: the gates of LiteRT's LSTM.
+"""Curves of int16: logistic and tanh in fixed point of 16 bits, the gates of LiteRT's
+LSTM; any other between 513 points.
 
 Source  gemmlowp fixedpoint.h: exp by a polynomial of fourth degree around -1/8 and a
         product for each further bit, 1 / (1 + exp) by three steps of Newton's method
@@ -7,9 +8,12 @@ Source  gemmlowp fixedpoint.h: exp by a polynomial of fourth degree around -1/8 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Ints
-from pybuild.ops.fixed_point.quant import shift_away
+from pybuild.ops.fixed_point.quant import rounded_away, shift_away
+
+Floats = npt.NDArray[np.floating]
 
 ONE = (1 << 15) - 1
 # exp(-1/8) and 1/3 in Q0.15
@@ -20,6 +24,26 @@ POWERS = (25520, 19875, 12055, 4435, 600, 11, 0)
 FIRST, SLOPE = 23130, -15420
 ONE_Q2 = 1 << 13
 _LOW = -(1 << 15)
+
+
+def points_of(here: Floats, middle: Floats) -> Ints:
+    """int16[513]: a function at 513 points, each moved half of the middle's error.
+
+    Shapes  here [513]; middle [512], half way to the next
+    Source  LiteRT gen_lut
+    """
+    at, following = rounded_away(here[:-1]), here[1:]
+    between = rounded_away((following + at) / 2)
+    moved = at - rounded_away((between - rounded_away(middle)) / 2)
+    whole = np.concatenate([moved, rounded_away(here[-1:])])
+    return np.asarray(np.clip(whole, -32768, 32767), np.int64)
+
+
+def curve_between(points: npt.ArrayLike, v: Ints) -> Ints:
+    """Linear between the points; v from 0 to 65535."""
+    table, at = np.asarray(points, np.int64), v >> 7
+    rise = (table[at + 1] - table[at]) * (v & 127)
+    return np.asarray(table[at] + ((rise + 64) >> 7))
 
 
 def _high(a: Ints, b: Ints | int) -> Ints:
