@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import DType
 from pybuild.errors import BuildError, Problem
 from pybuild.ir.graph import Graph
 from pybuild.passes.legalise import set_rounding
@@ -14,9 +14,11 @@ from pybuild.quantisation.bias import corrected
 from pybuild.quantisation.execute import Execution, NodeError, execution
 from pybuild.quantisation.measure import Measured, Wanted, measured
 from pybuild.quantisation.ranges import Calibration, Observed, Range, observe, ranges
+from pybuild.quantisation.regions import regions
 from pybuild.quantisation.rewrite import rewritten
 from pybuild.quantisation.samples import Samples
-from pybuild.quantisation.scheme import Scheme, scheme
+from pybuild.quantisation.scheme import Fitted, Scheme, scheme
+from pybuild.quantisation.transformer import wide_nodes
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Draft:
 
     seen, ranges  of every float tensor that differs from sample to sample
     corrects      whether biases take back the error of the weights
-    steps         int8 weights fitted to the samples, by output of their layer
+    fitted        weights fitted to the samples, by output of their layer
     groups        of tensors that were equalised
     alike         tensors that a step of a loop has in the place of another step's
     """
@@ -68,16 +70,21 @@ class Draft:
     ranges: Mapping[str, Range]
     choices: Choices
     corrects: bool = False
-    steps: Mapping[str, Array] = field(default_factory=dict)
+    fitted: Mapping[str, Fitted] = field(default_factory=dict)
     groups: int = 0
     alike: tuple[tuple[str, ...], ...] = ()
 
     @property
     def wide(self) -> set[str]:
-        """Outputs of the layers that the user wants with int16 activations."""
+        """Outputs of the layers with int16 activations: those that the user wants, and
+        a transformer's.
+        """
         names, graph = self.choices.int16, self.graph
         called = graph.is_called
-        return {n.output for n in graph.nodes if any(called(name, n) for name in names)}
+        named = {
+            n.output for n in graph.nodes if any(called(name, n) for name in names)
+        }
+        return named | wide_nodes(graph, regions(graph))
 
     def made(
         self, want: Wanted, kept: Mapping[str, str], wide: Collection[str] = ()
@@ -92,7 +99,7 @@ class Draft:
         while True:
             wides = {*wide, *self.wide}
             chosen = scheme(self.graph, self.ranges, floats, wides, self.alike)
-            chosen = replace(chosen, steps=self.steps)
+            chosen = replace(chosen, fitted=self.fitted)
             source = self.graph
             if self.corrects:
                 source = corrected(source, chosen, self.seen)

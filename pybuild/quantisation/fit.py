@@ -1,13 +1,15 @@
 """Weights rounded to a layer's outputs, not each to itself.
 
 What rounding one weight does to the outputs, the weights after it take back as far as
-inputs go together on the samples. Source: Frantar et al., OPTQ (2023). Every machine
-rounds alike: sums over samples are exact.
+inputs go together on the samples. Source: Frantar et al., OPTQ (2023). The step of an
+output channel is chosen likewise. Every machine rounds alike: sums over samples are
+exact.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +23,15 @@ from pybuild.quantisation.products import gram, triangle
 from pybuild.quantisation.ranges import Floats
 from pybuild.quantisation.rewrite import CHANNEL_AXIS, least_scales
 from pybuild.quantisation.samples import Samples
-from pybuild.quantisation.scheme import refused
+from pybuild.quantisation.scheme import Fitted, refused
 
 # weights of an output channel, above which moments take more than they give
 _MOST = 2304
 # of the mean square of the inputs: what none of the samples has shows in later ones
 _DAMPING = 0.01
+# scales that are tried for an output channel, around the least that clips no weight;
+# fewer where it has many weights, of which all scales round some well and some badly
+_TRIED, _AROUND, _WORK = 48, 0.25, 4096
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,13 @@ class Moments:
     rows: int
 
 
-def fitted(execution: Execution, samples: Samples) -> dict[str, Array]:
-    """int8 weights in steps of their least scales, by output of their layer.
+def fitted(
+    execution: Execution, samples: Samples, wide: Collection[str] = ()
+) -> dict[str, Fitted]:
+    """int8 weights and their scales, by output of their layer.
 
+    wide    layers of int16 activations: what they lose is in the weights alone, and so
+            their scales are searched, too
     Time    one run over all samples, and the cube of the inputs of each output
     """
     graph = execution.graph
@@ -62,7 +71,10 @@ def fitted(execution: Execution, samples: Samples) -> dict[str, Array]:
             before = found.get(node.output, Moments(np.zeros(()), 0))
             both = before.square + made.square
             found[node.output] = Moments(both, before.rows + made.rows)
-    return {node.output: _steps(node, graph, found[node.output]) for node in layers}
+    return {
+        node.output: _steps(node, graph, found[node.output], node.output in wide)
+        for node in layers
+    }
 
 
 def by_output(node: Node, w: Array, graph: Graph) -> Array:
@@ -97,21 +109,43 @@ def _windows(node: Node, graph: Graph, x: Array) -> Array:
     return parts.transpose(3, 0, 1, 2, 4).reshape(groups, rows, inputs // groups)
 
 
-def _steps(node: Node, graph: Graph, moments: Moments) -> Array:
+def _steps(node: Node, graph: Graph, moments: Moments, searched: bool) -> Fitted:
+    """With the least scale of each output channel, or the one whose outputs are
+    nearest on the samples.
+    """
     w = graph.constants[node.inputs[1]].astype(np.float64)
     whole = np.array(by_output(node, w, graph), np.float64)
     groups, outputs, size = whole.shape
-    scale = least_scales(w, CHANNEL_AXIS[node.op]).reshape(groups, outputs)
+    least = least_scales(w, CHANNEL_AXIS[node.op]).reshape(groups, outputs)
     spread = triangle(_damped(moments))
-    steps, due = np.empty_like(whole), np.zeros_like(whole)
-    for i in range(size):
-        want = whole[..., i] + due[..., i] / spread[:, i, i, None]
-        steps[..., i] = np.clip(np.rint(want / scale), -127, 127)
-        off = whole[..., i] - steps[..., i] * scale
-        due[..., i + 1 :] += off[..., None] * spread[:, i, None, i + 1 :]
+    scale, (steps, off) = least, _rounded(whole, least, spread)
+    count = min(_TRIED, _WORK // size) if searched else 0
+    for factor in np.linspace(1 - _AROUND, 1 + _AROUND, count):
+        tried = (least * factor).astype(np.float32).astype(np.float64)
+        other, error = _rounded(whole, tried, spread)
+        better = error < off
+        steps = np.where(better[..., None], other, steps)
+        scale, off = np.where(better, tried, scale), np.minimum(error, off)
     if node.op == "depthwise_conv2d":
         steps = steps.reshape(-1, size).T
-    return np.asarray(steps.reshape(w.shape), np.int8)
+    return Fitted(np.asarray(steps.reshape(w.shape), np.int8), scale.reshape(-1))
+
+
+def _rounded(whole: Floats, scale: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """[G,O,K] in steps of scale [G,O], and the mean square of what the outputs are off.
+
+    Each sum is added up element by element: of all machines in one order.
+    """
+    steps, due = np.empty_like(whole), np.zeros_like(whole)
+    error = np.zeros_like(scale)
+    for i in range(whole.shape[2]):
+        own = spread[:, i, i, None]
+        want = whole[..., i] + due[..., i] / own
+        steps[..., i] = np.clip(np.rint(want / scale), -127, 127)
+        off = whole[..., i] - steps[..., i] * scale
+        error += np.square(due[..., i] + off * own)
+        due[..., i + 1 :] += off[..., None] * spread[:, i, None, i + 1 :]
+    return steps, error
 
 
 def _damped(moments: Moments) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pybuild.errors import BuildError, Problem, fitting
 from pybuild.ir.graph import Graph
 from pybuild.passes import float_graph
-from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.passes.qdq import WEIGHTED
 from pybuild.passes.turns.roll import roll
 from pybuild.passes.turns.unroll import unrolled
 from pybuild.quantisation.doubts import doubts
@@ -20,6 +20,7 @@ from pybuild.quantisation.mix import cheapest_mix, loss
 from pybuild.quantisation.report import LayerNoise, Quantisation, Score, StayedFloat
 from pybuild.quantisation.samples import Samples
 from pybuild.quantisation.scheme import CHOSEN, refused
+from pybuild.quantisation.transformer import MOVES, scaled_softmax
 
 
 def quantise(
@@ -71,8 +72,9 @@ def quantisable(graph: Graph) -> Graph:
         what = "keeps tensors from run to run, whose values samples must give"
         raise BuildError(graph.source, what, "quantise first, then with_state()")
     made = unrolled(roll(float_graph(replace(graph, storage={}))))
+    made = scaled_softmax(made)
     no = refused(made)
-    if all(n.output in no or n.op in MOVEMENT for n in made.nodes):
+    if all(n.output in no or n.op in MOVES for n in made.nodes):
         hint = "give the model as it was before quantisation"
         raise BuildError(graph.source, "has no float layer to quantise", hint)
     return made
@@ -133,8 +135,8 @@ def _best(
 
 
 def _fitted(before: Draft, samples: Samples) -> Draft | None:
-    steps = fitted(ready(before.graph, samples), samples)
-    return replace(before, steps=steps) if steps else None
+    found = fitted(ready(before.graph, samples), samples, before.wide)
+    return replace(before, fitted=found) if found else None
 
 
 def _equalised(before: Draft, samples: Samples) -> Draft | None:
@@ -144,7 +146,7 @@ def _equalised(before: Draft, samples: Samples) -> Draft | None:
         return None
     other = equalised(before.graph, before.seen)
     made = replace(draft(other, samples, before.choices), groups=count)
-    return (_fitted(made, samples) if before.steps else None) or made
+    return (_fitted(made, samples) if before.fitted else None) or made
 
 
 def _corrected(before: Draft, samples: Samples) -> Draft:
@@ -153,7 +155,7 @@ def _corrected(before: Draft, samples: Samples) -> Draft:
 
 def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisation:
     graph, got = best.graph, made.measured
-    outputs = [n.output for n in graph.nodes if n.op not in MOVEMENT]
+    outputs = [n.output for n in graph.nodes if n.op not in MOVES]
     stands = {name: made.ints.get(name, name) for name in outputs}
     known = {n: s for n, s in stands.items() if s in made.graph.tensors}
     # of the same graph, equalised or not: its layers are what was rounded
@@ -176,7 +178,7 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
             node.name, graph.called(node), node.op, made.scheme.floats[node.output]
         )
         for node in graph.nodes
-        if node.output in made.scheme.floats and node.op not in MOVEMENT
+        if node.output in made.scheme.floats and node.op not in MOVES
     )
     score = None
     if want.right is not None and got.right is not None:
@@ -191,7 +193,7 @@ def _report(best: Draft, made: Made, want: Wanted, samples: Samples) -> Quantisa
         error=got.outputs.share,
         score=score,
         loss=loss(want, made),
-        fitted=bool(best.steps),
+        fitted=bool(best.fitted),
         equalised=best.groups,
         bias_corrected=best.corrects,
     )

@@ -15,9 +15,12 @@ from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Quant
 from pybuild.ops.fixed_point.quant import dequantized
 from pybuild.passes.edit import Edit
-from pybuild.passes.qdq import MOVEMENT, WEIGHTED
+from pybuild.passes.qdq import WEIGHTED
+from pybuild.quantisation.curves import points
 from pybuild.quantisation.ranges import magnitudes
-from pybuild.quantisation.scheme import SHARES, Scheme
+from pybuild.quantisation.regions import NORM, Region
+from pybuild.quantisation.scheme import SHARES, Scheme, moved
+from pybuild.quantisation.transformer import MOVES
 
 # axis of the output channels of the weights
 CHANNEL_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "dense": 0}
@@ -41,7 +44,8 @@ def quantised_weights(
     fit int32, but for int16 activations.
     """
     w, axis = graph.constants[node.inputs[1]], CHANNEL_AXIS[node.op]
-    scale = least = least_scales(w, axis)
+    fitted = scheme.fitted.get(node.output)
+    scale = first = least_scales(w, axis) if fitted is None else fitted.scale
     narrow = scheme.kind(node) is DType.INT8
     if len(node.inputs) > 2 and node.inputs[2] and narrow:
         x_scale = scheme.quants[node.inputs[0]].scale[0]
@@ -50,9 +54,8 @@ def quantised_weights(
         scale = scale.astype(np.float32).astype(np.float64)
     shape = [-1 if i == axis else 1 for i in range(w.ndim)]
     whole = np.rint(w.astype(np.float64) / scale.reshape(shape))
-    if node.output in scheme.steps:
-        same = (scale == least).reshape(shape)
-        whole = np.where(same, scheme.steps[node.output], whole)
+    if fitted is not None:
+        whole = np.where((scale == first).reshape(shape), fitted.steps, whole)
     quant = Quant(tuple(map(float, scale)), (0,) * len(scale), axis)
     return np.clip(whole, -127, 127).astype(np.int8), quant
 
@@ -135,6 +138,9 @@ class _Rewrite:
             inputs = self._weights(node, dtype)
         else:
             inputs = [self._fitting(node, name, dtype) for name in node.inputs]
+        if node.op == "matmul":
+            rule = "wide" if dtype is DType.INT16 else "even"
+            node = node.with_attrs(rounding=rule)
         made = self._make(output, dtype)
         shares = SHARES[dtype]
         fixed = ("softmax",) if dtype is DType.INT8 else _CURVES
@@ -148,11 +154,28 @@ class _Rewrite:
         node = replace(node, inputs=tuple(inputs), outputs=(made,))
         self.edit.nodes.append(node)
 
+    def region(self, region: Region) -> None:
+        """Several nodes as one of int16, called as the last of them."""
+        x, last = self.form(region.source, DType.INT16), region.nodes[-1]
+        made = self._make(region.output, DType.INT16)
+        before = self.edit.tensors[x]
+        if region.op == NORM:
+            rows = [self.edit.constant(f"{made}.{name}", value)
+                    for name, value in zip(("gamma", "beta"), region.constants,
+                                           strict=False)]  # fmt: skip
+        else:
+            table = points(self.graph, region, before, self.edit.tensors[made])
+            rows = [self.edit.constant(f"{made}.points", table)]
+        node = Node(region.op, last.name, (x, *rows), (made,), region.attrs)
+        self.edit.nodes.append(node)
+
     def _fitting(self, node: Node, name: str, dtype: DType) -> str:
         """An operand; of what moves values, in the quantisation of its output."""
+        if name not in moved(node):
+            return name
         made = self.form(name, dtype)
         wanted = self.scheme.quant(node.output, dtype)
-        if node.op in MOVEMENT and self.edit.tensors[made].quant != wanted:
+        if node.op in MOVES and self.edit.tensors[made].quant != wanted:
             again = self.edit.fresh(f"{made}.requantised")
             self._typed(again, name, dtype, wanted)
             self.edit.nodes.append(Node("quantize", again, (made,), (again,)))
@@ -185,8 +208,13 @@ def rewritten(
               they are read or made as integers
     """
     work = _Rewrite(graph, scheme, boundary)
+    inside = {n.output for one in scheme.regions.values() for n in one.nodes}
     for node in graph.nodes:
-        if node.output in scheme.integers:
+        if node.output in scheme.regions:
+            work.region(scheme.regions[node.output])
+        elif node.output in inside:
+            continue
+        elif node.output in scheme.integers:
             work.convert(node)
         else:
             work.keep(node)

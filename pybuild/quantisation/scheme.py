@@ -6,11 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node, Quant
-from pybuild.passes.qdq import COMPUTED, MOVEMENT, WEIGHTED
+from pybuild.passes.qdq import COMPUTED, WEIGHTED
+from pybuild.quantisation.curves import is_smooth
 from pybuild.quantisation.ranges import Range
+from pybuild.quantisation.regions import CURVE, Region, regions
+from pybuild.quantisation.transformer import MOVES, wide_nodes
 
 # what LiteRT's int8 kernels give these, and what their values can be at all
 _FIXED = {
@@ -31,13 +35,24 @@ Reasons = dict[str, str]
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """Weights of a layer that were fitted to the samples.
+
+    Shapes  steps  as the weights are arranged, int8; scale [O]: of each output channel
+    """
+
+    steps: Array
+    scale: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Scheme:
     """integers  outputs of the nodes that become integers
     quants    int8 of each tensor that such a node reads or makes; wide: int16
     floats    outputs of the nodes that stay float, and why
     wides     of `integers`, those with int16 activations
-    steps     int8 weights that were fitted to the samples, by output of their layer;
-              others are rounded to the nearest step
+    fitted    weights by output of their layer; others are rounded to the nearest step
+    regions   of several nodes that become one of int16, by output, which is in `wides`
     """
 
     integers: frozenset[str]
@@ -45,7 +60,8 @@ class Scheme:
     wide: Mapping[str, Quant]
     floats: Mapping[str, str]
     wides: frozenset[str]
-    steps: Mapping[str, Array] = field(default_factory=dict)
+    fitted: Mapping[str, Fitted] = field(default_factory=dict)
+    regions: Mapping[str, Region] = field(default_factory=dict)
 
     def quant(self, name: str, dtype: DType) -> Quant:
         return (self.wide if dtype is DType.INT16 else self.quants)[name]
@@ -69,28 +85,71 @@ def scheme(
     alike  tensors that have one range: of the steps of a loop
     """
     wide = {*wide, *(n for each in alike if {*each} & {*wide} for n in each)}
-    floats = {**refused(graph), **kept}
+    parts = regions(graph)
+    for one in parts.values():  # a part of what is one operator is all of it
+        why = next((kept[n.output] for n in one.nodes if n.output in kept), "")
+        kept = {**kept, **{n.output: why for n in one.nodes if why}}
+    within = wide_nodes(graph, parts) - kept.keys()
+    parts = {
+        name: one
+        for name, one in parts.items()
+        if name in within and _fits(graph, one, ranges)
+    }
+    inside = {n.output for one in parts.values() for n in one.nodes} - parts.keys()
+    wide |= within
+    floats = {**_refused_parts(graph, parts, within), **kept}
     floats |= _smooth(graph, floats, wide)
     floats |= _alone(graph, floats)
     made = {node.output for node in graph.nodes}
     for each in alike:
         why = next((floats[name] for name in each if name in floats), "")
         floats |= dict.fromkeys(made & {*each}, why) if why else {}
-    integers = frozenset(
-        node.output for node in graph.nodes if node.output not in floats
-    )
-    covered = _ranges(graph, integers, ranges, alike)
+    integers = frozenset(made - floats.keys() - inside)
+    covered = _ranges(graph, integers, ranges, alike, parts)
     wides = set(integers & set(wide))
-    for node in graph.nodes:  # what moves int16 values, moves int16
-        if node.output in integers and node.op in MOVEMENT and wides & set(node.inputs):
+    users, moves = graph.consumers(), [n for n in graph.nodes if n.op in MOVES]
+    for node in moves:  # what moves int16 values, or only to int16, moves int16
+        if node.output in integers and wides & set(node.inputs):
             wides.add(node.output)
+    for node in reversed(moves):
+        read = {user.output for user in users[node.output]}
+        if node.output in integers and read and read <= wides:
+            wides.add(node.output)
+    held = {name: wide_activation(*each) for name, each in covered.items()}
+    for node in graph.nodes:
+        if node.output in wides and covered[node.output] == _FIXED.get(node.op):
+            held[node.output] = SHARES[DType.INT16]
     return Scheme(
         integers,
         {name: activation(*each) for name, each in covered.items()},
-        {name: wide_activation(*each) for name, each in covered.items()},
-        floats,
+        held,
+        {name: why for name, why in floats.items() if name not in inside},
         frozenset(wides),
+        regions=parts,
     )
+
+
+def _fits(graph: Graph, region: Region, ranges: Mapping[str, Range]) -> bool:
+    if region.op != CURVE:
+        return True
+    scale = wide_activation(*ranges[region.source]).scale[0]
+    reach = max(-ranges[region.output][0], ranges[region.output][1])
+    return is_smooth(graph, region, scale, reach)
+
+
+def _refused_parts(
+    graph: Graph, parts: Mapping[str, Region], within: Collection[str]
+) -> Reasons:
+    """`refused`, but for what is an integer operator as a part of a transformer."""
+    found = refused(graph)
+    inside = {n.output for one in parts.values() for n in one.nodes}
+    products = {n.output for n in graph.nodes if n.op == "matmul"} & set(within)
+    return {n: why for n, why in found.items() if n not in inside | products}
+
+
+def moved(node: Node) -> list[str]:
+    """The inputs that hold values: not the indices of a gather."""
+    return [name for name in node.inputs[: 1 if node.op == "gather" else None] if name]
 
 
 def refused(graph: Graph) -> Reasons:
@@ -104,16 +163,16 @@ def refused(graph: Graph) -> Reasons:
 
 
 def _why_float(node: Node, graph: Graph) -> str:
-    if node.op not in (*WEIGHTED, *COMPUTED, *MOVEMENT):
+    if node.op not in (*WEIGHTED, *COMPUTED, *MOVES):
         return f"'{node.op}' has no int8 form here"
-    names = [name for name in (*node.inputs, *node.outputs) if name]
+    names = [*moved(node), *node.outputs]
     other = [n for n in names if graph.tensor(n).dtype is not DType.FLOAT32]
     if other:
         return f"'{other[0]}' is {graph.tensor(other[0]).dtype.value}"
     if node.op in WEIGHTED:
         open_ = [n for n in node.inputs[1:] if n and not graph.known(n)]
         return f"its weights '{open_[0]}' are not constant" if open_ else ""
-    if any(name in graph.parameters for name in node.inputs):
+    if any(name in graph.parameters for name in moved(node)):
         return "it reads a replaceable parameter"
     return ""
 
@@ -126,7 +185,7 @@ def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> R
     kinds = ("map", "matmul")
     functions = {n.output for n in graph.nodes if n.op in kinds and n.output in floats}
     users, near = graph.consumers(), set(functions)
-    some = [n for n in graph.nodes if n.op in (*_SMOOTH, *MOVEMENT)]
+    some = [n for n in graph.nodes if n.op in (*_SMOOTH, *MOVES)]
     some = [n for n in some if n.output not in floats and n.output not in wide]
     grew = bool(near)
     while grew:
@@ -147,9 +206,9 @@ def _smooth(graph: Graph, floats: Mapping[str, str], wide: Collection[str]) -> R
 def _alone(graph: Graph, floats: Mapping[str, str]) -> Reasons:
     """What only moves values, between operators that stay float."""
     near: set[str] = set()
-    moves = [n for n in graph.nodes if n.op in MOVEMENT and n.output not in floats]
+    moves = [n for n in graph.nodes if n.op in MOVES and n.output not in floats]
     for node in graph.nodes:
-        if node.output not in floats and node.op not in MOVEMENT:
+        if node.output not in floats and node.op not in MOVES:
             near.update(n for n in (*node.inputs, *node.outputs) if n)
     for node in moves:
         if near & set(node.inputs):
@@ -181,6 +240,7 @@ def _ranges(
     integers: frozenset[str],
     ranges: Mapping[str, Range],
     alike: Collection[Collection[str]],
+    parts: Mapping[str, Region],
 ) -> dict[str, Range]:
     """Of each tensor that an integer node reads or makes."""
     groups, covered = Groups(), dict(ranges)
@@ -191,8 +251,9 @@ def _ranges(
     for node in graph.nodes:
         if node.output not in integers:
             continue
-        reads = [n for n in node.inputs if n] if node.op not in WEIGHTED else []
-        reads = reads or [node.inputs[0]]
+        reads = moved(node)[: 1 if node.op in WEIGHTED else None]
+        if node.output in parts:
+            reads = [parts[node.output].source]
         for name in reads:
             touched[name] = None
             if name in graph.constants:
@@ -202,7 +263,7 @@ def _ranges(
             covered[node.output] = _FIXED[node.op]
         if node.op == "pad":
             covered[node.output] = _with(covered[node.output], node)
-        if node.op in MOVEMENT:
+        if node.op in MOVES:
             for name in reads:
                 groups.join(name, node.output)
     whole: dict[str, Range] = {}

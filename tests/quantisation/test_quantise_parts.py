@@ -122,7 +122,7 @@ def test_weights_fitted_to_the_samples() -> None:
             [-1 if i == axis else 1 for i in range(w.ndim)]
         )
         errors = []
-        for steps in (np.rint(w / scale), made[node.output]):
+        for steps in (np.rint(w / scale), made[node.output].steps):
             edit = Edit(graph)
             edit.nodes = list(graph.nodes)
             edit.constants[node.inputs[1]] = (steps * scale - w).astype(np.float32)
