@@ -70,9 +70,9 @@ def _device(args: argparse.Namespace) -> Device:
 def _idle(args: argparse.Namespace) -> Iterator[Problem]:
     """Words of the command line that another one leaves without meaning."""
     on, data = getattr(args, "on", HOST), getattr(args, "data", None)
-    beside, idle = "--on host", ["toolchain", "simulator", "key_file"]
+    beside, idle = "--on host", ["toolchain", "simulator", "key-file"]
     if on != HOST:
-        beside, idle = f"--on {on}", ["backend", "runs", "key_file"]
+        beside, idle = f"--on {on}", ["backend", "runs", "key-file"]
     elif getattr(args, "port", None):
         beside = "--port"
         idle = ["ref", "backend", "against", "toolchain", "simulator"]
@@ -83,8 +83,8 @@ def _idle(args: argparse.Namespace) -> Iterator[Problem]:
         here = word in args.given and word not in args.origin
         if here and args.given[word] != "auto":
             hint = "--on BOARD" if other == "--on host" else ""
-            option = f"--{word.replace('_', '-')}"
-            yield Problem(option, f"has no meaning with {other}", hint)
+            hint = "--port ADDRESS" if word == "key-file" else hint
+            yield Problem(f"--{word}", f"has no meaning with {other}", hint)
 
 
 def must_be_here(args: argparse.Namespace) -> None:
