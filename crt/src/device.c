@@ -27,7 +27,7 @@ static int copy_in(struct crt_graph *g, const struct crt_tensor *tensor,
                    const void *from)
 {
     const struct crt_device *d;
-    void *to = crt_home(g, tensor);
+    void *to = crt_place(g, tensor);
 
     if (!crt_has_devices(g)) {
         return CRT_ERR_DEVICE;

@@ -291,13 +291,13 @@ int crt_graph_setup(struct crt_graph *g)
 
 /* ---- inputs and outputs -------------------------------------------------- */
 
-int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
+int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
              const void *data)
 {
     if (crt_is_remote(g, tensor) != 0) {
         return g->model->accelerator->copy_in(g, tensor, data);
     }
-    crt_copy(crt_home(g, tensor), data, tensor->bytes);
+    crt_copy(home, data, tensor->bytes);
     return CRT_OK;
 }
 
@@ -305,6 +305,7 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
                         uint32_t bytes)
 {
     const struct crt_tensor *tensor;
+    void *home;
     int error = check(g, index, 0);
 
     if (error != CRT_OK) {
@@ -324,9 +325,10 @@ int crt_graph_set_input(struct crt_graph *g, uint32_t index, const void *data,
     if (error != CRT_OK) {
         return error;
     }
-    *crt_slot(g, index) = crt_home(g, tensor);
+    home = crt_place(g, tensor);
+    *crt_slot(g, index) = home;
     (void)give(g, index);
-    error = crt_fill(g, tensor, data);
+    error = crt_fill(g, tensor, home, data);
     if (error != CRT_OK) {
         take_back(g, index);
     }

@@ -60,7 +60,7 @@ static int attach(struct crt_graph *g, uint32_t index, const void *data,
     int error = CRT_OK;
 
     if (data != NULL && home != NULL && data != home) {
-        error = crt_fill(g, tensor, data);
+        error = crt_fill(g, tensor, home, data);
         data = error == CRT_OK ? home : NULL;
     }
     if (data == NULL) {

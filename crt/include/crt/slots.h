@@ -59,6 +59,13 @@ static inline int crt_is_remote(const struct crt_graph *g,
            g->model->region_devices[tensor->region] != 0u;
 }
 
+/* The memory of a tensor that the plan has some for: it is not lazy. */
+static inline void *crt_place(const struct crt_graph *g,
+                              const struct crt_tensor *tensor)
+{
+    return (uint8_t *)g->base[tensor->region] + tensor->at;
+}
+
 /* The memory that the plan has for a tensor; NULL: none. */
 static inline void *crt_home(const struct crt_graph *g,
                              const struct crt_tensor *tensor)
@@ -66,7 +73,7 @@ static inline void *crt_home(const struct crt_graph *g,
     if ((tensor->flags & CRT_TENSOR_LAZY) != 0u) {
         return NULL;
     }
-    return (uint8_t *)g->base[tensor->region] + tensor->at;
+    return crt_place(g, tensor);
 }
 
 static inline int crt_is_aligned(const void *ptr, uint32_t align)
@@ -107,10 +114,10 @@ void crt_turn_leave(const struct crt_graph *g);
 /* Gives up a run that is under way between two stages. */
 void crt_stop(struct crt_graph *g);
 
-/* Copies to a tensor's home, on whatever device.
+/* Copies to a tensor's home, its crt_place, on whatever device.
  *
  * Errors  CRT_ERR_DEVICE */
-int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor,
+int crt_fill(struct crt_graph *g, const struct crt_tensor *tensor, void *home,
              const void *data);
 
 /* The first input that was not given; NULL: none. */

@@ -5,6 +5,13 @@ _CASES = "tests/ops/test_big_endian.py::{}"
 
 ORDER = (
     (
+        "a copy to a home that may be none, for the analyser",
+        "crt/src/device.c",
+        "void *to = crt_place(g, tensor);",
+        "void *to = crt_home(g, tensor);",
+        "tests/crt/test_analyzer.py::test_nothing_is_found_in_crt",
+    ),
+    (
         "words that are loaded where the high byte is first",
         "pybuild/emit/c/model.py",
         "moved = any(has_words(func) or has_vectors(func) for func, _ in funcs)",
