@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.onnx.load import load as load_onnx
 from pybuild.frontends.torch.operators.elements import ELEMENTS
+from pybuild.frontends.torch.operators.in_place import (
+    IN_PLACE,
+    changed_in_place,
+    is_in_place,
+    written,
+)
 from pybuild.frontends.torch.operators.layers import LAYERS
 from pybuild.frontends.torch.operators.moves import MOVES
+from pybuild.frontends.torch.operators.pools import POOLS
+from pybuild.frontends.torch.operators.products import PRODUCTS
 from pybuild.frontends.torch.operators.quantised import QUANTISED
 from pybuild.frontends.torch.operators.recurrent import RECURRENT
 from pybuild.frontends.torch.operators.writer import KINDS, Handler, Writer
@@ -25,10 +33,15 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OPSET = 21
-_ATEN = {**ELEMENTS, **LAYERS, **MOVES, **RECURRENT}
+_ATEN = {
+    **ELEMENTS, **IN_PLACE, **LAYERS, **MOVES, **POOLS, **PRODUCTS, **RECURRENT
+}  # fmt: skip
 _OTHERWISE = "exported.run_decompositions() before torch.export.save may write it out"
 # whose results are complex numbers
-_COMPLEX = ("aten.stft", "aten.istft", "aten.fft_", "aten._fft_")
+_COMPLEX = (
+    "aten.stft", "aten.istft", "aten.fft_", "aten._fft_", "aten.real", "aten.imag",
+    "aten.view_as_complex", "aten.view_as_real",
+)  # fmt: skip
 _TRANSFORMS = (
     "torch.onnx.export(..., dynamo=True) writes transforms that compile; or take "
     "pybuild.features"
@@ -77,8 +90,8 @@ def converted(program: Program) -> tuple[ModelProto, dict[str, str]]:
     Errors  BuildError with every operator that cannot be written
     """
     w, problems = Writer(program), list[Problem]()
-    written = {call.args["self"].name for call in program.calls if _is_copy(call)}
-    w.mutated = {name: name for name in sorted(written & program.weights.keys())}
+    changed = changed_in_place(program)
+    w.mutated = {name: name for name in sorted(changed & program.weights.keys())}
     w.mutated |= program.mutated
     for name in w.mutated:
         w.constants.pop(name, None)
@@ -108,31 +121,8 @@ def _write(w: Writer, call: Call) -> None:
         raise call.invalid(f"the operator {name} is not supported", hint)
     w.begin(call)
     handler(w, call)
-    if name.endswith("_"):
-        _in_place(w, call)
-
-
-def _is_copy(call: Call) -> bool:
-    return call.target.startswith("aten.copy_.") and "self" in call.args
-
-
-# what gives a part of a tensor, or another form of the whole
-_VIEWS = (
-    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "narrow", "permute",
-    "reshape", "select", "slice", "split", "split_with_sizes", "squeeze", "t",
-    "transpose", "unbind", "unsqueeze", "view",
-)  # fmt: skip
-
-
-def _in_place(w: Writer, call: Call) -> None:
-    """From here on, who reads the tensor reads what was written into it."""
-    x = call.tensor("self", "input")
-    maker = next((c for c in w.program.calls if x in c.outputs), None)
-    if maker is not None and maker.target.split(".")[1] in _VIEWS:
-        what = "it changes a part or a view of a tensor in place"
-        hint = "save exported.run_decompositions({}), which has no such operators"
-        raise call.invalid(what, hint)
-    w.aliases[x] = w.name(call.outputs[0])
+    if is_in_place(call):
+        written(w, call)
 
 
 def copy_into(w: Writer, call: Call) -> None:
@@ -150,6 +140,14 @@ OPERATORS: dict[str, Handler] = {
 }  # fmt: skip
 
 
+def _rename(w: Writer, old: str, new: str) -> None:
+    for node in w.nodes:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if name == old:
+                    names[i] = new
+
+
 def _message(program: Program, w: Writer) -> ModelProto:
     from onnx import helper, numpy_helper
 
@@ -161,16 +159,18 @@ def _message(program: Program, w: Writer) -> ModelProto:
     for name in outputs:  # an output that is an input, or another one, unchanged
         if w.name(name) != name or name not in made:
             source = w.name(name)
+            if name in made:  # what it was before something was written into it
+                _rename(w, name, f"{name}/before")
             w.nodes.append(helper.make_node("Identity", [source], [name], name=name))
     read = {name for node in w.nodes for name in node.input}
     constants = {n: v for n, v in w.constants.items() if n in read}
 
     def value(name: str) -> Any:
-        kind = KINDS.get(program.kinds[name])
+        kind = KINDS.get(w.kinds[name])
         if kind is None:
-            what = f"'{name}' is {program.kinds[name]}, which is not supported"
+            what = f"'{name}' is {w.kinds[name]}, which is not supported"
             raise BuildError(program.source, what, "export the model in float32")
-        return helper.make_tensor_value_info(name, kind, program.shapes[name])
+        return helper.make_tensor_value_info(name, kind, w.shapes[name])
 
     graph = helper.make_graph(
         w.nodes, "program",

@@ -109,7 +109,8 @@ def test_int8(name: str, arrays: Any, tmp_path: Path) -> None:
     have = results(made, inputs)
     program = read(name, FILES[name].read_bytes(), {})
     fair, real = (
-        _standard(tmp_path, one, inputs) for one in (whole_biases(program), program)
+        standard_of_program(tmp_path, one, inputs)
+        for one in (whole_biases(program), program)
     )
     for number, theirs in enumerate(given(arrays, name, 0, "y")):
         np.testing.assert_allclose(have[number], fair[number], 1e-5, 1e-6)
@@ -119,11 +120,11 @@ def test_int8(name: str, arrays: Any, tmp_path: Path) -> None:
 
 
 def standard_of(folder: Path, path: Path, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """As _standard, of a file."""
-    return _standard(folder, read(path.stem, path.read_bytes(), {}), inputs)
+    """As standard_of_program, of a file."""
+    return standard_of_program(folder, read(path.stem, path.read_bytes(), {}), inputs)
 
 
-def _standard(
+def standard_of_program(
     folder: Path, program: Program, inputs: list[np.ndarray]
 ) -> list[np.ndarray]:
     """The outputs by the program's nodes in float64."""
@@ -244,6 +245,55 @@ def test_operators_in_other_forms(
     np.testing.assert_allclose(after, meant, 1e-5, 1e-6)
 
 
+def _inside(module: Any, kind: str, *before: Any) -> None:
+    """The first relu in a graph of its own, as under torch.no_grad, whose names are
+    those of other tensors outside.
+    """
+    graph = module["graph"]
+    node = next(n for n in graph["nodes"] if "aten.relu" in n["target"])
+    values, x = graph["tensor_values"], node["inputs"][0]["arg"]
+    result, other = node["outputs"][0], graph["nodes"][0]["outputs"][0]
+    a, b = x["as_tensor"]["name"], result["as_tensor"]["name"]
+    first = {**node, "outputs": [other], "name": b}
+    second = {**node, "inputs": [{**node["inputs"][0], "arg": other}]}
+    within = other["as_tensor"]["name"]
+    part = {
+        "inputs": [x], "outputs": [result], "nodes": [first, second],
+        "tensor_values": {name: values[b] for name in (a, b, within)},
+    }  # fmt: skip
+    args = [*before, {"as_graph": {"name": "part", "graph": part}}, x]
+    graph["nodes"][graph["nodes"].index(node)] = {
+        "target": f"torch.ops.higher_order.{kind}", "name": "wrapped",
+        "inputs": [{"name": "", "arg": arg, "kind": 1} for arg in args],
+        "outputs": [result], "metadata": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["wrap_with_autocast", "wrap_with_set_grad_enabled"])
+def test_a_part_with_a_graph_of_its_own_is_opened(kind: str, arrays: Any) -> None:
+    """LLaMA's places are made under autocast(enabled=False)."""
+    no = {"as_bool": False}
+    cpu = [{"as_string": "cpu"}, {"as_scalar_type": 13}, no, no]
+    before = cpu if "autocast" in kind else [no]
+    data = changed("autoencoder", lambda module: _inside(module, kind, *before))
+    inputs = given(arrays, "autoencoder", 0, "x")
+    have, want = (
+        results(pybuild.load(one), inputs)
+        for one in (data, FILES["autoencoder"].read_bytes())
+    )
+    assert (have[0] == want[0]).all()
+
+
+def test_types_that_autocast_chooses_are_refused() -> None:
+    yes = {"as_bool": True}
+    before = [{"as_string": "cpu"}, {"as_scalar_type": 13}, yes, yes]
+    said = refused(
+        "autoencoder", lambda module: _inside(module, "wrap_with_autocast", *before)
+    )
+    what = "(autocast): its types are chosen when it runs. Hint: export without"
+    assert what in said
+
+
 def test_damage_is_an_error() -> None:
     def no_nodes(module: Any) -> None:
         del module["graph"]["nodes"][0]["inputs"]
@@ -270,7 +320,7 @@ def test_a_view_that_is_changed_in_place_is_refused() -> None:
         nodes = module["graph"]["nodes"]
         at = next(i for i, n in enumerate(nodes) if "relu" in n["target"])
         nodes[at]["target"] = "torch.ops.aten.relu_.default"
-        nodes[at - 1]["target"] = "torch.ops.aten.view.default"
+        nodes[at - 1]["target"] = "torch.ops.aten.expand.default"
 
     assert "run_decompositions({})" in refused("tcn", change)
 

@@ -53,7 +53,9 @@ def compared(kind: str, no: bool = False) -> Handler:
     def handler(w: Writer, call: Call) -> None:
         x = call.tensor("self")
         other = call.get("other")
-        names = [w.kind(x)] + [w.kind(other.name)] * isinstance(other, Ref)
+        names = [w.kind(x)]
+        if isinstance(other, Ref):
+            names.append(w.kind(other.name))
         floats = [name for name in names if "float" in name]
         common = floats[0] if floats else max(names, key=_width)
         if not floats and isinstance(other, float):
@@ -70,6 +72,17 @@ def compared(kind: str, no: bool = False) -> Handler:
 
 def _width(name: str) -> int:
     return int("".join(filter(str.isdigit, name)) or 1)
+
+
+def bits(kind: str) -> Handler:
+    """Of booleans, or of each bit of integers."""
+
+    def handler(w: Writer, call: Call) -> None:
+        made = w.kind(call.outputs[0])
+        a, b = (operand(w, call, name, made) for name in ("self", "other"))
+        w.give(kind if made == "bool" else f"Bitwise{kind}", a, b)
+
+    return handler
 
 
 def div(w: Writer, call: Call) -> None:
@@ -231,8 +244,9 @@ _ONE = {
 _TWO = {
     "add": "Add", "add_": "Add", "sub": "Sub", "mul": "Mul", "mul_": "Mul",
     "maximum": "Max", "minimum": "Min", "logical_and": "And", "logical_or": "Or",
-    "bitwise_and": "And", "bitwise_or": "Or",
+    "logical_xor": "Xor",
 }  # fmt: skip
+_BITS = {"and": "And", "or": "Or", "xor": "Xor"}
 _COMPARED = {
     "eq": ("Equal", False), "ne": ("Equal", True), "lt": ("Less", False),
     "le": ("LessOrEqual", False), "gt": ("Greater", False),
@@ -246,6 +260,8 @@ _SAME = (
 ELEMENTS: dict[str, Handler] = {
     **{name: one(kind) for name, kind in _ONE.items()},
     **{name: two(kind) for name, kind in _TWO.items()},
+    **{name: bits(kind) for key, kind in _BITS.items()
+       for name in (f"bitwise_{key}", f"__{key}__")},
     **{name: compared(*kind) for name, kind in _COMPARED.items()},
     **dict.fromkeys(_SAME, identity),
     **dict.fromkeys(("dropout", "dropout_", "native_dropout"), dropout),

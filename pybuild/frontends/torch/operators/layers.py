@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from pybuild.frontends.torch.operators.writer import Handler, Writer
+from pybuild.frontends.torch.operators.writer import Handler, Writer, each
 from pybuild.frontends.torch.reader.program import Call, Ref
-
-
-def _each(values: Sequence[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
 
 
 def _optional(call: Call, name: str) -> str:
@@ -27,8 +22,8 @@ def conv(w: Writer, call: Call) -> None:
     x, weight = call.tensor("input"), call.tensor("weight")
     rank = w.rank(weight) - 2
     attrs: dict[str, Any] = {
-        "strides": _each(call.ints("stride", (1,)), rank),
-        "dilations": _each(call.ints("dilation", (1,)), rank),
+        "strides": each(call.ints("stride", (1,)), rank),
+        "dilations": each(call.ints("dilation", (1,)), rank),
         "group": int(call.get("groups", 1)),
     }
     padding = call.get("padding", 0)
@@ -40,7 +35,7 @@ def conv(w: Writer, call: Call) -> None:
         attrs["pads"] = [n // 2 for n in whole] + [n - n // 2 for n in whole]
     else:
         given = padding if isinstance(padding, list | tuple) else [padding]
-        attrs["pads"] = _each(given, rank) * 2
+        attrs["pads"] = each(given, rank) * 2
     bias = _optional(call, "bias")
     w.give("Conv", x, weight, *([bias] if bias else []), **attrs)
 
@@ -49,10 +44,10 @@ def conv_transpose(w: Writer, call: Call) -> None:
     x, weight = call.tensor("input"), call.tensor("weight")
     rank = w.rank(weight) - 2
     attrs = {
-        "strides": _each(call.ints("stride", (1,)), rank),
-        "dilations": _each(call.ints("dilation", (1,)), rank),
-        "pads": _each(call.ints("padding", (0,)), rank) * 2,
-        "output_padding": _each(call.ints("output_padding", (0,)), rank),
+        "strides": each(call.ints("stride", (1,)), rank),
+        "dilations": each(call.ints("dilation", (1,)), rank),
+        "pads": each(call.ints("padding", (0,)), rank) * 2,
+        "output_padding": each(call.ints("output_padding", (0,)), rank),
         "group": int(call.get("groups", 1)),
     }
     bias = _optional(call, "bias")
@@ -205,62 +200,7 @@ def instance_norm(w: Writer, call: Call) -> None:
     w.give("InstanceNormalization", x, scale, shift, epsilon=eps)
 
 
-# ---- pools ----------------------------------------------------------------------
-
-
-def _batched(w: Writer, call: Call, rank: int) -> str:
-    x = call.tensor("self", "input")
-    if w.rank(x) != rank + 2:
-        raise call.invalid("an input without a batch is not supported", "add an axis")
-    return x
-
-
-def _pool_attrs(call: Call, rank: int) -> dict[str, Any]:
-    kernel = _each(call.ints("kernel_size"), rank)
-    stride = call.ints("stride", ()) or tuple(kernel)
-    return {
-        "kernel_shape": kernel, "strides": _each(stride, rank),
-        "pads": _each(call.ints("padding", (0,)), rank) * 2,
-        "ceil_mode": int(call.get("ceil_mode", False)),
-    }  # fmt: skip
-
-
-def max_pool(rank: int) -> Handler:
-    def handler(w: Writer, call: Call) -> None:
-        x, attrs = _batched(w, call, rank), _pool_attrs(call, rank)
-        attrs["dilations"] = _each(call.ints("dilation", (1,)), rank)
-        w.give("MaxPool", x, **attrs)
-
-    return handler
-
-
-def avg_pool(rank: int) -> Handler:
-    def handler(w: Writer, call: Call) -> None:
-        if call.get("divisor_override") is not None:
-            raise call.invalid("divisor_override is not supported")
-        x, attrs = _batched(w, call, rank), _pool_attrs(call, rank)
-        attrs["count_include_pad"] = int(call.get("count_include_pad", True))
-        w.give("AveragePool", x, **attrs)
-
-    return handler
-
-
-def adaptive(kind: str, rank: int) -> Handler:
-    """To a size that divides the input's."""
-
-    def handler(w: Writer, call: Call) -> None:
-        x = _batched(w, call, rank)
-        have, want = w.shape(x)[2:], _each(call.ints("output_size"), rank)
-        if want == [1] * rank:
-            w.give(f"Global{kind}", x)
-            return
-        if any(a % b for a, b in zip(have, want, strict=True)):
-            what = f"{list(have)} is not divided by its size {want}"
-            raise call.invalid(what, "a size that divides it")
-        kernel = [a // b for a, b in zip(have, want, strict=True)]
-        w.give(kind, x, kernel_shape=kernel, strides=kernel)
-
-    return handler
+# ---- sizes --------------------------------------------------------------------
 
 
 def resized(mode: str, rank: int) -> Handler:
@@ -301,14 +241,8 @@ LAYERS: dict[str, Handler] = {
     ),
     **dict.fromkeys(("layer_norm", "native_layer_norm"), layer_norm),
     **dict.fromkeys(("group_norm", "native_group_norm"), group_norm),
-    **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), max_pool(2)),
-    **dict.fromkeys(("adaptive_avg_pool2d", "_adaptive_avg_pool2d"),
-                    adaptive("AveragePool", 2)),
     "_native_batch_norm_legit": own_norm, "addmm": addmm,
-    "avg_pool1d": avg_pool(1), "avg_pool2d": avg_pool(2),
-    "adaptive_avg_pool1d": adaptive("AveragePool", 1),
-    "adaptive_max_pool2d": adaptive("MaxPool", 2), "baddbmm": baddbmm,
-    "instance_norm": instance_norm, "linear": linear, "max_pool1d": max_pool(1),
+    "baddbmm": baddbmm, "instance_norm": instance_norm, "linear": linear,
     "rms_norm": rms_norm, "scaled_dot_product_attention": attention,
     "upsample_bilinear2d": resized("linear", 2),
     "upsample_bicubic2d": resized("cubic", 2),

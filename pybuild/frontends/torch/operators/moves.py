@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pybuild.frontends.torch.operators.in_place import turned_axes
 from pybuild.frontends.torch.operators.writer import Handler, Writer
 from pybuild.frontends.torch.reader.program import Call, Ref
 
@@ -24,7 +25,7 @@ def permute(w: Writer, call: Call) -> None:
 def transpose(w: Writer, call: Call) -> None:
     x = call.tensor("self")
     rank = w.rank(x)
-    a, b = (w.axis(int(call.get(n, d)), rank) for n, d in (("dim0", 0), ("dim1", 1)))
+    a, b = (w.axis(n, rank) for n in turned_axes(call))
     perm = list(range(rank))
     if rank > 1:
         perm[a], perm[b] = perm[b], perm[a]
@@ -287,7 +288,12 @@ def best(kind: str, values: str = "") -> Handler:
     """argmax, argmin; max and min with their places, too."""
 
     def handler(w: Writer, call: Call) -> None:
-        x = call.tensor("self")
+        x, other = call.tensor("self"), call.get("other")
+        if isinstance(other, Ref):  # of two tensors, element by element
+            made = w.kind(call.outputs[0])
+            both = (w.as_kind(name, made) for name in (x, other.name))
+            w.give(values.removeprefix("Reduce"), *both)
+            return
         if not values and call.get("dim") is None:
             w.give(kind, w.reshape(x, (-1,)), axis=0, keepdims=0)
             return
@@ -339,7 +345,7 @@ def nothing(w: Writer, call: Call) -> None:
 MOVES: dict[str, Handler] = {
     **dict.fromkeys(
         ("view", "reshape", "flatten", "_unsafe_view", "unsqueeze", "squeeze",
-         "unflatten", "squeeze_", "unsqueeze_", "view_copy"), reshape,
+         "unflatten", "reshape_as", "view_as"), reshape,
     ),
     **dict.fromkeys(("split", "split_with_sizes", "chunk", "tensor_split"), split),
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
@@ -347,15 +353,17 @@ MOVES: dict[str, Handler] = {
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), full(0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), full(1)),
     **dict.fromkeys(("empty", "empty_like"), full(0)),
-    **dict.fromkeys(("mean",), reduce("ReduceMean")),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), expand),
+    **dict.fromkeys(("t", "transpose", "swapaxes", "swapdims"), transpose),
+    "mean": reduce("ReduceMean"),
     **dict.fromkeys(
         ("sym_size", "_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range",
          "_assert_async", "sym_constrain_range_for_size"), nothing,
     ),
     "amax": reduce("ReduceMax"), "amin": reduce("ReduceMin"), "arange": arange,
     "argmax": best("ArgMax"), "argmin": best("ArgMin"), "cat": cat,
-    "cumsum": cumsum, "embedding": embedding, "expand": expand, "expand_as": expand,
-    "eye": eye, "flip": flip, "gather": gather, "index": index, "index_put": index_put,
+    "cumsum": cumsum, "embedding": embedding, "eye": eye, "flip": flip,
+    "gather": gather, "index": index, "index_put": index_put,
     "index_put_": index_put, "index_copy": index_put, "index_select": index_select,
     "max": best("ArgMax", "ReduceMax"), "min": best("ArgMin", "ReduceMin"),
     "narrow": narrow, "permute": permute, "pixel_shuffle": shuffle,
@@ -363,6 +371,6 @@ MOVES: dict[str, Handler] = {
     "roll": roll, "select": select, "slice": slice_, "slice_scatter": slice_scatter,
     "stack": stack,
     "std": lambda w, call: variance(w, call, root=True),
-    "sum": reduce("ReduceSum"), "t": transpose, "topk": topk, "transpose": transpose,
+    "sum": reduce("ReduceSum"), "topk": topk,
     "tril": triangle(0), "triu": triangle(1), "unbind": unbind, "var": variance,
 }  # fmt: skip

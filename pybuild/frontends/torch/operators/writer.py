@@ -21,6 +21,11 @@ KINDS = {
 }  # fmt: skip
 
 
+def each(values: Sequence[int], rank: int) -> list[int]:
+    """One number for each axis; one that is alone is for all."""
+    return list(values) * rank if len(values) == 1 else list(values)
+
+
 class Writer:
     """Nodes and constants so far; `call` is the node that is written now.
 
@@ -37,15 +42,21 @@ class Writer:
         self.aliases: dict[str, str] = {}
         self.mutated: dict[str, str] = {}
         self._count = 0
+        self._makers: dict[str, Call] = {}
 
     def begin(self, call: Call) -> None:
         self.call, self._count = call, 0
 
     def name(self, name: str) -> str:
         """What a tensor of the program is called here."""
-        while name in self.aliases:
-            name = self.aliases[name]
-        return name
+        return self.aliases.get(name, name)
+
+    def makers(self) -> dict[str, Call]:
+        """Tensor -> the call that gives it."""
+        if not self._makers:
+            calls = self.program.calls
+            self._makers = {name: call for call in calls for name in call.outputs}
+        return self._makers
 
     def known(self, name: str) -> Array | None:
         return self.constants.get(self.name(name))

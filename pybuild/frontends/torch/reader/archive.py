@@ -15,6 +15,7 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.errors import BuildError
+from pybuild.frontends.torch.reader.inside import opened
 from pybuild.frontends.torch.reader.program import Call, Kind, Program, Ref
 from pybuild.frontends.torch.reader.sizes import Sizes
 from pybuild.params.budget import UNPACKING, Budget
@@ -61,7 +62,7 @@ def _read(source: str, data: bytes, input_dims: Mapping[str, int]) -> Program:
             **_weights(budget, archive, files, "weights"),
             **_weights(budget, archive, files, "constants"),
         }
-    graph = document["graph_module"]["graph"]
+    graph = opened(source, document["graph_module"]["graph"])
     signature = document["graph_module"]["signature"]
     sizes = Sizes(source, document, graph, input_dims)
     metas = graph["tensor_values"]
