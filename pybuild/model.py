@@ -34,6 +34,7 @@ from pybuild.plan.make import make_plan
 from pybuild.plan.plan import Plan, spent_inputs
 from pybuild.progress import Progress, Steps, silent
 from pybuild.quantisation.report import Quantisation
+from pybuild.select.build_seconds import build_seconds
 from pybuild.select.choose import Options, Weighed, is_better, narrowed, options_of
 from pybuild.select.constant_args import with_constant_args
 from pybuild.select.core_prices import PRICES
@@ -205,6 +206,10 @@ class Model:
                 lambda: streams(asked.stream, graph),
             ]
         )
+
+    def build_seconds(self, target: Targets = "generic") -> float:
+        """How long build() for these targets will take on this machine, about."""
+        return build_seconds(self.graph, target)
 
     def build(
         self,

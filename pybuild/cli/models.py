@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,11 @@ from pybuild.errors import USAGE, BuildError, Problem, UsageError
 from pybuild.front import read_front, with_front
 from pybuild.options.option import of_words
 from pybuild.options.table import BuildOptions, LoadOptions, QuantiseOptions
+from pybuild.select.build_seconds import in_words
 from pybuild.select.devices import table_of
+
+# of a build, which is said beforehand from there on
+LONG_SECONDS = 10.0
 
 
 def built(args: argparse.Namespace, path: str) -> pybuild.Library:
@@ -31,7 +36,17 @@ def built(args: argparse.Namespace, path: str) -> pybuild.Library:
         except BuildError as error:
             raise error.with_more(_wrong_options(args)) from None
         name = names.get(path, whole)
+        say_if_long({Path(path).name: model}, options(args)["target"])
         return model.build(name=name, progress=progress, **options(args))
+
+
+def say_if_long(models: Mapping[str, pybuild.Model], target: Any) -> None:
+    """On stderr, before their build begins, how long it will take."""
+    seconds = sum(model.build_seconds(target) for model in models.values())
+    if seconds > LONG_SECONDS:
+        layers = sum(len(model.graph.nodes) for model in models.values())
+        said = f"{', '.join(models)}: {layers:,} layers, about {in_words(seconds)}"
+        print(f"note: {said}", file=sys.stderr, flush=True)
 
 
 def loaded(args: argparse.Namespace, path: str, alone: bool = True) -> pybuild.Model:

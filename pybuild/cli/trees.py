@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pybuild
 from pybuild.cli import tables
-from pybuild.cli.models import built, loaded, located, options, raise_all
+from pybuild.cli.models import (
+    built,
+    loaded,
+    located,
+    options,
+    raise_all,
+    say_if_long,
+)
 from pybuild.cli.names import chosen_names
 from pybuild.cli.options import chosen
 from pybuild.cli.progress import working
@@ -239,6 +246,7 @@ def _image(args: argparse.Namespace) -> Image:
         except BuildError as error:
             errors.append(error)
     raise_all(errors)
+    say_if_long(found, options(args)["target"])
     with working("building " + ", ".join(found)):
         return pybuild.build_image(
             found,
