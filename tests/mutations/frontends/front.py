@@ -150,9 +150,9 @@ FRONT = (
     ),
     (
         "a buffer that is written in place is state",
-        "pybuild/frontends/torch/load.py",
-        "w.aliases[x] = w.name(call.outputs[0])",
-        "w.aliases[call.name] = x",
+        "pybuild/frontends/torch/operators/in_place.py",
+        "    w.aliases[x] = value",
+        "    w.aliases[call.name] = x",
         _TORCH,
     ),
     (
