@@ -39,7 +39,7 @@ def mlp(centred: bool = True, fn: str = "erf", shared: bool = False) -> Graph:
     last = make.op("mul", down, make.op("map", down, fn=fn), name="later")
     make.output(make.op("dense", last, make.constant("w3", normal((4, 8), 4))), "y")
     if shared:
-        make.output(make.op("copy", root), "z")
+        make.output(make.op("copy", d), "z")
     return make.build()
 
 
