@@ -46,6 +46,7 @@ class Meaning:
     names: Mapping[str, Any]
     products: list[Any] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
+    factors: list[tuple[Any, Any]] = field(default_factory=list)  # of the products
 
     def of(self, expr: Expr) -> Any:
         match expr:
@@ -69,7 +70,7 @@ class Meaning:
             case Call(intrin, args):
                 given = [self.of(arg) for arg in args]
                 names = dict(zip((p.name for p in intrin.params), given, strict=True))
-                inner = Meaning(names, self.products, self.kept)
+                inner = Meaning(names, self.products, self.kept, self.factors)
                 for var, value in intrin.lets:
                     names[var.name] = inner.of(value)
                 return inner.of(intrin.result)
@@ -88,6 +89,7 @@ class Meaning:
             return a * b
         made = z3.BitVec(f"product{len(self.products)}", size)
         self.products.append(made)
+        self.factors.append((a, b))
         return made
 
 

@@ -59,6 +59,11 @@ def _of(intrin: Intrin, **known: int) -> tuple[Meaning, dict[str, Any], Any]:
         names[name] = z3.BitVecVal(value, names[name].size())
     meaning = Meaning(dict(names))
     result = meaning.of(intrin(*intrin.params))
+    whole = [z3.simplify(resized(n, 64)) for n in names.values()]
+    for (_, second), factor in zip(meaning.factors, whole[1:], strict=False):
+        assert z3.eq(second, factor)  # each factor in turn
+    if len(meaning.factors) == 1:
+        assert z3.eq(meaning.factors[0][0], whole[0])
     return meaning, names, result
 
 
@@ -179,6 +184,19 @@ def _relation(form: str, products: list[Any], product: Any, shift: int) -> list[
     return [first == product << (32 - shift if form == "high" else 16)]
 
 
+def _whose(form: str, meaning: Meaning, shift: int) -> list[Any]:
+    """That these are the products of which `_relation` speaks."""
+    acc, factor = (z3.SignExt(32, z3.BitVec(name, 32)) for name in ("acc", "factor"))
+    pairs = [(resized(a, 64), resized(b, 64)) for a, b in meaning.factors]
+    if form == "parts":
+        (upper, one), (lower, two) = pairs
+        return [(upper << 16) + lower == acc, lower >= 0, lower < 1 << 16,
+                one == factor, two == factor]  # fmt: skip
+    ((whole, one),) = pairs
+    left = 32 - shift if form == "high" else 16
+    return [whole == acc, one == factor << left]
+
+
 @at_shifts
 @pytest.mark.parametrize("form", end16._CHEAP)
 def test_cheap_ends_of_int16(form: str, shifts: tuple[int, ...]) -> None:
@@ -193,7 +211,8 @@ def test_cheap_ends_of_int16(form: str, shifts: tuple[int, ...]) -> None:
         given = [factor >= 0, factor < 1 << 15, within(product, 1 << 46),
                  near(wanted, product, shift, "up"),
                  *_relation(form, meaning.products, product, shift)]  # fmt: skip
-        _holds(meaning, resized(result, 64) == held, *given)
+        claim = z3.And(resized(result, 64) == held, *_whose(form, meaning, shift))
+        _holds(meaning, claim, *given)
 
 
 @pytest.mark.parametrize(("form", "mulhi"), [("high", True), ("shifted", True),
