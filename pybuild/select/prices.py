@@ -100,6 +100,7 @@ def _price(
 _SINGLE = {
     "crt_mulhi": "mulhi",
     "crt_mulhi_add": "mulhi",
+    "crt_mulhi_add_round": "mulhi",
     "crt_saturate8": "mulhi",
     "crt_in_order": "mulhi",
     "crt_low_halves": "dsp",

@@ -109,7 +109,8 @@ def test_forms() -> None:
     names = " ".join(name for name, _ in _jobs())
     for rule in ROUNDINGS:
         assert f"exact_{rule}" in names
-    for form in ("_runs_", "_apart_", "split12_", "_signed_", "_lone_", "image"):
+    for form in ("_runs_", "_apart_", "split12_", "_signed_", "_lone_", "image",
+                 "_rounded_twice", "_rounded_once", "_raised"):  # fmt: skip
         assert form in names, form
 
 

@@ -49,6 +49,12 @@ def _each_byte(f: np.ufunc, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.asarray(f(*both)).view(np.int32).astype(np.int64)
 
 
+def _held_bytes(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    a, b = (v.astype(np.int32).view(np.int8).astype(int) for v in (x, w))
+    held = np.clip(a - b, -128, 127).astype(np.int8)
+    return held.view(np.int32).astype(np.int64)
+
+
 def _half(x: np.ndarray) -> np.ndarray:
     return x >> 1
 
@@ -99,6 +105,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_add_even_bytes": lambda x, w: _added(x, _bytes(w, (0, 2))),
     "crt_add_odd_bytes": lambda x, w: _added(x, _bytes(w, (1, 3))),
     "crt_max_bytes": lambda x, w: _each_byte(np.maximum, x, w),
+    "crt_held_sub_bytes": lambda x, w: _held_bytes(x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),

@@ -39,6 +39,7 @@ ENDS = (
 )
 
 _HARD = "tests/kernels/test_hard_channels.py::test_by_llvm"
+_ROUNDED = "tests/kernels/dsp/test_rounded.py"
 _STEPS = (
     "tests/kernels/test_affine.py::test_the_steps_that_decide_find_what_all_steps_find"
 )
@@ -105,6 +106,34 @@ HARD = (
         "pybuild/kernels/epilogues/affine_split.py",
         "uppers = np.where(missing, ~(rows * whole.size), form.uppers)",
         "uppers = np.where(missing, ~rows, form.uppers)",
+        _HARD,
+    ),
+    (
+        "what -1 below zero is added to",
+        "pybuild/kernels/epilogues/affine_end.py",
+        "self._held((rounded + (twice >> 31)) >> more)",
+        "self._held(rounded >> more)",
+        _HARD,
+    ),
+    (
+        "half a step of the rule in few instructions",
+        "pybuild/kernels/epilogues/rounded.py",
+        "(np.int64(1) << shifts - 1)",
+        "(np.int64(1) << shifts - 1) - 1",
+        f"{_ROUNDED}::test_every_sum",
+    ),
+    (
+        "ties below zero of a rule that rounds them away",
+        "pybuild/kernels/epilogues/rounded.py",
+        "missing |= ~none & (-low * (mult & -mult) >= tie)",
+        "missing |= ~none & (-low * (mult & -mult) >= 4 * tie)",
+        f"{_ROUNDED}::test_every_sum",
+    ),
+    (
+        "what is below the clamp's low end",
+        "pybuild/kernels/epilogues/affine_end.py",
+        "floor = epilogue.low + epilogue.raised + 128",
+        "floor = epilogue.low + epilogue.raised + 127",
         _HARD,
     ),
 )

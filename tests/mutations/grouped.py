@@ -34,8 +34,8 @@ GROUPED = (
     (
         "the end of an output channel that is alone",
         "pybuild/kernels/dsp/conv_sums.py",
-        'scaled = corrected(k.let("scaled", total * 256), plus, minus[0])',
-        'scaled = corrected(k.let("scaled", total * 256), plus, plus)',
+        "ended = self.finish.by_sign(k, acc, 0, row)",
+        "ended = self.finish.by_sign(k, acc, 1, row)",
         _GROUPS.replace("all", "some"),
     ),
     (

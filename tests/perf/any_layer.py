@@ -46,7 +46,7 @@ REASONS = {
     "few inputs": "less than 300 products an output: its end is a good part of all",
     "scalar": "a core that multiplies one by one: ends and loads count",
     "narrow": "rows of less than 8 pixels: what is left over counts",
-    "signed": "what is added to a sum depends on its sign: two instructions an output",
+    "signed": "what ends a sum depends on its sign: one or two instructions an output",
     "gcc": "LLVM keeps to the ceiling; gcc moves and spills",
 }
 BACKENDS = dict(zip(("C, gcc", "LLVM"), EMITS, strict=True))
@@ -160,7 +160,7 @@ def reason(one: Measured) -> str:
         and not made.kind.startswith("depthwise"),
         "scalar": core not in CORES,
         "narrow": made.columns < 8,
-        "signed": "_signed" in kernel,
+        "signed": "_signed" in kernel or "_rounded_" in kernel,
         "gcc": one.emit == "c",
     }
     return next((name for name, holds in known.items() if holds), "")

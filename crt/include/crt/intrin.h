@@ -3,7 +3,7 @@
 #ifndef CRT_INTRIN_H
 #define CRT_INTRIN_H
 
-#include "crt/inline.h"
+#include "crt/bits.h"
 
 /* One rounding for each product and sum where no flag says so, as Arduino. */
 #if defined(__clang__) || defined(__ICCARM__) || defined(__ICCRISCV__)
@@ -43,35 +43,6 @@ CRT_INLINE float crt_min_float32(float a, float b)
 CRT_INLINE float crt_max_float32(float a, float b)
 {
     return b < a ? a : b;
-}
-
-/* The same bits as the other type. */
-CRT_INLINE float crt_int32_as_float32(int32_t bits)
-{
-    float value;
-    CRT_COPY(&value, &bits, sizeof value);
-    return value;
-}
-
-CRT_INLINE int32_t crt_float32_as_int32(float value)
-{
-    int32_t bits;
-    CRT_COPY(&bits, &value, sizeof bits);
-    return bits;
-}
-
-CRT_INLINE double crt_int64_as_float64(int64_t bits)
-{
-    double value;
-    CRT_COPY(&value, &bits, sizeof value);
-    return value;
-}
-
-CRT_INLINE int64_t crt_float64_as_int64(double value)
-{
-    int64_t bits;
-    CRT_COPY(&bits, &value, sizeof bits);
-    return bits;
 }
 
 /* Four bytes at any address. */
@@ -207,6 +178,22 @@ CRT_INLINE int32_t crt_saturate8(int32_t x)
     return y;
 #else
     return crt_min_int32(crt_max_int32(x, -128), 127);
+#endif
+}
+
+/* Differences of bytes, held within int8. */
+CRT_INLINE int32_t crt_held_sub_bytes(int32_t x, int32_t w)
+{
+#if defined(CRT_DSP)
+    int32_t less;
+    __asm__("qsub8 %0, %1, %2" : "=r"(less) : "r"(x), "r"(w));
+    return less;
+#else
+    return crt_saturate8((x >> 24) - (w >> 24)) * 0x1000000 +
+           (crt_saturate8((int8_t)(x >> 16) - (int8_t)(w >> 16)) & 0xFF) *
+               0x10000 +
+           (crt_saturate8((int8_t)(x >> 8) - (int8_t)(w >> 8)) & 0xFF) * 0x100 +
+           (crt_saturate8((int8_t)x - (int8_t)w) & 0xFF);
 #endif
 }
 

@@ -40,6 +40,7 @@ _INSTRUCTIONS = (
     ("dsp", "llvm.arm.sadd16", 2),
     ("dsp", "llvm.arm.ssub16", 2),
     ("dsp", "llvm.arm.ssub8", 2),
+    ("dsp", "llvm.arm.qsub8", 2),
     ("dsp", "llvm.arm.sel", 2),
     ("dsp", "llvm.fshr.i32", 3),
 )

@@ -196,6 +196,24 @@ MAX_BYTES = Intrin(
     feature="dsp",
     llvm="crt_max_bytes",
 )
+
+
+def _held(bits: int) -> Expr:
+    return minimum(maximum(_byte(_X, bits) - _byte(_W, bits), -128), 127)
+
+
+# differences of bytes, held within int8
+HELD_SUB_BYTES = Intrin(
+    "crt_held_sub_bytes",
+    (_X, _W),
+    _held(24) * (1 << 24)
+    + (_held(16) & 0xFF) * (1 << 16)
+    + (_held(8) & 0xFF) * (1 << 8)
+    + (_held(0) & 0xFF),
+    c="crt_held_sub_bytes({0}, {1})",
+    feature="dsp",
+    llvm="llvm.arm.qsub8",
+)
 # held within int8
 SATURATE8 = Intrin(
     "crt_saturate8",

@@ -106,9 +106,9 @@ def table(layer: Layer, bias: Array) -> Packed:
     if layer.lone:
         below = [] if made.below is None else [made.below]
         columns = [wide_bias, made.offsets, *below, made.multipliers]
-        more = ", what is added to it below zero" * len(below)
         words = np.stack(columns, axis=1).astype(np.int32)
-        return Packed("epilogue", words, order=f"bias, offset{more}, factor")
+        lie = "bias, offset, factor" if made.below is None else made.row[6:]
+        return Packed("epilogue", words, order=lie)
     rows = []
     for a in _first_of_pairs(layer):
         b = a + 1

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pybuild.ir.loop import Expr, Var, const, load, minimum, offset, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.conv import Layer
 
 # 256 * a + b, and b: of two channels a and b; or both, where words hold one alone
@@ -72,15 +73,16 @@ class Sums:
         if self.only_rule:
             self.finish.by_rule(to, ends)
             return
-        plus, *minus, factor = (
+        row: list[Expr] = [
             k.let(f"end{i}", load(ends, i)) for i in range(1, layer.end_size)
-        )
+        ]
+        plus, factor = row[0], row[-1]
         with self.finish.cheap(k, factor, to):
-            for total, _, at in to:
-                scaled = total * 256 + plus
-                if minus:
-                    scaled = corrected(k.let("scaled", total * 256), plus, minus[0])
-                k.store(y, at, self.finish.narrow(scaled, factor))
+            for acc, _, at in to:
+                ended = self.finish.narrow(acc * 256 + plus, factor)
+                if is_signed(layer.epilogue):
+                    ended = self.finish.by_sign(k, acc, 0, row)
+                k.store(y, at, ended)
 
     def _block(
         self, pixels: int, blocks: int, where: _Memory, y: Expr, channel: Expr,
@@ -208,14 +210,17 @@ class Sums:
             factor = k.let("factor", load(ends, at))
             with self.finish.cheap(k, factor, to):
                 for (both, alone), (_, _, place) in zip(sums, to, strict=True):
-                    scaled = alone * 256 if which else both - alone
-                    if apart and not which:
-                        scaled = both * 256
+                    total: Expr = alone if which else both
+                    bits = FRACTION if not which and not apart else 0
+                    total = both - alone if bits else total
                     if signed:
-                        scaled = corrected(k.let("scaled", scaled), plus, minus)
-                    elif which or apart:
-                        scaled = scaled + plus
-                    k.store(y, place, self.finish.narrow(scaled, factor))
+                        row = (plus, minus, factor)
+                        value = self.finish.by_sign(k, total, bits, row)
+                    else:
+                        scaled = total if bits else total * 256
+                        scaled = scaled + plus if which or apart else scaled
+                        value = self.finish.narrow(scaled, factor)
+                    k.store(y, place, value)
 
     def _told(self, pair: _Pair, which: int) -> Expr:
         """The sum of one of two channels."""

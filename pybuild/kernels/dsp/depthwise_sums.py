@@ -18,7 +18,7 @@ from pybuild.kernels.base.intrin import (
     MLA_LOW,
     MLA_LOW_HIGH,
 )
-from pybuild.kernels.epilogues.affine_end import AffineFinish, corrected, is_signed
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
@@ -166,8 +166,12 @@ class Sums:
             plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
         factor = k.let("factor", load(ends, self.layer.end_size - 1))
         for i, acc in enumerate(sums):
-            scaled = corrected(acc, plus, minus) if signed else acc
-            k.store(y, self.channels * i, self.finish.narrow(scaled, factor))
+            if signed:
+                row = (plus, minus, factor)
+                value = self.finish.by_sign(k, acc, FRACTION, row)
+            else:
+                value = self.finish.narrow(acc, factor)
+            k.store(y, self.channels * i, value)
 
 
 _Use = tuple[int, int, tuple[int, int] | None]

@@ -11,7 +11,6 @@ from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import (
     AffineFinish,
-    corrected,
     is_signed,
     is_usual,
     kind,
@@ -93,8 +92,12 @@ class End:
         factors = [k.let("factor", load(self.ends, last + i)) for i in range(GROUP)]
         for i, (acc, factor) in enumerate(zip(sums, factors, strict=True)):
             with self.finish.cheap(k, factor, [(acc >> FRACTION, y, const(i))]):
-                scaled: Expr = acc
-                if is_signed(self.epilogue):
-                    plus, minus = (load(self.ends, GROUP * n + i) for n in (1, 2))
-                    scaled = corrected(acc, plus, minus)
-                k.store(y, i, self.finish.narrow(scaled, factor))
+                value = self._value(acc, i, factor)
+                k.store(y, i, value)
+
+    def _value(self, acc: Var, i: int, factor: Var) -> Expr:
+        assert isinstance(self.finish, AffineFinish)
+        if not is_signed(self.finish.epilogue):
+            return self.finish.narrow(acc, factor)
+        plus, more = (load(self.ends, GROUP * n + i) for n in (1, 2))
+        return self.finish.by_sign(self.k, acc, FRACTION, (plus, more, factor))

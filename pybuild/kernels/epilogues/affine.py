@@ -55,6 +55,8 @@ class Affine:
     Units   the zero point and half a step are in base or, where that is 0, in offset
     exact   the end of channels that have no such form: there the multiplier is
             less than 0, ~ the first word of the channel's row; None: all have one
+    raised  so much more the value is before the clamp, whose high end then is int8's;
+            None: it is as it is
     """
 
     shift: int
@@ -65,6 +67,7 @@ class Affine:
     high: int
     below: Ints | None = None
     exact: Exact | None = None
+    raised: int | None = None
 
     @property
     def clamped(self) -> bool:
@@ -105,7 +108,7 @@ class Affine:
         parts = (
             "signed" if self.below is not None else "",
             "based" if self.base else "",
-            "clamped" if self.clamped else "",
+            ends_key(self),
             f"shift{self.shift}",
             self.exact.key if self.exact is not None else "",
         )
@@ -118,6 +121,13 @@ class Affine:
         if self.exact is None:
             return form
         return f"{form}; where the factor is below 0, {self.exact.words}"
+
+
+def ends_key(form: Affine) -> str:
+    """How the code depends on the clamp."""
+    if form.raised is not None:
+        return "raised"
+    return "clamped" if form.clamped else ""
 
 
 def affine(made: ConvParameters, low: Ints, high: Ints) -> Affine | None:

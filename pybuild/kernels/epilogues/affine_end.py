@@ -17,12 +17,20 @@ from pybuild.ir.loop import (
     offset,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import MULHI, MULHI_ADD, SATURATE8
-from pybuild.kernels.epilogues.affine import SHIFTS, Affine
+from pybuild.kernels.base.intrin import (
+    HELD_SUB_BYTES,
+    MULHI,
+    MULHI_ADD,
+    MULHI_ADD_ROUND,
+    SATURATE8,
+)
+from pybuild.kernels.epilogues.affine import SHIFTS, Affine, ends_key
 from pybuild.kernels.epilogues.affine_add import AffineAdd
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.exact_end import ExactEnd, Sum
 from pybuild.kernels.epilogues.requantise import SHIFT_EVEN
+from pybuild.kernels.epilogues.rounded import Rounded
+from pybuild.kernels.epilogues.staircase import FRACTION
 
 
 class AffineFinish:
@@ -60,7 +68,11 @@ class AffineFinish:
             shift = k.arg("shift", epilogue.shift)
         self.bound = {"base": base, "shift": shift}
         self.bound |= {"low": const(epilogue.low), "high": const(epilogue.high)}
-        if epilogue.clamped:
+        if epilogue.raised is not None:
+            floor = epilogue.low + epilogue.raised + 128
+            self.bound |= {"floor": k.arg("floor", floor)}
+            self.bound |= {"back": k.arg("back", epilogue.low + 128)}
+        elif epilogue.clamped:
             self.bound["low"] = k.arg("low", epilogue.low)
             self.bound["high"] = k.arg("high", epilogue.high)
 
@@ -104,16 +116,39 @@ class AffineFinish:
 
     def narrow(self, scaled: Expr, factor: Expr) -> Expr:
         """The int8 value of 256 * acc + offset."""
-        base, low, high = (self.bound[n] for n in ("base", "low", "high"))
-        assert isinstance(self.epilogue, Affine)
+        base = self.bound["base"]
         if isinstance(base, Const):
             value = MULHI(scaled, factor) + base
         else:
             value = MULHI_ADD(scaled, factor, base)
-        value = value >> self.bound["shift"]
+        return self._held(value >> self.bound["shift"])
+
+    def _held(self, value: Expr) -> Expr:
+        assert isinstance(self.epilogue, Affine)
+        if self.epilogue.raised is not None:
+            # what is below the floor ends at int8's low end
+            held = HELD_SUB_BYTES(SATURATE8(value), self.bound["floor"])
+            return cast(held + self.bound["back"], INT8)
         if not self.epilogue.clamped:
             return cast(SATURATE8(value), INT8)
-        return cast(minimum(maximum(value, low), high), INT8)
+        return cast(
+            minimum(maximum(value, self.bound["low"]), self.bound["high"]), INT8
+        )
+
+    def by_sign(self, k: Builder, total: Expr, bits: int, row: Sequence[Expr]) -> Expr:
+        """The int8 value of a sum that has its bias, times 2^bits; row: what the table
+        of its channel has behind that."""
+        plus, more, factor = row
+        if not isinstance(self.epilogue, Rounded):
+            if bits < FRACTION or not isinstance(total, Var):
+                more_bits = 1 << FRACTION - bits
+                total = k.let("scaled", total * more_bits if more_bits > 1 else total)
+            return self.narrow(corrected(total, plus, more), factor)
+        twice = k.let("twice", total >> bits - 1 if bits else total * 2)
+        if not self.epilogue.twice:
+            return self._held(MULHI_ADD(twice, factor, plus) >> more)
+        rounded = MULHI_ADD_ROUND(twice, factor, plus)
+        return self._held((rounded + (twice >> 31)) >> more)
 
 
 def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr], Expr]:
@@ -133,7 +168,8 @@ def is_usual(epilogue: Affine | Exact) -> bool:
 
 
 def is_signed(epilogue: Affine | Exact) -> bool:
-    """Whether a sum's sign adds to it."""
+    """Whether a channel's row has four words: a sum's sign adds to it, or it is shifted
+    by bits of its own."""
     return isinstance(epilogue, Affine) and epilogue.below is not None
 
 
@@ -141,9 +177,11 @@ def kind(epilogue: Affine | Exact, usual: bool) -> str:
     """What distinguishes the code of two layers."""
     if isinstance(epilogue, Exact):
         return epilogue.key
+    if isinstance(epilogue, Rounded):
+        return epilogue.key
     parts = (
         "signed" if epilogue.below is not None else "",
-        "clamped" if epilogue.clamped else "",
+        ends_key(epilogue),
         "" if usual else "scaled",
         epilogue.exact.key if epilogue.exact is not None else "",
     )
