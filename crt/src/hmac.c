@@ -70,7 +70,6 @@ static void compress(struct sha *s)
     uint32_t w[16];
     uint32_t h[WORDS];
     uint32_t i;
-    uint32_t j;
 
     for (i = 0; i < 16u; i++) {
         w[i] = get32(s->block + 4u * i);
@@ -88,10 +87,13 @@ static void compress(struct sha *s)
                              ((a & h[1]) ^ (a & h[2]) ^ (h[1] & h[2]));
 
         extend(w, i);
-        for (j = (uint32_t)WORDS - 1u; j > 0u; j--) {
-            h[j] = h[j - 1u];
-        }
-        h[4] += one;
+        h[7] = h[6]; /* a loop of these would be a call of memmove */
+        h[6] = h[5];
+        h[5] = e;
+        h[4] = h[3] + one;
+        h[3] = h[2];
+        h[2] = h[1];
+        h[1] = a;
         h[0] = one + two;
     }
     for (i = 0; i < (uint32_t)WORDS; i++) {

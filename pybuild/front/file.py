@@ -97,7 +97,7 @@ def read_front(path: str | Path) -> Front:
     try:
         made = KINDS[kind](**features, name=Path(path).stem)
         decision = Decision(**numbers) if "decision" in told else None
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BuildError(f"{where}: [features]", str(error)) from None
     before = made if isinstance(made, Images) else made.graph
     return Front(before, decision, every, stream)

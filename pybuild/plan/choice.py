@@ -36,7 +36,7 @@ _MOST_NODES, _STEP = 100, 0.95
 _ANY = float("inf")
 # of graphs of more nodes stages are not counted row by row; what that may take of
 # others, in steps times bands, and where inputs are written over, too
-_MOST_FINE, _FINE_WORK, _SPENT_WORK = 100, 500_000, 4_000_000
+_MOST_FINE, _FINE_WORK, _SPENT_WORK = 70, 500_000, 4_000_000
 
 
 @dataclass(frozen=True)

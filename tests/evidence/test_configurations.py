@@ -22,6 +22,7 @@ SETS = [*((name,) for name in NAMES), *combinations(NAMES, 2)]
 WRAPS = {
     "crc.c": "while (bytes-- > 0)",
     "hmac.c": "SHA-256 adds modulo 2^32",
+    "rpc.c": "numbers of calls without a key begin anew behind 2^32 - 1",
     "run.c": "rows above row 0 are huge numbers; operands are counted up to zero",
     "timing.c": "a counter of ticks that has gone round",
 }

@@ -26,7 +26,7 @@ from pybuild.params.image_read import read_image
 from pybuild.params.image_write import write_image
 from pybuild.params.lz4 import pack
 from tests.fuzzers import corpora
-from tests.fuzzers.outcome import Outcome, Reach, counted
+from tests.fuzzers.outcome import SHORT, SHORT_INPUTS, Outcome, Reach, counted
 from tests.params.images import seeds
 from tests.toolchains import INCLUDE, ROOT, SOURCES, STRICT, links, require, run
 
@@ -147,7 +147,10 @@ def fuzz_c(name: str, reader: CReader, inputs: Path, seconds: int) -> Outcome:
             made = _built(
                 reader, folder, clang, (*CHECKS, "-fsanitize=fuzzer"), COVERED
             )
-            limits = [f"-max_total_time={seconds}", "-seed=1", "-verbosity=0"]
+            ends = f"-max_total_time={seconds}"
+            if seconds <= SHORT:
+                ends = f"-runs={SHORT_INPUTS}"
+            limits = [ends, "-seed=1", "-verbosity=0"]
             limits += [f"-max_len={MOST_BYTES}", *corpora.dictionary(name)]
             return counted(run([made, *limits, inputs], cwd=folder))
         gcc = require("gcc")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzzers import corpora
-from tests.fuzzers.outcome import Outcome, counted
+from tests.fuzzers.outcome import SHORT, SHORT_INPUTS, Outcome, counted
 from tests.toolchains import ROOT
 
 HERE = "tests.fuzzers.of_python"
@@ -64,10 +64,12 @@ def main(words: list[str]) -> None:
     for function in _functions(reader.files):
         atheris.instrument_func(function)
     counts = {"accepted": 0, "refused": 0}
-    end = time.monotonic() + int(seconds)
+    end, most = time.monotonic() + int(seconds), float("inf")
+    if int(seconds) <= SHORT:
+        end, most = float("inf"), SHORT_INPUTS
 
     def once(data: bytes) -> None:
-        if time.monotonic() > end:
+        if time.monotonic() > end or sum(counts.values()) >= most:
             told = ", ".join(f"{count} {what}" for what, count in counts.items())
             print(f"{sum(counts.values())} tried, {told}", file=sys.stderr, flush=True)
             os._exit(0)  # all that was found is in the folder

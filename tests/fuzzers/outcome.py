@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+# runs of no more seconds try so many inputs instead: the same on any machine
+SHORT, SHORT_INPUTS = 10, 1500
+
 
 @dataclass(frozen=True)
 class Outcome:
