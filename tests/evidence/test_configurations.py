@@ -19,6 +19,7 @@ NAMES = sorted(
 )
 SETS = [*((name,) for name in NAMES), *combinations(NAMES, 2)]
 # file -> what a line there counts on: arithmetic modulo 2^32, as C99 6.2.5 has it
+TURNS = ("hmac.c", "left shift")
 WRAPS = {
     "crc.c": "while (bytes-- > 0)",
     "hmac.c": "SHA-256 adds modulo 2^32",
@@ -71,4 +72,6 @@ def test_unsigned_numbers_wrap_where_it_is_meant(tmp_path: Path) -> None:
         said += done.stderr
     found = re.findall(r"crt/src/(\w+\.c):\d+:\d+: runtime error: (.*)", said)
     assert {file for file, _ in found} == set(WRAPS)
-    assert {what.split(":")[0] for _, what in found} == {"unsigned integer overflow"}
+    # SHA-256 turns words, whose upper bits a shift drops
+    said_of = {what.split(":")[0] for file, what in found if (file, what[:10]) != TURNS}
+    assert said_of == {"unsigned integer overflow"}

@@ -1,5 +1,5 @@
 /* crt/bits.h: floats as the integers that have their bits, and back.
- * Knows no model. */
+ * Knows no model. MISRA 21.15, in this file: bits are moved as other types */
 #ifndef CRT_BITS_H
 #define CRT_BITS_H
 
