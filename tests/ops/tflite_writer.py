@@ -62,10 +62,12 @@ def write(
     outputs: Sequence[int],
     subgraphs: int = 1,
     called: Sequence[tuple[Any, ...]] = (),
+    old_codes: bool = True,
 ) -> bytes:
     """The bytes of a model of one subgraph (or of several equal ones).
 
     called  tensors and operators of further subgraphs, and their inputs and outputs
+    old_codes  operators' numbers stand in the field of old, too
     """
     b = flatbuffers.Builder(1 << 12)
     every = [*operators, *(o for parts in called for o in parts[1])]
@@ -98,7 +100,7 @@ def write(
     model = _table(
         b, "Model",
         Version=3,
-        OperatorCodes=_offsets(b, [_code(b, c) for c in codes]),
+        OperatorCodes=_offsets(b, [_code(b, c, old_codes) for c in codes]),
         Subgraphs=_offsets(b, [*[graph] * subgraphs, *others]),
         Buffers=_offsets(b, buffers),
     )  # fmt: skip
@@ -177,18 +179,13 @@ def _operator(b: Flat, operator: FileOperator, codes: list[str]) -> int:
     return _table(b, "Operator", **fields)
 
 
-def _code(b: Flat, code: str) -> int:
-    if not hasattr(tflite.BuiltinOperator, code):
-        custom = b.CreateString(code)
-        number = tflite.BuiltinOperator.CUSTOM
-        return _table(
-            b, "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number,
-            CustomCode=custom, Version=1,
-        )  # fmt: skip
-    number = getattr(tflite.BuiltinOperator, code)
+def _code(b: Flat, code: str, old: bool) -> int:
+    known = tflite.BuiltinOperator
+    number = getattr(known, code, known.CUSTOM)
+    custom = {} if hasattr(known, code) else {"CustomCode": b.CreateString(code)}
     return _table(
-        b, "OperatorCode", DeprecatedBuiltinCode=min(number, 127), BuiltinCode=number,
-        Version=_VERSIONS.get(code, 1),
+        b, "OperatorCode", DeprecatedBuiltinCode=min(number, 127) if old else 0,
+        BuiltinCode=number, Version=_VERSIONS.get(code, 1), **custom,
     )  # fmt: skip
 
 

@@ -60,6 +60,24 @@ def test_a_bias_may_have_the_axis_of_its_weights(tmp_path: Path) -> None:
     assert any("LiteRT" in note and "numpy" in note for note in seen.notes)
 
 
+@pytest.mark.parametrize("code", ["QUANTIZE", "DEQUANTIZE", "TANH"])
+def test_an_operator_may_have_the_new_number_alone(code: str) -> None:
+    """As ai-edge-quantizer writes those that it inserts."""
+    real, whole = (
+        FileTensor("x", (1, 8), "FLOAT32", None),
+        FileTensor("y", (1, 8), "INT8", None, (0.5,), (3,)),
+    )
+    kinds = {"QUANTIZE": (real, whole), "DEQUANTIZE": (whole, real)}
+    x, y = kinds.get(code, (real, replace(real, name="z")))
+    operator = FileOperator(code, (0,), (1,), "", {})
+    file = write([x, y], [operator], [0], [1], old_codes=False)
+    chance = np.random.default_rng(0)
+    given = chance.integers(-9, 9, (1, 8)).astype("int8" if x is whole else "float32")
+    (wanted,) = run_litert(file, [{x.name: given}])
+    for have in outputs(file, given):
+        np.testing.assert_allclose(have, wanted[y.name], 1e-6, 1e-6)
+
+
 @pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("scale", [0.02, 0.19, 1.7])
 def test_softmax_of_int8_gives_int16(rows: int, scale: float) -> None:

@@ -12,6 +12,13 @@ _OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
 
 LITE = (
     (
+        "an operator's new number",
+        f"{_HERE}/reader/flat.py",
+        "number = max(new, code.DeprecatedBuiltinCode())",
+        "number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())",
+        "tests/frontends/tflite/test_old_converters.py",
+    ),
+    (
         "a parameter that is turned is one still",
         "pybuild/passes/fold.py",
         "node.op in MOVING",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from pybuild.errors import BuildError
 
@@ -83,6 +84,7 @@ def names_of(enum: type) -> dict[int, str]:
 _CODES = names_of(tflite.BuiltinOperator)
 _KINDS = names_of(tflite.TensorType)
 _OPTIONS = names_of(tflite.BuiltinOptions)
+_BUILTIN_CODE = 10  # where the vtable of an operator's code has its new number
 
 
 def read(source: str, data: bytes) -> FlatModel:
@@ -144,7 +146,13 @@ def _each(data: bytes, count: int, item: Callable[[int], Flat]) -> Iterator[Flat
 
 
 def _code(code: Flat) -> str:
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    """ai-edge-quantizer sets the new number only, and BuiltinCode() of the package
+    tflite takes a number below 127 from the old field alone.
+    """
+    table = code._tab
+    at = table.Offset(_BUILTIN_CODE)
+    new = table.Get(Int32Flags, at + table.Pos) if at else 0
+    number = max(new, code.DeprecatedBuiltinCode())
     name = _CODES.get(number, f"operator {number}")
     if name == "CUSTOM":
         custom = code.CustomCode()
