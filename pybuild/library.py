@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybuild.dtype import Array
 from pybuild.ecosystems.packaged import Packaged
-from pybuild.emit.content import Content, whole
+from pybuild.emit.content import Content, pieces, whole
 from pybuild.emit.tables.tables import Tables
 from pybuild.errors import BuildError, Problem, all_known
 from pybuild.executor.factory import Factory, backend_of, described
@@ -156,10 +156,16 @@ class Library(Factory, Packaged):
     @functools.cached_property
     def report(self) -> Report:
         """What the build costs and what its results are equal to."""
-        return made_report(
+        made = made_report(
             self.model, self.plan, self.tables, self.rounding, self.options,
             self.kernels, self.image,
         )  # fmt: skip
+        if self.processor is None:
+            return made
+        from pybuild.boards.firmware.object_stack import object_stack
+
+        code = next(pieces(self.compiled()[f"{self.name}.o"]))  # then large constants
+        return replace(made, stack=object_stack(bytes(code), self.processor.arch))
 
     def of_window(self) -> Graph:
         """The final graph of the same build of the whole window: without --stream."""
@@ -238,6 +244,10 @@ class Library(Factory, Packaged):
 
         Errors  BuildError for a target that no object is made for
         """
+        return dict(self._compiled_files)
+
+    @functools.cached_property
+    def _compiled_files(self) -> dict[str, Content]:
         from pybuild.emit.c.files import object_files
 
         image = self.image() if self.tables.parameters else None

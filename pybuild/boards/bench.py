@@ -19,7 +19,7 @@ from pybuild.boards.firmware.model_header import arrays_of
 from pybuild.boards.firmware.worst import KernelBound, kernel_bounds
 from pybuild.boards.simulators.count import Counts, count_plan
 from pybuild.boards.simulators.simulator import must_succeed
-from pybuild.bounds.static import layer_limits
+from pybuild.bounds.stack import StackFrame
 from pybuild.errors import BuildError
 from pybuild.package.curve import Fit, fit_facts
 from pybuild.package.report import layer
@@ -114,6 +114,7 @@ class BoardBench:
            the first has waited for the second; of one core, its own
     fit    what its plan costs, where the one of the library does not fit the board
     worst  instructions for any input; None: the simulator does not say what was run
+    chain  of calls that takes ram.stack_bound, from the runner's frame on
     """
 
     device: Device
@@ -128,6 +129,7 @@ class BoardBench:
     wall: int
     fit: Fit | None = None
     worst: WorstCase | None = None
+    chain: tuple[StackFrame, ...] = ()
 
     @property
     def cycles(self) -> int | None:
@@ -150,6 +152,7 @@ class BoardBench:
             "cores": list(self.cores),
             "wall": self.wall,
             "worst": asdict(self.worst) if self.worst else None,
+            "stack_chain": [asdict(frame) for frame in self.chain],
             **fit_facts(self.fit),
         }
 
@@ -176,6 +179,7 @@ def bench_on_board(device: Device, library: Library, seed: int = 0) -> BoardBenc
         wall=counts.wall,
         fit=program.fit,
         worst=_worst(library, firmware, counts),
+        chain=firmware.run_chain.frames,
     )
 
 
@@ -202,7 +206,7 @@ def _worst(library: Library, firmware: Firmware, counts: Counts) -> WorstCase | 
     if counts.trace is None:
         return None
     kernels = kernel_bounds(firmware.elf, firmware.core.arch, counts.trace)
-    layers = layer_limits(library.plan)
+    layers = library.report.bounds
     reasons = [f"{one.name}: {one.open}" for one in kernels if one.open]
     reasons += [
         f"{one.short} ({one.op}): loops of data" for one in layers if one.data_loops
@@ -242,7 +246,7 @@ def _ram(
         instance=instance,
         stack=stack,
         data=rest,
-        stack_bound=firmware.run_bound,
+        stack_bound=firmware.run_chain.bytes,
         program=firmware.stack_bound,
         second=second,
         second_bound=firmware.second_bound,

@@ -1,19 +1,25 @@
-"""What a build promises of each layer without running it: that its sums fit, and
-whether its time depends on data.
+"""What a build promises of each layer without running it: that its sums fit, whether
+its time and its addresses depend on data, and about how long it takes at most.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybuild.bounds.layers import pointers
-from pybuild.bounds.timing import timing
+from pybuild.bounds.timing import Timing, timing
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import FLOAT32, Func
+from pybuild.ir.loop_verify import operands, statements, walked
 from pybuild.kernels.base.external import External
 from pybuild.ops.conv import conv_parameters, sum_reach
 from pybuild.plan.plan import Plan
+from pybuild.select.core_prices import PRICES
+from pybuild.select.prices import price
+from pybuild.targets.target import Target
 
 _SUMMING = ("conv2d", "depthwise_conv2d", "dense")
 _MOST = (1 << 31) - 1
@@ -30,6 +36,10 @@ class LayerLimits:
     data_tests  tests of data in its code, around code without loops
     data_loops  loops that turn as often as data says, and tests of data around loops:
                 its time has no bound here; -1: its code is the user's own
+    data_places  loads and stores whose address data says; 0: any input leads to the
+                same addresses; -1: as above
+    instructions  at most, as estimated by the core's prices; None: it has none, data
+                has a say in a loop, or floats are the compiler's functions
     """
 
     name: str
@@ -40,24 +50,41 @@ class LayerLimits:
     sum_room: float | None
     data_tests: int
     data_loops: int
+    data_places: int
+    instructions: int | None
 
 
-def layer_limits(plan: Plan) -> tuple[LayerLimits, ...]:
-    """Of each step that has a kernel, in the order of the plan."""
+def layer_limits(plan: Plan, targets: Sequence[Target]) -> tuple[LayerLimits, ...]:
+    """Of each step that has a kernel, in the order of the plan; by what computes it."""
     made = []
     for step in plan.steps:
         candidate, node = step.candidate, step.node
         if candidate.func is None:
             continue
-        tests, loops = 0, -1
+        found, most = Timing(0, -1, -1), None
         if not isinstance(candidate.func, External):
             found = timing(candidate.func, candidate.args, pointers(candidate))
-            tests, loops = found.short, found.loops
+            if _is_timed(candidate.func, found, targets[step.device]):
+                most = price(candidate, targets[step.device]).instructions
         reach = _sum(node, plan.graph)
         room = None if reach is None else round(_MOST / max(reach, 1), 2)
         about = node.name, plan.graph.called(node), node.op, candidate.func.name
-        made.append(LayerLimits(*about, reach, room, tests, loops))
+        data = found.short, found.loops, found.places
+        made.append(LayerLimits(*about, reach, room, *data, most))
     return tuple(made)
+
+
+def _is_timed(func: Func, found: Timing, target: Target) -> bool:
+    """Whether prices say how long it takes at most; of a test of data they take the
+    longer way."""
+    if found.loops or target.name not in PRICES:
+        return False
+    return not target.float_calls or not any(
+        inner.type is FLOAT32
+        for stmt in statements(func.body)
+        for given in operands(stmt)
+        for inner in walked(given)
+    )
 
 
 def _sum(node: Node, graph: Graph) -> int | None:

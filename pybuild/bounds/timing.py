@@ -1,5 +1,5 @@
-"""Whether a kernel's time depends on the numbers that it is given: which of its tests
-and loops ask for them.
+"""Whether a kernel's time depends on the numbers that it is given, and where it reads
+and writes: which of its tests, loops and places ask for them.
 
 A number is data if it comes from a row, from scratch, or from a constant that may be
 replaced, or was decided by such a number. What a constant of the model holds is known.
@@ -46,10 +46,13 @@ class Timing:
     short  tests of data around code without loops: either way is soon over
     loops  loops that turn as often as data says, and tests of data around loops and
            functions: how long it takes is not said here
+    places loads and stores whose place data says; of 0, any input leads to the same
+           places
     """
 
     short: int
     loops: int
+    places: int = 0
 
 
 def timing(func: Func, args: Sequence[int], pointers: Sequence[Memory]) -> Timing:
@@ -78,26 +81,36 @@ def _timing(
     """As timing, of layers that share a kernel."""
     walk = _Walk(rows, dict(values))
     before = -1
-    while len(walk.data) > before:  # what a turn makes is there in the next one
-        before = len(walk.data)
-        walk.short = walk.loops = 0
+    while walk.known_of_data() > before:  # what a turn makes is there in the next one
+        before = walk.known_of_data()
+        walk.short = walk.loops = walk.places = 0
         walk.block(func.body, False)
-    return Timing(walk.short, walk.loops)
+    return Timing(walk.short, walk.loops, walk.places)
 
 
 @dataclass
 class _Walk:
-    """rows: which pointers lead to data; data: names that hold it, or lead to it"""
+    """rows: which pointers lead to data; data: numbers that are; leading: pointers that
+    lead to it; moved: whose place it says; names are with the part that they are in"""
 
     rows: tuple[bool, ...]
     args: Mapping[str, int]
-    data: set[str] = field(default_factory=set)
+    data: set[tuple[str, str]] = field(default_factory=set)
+    leading: set[tuple[str, str]] = field(default_factory=set)
+    moved: set[tuple[str, str]] = field(default_factory=set)
+    part: str = ""
     short: int = 0
     loops: int = 0
+    places: int = 0
+
+    def known_of_data(self) -> int:
+        return len(self.data) + len(self.leading) + len(self.moved)
 
     def block(self, body: tuple[Stmt, ...], decided: bool) -> None:
         """decided: data says whether it is run"""
         for stmt in body:
+            every = (inner for given in operands(stmt) for inner in walked(given))
+            self.places += sum(map(self.is_placed, every))
             self.statement(stmt, decided)
 
     def statement(self, stmt: Stmt, decided: bool) -> None:
@@ -105,12 +118,13 @@ class _Walk:
             case Let(var, value) | Assign(var, value):
                 self.takes(var, value, decided)
             case Store(pointer, index, value):
+                self.places += self.asks(index) or self.moves(pointer)
                 if decided or self.asks(value) or self.asks(index):
-                    self.data.add(_root(pointer))
+                    self.leading.add((self.part, _root(pointer)))
             case For(var, start, stop, _, body):
                 asks = self.asks(start) or self.asks(stop)
                 if decided or asks:
-                    self.data.add(var.name)
+                    self.data.add((self.part, var.name))
                 self.loops += asks
                 self.block(body, decided or asks)
             case If(condition, body, otherwise):
@@ -120,17 +134,23 @@ class _Walk:
                 elif asks:
                     self.short += 1
                 self.block(body + otherwise, decided or asks)
-            case Part(_, params, args, body):
+            case Part(name, params, args, body):
                 for param, arg in zip(params, args, strict=True):
-                    self.takes(param, arg, decided)
+                    self.takes(param, arg, decided, name)
+                outer, self.part = self.part, name
                 self.block(body, decided)
+                self.part = outer
 
-    def takes(self, var: Var, value: Expr, decided: bool) -> None:
+    def takes(self, var: Var, value: Expr, decided: bool, part: str = "") -> None:
+        """part: that is called with it"""
+        name = part or self.part, var.name
         if isinstance(var.type, PointerType):
             if decided or self.leads_to_data(value):
-                self.data.add(var.name)
+                self.leading.add(name)
+            if decided or self.moves(value):
+                self.moved.add(name)
         elif decided or self.asks(value):
-            self.data.add(var.name)
+            self.data.add(name)
 
     def asks(self, expr: Expr) -> bool:
         """Whether a number comes of data."""
@@ -140,13 +160,36 @@ class _Walk:
                     if self.leads_to_data(pointer):
                         return True
                 case Var(name) if not isinstance(inner.type, PointerType):
-                    if name in self.data:
+                    if (self.part, name) in self.data:
                         return True
                 case Call(_, args):
                     pointed = (a for a in args if isinstance(a.type, PointerType))
                     if any(self.leads_to_data(one) for one in pointed):
                         return True
         return False
+
+    def is_placed(self, expr: Expr) -> bool:
+        """Whether it loads from where data says."""
+        match expr:
+            case Load(pointer, index) | WideLoad(pointer, index):
+                return self.asks(index) or self.moves(pointer)
+            case Call(_, args):
+                pointed = (a for a in args if isinstance(a.type, PointerType))
+                return any(self.moves(one) for one in pointed)
+        return False
+
+    def moves(self, pointer: Expr) -> bool:
+        """Whether data says where it leads."""
+        match pointer:
+            case Row(index):
+                return self.asks(index)
+            case Offset(begin, index):
+                return self.moves(begin) or self.asks(index)
+            case Select(condition, a, b):
+                return self.asks(condition) or self.moves(a) or self.moves(b)
+            case Var(name):
+                return (self.part, name) in self.moved
+        return True
 
     def leads_to_data(self, pointer: Expr) -> bool:
         match pointer:
@@ -159,7 +202,7 @@ class _Walk:
                 either = self.leads_to_data(a) or self.leads_to_data(b)
                 return either or self.asks(condition)
             case Var(name):
-                return name in self.data
+                return (self.part, name) in self.leading
         return True
 
     def known(self, expr: Expr) -> int | None:

@@ -309,6 +309,9 @@ def show_bench(result: BoardBench, long: bool = False) -> None:
     print(f"RAM    arena {ram.arena:,}, instance {ram.instance:,}", end="")
     print(f", stack {ram.stack:,} (at most {ram.stack_bound:,})", end="")
     print(f", data {ram.data:,} bytes")
+    if long:
+        frames = (f"{frame.name} {frame.bytes:,}" for frame in result.chain)
+        print(f"chain  {', '.join(frames)}")
     show_fit(result.fit)
     print(f"flash  runtime {flash.runtime:,}, kernels {flash.kernels:,}", end="")
     print(f", tables {flash.tables:,}, weights {flash.weights:,}", end="")

@@ -56,6 +56,7 @@ def machine_facts(library: Library) -> Facts:
         "worst": None if bench.worst is None else asdict(bench.worst),
         "stack": bench.ram.stack,
         "stack_bound": bench.ram.stack_bound,
+        "stack_chain": [asdict(frame) for frame in bench.chain],
         "program_stack_bound": bench.ram.program,
     }
 

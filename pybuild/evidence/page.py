@@ -85,6 +85,8 @@ def _figures(
         most = (machine["worst"] or {}).get("instructions")
         yield "instructions of any inference, at most", f"{most:,}" if most else "-"
         yield "stack of one inference, at most, bytes", f"{machine['stack_bound']:,}"
+        chain = (f"{row['name']} {row['bytes']}" for row in machine["stack_chain"])
+        yield "its chain of calls, bytes of each", _text(", ".join(chain))
     yield "tolerance", _text(comparison["tolerance"])
     against = f"values compared with {_text(comparison['reference'])}"
     for backend, tally in comparison["backends"].items():

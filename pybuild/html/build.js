@@ -38,6 +38,11 @@ function addPanels(data, model) {
 
   own("graph", "Graph", "The graph after all passes, read like text: from left to right, row under row.", (section) => graphPanel(section, report, rows, hues, data.passes));
 
+  if (report.bounds?.length) own("bounds", "What holds for any input",
+    "Where data has no say in a place, every input leads to the same addresses; where it has none in a loop, it takes about as long. Instructions are estimated; a bound is what crt bench --simulator unicorn says.", (section) => {
+    section.style.minHeight = "";
+    section.append(boundsTable(report.bounds), report.stack ? el("p", {}, stackOf(report.stack)) : "");
+  });
   own("flash", "Flash", "What lies in flash. Code is estimated, and compilers differ; crt, some kilobytes that all models share, is in it where it was measured on a board.", (section) => {
     const parts = flashParts(report, data.measured);
     section.append(flashMap(parts).holder, folded("As a table", flashTable(parts)));
@@ -87,6 +92,28 @@ function addPanels(data, model) {
       ...["build", "load", "quantise"].filter((group) => options(group).length).map((group) =>
         folded(`Every option of ${group}`, facts(options(group)))));
   });
+}
+
+const unlessOpen = (count) => (count < 0 ? "your function" : count ?? "");
+
+function boundsTable(bounds) {
+  return table("Layers; a sum's room is how many times as large it might be", [
+    { head: "layer", of: (row) => row.short },
+    { head: "operator", of: (row) => row.op },
+    { head: "greatest sum", number: true, of: (row) => row.sum ?? "" },
+    { head: "room", number: true, digits: 1, of: (row) => row.sum_room ?? "" },
+    { head: "tests of data", number: true, of: (row) => row.data_tests },
+    { head: "loops of data", number: true, of: (row) => unlessOpen(row.data_loops) },
+    { head: "places of data", number: true, of: (row) => unlessOpen(row.data_places) },
+    { head: "instructions, at most", number: true, of: (row) => row.instructions ?? "not known" },
+  ], bounds);
+}
+
+function stackOf(stack) {
+  if (stack.bytes === null) return `Stack of the kernels: ${stack.reason}`;
+  const chain = stack.chain.map((frame) => `${frame.name} ${said(frame.bytes)}`).join(", ");
+  const more = stack.outside.length ? `; with what these take: ${stack.outside.join(", ")}` : "";
+  return `Stack of the kernels, at most ${said(stack.bytes)} bytes: ${chain}${more}`;
 }
 
 const tile = (value, name, more) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name), more ? el("span", {}, more) : null);

@@ -83,7 +83,7 @@ def made_report(
         weights=weight_facts(tables),
         memory=occupancy(plan),
         code=code_pieces(plan, offered),
-        bounds=layer_limits(plan),
+        bounds=layer_limits(plan, targets),
         command=command_of(model.recipe, tables.name, options),
         emit=options.emit,
         target=targets[0].name,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybuild.bounds.stack import NO_STACK, KernelStack
 from pybuild.bounds.static import LayerLimits
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops import OPERATORS
@@ -166,6 +167,7 @@ class Report:
     memory     what regions hold at each time
     code       kernels in flash, as estimated
     bounds     what holds of each layer for any input: its sums, tests of data
+    stack      of the kernels of an object, at most
     command    that makes the same again
     schema     of these keys: one more whenever one goes or means something else
     """
@@ -201,6 +203,7 @@ class Report:
     memory: Occupancy | None = None
     code: tuple[CodePiece, ...] = ()
     bounds: tuple[LayerLimits, ...] = ()
+    stack: KernelStack = NO_STACK
     command: str = ""
     schema: int = SCHEMA
 

@@ -30,6 +30,11 @@ class Llvm:
     keeps: tuple[str, ...] = ()
 
     @property
+    def arch(self) -> str:
+        """As of a core (targets/core.py)."""
+        return "arm" if self.triple.startswith("thumb") else "riscv"
+
+    @property
     def has(self) -> frozenset[str]:
         """What kernels are printed for."""
         features = self.features.replace("+", "").split(",")

@@ -19,7 +19,7 @@ HEAD = """def kernel(count: i32, inputs: i32):
     x: ptr(i8) = row(1, ptr(i8))
     table: ptr(i8) = row(inputs + 1, ptr(i8))
 """
-# a kernel's body; tests of data, loops of data
+# a kernel's body; tests of data, loops of data, places of data
 ASKS = {
     "of what is constant, nothing": (
         """
@@ -28,20 +28,20 @@ ASKS = {
             for c in range(0, count, 1):
                 y[c] = x[i]
 """,
-        (0, 0),
+        (0, 0, 0),
     ),
-    "a short test": ("\n    if x[0] < 0:\n        y[0] = x[1]\n", (1, 0)),
+    "a short test": ("\n    if x[0] < 0:\n        y[0] = x[1]\n", (1, 0, 0)),
     "a test around a loop": (
         """
     if x[0] < 0:
         for i in range(0, count, 1):
             y[i] = x[1]
 """,
-        (0, 1),
+        (0, 1, 1),
     ),
     "a loop as long as data says": (
         "\n    for i in range(0, cast(x[0], i32), 1):\n        y[i] = x[1]\n",
-        (0, 1),
+        (0, 1, 1),
     ),
     "a number that a test of data has set": (
         """
@@ -51,7 +51,7 @@ ASKS = {
     for i in range(0, most, 1):
         y[i] = x[i]
 """,
-        (1, 1),
+        (1, 1, 2),
     ),
     "a number that an earlier turn has loaded": (
         """
@@ -61,28 +61,42 @@ ASKS = {
             y[i] = x[i]
         last = cast(x[i], i32)
 """,
-        (1, 0),
+        (1, 0, 0),
     ),
     "a constant at a place that data names": (
         "\n    if at(table, cast(x[0], i32))[0] < 0:\n        y[0] = x[1]\n",
-        (1, 0),
+        (1, 0, 1),
+    ),
+    "a table at a place that data names": (
+        "\n    n: i32 = cast(x[0], i32)\n    y[0] = table[n & 3]\n",
+        (0, 0, 1),
+    ),
+    "a store to such a place": ("\n    y[cast(x[0], i32) & 7] = x[1]\n", (0, 0, 1)),
+    "a pointer that a test of data moves": (
+        "\n    from_: ptr(i8) = x\n    if x[0] < 0:\n        from_ = at(x, 1)\n"
+        "    y[0] = from_[0]\n",
+        (1, 0, 1),
+    ),
+    "a pointer that one of data's places is added to": (
+        "\n    from_: ptr(i8) = at(x, cast(x[0], i32) & 1)\n    y[0] = from_[0]\n",
+        (0, 0, 1),
     ),
 }
 
 
 @pytest.mark.parametrize("name", ASKS)
 def test_what_asks_for_data(name: str) -> None:
-    body, (short, loops) = ASKS[name]
+    body, (short, loops, places) = ASKS[name]
     constant = Memory("constant", 4, np.zeros(4, np.int8))
     pointers = [Memory("output", 8), Memory("input", 8), constant]
     made = parse(HEAD + body[1:])
-    assert timing(made, (4, 1), pointers) == Timing(short, loops)
+    assert timing(made, (4, 1), pointers) == Timing(short, loops, places)
 
 
 def test_a_constant_that_may_be_replaced_is_data() -> None:
     made = parse(HEAD + ASKS["of what is constant, nothing"][0][1:])
     pointers = [Memory("output", 8), Memory("input", 8), Memory("constant", 4)]
-    assert timing(made, (4, 1), pointers) == Timing(0, 2)
+    assert timing(made, (4, 1), pointers) == Timing(0, 2, 3)
 
 
 def test_sums_of_each_layer_are_reached() -> None:

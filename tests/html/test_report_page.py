@@ -75,6 +75,11 @@ def holds_the_report(library: Library, driver: Any, data: dict[str, Any]) -> Non
     graph = table(driver, "graph")
     assert numbers(graph, 4) == [row["macs"] for row in report["layers"]]
     assert numbers(graph, 5) == [row["weights"] for row in report["graph"]["nodes"]]
+    told = table(driver, "bounds")
+    assert numbers(told, 5) == [row["data_loops"] for row in report["bounds"]]
+    assert numbers(told, 6) == [row["data_places"] for row in report["bounds"]]
+    assert numbers(told, 7) == [row["instructions"] for row in report["bounds"]]
+    assert report["stack"]["reason"] in text(driver, "bounds")
     flash, code = report["flash"], sum(row["bytes"] for row in report["code"])
     assert sum(numbers(table(driver, "flash"), 3)) == sum(flash.values()) + code
     assert treemap(driver) == sum(flash.values()) + code

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from pybuild.boards.firmware.elf import Elf, read_elf
 from pybuild.boards.firmware.model_header import model_header
-from pybuild.boards.firmware.stack import stack_bound
+from pybuild.boards.firmware.stack import stack_chain
 from pybuild.boards.firmware.too_large import overflows, too_large
+from pybuild.bounds.stack import Chain
 from pybuild.emit.content import Content, pieces
 from pybuild.errors import BuildError
 from pybuild.install import boards, called, crt_include, crt_sources, temporary_folder
@@ -45,7 +46,7 @@ class Firmware:
     core         whose instructions it is made of
     second       whether a second core takes part; second_bound: bytes of its stack
     stack_bound  bytes that the whole program needs at most
-    run_bound    bytes of one inference, from the runner's frame on
+    run_chain    of calls of one inference, from the runner's frame on, the deepest
     folder       holds the file; gone when this is closed
     """
 
@@ -56,7 +57,7 @@ class Firmware:
     path: Path
     elf: Elf
     stack_bound: int
-    run_bound: int
+    run_chain: Chain
     folder: tempfile.TemporaryDirectory[str]
     second: bool = False
     second_bound: int = 0
@@ -250,12 +251,12 @@ def build(
     name = library.report.name
     runs = {f"{name}_run", *({PUSHES} & elf.by_name.keys())}
 
-    def bound(entry: str) -> int:
-        return stack_bound(elf, root, entry, runs, core.arch)
+    def chain(entry: str) -> Chain:
+        return stack_chain(elf, root, entry, runs, core.arch)
 
-    whole, inner = bound(ENTRIES[core.arch]), bound("main")
+    whole, inner = chain(ENTRIES[core.arch]).bytes, chain("main")
     second = _SECOND in elf.by_name
-    apart = -(-bound(_SECOND) // 8) * 8 if second else 0
+    apart = -(-chain(_SECOND).bytes // 8) * 8 if second else 0
     path = builder.link(objects, whole, apart)
     return Firmware(
         board, core, toolchain, name, path, read_elf(path), whole, inner, folder,

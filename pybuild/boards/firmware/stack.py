@@ -16,6 +16,7 @@ import numpy as np
 
 from pybuild.boards.firmware.elf import Elf, Symbol
 from pybuild.boards.firmware.machine_code import flows
+from pybuild.bounds.stack import Chain, deepest
 from pybuild.errors import BuildError
 
 _CALLER = "board_call"  # calls what the runner gives it: the model's run
@@ -34,10 +35,10 @@ class _Function:
     indirect: bool
 
 
-def stack_bound(
+def stack_chain(
     elf: Elf, folder: Path, start: str, runs: Collection[str], arch: str
-) -> int:
-    """Bytes that `start` and all it calls need at most.
+) -> Chain:
+    """The chain of calls from `start` on that needs most stack.
 
     folder  of the compiler's .su files
     runs    what of the model the runner calls through a pointer
@@ -47,7 +48,6 @@ def stack_bound(
     tabled = _tabled(elf, arch) | (_GIVEN & set(functions))
     runtime, size = elf.sections.get(".runtime", (0, 0))
     inside = range(runtime, runtime + size)
-    depths: dict[str, int] = {}
     own = {name for name in tabled if elf.address(name) in inside}
     below = _below(own, functions)  # of the runtime, called by it through the tables
 
@@ -60,15 +60,7 @@ def stack_bound(
                 calls |= tabled - own if name in below else tabled
         return calls
 
-    def depth(name: str, path: tuple[str, ...]) -> int:
-        if name in path:
-            raise BuildError(name, "calls itself: its stack has no bound")
-        if name not in depths:
-            deeper = [depth(callee, (*path, name)) for callee in sorted(reached(name))]
-            depths[name] = functions[name].frame + max(deeper, default=0)
-        return depths[name]
-
-    return depth(start, ())
+    return deepest([start], lambda name: functions[name].frame, reached)
 
 
 def _below(names: set[str], functions: Mapping[str, _Function]) -> set[str]:

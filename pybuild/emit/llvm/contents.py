@@ -7,6 +7,8 @@ file: they are appended, and section and symbol say where, and of how many bytes
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,11 +29,46 @@ _HEADER = np.dtype([
     ("align", "<u4"), ("each", "<u4"),
 ])  # fmt: skip
 _SYMBOL = np.dtype([("name", "<u4"), ("value", "<u4"), ("bytes", "<u4"), ("in", "<u4")])
+Rows: TypeAlias = np.ndarray
+Row: TypeAlias = np.void
 
 
 def large(constants: Collection[Constant]) -> dict[str, Array]:
     """Symbol -> array, of those that are not for LLVM."""
     return {c.symbol: c.array for c in constants if c.array.nbytes >= LEAST}
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Of an ELF32 object, little-endian: rows of its tables, which may be written where
+    the file may; names of both begin in the file at `strings`, of symbols.
+    """
+
+    content: bytes | bytearray
+    table: Rows
+    names: tuple[str, ...]
+    symbols: Rows
+    strings: int
+
+    def symbol_name(self, symbol: Row) -> str:
+        return _text(self.content, self.strings + int(symbol["name"]))
+
+
+def sections_of(content: bytes | bytearray) -> Sections:
+    """Of a file that has one table of symbols."""
+    start, count, names = (
+        int.from_bytes(content[where], "little") for where in (_AT, _COUNT, _NAMES)
+    )
+    first = np.frombuffer(content, _HEADER, 1, start)[0]
+    count = count or int(first["bytes"])
+    names = int(first["link"]) if names == _MANY else names
+    table = np.frombuffer(content, _HEADER, count, start)
+    own = table[table["type"] == _SYMBOLS][0]
+    size = int(own["bytes"]) // _SYMBOL.itemsize
+    symbols = np.frombuffer(content, _SYMBOL, size, int(own["at"]))
+    begin = int(table[names]["at"])
+    texts = tuple(_text(content, begin + int(row)) for row in table["name"])
+    return Sections(content, table, texts, symbols, int(table[own["link"]]["at"]))
 
 
 def with_contents(content: bytes, arrays: Mapping[str, Array]) -> Joined:
@@ -40,18 +77,10 @@ def with_contents(content: bytes, arrays: Mapping[str, Array]) -> Joined:
     content  ELF32, little-endian; a symbol of `arrays` has a section of its own
     """
     made = bytearray(content)
-    start, count, names = (
-        int.from_bytes(made[where], "little") for where in (_AT, _COUNT, _NAMES)
-    )
-    first = np.frombuffer(made, _HEADER, 1, start)[0]
-    count = count or int(first["bytes"])
-    names = int(first["link"]) if names == _MANY else names
-    sections = np.frombuffer(made, _HEADER, count, start)
-    table = sections[sections["type"] == _SYMBOLS][0]
-    size = int(table["bytes"]) // _SYMBOL.itemsize
-    symbols = np.frombuffer(made, _SYMBOL, size, int(table["at"]))
-    of_sections = _by_name(content, sections, int(sections[names]["at"]))
-    of_symbols = _by_name(content, symbols, int(sections[table["link"]]["at"]))
+    found = sections_of(made)
+    sections, symbols = found.table, found.symbols
+    of_sections = {name: row for row, name in enumerate(found.names)}
+    of_symbols = {found.symbol_name(one): row for row, one in enumerate(symbols)}
     parts: list[bytes | memoryview] = []
     end = len(made)
     for symbol, array in arrays.items():
@@ -66,8 +95,5 @@ def with_contents(content: bytes, arrays: Mapping[str, Array]) -> Joined:
     return Joined((bytes(made), *parts))
 
 
-def _by_name(content: bytes, rows: np.ndarray, names: int) -> dict[str, int]:
-    """Name -> row; names: where in the file they begin."""
-    starts = (names + int(row) for row in rows["name"])
-    texts = (content[at : content.index(b"\0", at)].decode() for at in starts)
-    return {text: row for row, text in enumerate(texts)}
+def _text(content: bytes | bytearray, at: int) -> str:
+    return content[at : content.index(b"\0", at)].decode()

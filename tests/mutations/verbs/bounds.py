@@ -1,6 +1,7 @@
 """Mutations of the proofs of bounds, for mutate.py: its five fields."""
 
 _WALK = "tests/bounds/test_walk.py"
+_STACK = "tests/bounds/test_stack.py"
 _TIMING = "tests/bounds/test_timing.py"
 _WORST = "tests/boards/test_worst_case.py"
 _LINEAR = "tests/bounds/test_linear.py"
@@ -75,5 +76,26 @@ BOUNDS = (
         "        elif decided or self.asks(value):\n",
         "        elif self.asks(value):\n",
         f"{_TIMING}::test_what_asks_for_data",
+    ),
+    (
+        "a store whose place data says is as good as another",
+        "pybuild/bounds/timing.py",
+        "self.places += self.asks(index) or self.moves(pointer)",
+        "self.places += self.moves(pointer)",
+        f"{_TIMING}::test_what_asks_for_data",
+    ),
+    (
+        "a chain of calls begins again at each function",
+        "pybuild/bounds/stack.py",
+        "(own, *most.frames)",
+        "(own,)",
+        f"{_STACK}::test_the_deepest_chain_is_not_that_of_the_largest_frame",
+    ),
+    (
+        "an object's kernels call nothing",
+        "pybuild/boards/firmware/object_stack.py",
+        "            function.calls.add(_named(sections, where))",
+        "            pass",
+        f"{_STACK}::test_an_objects_kernels_take_what_they_take_in_a_program",
     ),
 )
