@@ -34,8 +34,8 @@ GROUPED = (
     (
         "the end of an output channel that is alone",
         "pybuild/kernels/dsp/conv_sums.py",
-        "ended = self.finish.by_sign(k, acc, 0, row)",
-        "ended = self.finish.by_sign(k, acc, 1, row)",
+        "ended = self.finish.by_sign(k, acc, 0, told)",
+        "ended = self.finish.by_sign(k, acc, 1, told)",
         _GROUPS.replace("all", "some"),
     ),
     (

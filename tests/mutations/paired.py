@@ -43,8 +43,8 @@ PAIRED = (
     (
         "the bias of a layer on vectors",
         "pybuild/kernels/epilogues/affine.py",
-        "start = self.added(bias) << FRACTION",
-        "start = (self.added(bias) << FRACTION) + 255",
+        "start = self.added(bias) << bits",
+        "start = (self.added(bias) << bits) + 255",
         _LAYERS,
     ),
     (
@@ -306,8 +306,8 @@ PAIRED = (
     (
         "the bias of a pair's second channel",
         "pybuild/kernels/dsp/conv.py",
-        "[made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]]",
-        "[made.offsets[b] + 255 * wide_bias[b], made.multipliers[b]]",
+        "start[b], *ends[b]",
+        "start[b] - wide_bias[b], *ends[b]",
         _PAIRS.format("conv-wide_same_3x3"),
     ),
     (

@@ -170,6 +170,8 @@ MULHI_ADD = Intrin(
     (_X, _W, _ACC),
     _ACC + i32((i64(_X) * i64(_W)) >> const(32, DType.INT64)),
     c="crt_mulhi_add({0}, {1}, {2})",
+    feature="dsp",
+    ordered=True,
 )
 # the same, rounded to nearest
 MULHI_ADD_ROUND = Intrin(
@@ -177,6 +179,8 @@ MULHI_ADD_ROUND = Intrin(
     (_X, _W, _ACC),
     _ACC + i32((i64(_X) * i64(_W) + (1 << 31)) >> const(32, DType.INT64)),
     c="crt_mulhi_add_round({0}, {1}, {2})",
+    feature="dsp",
+    ordered=True,
 )
 
 

@@ -103,27 +103,23 @@ def table(layer: Layer, bias: Array) -> Packed:
         pairs = np.asarray(_first_of_pairs(layer))[:, None] + (0, 1)
         return made.table(bias, None if layer.lone else pairs.reshape(-1))
     wide_bias = made.added(bias)
+    ends = made.columns(np.zeros_like(bias), 0)[:, 1:]
     if layer.lone:
-        below = [] if made.below is None else [made.below]
-        columns = [wide_bias, made.offsets, *below, made.multipliers]
-        words = np.stack(columns, axis=1).astype(np.int32)
-        lie = "bias, offset, factor" if made.below is None else made.row[6:]
-        return Packed("epilogue", words, order=lie)
+        lie = made.row.removeprefix("256 * ")
+        if made.below is None:
+            ends = np.stack([made.offsets, made.multipliers], axis=1)
+            lie = "bias, offset, factor"
+        words = np.concatenate([wide_bias[:, None], ends], axis=1)
+        return Packed("epilogue", words.astype(np.int32), order=lie)
     rows = []
     for a in _first_of_pairs(layer):
         b = a + 1
         if made.below is None:
-            start = [made.offsets[a] + 256 * wide_bias[a]]
-            ends = [
-                [made.multipliers[a]],
-                [made.offsets[b] + 256 * wide_bias[b], made.multipliers[b]],
-            ]
+            start = made.offsets + 256 * wide_bias
+            rows.append([start[a], *ends[a], start[b], *ends[b]])
         else:
             both = wide_bias[a] if layer.apart else 256 * wide_bias[a] + wide_bias[b]
-            start = [both, wide_bias[b]]
-            ends = [[made.offsets[c], made.below[c], made.multipliers[c]]
-                    for c in (a, b)]  # fmt: skip
-        rows.append([*start, *ends[0], *ends[1]])
+            rows.append([both, wide_bias[b], *ends[a], *ends[b]])
     lie = "of each pair of output channels what it starts with, then of each: "
     lie += "offset and factor"
     return Packed("epilogue", np.asarray(rows, np.int32), order=lie)

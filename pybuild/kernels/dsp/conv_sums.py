@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pybuild.ir.loop import Expr, Var, const, load, minimum, offset, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
-from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed
+from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed, row_words
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.conv import Layer
@@ -76,12 +76,14 @@ class Sums:
         row: list[Expr] = [
             k.let(f"end{i}", load(ends, i)) for i in range(1, layer.end_size)
         ]
-        plus, factor = row[0], row[-1]
-        with self.finish.cheap(k, factor, to):
+        signed = is_signed(layer.epilogue)
+        with self.finish.cheap(k, row[-1], to):
+            told = self.finish.row(k, row) if signed else None
             for acc, _, at in to:
-                ended = self.finish.narrow(acc * 256 + plus, factor)
-                if is_signed(layer.epilogue):
-                    ended = self.finish.by_sign(k, acc, 0, row)
+                if told is not None:
+                    ended = self.finish.by_sign(k, acc, 0, told)
+                else:
+                    ended = self.finish.narrow(acc * 256 + row[0], row[-1])
                 k.store(y, at, ended)
 
     def _block(
@@ -200,21 +202,25 @@ class Sums:
             if isinstance(epilogue, Exact):
                 self.finish.by_rule(to, offset(ends, epilogue.size * which))
                 continue
-            signed = is_signed(epilogue)
-            at = (2 + 3 * which) if signed else (1 + 2 * which)
+            signed, row = is_signed(epilogue), None
+            at = 1 + 2 * which
             if signed:
-                plus = k.let("plus", load(ends, at))
-                minus, at = k.let("minus", load(ends, at + 1)), at + 2
-            elif which or apart:
-                plus = k.let("plus", load(ends, at - 1))
-            factor = k.let("factor", load(ends, at))
+                count = row_words(epilogue) - 1
+                at = 2 + count * which
+                words = [k.let("end", load(ends, at + i)) for i in range(count)]
+                factor = words[-1]
+            else:
+                if which or apart:
+                    plus = k.let("plus", load(ends, at - 1))
+                factor = k.let("factor", load(ends, at))
             with self.finish.cheap(k, factor, to):
+                if signed:
+                    row = self.finish.row(k, words)
                 for (both, alone), (_, _, place) in zip(sums, to, strict=True):
                     total: Expr = alone if which else both
                     bits = FRACTION if not which and not apart else 0
                     total = both - alone if bits else total
-                    if signed:
-                        row = (plus, minus, factor)
+                    if row is not None:
                         value = self.finish.by_sign(k, total, bits, row)
                     else:
                         scaled = total if bits else total * 256

@@ -15,10 +15,8 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
-from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import is_signed
+from pybuild.kernels.epilogues.affine_end import columns_of, is_signed
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
-from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
@@ -61,12 +59,13 @@ def pack_pairs(layer: Layer, kernels: Array) -> Packed:
     return Packed("weights", made, order=order)
 
 
-def table(epilogue: Affine | Exact, bias: Array, multiplier: int) -> Packed:
+def table(layer: Layer, bias: Array) -> Packed:
     """What each output channel starts and ends with, in reading order."""
-    made, group = epilogue.columns(bias), GROUP * multiplier
+    made, order = columns_of(layer.epilogue, bias, layer.fraction)
+    multiplier, group = layer.multiplier, GROUP * layer.multiplier
     starts = block_starts(len(bias) // multiplier, GROUP)
     rows = [made[s * multiplier :][:group] for s in starts]
-    order = f"{EACH}: {epilogue.row}"
+    order = f"{EACH}: {order}"
     return Packed("epilogue", np.concatenate(rows).astype(np.int32), order=order)
 
 
@@ -91,12 +90,12 @@ def candidates(
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     copies = window.out_channels // window.channels
-    ends = table(epilogue, sums.bias, copies)
     rules = exact_tables(epilogue, sums.bias)
     row = Layer(window, epilogue, sums.made.x_zero)
-    by_row = _offer(row, rows, (pack_pairs(row, kernels), ends, *rules), calls)
-    tables = (pack(kernels, copies), ends, *rules)
+    of_row = (pack_pairs(row, kernels), table(row, sums.bias), *rules)
+    by_row = _offer(row, rows, of_row, calls)
     layer = Layer(window, epilogue, sums.made.x_zero, image)
+    tables = (pack(kernels, copies), table(layer, sums.bias), *rules)
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
     # the rows of a ring are neighbours

@@ -25,7 +25,13 @@ from pybuild.ir.loop import (
     wide,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import EVEN_BYTES, HIGH_HALVES, LOW_HALVES, ODD_BYTES
+from pybuild.kernels.base.intrin import (
+    ADD2,
+    EVEN_BYTES,
+    HIGH_HALVES,
+    LOW_HALVES,
+    ODD_BYTES,
+)
 from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.depthwise_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
@@ -167,7 +173,7 @@ class _Writer:
                 k.assign(turned, select(less < 0, more, less))
 
     def _weights(self, packed: Var) -> None:
-        """The weights of four channels of an image as pairs of int16, times 256."""
+        """The weights of four channels of an image as pairs of int16, shifted left."""
         k, layer = self.k, self.layer
         to = k.let("weights_to", self.weights)
         rows = self.w.kernel_h
@@ -192,8 +198,12 @@ class _Writer:
         k.assign(packed, offset(packed, width))
 
     def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
-        """A tap of four channels: the even ones and the odd ones, times 256."""
+        """A tap of four channels: the even ones and the odd ones, shifted left."""
         k = self.k
+        if self.layer.fraction == 1:
+            taps = k.let("word", load(packed, kx))
+            even, odd = (k.let("tap", to(taps)) for to in (EVEN_BYTES, ODD_BYTES))
+            return k.let("even", ADD2(even, even)), k.let("odd", ADD2(odd, odd))
         word = k.let("word", cast(load(packed, kx), DType.UINT32))
         mask = const(0xFF00FF00, DType.UINT32)
         return k.let("even", i32((word << 8) & mask)), k.let("odd", i32(word & mask))

@@ -21,7 +21,6 @@ from pybuild.kernels.base.intrin import (
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.epilogues.exact import Exact
-from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Layer
 
 # (half of the word of input, half of the word of weights) -> product
@@ -158,19 +157,17 @@ class Sums:
     def _finish(self, sums: Sequence[Var], ends: Expr, y: Expr) -> None:
         k, epilogue = self.k, self.layer.epilogue
         if isinstance(epilogue, Exact):
-            to = [(acc >> FRACTION, y, self.channels * i) for i, acc in enumerate(sums)]
+            bits = self.layer.fraction
+            to = [(acc >> bits, y, self.channels * i) for i, acc in enumerate(sums)]
             self.finish.by_rule(to, ends)
             return
-        signed = is_signed(epilogue)
-        if signed:
-            plus, minus = k.let("plus", load(ends, 1)), k.let("minus", load(ends, 2))
-        factor = k.let("factor", load(ends, self.layer.end_size - 1))
+        words = [k.let("end", load(ends, i)) for i in range(1, self.layer.end_size)]
+        row = self.finish.row(k, words) if is_signed(epilogue) else None
         for i, acc in enumerate(sums):
-            if signed:
-                row = (plus, minus, factor)
-                value = self.finish.by_sign(k, acc, FRACTION, row)
+            if row is not None:
+                value = self.finish.by_sign(k, acc, self.layer.fraction, row)
             else:
-                value = self.finish.narrow(acc, factor)
+                value = self.finish.narrow(acc, words[-1])
             k.store(y, self.channels * i, value)
 
 

@@ -27,17 +27,19 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
+    ADD2,
     EVEN_BYTES,
     MLA_HIGH,
     MLA_LOW,
     ODD_BYTES,
 )
 from pybuild.kernels.base.once import once
-from pybuild.kernels.dsp.fours_end import End, row_words
+from pybuild.kernels.dsp.fours_end import End, bits_of, row_words
 from pybuild.kernels.dsp.fours_layer import PAIRS, Layer
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.epilogues.end16 import Bound16, End16
+from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP, UNROLLED
 
 
@@ -141,14 +143,18 @@ class _Writer:
             k.assign(packed, offset(packed, self.w.kernel_w))
 
     def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
-        """A tap of four channels, of int8 times 256."""
-        k = self.k
-        if self.layer.elem is not INT8:
+        """A tap of four channels, of int8 shifted left."""
+        k, bits = self.k, bits_of(self.layer.epilogue)
+        if bits < FRACTION:
             word = k.let("word", load(packed, kx))
-            return k.let("first", EVEN_BYTES(word)), k.let("second", ODD_BYTES(word))
-        bits = k.let("word", cast(load(packed, kx), DType.UINT32))
+            first, second = EVEN_BYTES(word), ODD_BYTES(word)
+            if bits == 1:
+                even, odd = k.let("tap", first), k.let("tap", second)
+                first, second = ADD2(even, even), ADD2(odd, odd)
+            return k.let("first", first), k.let("second", second)
+        taps = k.let("word", cast(load(packed, kx), DType.UINT32))
         mask = const(0xFF00FF00, DType.UINT32)
-        return k.let("even", i32((bits << 8) & mask)), k.let("odd", i32(bits & mask))
+        return k.let("even", i32((taps << 8) & mask)), k.let("odd", i32(taps & mask))
 
     def _image(self, columns: Expr, ends: Var, c: Expr) -> None:
         """All rows of four channels; each row is widened once, into a ring."""

@@ -11,14 +11,16 @@ from pybuild.kernels.base.candidate import EACH, Packed
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import (
     AffineFinish,
+    columns_of,
+    fraction,
     is_signed,
     is_usual,
     kind,
 )
+from pybuild.kernels.epilogues.affine_end import row_words as words_of
 from pybuild.kernels.epilogues.by_channel import tables
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.epilogues.exact import Exact
-from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.depthwise import GROUP
 from pybuild.kernels.layers.weights import block_starts, in_blocks
 
@@ -34,9 +36,12 @@ def epilogue_key(epilogue: FourEnds) -> str:
 
 def row_words(epilogue: FourEnds) -> int:
     """Words of the table for each channel."""
-    if isinstance(epilogue, Affine):
-        return 4 if is_signed(epilogue) else 2
-    return epilogue.size
+    return epilogue.size if isinstance(epilogue, End16) else words_of(epilogue)
+
+
+def bits_of(epilogue: FourEnds) -> int:
+    """Bits that sums are shifted left by."""
+    return 0 if isinstance(epilogue, End16) else fraction(epilogue)
 
 
 def four_tables(epilogue: FourEnds, bias: Array) -> tuple[Packed, ...]:
@@ -44,12 +49,12 @@ def four_tables(epilogue: FourEnds, bias: Array) -> tuple[Packed, ...]:
     word by word; then the rows of channels that end by the rule itself."""
     if isinstance(epilogue, End16):
         return tables(epilogue, bias.astype(np.int64), in_blocks(len(bias), GROUP))
-    rows = epilogue.columns(bias)
+    rows, row = columns_of(epilogue, bias, bits_of(epilogue))
     groups = [rows[s:][:GROUP] for s in block_starts(len(bias), GROUP)]
-    order = f"{EACH}: {epilogue.row}"
+    order = f"{EACH}: {row}"
     if isinstance(epilogue, Affine):
         groups = [np.ascontiguousarray(g.T) for g in groups]
-        order = f"of each four channels, each word of the four: {epilogue.row}"
+        order = f"of each four channels, each word of the four: {row}"
     words = np.stack(groups).reshape(-1)
     return (Packed("epilogue", words.astype(np.int32), order=order),)
 
@@ -84,14 +89,15 @@ class End:
             return
         if isinstance(self.epilogue, Exact):
             for i, acc in enumerate(sums):
-                to = [(acc >> FRACTION, y, const(i))]
+                to = [(acc >> bits_of(self.epilogue), y, const(i))]
                 self.finish.by_rule(to, offset(self.ends, i * size))
             return
         assert isinstance(self.epilogue, Affine)
         last = GROUP * (size - 1)
         factors = [k.let("factor", load(self.ends, last + i)) for i in range(GROUP)]
         for i, (acc, factor) in enumerate(zip(sums, factors, strict=True)):
-            with self.finish.cheap(k, factor, [(acc >> FRACTION, y, const(i))]):
+            to = [(acc >> bits_of(self.epilogue), y, const(i))]
+            with self.finish.cheap(k, factor, to):
                 value = self._value(acc, i, factor)
                 k.store(y, i, value)
 
@@ -99,5 +105,7 @@ class End:
         assert isinstance(self.finish, AffineFinish)
         if not is_signed(self.finish.epilogue):
             return self.finish.narrow(acc, factor)
-        plus, more = (load(self.ends, GROUP * n + i) for n in (1, 2))
-        return self.finish.by_sign(self.k, acc, FRACTION, (plus, more, factor))
+        count = row_words(self.epilogue) - 1
+        words = [load(self.ends, GROUP * n + i) for n in range(1, count)]
+        row = self.finish.row(self.k, [*words, factor])
+        return self.finish.by_sign(self.k, acc, bits_of(self.epilogue), row)

@@ -84,12 +84,12 @@ class Affine:
         assert self.exact is not None
         return self.exact.columns(bias)[self.multipliers < 0]
 
-    def columns(self, bias: Array) -> Ints:
-        """What a channel's sum starts with, and what it ends with.
+    def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
+        """What a channel's sum, times 2^bits, starts with, and what it ends with.
 
         Shapes  bias [O]; returns [O, 2], or [O, 4] with `below`
         """
-        start = self.added(bias) << FRACTION
+        start = self.added(bias) << bits
         columns = [start + self.offsets, self.multipliers]
         if self.below is not None:
             columns = [start, self.offsets, self.below, self.multipliers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.loop import (
     INT8,
     Const,
@@ -12,6 +13,7 @@ from pybuild.ir.loop import (
     Var,
     cast,
     const,
+    i32,
     maximum,
     minimum,
     offset,
@@ -58,7 +60,9 @@ class AffineFinish:
     def _bind(self, k: Builder, epilogue: Affine, usual: bool, together: bool) -> None:
         base: Expr = const(epilogue.base)
         shift: Expr = const(epilogue.shift)
-        if together:
+        if isinstance(epilogue, Rounded):
+            base, shift = k.arg("half_steps", epilogue.base), const(1)
+        elif together:
             steps = epilogue.base >> epilogue.shift - 1
             both = k.arg("steps_shift", steps << 16 | epilogue.shift)
             shift = both & 0xFFFF
@@ -135,20 +139,34 @@ class AffineFinish:
             minimum(maximum(value, self.bound["low"]), self.bound["high"]), INT8
         )
 
-    def by_sign(self, k: Builder, total: Expr, bits: int, row: Sequence[Expr]) -> Expr:
-        """The int8 value of a sum that has its bias, times 2^bits; row: what the table
-        of its channel has behind that."""
+    def row(self, k: Builder, words: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
+        """What `by_sign` takes of a channel: of the words that its table has behind
+        what its sum starts with."""
+        if not isinstance(self.epilogue, Rounded):
+            plus, more, factor = words
+            return plus, more, factor
+        more, factor = words
+        steps = cast(self.bound["base"], DType.UINT32)
+        plus = k.let("plus", i32(steps << cast(more, DType.UINT32)))
+        return plus, more, factor
+
+    def by_sign(
+        self, k: Builder, total: Expr, bits: int, row: tuple[Expr, Expr, Expr]
+    ) -> Expr:
+        """The int8 value of a sum that has its bias, times 2^bits."""
         plus, more, factor = row
         if not isinstance(self.epilogue, Rounded):
             if bits < FRACTION or not isinstance(total, Var):
                 more_bits = 1 << FRACTION - bits
                 total = k.let("scaled", total * more_bits if more_bits > 1 else total)
             return self.narrow(corrected(total, plus, more), factor)
-        twice = k.let("twice", total >> bits - 1 if bits else total * 2)
+        twice = total
+        if bits != 1:
+            twice = k.let("twice", total >> bits - 1 if bits else total * 2)
         if not self.epilogue.twice:
-            return self._held(MULHI_ADD(twice, factor, plus) >> more)
+            return self._held(MULHI_ADD(twice, factor, plus) >> more >> 1)
         rounded = MULHI_ADD_ROUND(twice, factor, plus)
-        return self._held((rounded + (twice >> 31)) >> more)
+        return self._held((rounded + (twice >> 31)) >> more >> 1)
 
 
 def rounded_sum(k: Builder, cheap: AffineAdd, lift: int = 0) -> Callable[[Expr], Expr]:
@@ -168,9 +186,32 @@ def is_usual(epilogue: Affine | Exact) -> bool:
 
 
 def is_signed(epilogue: Affine | Exact) -> bool:
-    """Whether a channel's row has four words: a sum's sign adds to it, or it is shifted
-    by bits of its own."""
+    """Whether what a sum starts with is its bias alone: its sign adds to it, or it is
+    shifted by bits of its own."""
     return isinstance(epilogue, Affine) and epilogue.below is not None
+
+
+def row_words(epilogue: Affine | Exact) -> int:
+    """Words of the table for a channel."""
+    if isinstance(epilogue, Exact):
+        return epilogue.size
+    if isinstance(epilogue, Rounded):
+        return 3
+    return 2 if epilogue.below is None else 4
+
+
+def columns_of(epilogue: Affine | Exact, bias: Array, bits: int) -> tuple[Ints, str]:
+    """The table of sums that are shifted left by so many bits, and what it is."""
+    if isinstance(epilogue, Exact):
+        return epilogue.columns(bias), epilogue.row
+    words = epilogue.row.replace(f"{1 << FRACTION} * ", f"{1 << bits} * ")
+    return epilogue.columns(bias, bits), words
+
+
+def fraction(epilogue: Affine | Exact) -> int:
+    """Bits that sums are best shifted left by before they end, where their weights may
+    be shifted by any number of them."""
+    return 1 if isinstance(epilogue, Rounded) else FRACTION
 
 
 def kind(epilogue: Affine | Exact, usual: bool) -> str:

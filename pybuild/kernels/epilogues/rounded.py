@@ -19,22 +19,24 @@ import numpy as np
 from pybuild.dtype import Array, Ints
 from pybuild.kernels.epilogues.affine import SHIFTS, Affine, ends_key
 from pybuild.kernels.epilogues.exact import exact
-from pybuild.kernels.epilogues.staircase import Flags
+from pybuild.kernels.epilogues.staircase import FRACTION, Flags
 from pybuild.ops.conv import ConvParameters
 
 # rules, and whether they round the high half
 _RULES = {"double": True, "single": False, "away": False}
 _REACH = (1 << 23) - (1 << 17)  # sums are below: 256 times one and another is int32
 _MOST_SHIFT = 23  # beyond it nothing is left of such a sum
+_MOST_OFFSET = (1 << 31) - (1 << 24)  # what the high half of such a sum is added to
 
 
 @dataclass(frozen=True)
 class Rounded(Affine):
-    """y = ((2 * acc * multiplier >> 32) + offset - (acc < 0)) >> below, which a clamp
-    to low..high then ends.
+    """y = ((2 * acc * multiplier >> 32) + (base << below) - (acc < 0)) >> below + 1,
+    which a clamp to low..high then ends.
 
     twice  the high half is rounded, and the sign counts; else both not
-    Units  the zero point and half a step are in offset; shift and base are of no use
+    Units  base is the zero point and half a step, in half steps; shift and offsets are
+           of no use
     """
 
     twice: bool = True
@@ -52,7 +54,12 @@ class Rounded(Affine):
     @property
     def row(self) -> str:
         """`columns` for readers of the C."""
-        return "256 * bias, offset, shift, factor"
+        return "256 * bias, shift less 1, factor"
+
+    def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
+        """Likewise; returns [O, 3]."""
+        assert self.below is not None
+        return np.stack([self.added(bias) << bits, self.below, self.multipliers], 1)
 
     @property
     def words(self) -> str:
@@ -60,8 +67,8 @@ class Rounded(Affine):
         half = ", rounded, and -1 below zero" if self.twice else ""
         held = "low..high" if self.clamped else "int8"
         form = (
-            "requantises by the rule itself: offset and the high half of 2 * sum * "
-            f"factor{half}, shifted, held within {held}"
+            "requantises by the rule itself: the zero point and the high half of 2 * "
+            f"sum * factor{half}, shifted, held within {held}"
         )
         if self.exact is None:
             return form
@@ -81,6 +88,9 @@ def rounded(
     right = -np.broadcast_to(np.asarray(made.shifts, np.int64), low.shape)
     none = (mult == 0) | (right > _MOST_SHIFT)
     missing = (low < -_REACH) | (high > _REACH) | ((right < 1) & ~none)
+    base = 2 * made.y_zero + 1
+    # a zero point that is raised is more than int8's
+    missing |= ~none & (abs(base) << right.clip(1) - 1 >= _MOST_OFFSET)
     if made.rounding == "away":
         # sums of ties are multiples of 2^(30 + right) over the factor's power of two
         tie = np.int64(1) << 30 + right.clip(1, _MOST_SHIFT)
@@ -88,11 +98,10 @@ def rounded(
     if missing.all():
         return None
     # of a scale of 0, half of twice the zero point and 1
-    shifts = np.where(none | missing, 1, right)
-    offsets = (made.y_zero << shifts) + (np.int64(1) << shifts - 1)
+    below = np.where(none | missing, 1, right) - 1
     form = Rounded(
-        SHIFTS[0], 0, offsets, np.where(none, 0, mult), made.low, made.high, shifts,
-        twice=_RULES[made.rounding],
+        SHIFTS[0], base, np.zeros_like(low), np.where(none, 0, mult), made.low,
+        made.high, below, twice=_RULES[made.rounding],
     )  # fmt: skip
     return form, missing
 
@@ -114,5 +123,5 @@ def value(form: Rounded, channel: int, acc: Array) -> Array:
     assert form.below is not None
     high = (product + ((1 << 31) if form.twice else 0)) >> 32
     below = np.where(sums < 0, int(form.twice), 0)
-    total = high + form.offsets[channel] - below
-    return np.asarray(np.clip(total >> form.below[channel], form.low, form.high))
+    total = high + (form.base << int(form.below[channel])) - below
+    return np.asarray(np.clip(total >> form.below[channel] + 1, form.low, form.high))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import is_signed, is_usual, kind
+from pybuild.kernels.epilogues.affine_end import is_usual, kind, row_words
 from pybuild.kernels.epilogues.exact import Exact
 
 UNROLLED = (8, 4)  # pairs of taps in one turn of the innermost loop
@@ -90,10 +90,10 @@ class Layer:
     @property
     def end_size(self) -> int:
         """Words of the table of ends for each pair, or one that is alone."""
-        if isinstance(self.epilogue, Exact):
-            return self.epilogue.size * (1 if self.lone else 2)
-        signed = is_signed(self.epilogue)
-        return 3 + signed if self.lone else 8 if signed else 4
+        words = row_words(self.epilogue)
+        if not self.lone:
+            return 2 * words
+        return words if isinstance(self.epilogue, Exact) else max(words, 3)
 
     @property
     def turns(self) -> int:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.affine import Affine
-from pybuild.kernels.epilogues.affine_end import is_signed, is_usual, kind
+from pybuild.kernels.epilogues.affine_end import fraction, is_usual, kind, row_words
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.staircase import FRACTION
 
 GROUP = 4  # channels in one word of input
 UNROLLED = 9  # taps whose rows are written out
@@ -95,11 +96,14 @@ class Layer:
         return self.line * (rows if self.image is None else 2 * rows - 1)
 
     @property
+    def fraction(self) -> int:
+        """Bits that sums are shifted left by, as the weights of an image are."""
+        return FRACTION if self.image is None else fraction(self.epilogue)
+
+    @property
     def end_size(self) -> int:
         """Words of the table of ends for each channel."""
-        if isinstance(self.epilogue, Exact):
-            return self.epilogue.size
-        return 4 if is_signed(self.epilogue) else 2
+        return row_words(self.epilogue)
 
     @property
     def pitch(self) -> int:

@@ -67,7 +67,18 @@ def test_ties_and_the_ends_of_what_it_may_sum(rule: str) -> None:
         acc = acc[(np.abs(acc) <= most) & ((acc >= 0) | (rule != "away"))]
         got = value(found[0], channel, acc)
         np.testing.assert_array_equal(got, _want(made, channel, acc))
-        assert abs(int(found[0].offsets[channel])) < 1 << 31
+
+
+def test_a_zero_point_of_many_half_steps() -> None:
+    # as a clamp to one value raises it
+    made = _made("double", [3 * 2.0**-n for n in range(3, 26)], 380)
+    ends = np.full(len(made.multipliers), 1 << 20)
+    found = rounded(made, -ends, ends)
+    assert found is not None
+    form, missing = found
+    assert form.below is not None and missing.tolist() == [False] * 22 + [True]
+    most = (form.base << int(form.below[~missing].max())) + (1 << 23)
+    assert most < 1 << 31 <= (form.base << 22) + (1 << 23)
 
 
 @pytest.mark.parametrize("rule", RULES)
