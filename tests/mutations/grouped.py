@@ -32,6 +32,20 @@ GROUPED = (
         _GROUPS.replace("all", "some"),
     ),
     (
+        "rows of an image that is widened at once",
+        "pybuild/kernels/dsp/depthwise_code.py",
+        'k.let("down", pitch * k.arg("stride", image.stride_h))',
+        'k.let("down", pitch * 1)',
+        "tests/kernels/dsp/test_whole.py::test_by_llvm",
+    ),
+    (
+        "images of which no ring is made",
+        "pybuild/kernels/dsp/depthwise.py",
+        "if whole.scratch <= MOST_SCRATCH else",
+        "if whole.scratch <= 2 * MOST_SCRATCH else",
+        "tests/kernels/dsp/test_whole.py::test_which_images",
+    ),
+    (
         "the end of an output channel that is alone",
         "pybuild/kernels/dsp/conv_sums.py",
         "ended = self.finish.by_sign(k, acc, 0, told)",

@@ -8,6 +8,8 @@ row alone reads four bytes, which are two such pairs, and widens them as it goes
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pybuild.dtype import Array
@@ -17,7 +19,7 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine_end import columns_of, is_signed
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
-from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
+from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, Image, Layer
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
@@ -29,6 +31,9 @@ from pybuild.targets.target import Target
 _MOST = 2**31 - 1
 # instructions of a row of a channel, beside its outputs: of one turn, and of more
 _ONCE, _ROW = 20, 34
+_WHOLE = 8  # of all rows at once
+# what a layer's tensors take beside an image that is widened, where nobody spares that
+_SPARED = 32
 
 
 def pack(kernels: Array, multiplier: int) -> Packed:
@@ -94,12 +99,20 @@ def candidates(
     row = Layer(window, epilogue, sums.made.x_zero)
     of_row = (pack_pairs(row, kernels), table(row, sums.bias), *rules)
     by_row = _offer(row, rows, of_row, calls)
-    layer = Layer(window, epilogue, sums.made.x_zero, image)
-    tables = (pack(kernels, copies), table(layer, sums.bias), *rules)
+    if window.dilation_h > 1:  # the rows of an image are neighbours
+        return [by_row]
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
-    at_once = _offer(layer, (images[0], images[1]), tables, (x.shape[0], 1))
-    # the rows of a ring are neighbours
-    return [by_row] if window.dilation_h > 1 else [by_row, at_once]
+    ring = Layer(window, epilogue, sums.made.x_zero, image)
+    whole = replace(ring, whole=True)
+    able = [ring, whole] if whole.scratch <= MOST_SCRATCH else [ring]
+    if _SPARED * whole.scratch <= x.bytes + y.bytes:
+        able = able[-1:]
+    tables = (pack(kernels, copies), table(ring, sums.bias), *rules)
+    calls = (x.shape[0], 1)
+    return [
+        by_row,
+        *(_offer(one, (images[0], images[1]), tables, calls) for one in able),
+    ]
 
 
 def _offer(
@@ -115,7 +128,7 @@ def _offer(
     new = w.kernel_h if layer.image is None else min(w.rows, layer.image.stride_h)
     widened = 5 * new * layer.pitch * w.channels
     end = 10 if is_signed(layer.epilogue) else 7
-    row = _ONCE if layer.once else _ROW
+    row = _WHOLE if layer.whole else _ONCE if layer.once else _ROW
     summed = w.out_channels * (w.out_width * (layer.taps + end) + row)
     return Candidate(
         func=k.finish(),

@@ -5,6 +5,8 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pybuild.dtype import DType
 from pybuild.ir.loop import (
     INT8,
@@ -95,7 +97,11 @@ class _Writer:
         packed, ends = k.let("w", self.packed), k.let("next_epilogue", self.ends)
         if layer.image is not None:
             self.weights = k.let("widened", offset(self.lines, self.plane * GROUP))
-        if layer.padded:
+        if layer.whole and layer.padded:
+            words = k.arg("words", self.layer.plane * GROUP)
+            with k.loop("at", words, rolled=True) as at:
+                k.store(self.lines, at, self.fill)
+        elif layer.padded:
             self._margins()
         lines = self._lines()
         with k.loop("c", self.channels, 0, GROUP) as c:
@@ -111,6 +117,9 @@ class _Writer:
                         self._widen(offset(row, c), ky)
                 self._sums(ends, y, packed)
                 k.assign(packed, offset(packed, self.multiplier * GROUP * layer.words))
+            elif layer.whole:
+                self._weights(packed)
+                self._whole(layer.image, ends, y, c)
             else:
                 self._weights(packed)
                 self._image(layer.image, ends, y, c)
@@ -179,22 +188,26 @@ class _Writer:
         rows = self.w.kernel_h
         with k.loop("copy", self.multiplier, rolled=True):
             with k.loop("tap_row", rows, rolled=True) as row:
-                again = select(equal(row, rows - 1), const(0), rows * layer.row_words)
-                twin = k.let("twin", offset(to, again))
-                self._weight_row(packed, to, twin)
+                places = [to]
+                if layer.ring:
+                    last, words = equal(row, rows - 1), rows * layer.row_words
+                    again = select(last, const(0), words)
+                    places.append(k.let("twin", offset(to, again)))
+                self._weight_row(packed, places)
             left = layer.words * GROUP - layer.row_words * rows
             k.assign(to, offset(to, left))
 
-    def _weight_row(self, packed: Var, to: Var, twin: Var) -> None:
-        """A row of taps, once more behind all rows: but the last, which is there."""
+    def _weight_row(self, packed: Var, places: list[Var]) -> None:
+        """A row of taps, of a ring once more behind all rows: but the last, which is
+        there."""
         k, layer, width = self.k, self.layer, self.w.kernel_w
         before = self._halves(packed, 0)
         for kx in range(1, max(width, 2)):
             after = self._halves(packed, kx) if kx < width else before
-            for place in (to, twin):
+            for place in places:
                 self._store(place, kx - 1, before, after, layer.words)
             before = after
-        k.assign(to, offset(to, layer.row_words))
+        k.assign(places[0], offset(places[0], layer.row_words))
         k.assign(packed, offset(packed, width))
 
     def _halves(self, packed: Var, kx: int) -> tuple[Var, Var]:
@@ -210,42 +223,80 @@ class _Writer:
 
     def _widen(self, source: Expr, slot: Expr) -> None:
         """One row of four channels into a slot of their planes, two columns a word."""
-        k, layer, rows = self.k, self.layer, self.w.kernel_h
-        left = self.left * rows if layer.window.left // 2 else const(0)
+        k, rows = self.k, self.w.kernel_h
+        left = self.left * rows if self.w.left // 2 else const(0)
+        at = offset(self.lines, slot + left)
+        doc = "A row of four channels, widened: two columns of a channel in each word."
+        given = {"source": source, "lines": at, **self._widening()}
+        with k.part(self._widen_name(str(rows)), doc, **given) as params:
+            known = {p.name: p for p in params}
+            x, to = k.let("x", known["source"]), k.let("to", known["lines"])
+            self._widen_row(x, to, known)
+
+    def _widening(self) -> dict[str, Expr]:
+        """What the widening of a row must be given."""
         given = {
             "channels": self.channels,
             "pairs": self.pairs,
             "plane_size": self.plane,
         }
-        if layer.padded:
-            given["fill"] = self.fill
+        return given | ({"fill": self.fill} if self.layer.padded else {})
+
+    def _widen_name(self, rows: str) -> str:
+        layer = self.layer
         ends = ("", "head", "last", "ends")[layer.head + 2 * layer.last]
         padded = "padded" if layer.padded and ends else ""
         pairs = f"pairs{layer.written_out}" if layer.written_out else ""
         parts = (f"widen_dsp_{rows}", ends, padded, pairs)
-        name = "_".join(p for p in parts if p)
-        at = offset(self.lines, slot + left)
-        doc = "A row of four channels, widened: two columns of a channel in each word."
-        with k.part(name, doc, source=source, lines=at, **given) as params:
-            known = {p.name: p for p in params}
-            x, to = k.let("x", known["source"]), k.let("to", known["lines"])
-            channels, plane = known["channels"], known["plane_size"]
-            fill = (known.get("fill", const(0)),) * 2
-            if layer.head:
-                self._store(to, 0, fill, self._column(x, channels), plane)
-                k.assign(to, offset(to, rows))
-            done = layer.written_out
-            for pair in range(done):
+        return "_".join(p for p in parts if p)
+
+    def _widen_row(self, x: Var, to: Var, known: Mapping[str, Var]) -> None:
+        k, layer, step = self.k, self.layer, self.layer.step
+        channels, plane = known["channels"], known["plane_size"]
+        fill = (known.get("fill", const(0)),) * 2
+        if layer.head:
+            self._store(to, 0, fill, self._column(x, channels), plane)
+            k.assign(to, offset(to, step))
+        done = layer.written_out
+        for pair in range(done):
+            before = self._column(x, channels)
+            after = self._column(x, channels)
+            self._store(to, pair * step, before, after, plane)
+        if not done:
+            with k.loop("pair", known["pairs"], rolled=True):
                 before = self._column(x, channels)
-                after = self._column(x, channels)
-                self._store(to, pair * rows, before, after, plane)
-            if not done:
-                with k.loop("pair", known["pairs"], rolled=True):
-                    before = self._column(x, channels)
-                    self._store(to, 0, before, self._column(x, channels), plane)
-                    k.assign(to, offset(to, rows))
-            if layer.last:
-                self._store(to, done * rows, self._column(x, channels), fill, plane)
+                self._store(to, 0, before, self._column(x, channels), plane)
+                k.assign(to, offset(to, step))
+        if layer.last:
+            self._store(to, done * step, self._column(x, channels), fill, plane)
+
+    def _whole(self, image: Image, ends: Var, y: Var, c: Expr) -> None:
+        """All rows of four channels, widened at once."""
+        k, layer, w = self.k, self.layer, self.w
+        pitch = self.pitch
+        top = k.arg("top", image.top) if image.top else const(0)
+        at = offset(self.lines, top * pitch + self.left)
+        more = {
+            "rows": k.arg("rows", layer.read),
+            "pitch": pitch,
+            "row_size": k.arg("row_size", w.width * w.channels),
+        }
+        source = offset(k.row("x", 1, INT8), c)
+        doc = "The image of four channels: two columns of a channel in each word."
+        given = {"source": source, "lines": at, **self._widening(), **more}
+        with k.part(self._widen_name("whole"), doc, **given) as params:
+            known = {p.name: p for p in params}
+            row, line = k.let("row", known["source"]), k.let("line", known["lines"])
+            with k.loop("r", known["rows"], rolled=True):
+                self._widen_row(k.let("x", row), k.let("to", line), known)
+                k.assign(row, offset(row, known["row_size"]))
+                k.assign(line, offset(line, known["pitch"]))
+        sums = {
+            "out_height": k.arg("out_height", image.out_height),
+            "pitch": pitch,
+            "down": k.let("down", pitch * k.arg("stride", image.stride_h)),
+        }
+        self._sums(ends, y, self.weights, sums)
 
     def _column(self, x: Var, channels: Expr) -> tuple[Expr, Expr]:
         """Four channels of the next pixel: the even ones and the odd ones."""
@@ -276,14 +327,17 @@ class _Writer:
             k.store(at, 0, self.fill)
             k.assign(at, offset(at, self.w.kernel_h))
 
-    def _sums(self, ends: Expr, y: Expr, weights: Expr) -> None:
-        """The row of all four channels, in a function of its own."""
+    def _sums(
+        self, ends: Expr, y: Expr, weights: Expr, more: Mapping[str, Expr] | None = None
+    ) -> None:
+        """The row of all four channels, or all rows, in a function of its own."""
         shared = {
             "channels": self.out_channels,
             "multiplier": self.multiplier,
             "out_width": self.out_width,
             "plane_size": self.plane,
             "rest": self.rest,
+            **(more or {}),
         }
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with self.k.part(
@@ -303,9 +357,9 @@ class _Writer:
     def _part_name(self) -> str:
         """What distinguishes the code of two layers here."""
         layer, w = self.layer, self.w
-        rows = "image" if layer.image is not None else "rows"
         parts = (
-            f"depthwise_dsp_{rows}_{w.kernel_h}x{w.kernel_w}_sum{layer.columns}",
+            f"depthwise_dsp_{layer.of or 'rows'}",
+            f"{w.kernel_h}x{w.kernel_w}_sum{layer.columns}",
             "once" if layer.once else "",
             f"rest{layer.rest}" if layer.rest and not layer.may_rest else "",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",

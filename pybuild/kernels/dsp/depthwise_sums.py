@@ -70,7 +70,7 @@ class Sums:
         part of its own, so that what is cheap keeps all registers."""
         k, layer, exact = self.k, self.layer, exact_of(self.layer.epilogue)
         if exact is None:
-            self._row(plane, where)
+            self._rows(plane, where)
             return
         weights, ends, out = where
         factor = k.let("factor", load(ends, layer.end_size - 1))
@@ -85,9 +85,21 @@ class Sums:
                 shared, alone = {**self.shared, **known}, replace(layer, epilogue=exact)
                 inner = Sums(k, alone, shared, self.finish, known)
                 inside = known["weights"], known["epilogue"], known["y"]
-                inner._row(known["lines"], inside)
+                inner._rows(known["lines"], inside)
         with k.otherwise():
+            self._rows(plane, where)
+
+    def _rows(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
+        """One channel of a row, or of all."""
+        k, (weights, ends, out) = self.k, where
+        if not self.layer.whole:
             self._row(plane, where)
+            return
+        line, to = k.let("first_line", plane), k.let("row_out", out)
+        with k.loop("oy", self.shared["out_height"], rolled=True):
+            self._row(line, (weights, ends, to))
+            k.assign(line, offset(line, self.shared["down"]))
+            k.assign(to, offset(to, self.out_width * self.channels))
 
     def _row(self, plane: Var, where: tuple[Var, Var, Var]) -> None:
         """One channel of a row."""
@@ -102,7 +114,7 @@ class Sums:
         with k.loop("ox", whole, 0, n, rolled=True):
             self._sum(n, x, weights, ends, y)
             words = n * self.w.stride_w // 2
-            k.assign(x, offset(x, words * self.w.kernel_h))
+            k.assign(x, offset(x, words * layer.step))
             k.assign(y, offset(y, self.channels * n))
         if layer.may_rest:
             with k.when(const(0) < self.rest):
@@ -116,26 +128,26 @@ class Sums:
         only_rule = isinstance(self.layer.epilogue, Exact)
         first = k.let("first", const(0) if only_rule else load(ends))
         sums = [k.let(f"sum{i}", first) for i in range(n)]
+        down = self.shared["pitch"] if self.layer.whole else const(1)
         if self.layer.taps <= UNROLLED:
             for row in range(rows):
-                self._products(sums, x, row, weights, row * per_row)
+                line = k.let("line", offset(x, down * row)) if row else x
+                self._products(sums, line, weights, row * per_row)
         else:
             taps, line = k.let("row_taps", weights), k.let("line", x)
             with k.loop("row", rows, rolled=True):
-                self._products(sums, line, 0, taps, 0)
+                self._products(sums, line, taps, 0)
                 k.assign(taps, offset(taps, per_row))
-                k.assign(line, offset(line, 1))
+                k.assign(line, offset(line, down))
         self._finish(sums, ends, y)
 
-    def _products(
-        self, sums: Sequence[Var], x: Var, row: int, weights: Var, first: int
-    ) -> None:
+    def _products(self, sums: Sequence[Var], x: Var, weights: Var, first: int) -> None:
         """One row of taps, word by word; each weight and value read once."""
-        k, rows = self.k, self.w.kernel_h
+        k, step = self.k, self.layer.step
         known: dict[int, Var] = {}
         words: dict[int, Var] = {}
         for column, uses in _uses(self.layer, len(sums)).items():
-            value = k.let("value", load(x, column * rows + row))
+            value = k.let("value", load(x, column * step))
             for i, word, halves in uses:
                 if word not in known:
                     tap = self._tap(weights, first, word, words)

@@ -14,18 +14,20 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.fours_code import kernel
-from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key, four_tables
+from pybuild.kernels.dsp.fours_end import FourEnds, four_tables, row_words
 from pybuild.kernels.dsp.fours_layer import Layer
+from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Image
+from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, UNROLLED, Image
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import block_starts, kernels_of, takes_pairs
 from pybuild.targets.target import Target
 
 _MOST = 2**31 - 1
-_MOST_SCRATCH = 1 << 12  # bytes of an image that is widened at once
+# instructions of the ends of four channels, by the words of their rows
+_END = {2: 22, 3: 42, 4: 36}
 
 
 def pack(kernels: Array, wide: bool) -> Packed:
@@ -70,7 +72,7 @@ def candidates(
         layer = Layer(window, epilogue, x_zero, image, whole)
         if not whole and not _in_ring(layer):
             continue
-        if whole and layer.scratch > _MOST_SCRATCH:
+        if whole and layer.scratch > MOST_SCRATCH:
             continue
         k = kernel(layer)
         found.append(
@@ -122,7 +124,8 @@ def _cost(layer: Layer) -> int:
     read = image.out_height * image.stride_h if not layer.whole else layer.rows
     row, line, twice = (12, 14, 1) if layer.whole else (50, 60, 2)
     widened = read * (6 * w.columns + row)
-    end = 36 if "signed" in epilogue_key(layer.epilogue) else 22
+    cheap = isinstance(layer.epilogue, Affine)
+    end = _END[row_words(layer.epilogue) if cheap else 2]
     made = image.out_height * (line + w.out_width * (6 * layer.taps + end))
     weights = 60 + 5 * twice * layer.taps
     return -(-w.channels // GROUP) * (weights + widened + made)

@@ -13,6 +13,7 @@ from pybuild.kernels.epilogues.staircase import FRACTION
 
 GROUP = 4  # channels in one word of input
 UNROLLED = 9  # taps whose rows are written out
+MOST_SCRATCH = 1 << 12  # bytes of an image that is widened at once
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,15 @@ class Layer:
     """A depthwise convolution as its kernel sees it; `columns` are done together.
 
     image  None: a call makes one row, of rows that need not be neighbours
+    whole  of an image: all rows of four channels are widened at once, padding beside
+           them; else those under a window, in a ring
     """
 
     window: Window
     epilogue: Affine | Exact
     x_zero: int
     image: Image | None = None
+    whole: bool = False
 
     @property
     def padded(self) -> bool:
@@ -90,10 +94,14 @@ class Layer:
 
     @property
     def words(self) -> int:
-        """Words of weights of a channel: of an image twice, so that they may begin
-        with any row, as the ring does."""
+        """Words of weights of a channel: of a ring twice, so that they may begin with
+        any row, as it does."""
         rows = self.window.kernel_h
-        return self.line * (rows if self.image is None else 2 * rows - 1)
+        return self.line * (2 * rows - 1 if self.ring else rows)
+
+    @property
+    def ring(self) -> bool:
+        return self.image is not None and not self.whole
 
     @property
     def fraction(self) -> int:
@@ -113,7 +121,25 @@ class Layer:
     @property
     def plane(self) -> int:
         """Words of the widened rows of one channel."""
-        return self.window.kernel_h * self.pitch
+        return self.held * self.pitch
+
+    @property
+    def held(self) -> int:
+        """Rows that are widened."""
+        if not self.whole or self.image is None:
+            return self.window.kernel_h
+        return (self.image.out_height - 1) * self.image.stride_h + self.window.rows
+
+    @property
+    def read(self) -> int:
+        """Of these those of the image."""
+        assert self.image is not None
+        return min(self.image.height, self.held - self.image.top)
+
+    @property
+    def step(self) -> int:
+        """Words from two columns of a row to the next two."""
+        return 1 if self.whole else self.window.kernel_h
 
     @property
     def inside(self) -> int:
@@ -155,7 +181,8 @@ class Layer:
     def name(self) -> str:
         w = self.window
         parts = (
-            "depthwise_dsp" if self.image is None else "depthwise_dsp_image",
+            "depthwise_dsp",
+            self.of,
             f"{w.kernel_h}x{w.kernel_w}",
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
@@ -172,13 +199,20 @@ class Layer:
         return "_".join(p for p in parts if p)
 
     @property
+    def of(self) -> str:
+        """What a call computes: a row, an image row by row, or one at once."""
+        return "" if self.image is None else "whole" if self.whole else "image"
+
+    @property
     def doc(self) -> str:
         """What the kernel's C says."""
         w = self.window
         beside = ", which may leave the image" if self.padded else ""
         gaps = ", with gaps between taps" if w.dilated else ""
         rows = "the rows under the window are widened"
-        if self.image is not None:
+        if self.whole:
+            rows = "their image is widened, margins included"
+        elif self.image is not None:
             rows = "output row by output row; each input row is widened once"
         return told(
             f"depthwise convolution, int8, int32 sums by pairs of int16 (SMLAD): "
@@ -192,6 +226,7 @@ class Layer:
     def part_doc(self) -> str:
         """What the C of the sums says."""
         return (
-            f"A row of four channels, one after the other: {self.columns} pixels at a "
+            f"{'Rows' if self.whole else 'A row'} of four channels, one channel after "
+            f"the other: {self.columns} pixels at a "
             "time, each word of the widened rows and of the weights read once for them."
         )
