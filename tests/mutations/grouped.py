@@ -188,8 +188,8 @@ GROUPED = (
     (
         "the last row of weights, once more where it is",
         "pybuild/kernels/dsp/depthwise_code.py",
-        "select(equal(row, rows - 1), const(0), rows * layer.row_words)",
-        "select(equal(row, rows - 1), const(1), rows * layer.row_words)",
+        "select(last, const(0), words)",
+        "select(last, const(1), words)",
         _CASE.format("conv-depthwise_same_relu"),
     ),
     (

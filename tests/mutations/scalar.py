@@ -207,8 +207,8 @@ SCALAR = (
     (
         "the last column and the padding in its word",
         "pybuild/kernels/dsp/depthwise_code.py",
-        "self._store(to, done * rows, self._column(x, channels), fill, plane)",
-        "self._store(to, done * rows, self._column(x, channels), (const(0),) * 2, "
+        "self._store(to, done * step, self._column(x, channels), fill, plane)",
+        "self._store(to, done * step, self._column(x, channels), (const(0),) * 2, "
         "plane)",
         _DSP.replace("stride2_9", "multiplier_2"),
     ),
