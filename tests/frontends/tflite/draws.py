@@ -221,7 +221,7 @@ ELEMENTS: dict[str, tuple[tuple[str, ...], Draw]] = {
     "FLOOR": (FLOAT, unary()),
     "FLOOR_DIV": ((*FLOAT, "int32", *INT8), binary("FloorDivOptions", True)),
     "FLOOR_MOD": ((*NUMBERS, *INT8), binary("FloorModOptions", True)),
-    "GELU": ((*FLOAT, *INT8), gelu),
+    "GELU": ((*FLOAT, *INT8, *INT16), gelu),
     "GREATER": ((*NUMBERS, *BYTES), compare),
     "GREATER_EQUAL": ((*NUMBERS, *BYTES), compare),
     "HARD_SWISH": ((*FLOAT, *BYTES), unary()),

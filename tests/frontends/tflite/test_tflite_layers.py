@@ -246,3 +246,19 @@ def test_open_dimension_by_axis() -> None:
     data = write(tensors, [FileOperator("RELU", (0,), (1,))], [0], [1])
     graph = load("one.tflite", data, {"x.1": 7})
     assert graph.tensor("y").shape == (1, 7, 4)
+
+
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("scales", [(0.0003, 0.00025), (0.001, 0.0011)])
+def test_gelu_of_every_int16(scales: tuple[float, float], near: bool) -> None:
+    x = np.arange(-(1 << 15), 1 << 15, dtype=np.int16)
+    tensors = [
+        FileTensor(name, x.shape, "INT16", None, (float(np.float32(scale)),), (0,))
+        for name, scale in zip("xy", scales, strict=True)
+    ]
+    options = {"Approximate": near}
+    operator = FileOperator("GELU", (0,), (1,), "GeluOptions", options)
+    data = write(tensors, [operator], [0], [1])
+    graph = with_rounding(load("one.tflite", data, {}), "litert")
+    (theirs,) = run_litert(data, [{"x": x}])
+    np.testing.assert_array_equal(interpret(graph, {"x": x})["y"], theirs["y"])

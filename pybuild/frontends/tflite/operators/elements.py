@@ -127,10 +127,14 @@ def elu(call: Call) -> None:
 
 def gelu(call: Call) -> None:
     """x times how much of a normal distribution is below x; or by a tanh near that."""
-    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8), 0)
+    flow, (x,) = typed(call, (DType.FLOAT32, DType.INT8, DType.INT16), 0)
     near = bool(call.option("Approximate"))
+    fn = "gelu_tanh" if near else "gelu"
     if x.dtype is DType.INT8:
-        _by_table("gelu_tanh" if near else "gelu", flow, x)
+        _by_table(fn, flow, x)
+        return
+    if x.dtype is DType.INT16:
+        flow.give(curve(fn, flow, x))
         return
     if near:
         cube = flow.mul(flow.mul(flow.mul(x, x), x), flow.const(0.044715, x))

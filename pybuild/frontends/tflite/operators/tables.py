@@ -177,6 +177,21 @@ def _gelu_tanh(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def _gelu_curve(x: Any, scale: Any) -> Any:
+    """In float32, its erfc rounded once, as the C libraries of today do."""
+    erfc = np.vectorize(math.erfc, otypes=[np.float64])
+    part = (x * np.float32(-math.sqrt(0.5))).astype(np.float64)
+    return np.float32(0.5) * x * erfc(part).astype(np.float32)
+
+
+def _gelu_tanh_curve(x: Any, scale: Any) -> Any:
+    """In float32, its tanh rounded once."""
+    inner = x + np.float32(0.044715) * x * x * x
+    inner = (np.float32(math.sqrt(2 / math.pi)) * inner).astype(np.float64)
+    part = np.tanh(inner).astype(np.float32)
+    return np.float32(0.5) * x * (np.float32(1) + part)
+
+
 def _elu(x: Any) -> Any:
     return np.where(x < 0, np.expm1(x), x)
 
@@ -192,6 +207,8 @@ def _rsqrt_curve(x: Any, scale: Any) -> Any:
 # of a real number and the output's scale
 CURVES: dict[str, Callable[[Any, Any], Any]] = {
     "exp": lambda x, scale: np.exp(x),
+    "gelu": _gelu_curve,
+    "gelu_tanh": _gelu_tanh_curve,
     "log": _log_curve,
     "rsqrt": _rsqrt_curve,
 }
