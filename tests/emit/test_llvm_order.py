@@ -92,3 +92,24 @@ def test_the_code_that_keeps_its_order_needs_no_assembler(target: str) -> None:
     assert set(re.findall(r'asm (?:sideeffect )?"([^"]*)"', text)) <= {""}
     machine = machine_of(LLVM[target])
     assert machine.emit_object(binding.parse_assembly(text))[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("target", sorted(LLVM))
+def test_words_beside_each_other_are_loaded_by_one_instruction(target: str) -> None:
+    k = Builder("neighbours")
+    y = k.row("y", 0, INT32, writable=True)
+    x = k.row("x", 1, INT32)
+    first, *others = (k.let(f"word{n}", load(x, n)) for n in (2, 4, 5, 7, 8))
+    total = k.let("total", first)
+    for value in others:
+        k.assign(total, DOT2(value, value, total))
+    k.store(y, 0, total)
+    text = printed(k.finish(), target)
+    both = re.findall(r"load volatile i64, ptr %\S+ align 4", text)
+    pairs = target in ("cortex-m4", "cortex-m4f", "cortex-m7", "cortex-m33")
+    assert len(both) == 2 * pairs
+    machine = machine_of(LLVM[target])
+    whole = text.replace("#0", "nounwind") + declarations(LLVM[target].has)
+    code = machine.emit_assembly(binding.parse_assembly(whole))
+    if pairs:
+        assert len(re.findall(r"\bldrd\b.*#(?:16|28)\]", code)) == 2

@@ -190,7 +190,7 @@ GROUPED = (
         "pybuild/kernels/dsp/depthwise_code.py",
         "select(last, const(0), words)",
         "select(last, const(1), words)",
-        _CASE.format("conv-depthwise_same_relu"),
+        "tests/kernels/dsp/test_whole.py::test_by_llvm",
     ),
     (
         "a pixel that a row leaves over",

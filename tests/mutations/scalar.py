@@ -248,6 +248,13 @@ SCALAR = (
         _FLOATS,
     ),
     (
+        "words that are no neighbours by one instruction",
+        "pybuild/emit/kernels/llvm_order.py",
+        "name == again and high == low + 1",
+        "name == again and high > low",
+        f"{_ORDER}::test_words_beside_each_other_are_loaded_by_one_instruction",
+    ),
+    (
         "sums that stay in their registers",
         "pybuild/emit/kernels/llvm_order.py",
         'sums[name] = ""',

@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from pybuild.dtype import DType
 from pybuild.emit.kernels.llvm_declared import literal
-from pybuild.emit.kernels.llvm_order import in_order, is_ordered, placed, places
+from pybuild.emit.kernels.llvm_order import (
+    are_two_words,
+    in_order,
+    is_ordered,
+    placed,
+    places,
+)
 from pybuild.emit.kernels.llvm_values import (
     Printer,
     converted,
@@ -121,22 +127,43 @@ def _reassigned(func: Func) -> frozenset[str]:
 
 def _block(printer: Printer, body: tuple[Stmt, ...], outer: _Scope) -> None:
     scope = dict(outer)
-    for stmt in body:
-        _stmt(printer, stmt, scope)
+    done = -1
+    for at, stmt in enumerate(body):
+        if at + 1 < len(body) and at > done:
+            two = stmt, body[at + 1]
+            if are_two_words(two, printer.features):
+                _two_words(printer, two, scope)
+                done = at + 1
+        if at > done:
+            _stmt(printer, stmt, scope)
+
+
+def _two_words(printer: Printer, two: tuple[Stmt, Stmt], scope: _Scope) -> None:
+    """Neighbours in memory, by one instruction."""
+    first, second = two
+    assert isinstance(first, Let) and isinstance(first.value, Load)
+    assert isinstance(second, Let)
+    where = _element(printer, first.value.pointer, first.value.index, scope)
+    # LLVM keeps those that are volatile in one
+    both = printer.emit(f"load volatile i64, ptr {where}, align 4")
+    _named(printer, first.var, printer.emit(f"trunc i64 {both} to i32"), scope)
+    high = printer.emit(f"lshr i64 {both}, 32")
+    _named(printer, second.var, printer.emit(f"trunc i64 {high} to i32"), scope)
+
+
+def _named(printer: Printer, var: Var, text: str, scope: _Scope) -> None:
+    if var.name not in printer.mutable:
+        scope[var.name] = (text, False)
+        return
+    slot = printer.slot(var)
+    printer.lines.append(f"  store {llvm_type(var.type)} {text}, ptr {slot}")
+    scope[var.name] = (slot, True)
 
 
 def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
     match stmt:
         case Let(var, value):
-            text = _expr(printer, value, scope)
-            if var.name in printer.mutable:
-                slot = printer.slot(var)
-                printer.lines.append(
-                    f"  store {llvm_type(var.type)} {text}, ptr {slot}"
-                )
-                scope[var.name] = (slot, True)
-            else:
-                scope[var.name] = (text, False)
+            _named(printer, var, _expr(printer, value, scope), scope)
         case Assign(var, value):
             text = _expr(printer, value, scope)
             if var.name in printer.places:

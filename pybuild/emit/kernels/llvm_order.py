@@ -6,7 +6,19 @@ assembly, for which llvmlite has no assembler; an empty string needs none.
 
 from __future__ import annotations
 
-from pybuild.ir.loop import Assign, Call, For, Intrin, PointerType, Var
+from pybuild.ir.loop import (
+    INT32,
+    Assign,
+    Call,
+    Const,
+    For,
+    Intrin,
+    Let,
+    Load,
+    PointerType,
+    Stmt,
+    Var,
+)
 from pybuild.ir.loop_verify import statements
 
 # where sums of Thumb code stay: what else a loop holds has the six below and above
@@ -16,6 +28,20 @@ _SUMS = tuple(f"{{r{number}}}" for number in range(4, 12))
 def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
     """Whether it keeps its place on the target."""
     return intrin.ordered and intrin.feature in features
+
+
+def are_two_words(two: tuple[Stmt, Stmt], features: frozenset[str]) -> bool:
+    """Whether both are loads of words beside each other, on a core that has an
+    instruction for these (LDRD); of loads that are apart by then LLVM makes none."""
+    if "dsp" not in features or "mve" in features:
+        return False
+    match two:
+        case Let(_, Load(Var(name) as at, Const(int() as low))), Let(
+            _, Load(Var(again), Const(int() as high))
+        ):
+            words = isinstance(at.type, PointerType) and at.type.elem is INT32
+            return words and name == again and high == low + 1
+    return False
 
 
 def in_order(kind: str, value: str) -> str:

@@ -32,8 +32,8 @@ _MOST = 2**31 - 1
 # instructions of a row of a channel, beside its outputs: of one turn, and of more
 _ONCE, _ROW = 20, 34
 _WHOLE = 8  # of all rows at once
-# what a layer's tensors take beside an image that is widened, where nobody spares that
-_SPARED = 32
+# times an image that is widened a layer's tensors take, where nobody spares it
+_SPARED = 15
 
 
 def pack(kernels: Array, multiplier: int) -> Packed:
@@ -108,11 +108,10 @@ def candidates(
     if _SPARED * whole.scratch <= x.bytes + y.bytes:
         able = able[-1:]
     tables = (pack(kernels, copies), table(ring, sums.bias), *rules)
-    calls = (x.shape[0], 1)
-    return [
-        by_row,
-        *(_offer(one, (images[0], images[1]), tables, calls) for one in able),
-    ]
+    pair, calls = (images[0], images[1]), (x.shape[0], 1)
+    found = [_offer(one, pair, tables, calls) for one in able]
+    # no plan by rows is given up for an image that takes more
+    return [by_row, *(replace(c, cost=found[0].cost) for c in found)]
 
 
 def _offer(
