@@ -45,9 +45,10 @@ static int32_t release(struct crt_rpc *r, uint32_t number)
     }
     if (image != NULL) {
         error = crt_params_close((struct crt_params *)crt_rpc_memory(r, image));
-    }
-    if (g != NULL) {
+    } else if (g != NULL) {
         error = crt_graph_release_params(&g->graph);
+    } else {
+        /* nothing is bound to a buffer */
     }
     if (error == CRT_OK) {
         r->objects[number].kind = CRT_RPC_FREE;

@@ -29,7 +29,7 @@ static int copy_in(struct crt_graph *g, const struct crt_tensor *tensor,
     const struct crt_device *d;
     void *to = crt_place(g, tensor);
 
-    if (!crt_has_devices(g)) {
+    if (*crt_devices(g) == NULL) {
         return CRT_ERR_DEVICE;
     }
     d = home_of(g, tensor);

@@ -136,7 +136,7 @@ static int check_name(const struct check *c, uint32_t index)
     while (i < length && name[i] != '\0') {
         i++;
     }
-    if (i != length || name[length] != '\0') {
+    if (i < length || name[length] != '\0') {
         return CRT_ERR_FORMAT;
     }
     if (index > 0u) {

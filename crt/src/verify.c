@@ -98,9 +98,9 @@ int crt_model_verify(const struct crt_sums *both, struct crt_verify *state,
         v->at += part;
         if (v->at == sum->bytes) {
             leave(v, both->count);
-        }
-        if (v->next == both->count) {
-            left = 0;
+            if (v->next == both->count) {
+                left = 0;
+            }
         }
     }
     return CRT_OK;

@@ -291,17 +291,41 @@ static void test_bind(void)
 static void test_create(void)
 {
     struct crt_model old = model;
-    uint32_t made = 0;
+    uint32_t made = 1;
+    uint32_t first;
 
     old.abi = CRT_ABI + 1;
     start(&old);
     EXPECT(call(CRT_RPC_CREATE, 0, 0, 0, 0) == CRT_ERR_ABI);
     EXPECT(server.objects[CRT_RPC_OBJECTS - 1].kind == CRT_RPC_FREE);
     start(&model);
+    first = (uint32_t)call(CRT_RPC_CREATE, 0, 0, 0, 0);
+    EXPECT(first < CRT_RPC_OBJECTS);
+    config.memory_bytes = 4 * server.objects[first].bytes;
     while (call(CRT_RPC_CREATE, 0, 0, 0, 0) >= 0)
         made++;
-    EXPECT(made > 1 && made < CRT_RPC_OBJECTS);
+    EXPECT(made == 4);
+    config.memory_bytes /= 2; /* what lies behind it stays there */
     EXPECT(call(CRT_RPC_CREATE, 0, 0, 0, 0) == CRT_ERR_MEMORY);
+    old.abi = CRT_ABI;
+    old.device_count = 2; /* its table of devices has a place, too */
+    start(&old);
+    EXPECT(call(CRT_RPC_CREATE, 0, 0, 0, 0) >= 0);
+}
+
+/* A place behind the end is too far, however few bytes are asked for there. */
+static void test_places_behind_the_end(void)
+{
+    uint32_t g = two();
+    uint32_t buffer = (uint32_t)call(CRT_RPC_ALLOCATE, 64, 0, 0, 0);
+    uint32_t small = (uint32_t)call(CRT_RPC_ALLOCATE, 16, 0, 0, 0);
+
+    EXPECT(buffer < CRT_RPC_OBJECTS && small < CRT_RPC_OBJECTS);
+    EXPECT(write(buffer, 65, filled, 0) == CRT_ERR_SIZE);
+    EXPECT(call(CRT_RPC_READ, buffer, 65, 0, 0) == CRT_ERR_SIZE);
+    EXPECT(call(CRT_RPC_OPEN, small, 0, 0, 0) == CRT_ERR_SIZE);
+    EXPECT(set(g, 0, 25, 1, filled, 0) == CRT_ERR_SIZE);
+    EXPECT(call(CRT_RPC_GET, g, 0, 25, 0) == CRT_ERR_SIZE);
 }
 
 int main(void)
@@ -317,6 +341,7 @@ int main(void)
     test_weights();
     test_bind();
     test_create();
+    test_places_behind_the_end();
     return failures != 0;
 }
 

@@ -324,6 +324,39 @@ static void test_lazy_input(void)
     EXPECT(crt_graph_input(&g, 1) == (const void *)d);
 }
 
+/* Parameters that no device has: lazy ones, and those of the CPU. */
+static void test_sharing_where_the_cpu_is(void)
+{
+    static void *base2[CRT_BASE_COUNT(3, 2, 3, 1, 4)];
+    struct crt_tensor own[sizeof tensors / sizeof tensors[0]];
+    struct crt_model m = model;
+    struct crt_region regions[3];
+    struct crt_graph donor;
+    struct crt_graph g;
+    uint32_t fresh2[1];
+    int turn;
+
+    m.tensors = own;
+    for (turn = 0; turn < 2; turn++) {
+        start(&donor);
+        memcpy(own, tensors, sizeof own);
+        own[5].flags = turn == 0 ? CRT_TENSOR_LAZY : 0;
+        own[5].region = 0;
+        regions[0].ptr = arena;
+        regions[1].ptr = (void *)fakes[0].first;
+        regions[2].ptr = (void *)fakes[1].first;
+        regions[0].bytes = regions[1].bytes = regions[2].bytes = DEVICE_BYTES;
+        EXPECT(crt_graph_init(&donor, &m, base, fresh, regions, 3) == CRT_OK);
+        EXPECT(crt_graph_set_devices(&donor, devices, 4) == CRT_OK);
+        EXPECT(crt_graph_init(&g, &m, base2, fresh2, regions, 3) == CRT_OK);
+        EXPECT(crt_graph_set_devices(&g, devices, 4) == CRT_OK);
+        EXPECT(crt_graph_share_params(&g, &donor, NULL) == CRT_ERR_UNBOUND);
+        EXPECT(crt_graph_bind_parameter(&donor, 0, w, N) == CRT_OK);
+        EXPECT(crt_graph_share_params(&g, &donor, NULL) == CRT_OK);
+        EXPECT(memcmp(crt_graph_parameter(&g, 0), w, N) == 0);
+    }
+}
+
 /* @req weights.h:CRT_ERR_DEVICE */
 static void test_failure_in_load(void)
 {
@@ -352,6 +385,7 @@ int main(void)
     test_failures_in_runs();
     test_failures_around_runs();
     test_sharing();
+    test_sharing_where_the_cpu_is();
     test_lazy_input();
     test_failure_in_load();
     return failures != 0;

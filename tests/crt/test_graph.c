@@ -3,6 +3,10 @@
 #include "expect.h"
 #include "model.h"
 
+#include "crt/push.h"
+#include "crt/state.h"
+#include "crt/weights.h"
+
 #include <string.h>
 
 static union {
@@ -413,6 +417,61 @@ static void test_texts(void)
     EXPECT(crt_abi_7 == CRT_ABI);
 }
 
+/* Of each function, which a compiler may test in its own place. */
+static void test_no_instance(void)
+{
+    struct crt_graph *const two[2] = {NULL, &never};
+    struct crt_array array;
+    uint8_t room[4] = {0};
+    int i;
+
+    memset(&array, 0, sizeof array);
+    for (i = 0; i < 2; i++) {
+        struct crt_graph *g = two[i];
+
+        EXPECT(crt_graph_bind_input_array(g, 0, &array) == CRT_ERR_NULL);
+        EXPECT(crt_graph_bind_output_array(g, 0, &array) == CRT_ERR_NULL);
+        EXPECT(crt_graph_set_devices(g, NULL, 0) == CRT_ERR_NULL);
+        EXPECT(crt_graph_find_input(g, "a") == CRT_ERR_NULL);
+        EXPECT(crt_graph_find_output(g, "y") == CRT_ERR_NULL);
+        EXPECT(crt_graph_push_inputs(g, pointers, 0) == CRT_ERR_NULL);
+        EXPECT(crt_graph_pushed(g) == CRT_ERR_NULL);
+        EXPECT(crt_graph_push_rows(g, pointers, 0, room, 1) == CRT_ERR_NULL);
+        EXPECT(crt_graph_rows_left(g, 0) == CRT_ERR_NULL);
+        EXPECT(crt_graph_rows_wanted(g, 0) == CRT_ERR_NULL);
+        EXPECT(crt_graph_parameter_count(g) == CRT_ERR_NULL);
+        EXPECT(crt_graph_find_parameter(g, "w") == CRT_ERR_NULL);
+        EXPECT(crt_graph_bind_parameter(g, 0, room, 1) == CRT_ERR_NULL);
+        EXPECT(crt_graph_release_params(g) == CRT_ERR_NULL);
+        EXPECT(crt_graph_run_stage(g, pointers, 0) == CRT_ERR_NULL);
+        EXPECT(crt_graph_run(g, pointers) == CRT_ERR_NULL);
+        EXPECT(crt_state_bytes(g) == CRT_ERR_NULL);
+        EXPECT(crt_state_save(g, room, 4) == CRT_ERR_NULL);
+        EXPECT(crt_state_restore(g, room, 4) == CRT_ERR_NULL);
+#ifndef CRT_NO_HOOK
+        EXPECT(crt_graph_set_hook(g, NULL, NULL) == CRT_ERR_NULL);
+#endif
+    }
+}
+
+/* An input without memory of its own is never used up. */
+static void test_a_lazy_input_is_not_consumed(void)
+{
+    struct crt_tensor own[5];
+    struct crt_model m = model;
+    struct crt_graph g;
+
+    memcpy(own, tensors, sizeof own);
+    own[0].flags |= CRT_TENSOR_LAZY;
+    m.tensors = own;
+    start(&g);
+    g.model = &m;
+    EXPECT(crt_graph_bind_input(&g, 0, a, 24) == CRT_OK);
+    EXPECT(crt_graph_bind_input(&g, 1, b, 3) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+}
+
 int main(void)
 {
     test_run();
@@ -425,6 +484,8 @@ int main(void)
     test_without_init();
     test_what_there_is();
     test_many_inputs();
+    test_no_instance();
+    test_a_lazy_input_is_not_consumed();
 #ifndef CRT_NO_HOOK
     test_hook();
     test_hook_stops();

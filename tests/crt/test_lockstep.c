@@ -64,9 +64,23 @@ static void test_stops(void)
 }
 #endif
 
+/* Of no steps there is nothing to do. */
+static void test_nothing(void)
+{
+    static const struct crt_stage none[] = {{0, 0, 0, 1}};
+    struct crt_model m = made();
+    struct crt_graph g;
+
+    m.stages = none;
+    start(&g, &m);
+    EXPECT(crt_graph_run(&g, pointers) == CRT_OK);
+    EXPECT(arena[AT_S] == 0x55);
+}
+
 int main(void)
 {
     test_values();
+    test_nothing();
 #ifndef CRT_NO_HOOK
     test_order();
     test_stops();

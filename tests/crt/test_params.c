@@ -156,6 +156,8 @@ static const struct damage damages[] = {
     {ENTRY_A + 6, 1, 14, CRT_ERR_FORMAT},
     {ENTRY_A + 7, 1, 100, CRT_ERR_FORMAT},  /* dims outside */
     {ENTRY_A + 8, 4, 170, CRT_ERR_FORMAT},  /* dims not aligned */
+    {ENTRY_A + 8, 4, 156, CRT_ERR_FORMAT},  /* dims in the table */
+    {ENTRY_A + 8, 4, 260, CRT_ERR_FORMAT},  /* dims behind the end */
     {168, 4, 3, CRT_ERR_FORMAT},            /* 9 elements in 6 bytes */
     {168, 4, 0x80000000u, CRT_ERR_FORMAT},  /* a negative dimension */
     {168, 4, 0, CRT_ERR_FORMAT},            /* no elements in 6 bytes */
@@ -163,6 +165,8 @@ static const struct damage damages[] = {
     {ENTRY_A + 18, 2, 1, CRT_ERR_FORMAT},   /* reserved */
     {ENTRY_A + 20, 4, 200, CRT_ERR_FORMAT}, /* payload not aligned */
     {ENTRY_A + 20, 4, 256, CRT_ERR_FORMAT}, /* payload outside */
+    {ENTRY_A + 20, 4, 144, CRT_ERR_FORMAT}, /* payload in the table */
+    {ENTRY_A + 20, 4, 272, CRT_ERR_FORMAT}, /* payload behind the end */
     {ENTRY_A + 24, 4, 49, CRT_ERR_FORMAT},
     {ENTRY_A + 24, 4, 5, CRT_ERR_FORMAT}, /* stored, but not packed */
     {ENTRY_C + 8, 4, 241, CRT_ERR_FORMAT},

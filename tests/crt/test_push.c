@@ -99,6 +99,24 @@ static void test_push(void)
     EXPECT(crt_graph_pushed(&g) == CRT_OK && arena[OF_Z] == want);
 }
 
+/* What comes before the rows may be several stages. */
+static void test_two_stages_before(void)
+{
+    static const struct crt_stage four[] = {
+        {0, 1, 0, 0}, {0, 1, 0, 0}, {1, 2, 0, 1}, {3, 1, 0, 0}};
+    const uint8_t k = 2;
+    struct crt_step own[4];
+    struct crt_model m;
+    struct crt_graph g;
+
+    start_push(&g, &m, own);
+    m.stages = four;
+    m.stage_count = 4;
+    EXPECT(crt_graph_set_input(&g, 1, &k, 1) == CRT_OK);
+    EXPECT(push(&g, 0, ROWS) == CRT_OK);
+    EXPECT(crt_graph_pushed(&g) == CRT_OK && arena[OF_Z] == 28 + 27 + 1 + 14);
+}
+
 /* Each bit of the counters flips after each row: the rest is a result or an
  * error, no access leaves the arena, and the next run is right again. */
 static void test_flipped_counters(void)
@@ -341,6 +359,7 @@ static void test_pushes_stop(void)
 int main(void)
 {
     test_push();
+    test_two_stages_before();
     test_flipped_counters();
     test_push_and_bind_do_not_mix();
     test_push_checks();

@@ -25,6 +25,7 @@ static void test_init(void)
     EXPECT(crt_rpc_poll(&r) == CRT_ERR_NULL);
     EXPECT(crt_rpc_poll(NULL) == CRT_ERR_NULL);
     EXPECT(crt_rpc_log(&r, "a") == CRT_ERR_NULL);
+    EXPECT(crt_rpc_log(NULL, "a") == CRT_ERR_NULL);
     for (i = 0; i < 7; i++) {
         bad = config;
         bad.model = i == 0 ? NULL : bad.model;

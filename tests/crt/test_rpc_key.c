@@ -182,6 +182,8 @@ static void test_welcome(void)
     EXPECT(memcmp(frame.data + 56, "two-0123\0here", 14) == 0);
     EXPECT(is_tagged(&frame) && frame.bytes == 56 + 14);
     EXPECT(hello(7).session == first); /* asked twice, offered once */
+    EXPECT(hello(8).session != first); /* of another number, anew */
+    first = hello(7).session;
     asked[15]++;
     EXPECT(hello(7).session != first); /* another host's */
     key.offers = 0xFFFFFFFFu;

@@ -214,6 +214,8 @@ static void test_prepare(void)
     EXPECT(crt_time_runs(&g, pointers, &how, &lap, 1) == -99);
     seen.stop_at = 6;
     EXPECT(crt_time_runs(&g, pointers, &how, &lap, 1) == -99);
+    seen.fail_at = seen.kernels + CALLS + 3; /* in the first of two runs */
+    EXPECT(crt_time_runs(&g, pointers, &how, &lap, 1) == CRT_ERR_STOPPED);
 }
 
 static void test_stages(void)
@@ -235,6 +237,11 @@ static void test_stages(void)
     seen.fail_at = seen.kernels + CALLS + 3; /* in the first stage */
     EXPECT(crt_time_stages(&g, pointers, &how, laps) == CRT_ERR_STOPPED);
     EXPECT(seen.kernels == seen.fail_at);
+    seen.fail_at = seen.kernels + 2 * CALLS - 1; /* in the last stage */
+    EXPECT(crt_time_stages(&g, pointers, &how, laps) == CRT_ERR_STOPPED);
+    EXPECT(seen.kernels == seen.fail_at);
+    seen.stop_at = seen.prepared + 1; /* before the first run */
+    EXPECT(crt_time_stages(&g, pointers, &how, laps) == -99);
 }
 #endif
 

@@ -239,6 +239,12 @@ static void test_content(void)
     EXPECT(p->users == 4 && q->users == 0);
     expect_right(&two);
     EXPECT(crt_graph_release_params(&two.g) == CRT_OK);
+    other.content = w_entry.content + ((uint64_t)1 << 32); /* its high half */
+    q = make(1, b_entry, other, 2);
+    EXPECT(crt_graph_share_params(&two.g, &one.g, q) == CRT_ERR_CONTENT);
+    other.content = w_entry.content + 1; /* its low half */
+    q = make(1, b_entry, other, 2);
+    EXPECT(crt_graph_share_params(&two.g, &one.g, q) == CRT_ERR_CONTENT);
     other.content = 0; /* not known */
     q = make(1, b_entry, other, 2);
     EXPECT(crt_graph_share_params(&two.g, &one.g, q) == CRT_OK);
@@ -390,6 +396,8 @@ static void test_home(void)
     expect_right(&one);
     EXPECT(crt_graph_share_parameter(&one.g, 1, &one.g, 1) == CRT_OK);
     expect_right(&one);
+    EXPECT(crt_graph_bind_parameter(&one.g, 1, NULL, 0) == CRT_OK);
+    EXPECT(crt_graph_parameter(&one.g, 1) == NULL);
 }
 
 /* An image that was closed under an instance (its user's fault): the hash is

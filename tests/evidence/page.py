@@ -1,5 +1,6 @@
 """Writes the tables of docs/misra.md, then docs/requirements.md and what is filed of
-both: `./dev evidence`."""
+both: `./dev evidence`. The branches of object code stay as they are where the compiler
+is not theirs."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.evidence import misra, nets, promises, quality
+from tests.crt.test_crt import PROGRAMS
+from tests.evidence import branches, misra, nets, promises, quality
 from tests.evidence.misra import DISAPPLIED, WRONG, Finding
 
 PAGE = nets.ROOT / "docs" / "misra.md"
@@ -22,10 +24,15 @@ def counted(folder: Path) -> dict[str, list[Finding]]:
     return found
 
 
-def written(found: Mapping[str, Sequence[Finding]]) -> str:
+def written(
+    found: Mapping[str, Sequence[Finding]], sites: Sequence[branches.Site] = ()
+) -> str:
     """The page, its tables anew."""
     text = PAGE.read_text()
-    for name, lines in (("counts", _counts(found)), ("disapplied", _disapplied())):
+    tables = {"counts": _counts(found), "disapplied": _disapplied()}
+    if sites:
+        tables["branches"] = branches.table(sites)
+    for name, lines in tables.items():
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         middle = "\n".join([begin, *lines, end])
         text = re.sub(f"{begin}.*?{end}", lambda _, m=middle: m, text, flags=re.S)
@@ -68,6 +75,9 @@ def _disapplied() -> list[str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        PAGE.write_text(written(counted(Path(place))))
+        found = counted(Path(place))
+        known = branches.is_counted_here()
+        sites = branches.measured(PROGRAMS, Path(place)) if known else ()
+        PAGE.write_text(written(found, sites))
     quality.FILE.write_text(quality.as_json())
     promises.write()

@@ -14,6 +14,8 @@ TABLES = {
     "misra": ("misra.md", "| rule | | dealt with |"),
     "misra_disapplied": ("misra.md", "| advisory rule |"),
     "misra_deviations": ("misra.md", "| rule | in | why |"),
+    "object_branches": ("misra.md", "| branches of the object code of |"),
+    "object_branches_one_way": ("misra.md", "| one way only, in |"),
     "tests": ("testing.md", "| what is compared or broken |"),
     "model_checked": ("bounds.md", "| harness |"),
     "flipped_bits": ("security.md", "| bits flip in |"),

@@ -196,6 +196,20 @@ FAULTS = (
         "1 &&",
         "tests/evidence/test_mcdc.py",
     ),
+    (
+        "an object is released by two tests, of which one is never true",
+        "crt/src/calls.c",
+        "    } else if (g != NULL) {\n",
+        "    }\n    if (g != NULL) {\n",
+        "tests/evidence/test_branches.py::test_each_branch_goes_both_ways",
+    ),
+    (
+        "flags of a branch are read the wrong way round",
+        "tests/evidence/branches.py",
+        "return least != bool(condition & 1)",
+        "return True",
+        "tests/evidence/test_branches.py::test_each_branch_goes_both_ways",
+    ),
 )
 
 # bits that flip in flash, and in counters of bands

@@ -24,7 +24,7 @@ int crt_state_bytes(const struct crt_graph *g);
  * places in turn where the last one must not be lost (docs/streams.md).
  *
  * Units   bytes: exactly crt_state_bytes
- * Owner   to is the caller's; any alignment. Little-endian, as the core is
+ * Owner   to is the caller's; any alignment. Its order of bytes is the core's
  * Errors  CRT_ERR_NULL, CRT_ERR_SIZE, CRT_ERR_STATE */
 int crt_state_save(const struct crt_graph *g, void *to, uint32_t bytes);
 
