@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.covered import branches
 from tests.crt.test_crt import PROGRAMS
-from tests.evidence import branches, misra, nets, promises, quality
+from tests.evidence import misra, nets, promises, quality
 from tests.evidence.misra import DISAPPLIED, WRONG, Finding
 
 PAGE = nets.ROOT / "docs" / "misra.md"

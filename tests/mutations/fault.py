@@ -194,21 +194,21 @@ FAULTS = (
         "crt/include/crt/slots.h",
         "(tensor->flags & CRT_TENSOR_LAZY) == 0u &&",
         "1 &&",
-        "tests/evidence/test_mcdc.py",
+        "tests/covered/test_mcdc.py",
     ),
     (
         "an object is released by two tests, of which one is never true",
         "crt/src/calls.c",
         "    } else if (g != NULL) {\n",
         "    }\n    if (g != NULL) {\n",
-        "tests/evidence/test_branches.py::test_each_branch_goes_both_ways",
+        "tests/covered/test_branches.py::test_each_branch_goes_both_ways",
     ),
     (
         "flags of a branch are read the wrong way round",
-        "tests/evidence/branches.py",
+        "tests/covered/branches.py",
         "return least != bool(condition & 1)",
         "return True",
-        "tests/evidence/test_branches.py::test_each_branch_goes_both_ways",
+        "tests/covered/test_branches.py::test_each_branch_goes_both_ways",
     ),
 )
 

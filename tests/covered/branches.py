@@ -1,11 +1,7 @@
-"""Branches of crt's object code on an emulated Cortex-M4: which ways each went in crt's
-own C tests. What ships is what is looked at: gcc's code at -Os, not its source.
-
-A site is an instruction that decides: a conditional branch, CBZ, CBNZ, or IT, whose
-instructions then do something or nothing. Which way it goes is read off flags and
-registers before it. A table of jumps (TBB, TBH) is none: its entries are the places
-that a `switch` has tested, each of which lies in a test of its own.
-"""
+"""Branches of crt's object code, gcc's at -Os, on an emulated Cortex-M4: which ways
+each went in crt's C tests. A site is an instruction that decides: a conditional branch,
+CBZ, CBNZ, or IT, whose instructions then do something or nothing. Tables of jumps (TBB)
+are none: the lines that they lead to are known to run (tests/crt/test_crt.py)."""
 
 from __future__ import annotations
 

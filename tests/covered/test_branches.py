@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crt.test_crt import PROGRAMS
-from tests.evidence.branches import (
+from tests.covered.branches import (
     COMPILER,
     NEVER,
     is_counted_here,
     measured,
     table,
 )
+from tests.crt.test_crt import PROGRAMS
 from tests.toolchains import ROOT, absent, require, require_module
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.covered.mcdc import measured
 from tests.crt.test_crt import HERE, PROGRAMS
-from tests.evidence.mcdc import measured
 from tests.toolchains import INCLUDE, SOURCES, absent
 
 
