@@ -20,6 +20,8 @@ from tests.kernels.kernel_cases import (
     Case,
     Spec,
     case,
+    computed_norm,
+    computed_product,
     tensor,
     weighted_case,
 )
@@ -94,10 +96,9 @@ def _elements(dtype: DType) -> Iterator[tuple[str, Case]]:
                                    **rule)  # fmt: skip
     around = ((0, 0), (1, 1), (1, 1), (0, 0))
     yield "pad by 1", case("pad", (x,), pads=around, value=0.0)
-    if dtype is INT8:
-        a, b = tensor((1, 64, 32), INT8, 0.02, 3), tensor((1, 32, 64), INT8, 0.03, -7)
-        y = tensor((), INT8, 0.14, -9)
-        yield "matmul of two computed", case("matmul", (a, b), y, rounding="even")
+    if not real:
+        yield "matmul of two computed", computed_product(dtype, (64, 32, 64))
+        yield "norm of 32", computed_norm(dtype, (1, 144, 32))
     yield "concat", case("concat", (x, x), axis=3)
     yield "transpose", case("transpose", (x,), perm=(0, 3, 1, 2))
     top = {INT8: 1 / 256, INT16: 1 / 32768, FLOAT32: 1.0}[dtype]

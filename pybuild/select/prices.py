@@ -102,6 +102,8 @@ _SINGLE = {
     "crt_mulhi_add": "mulhi",
     "crt_mulhi_add_round": "mulhi",
     "crt_saturate8": "mulhi",
+    "crt_saturate16": "mulhi",
+    "crt_long_mla": "words",
     "crt_in_order": "mulhi",
     "crt_low_halves": "dsp",
     "crt_high_halves": "dsp",

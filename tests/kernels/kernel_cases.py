@@ -114,6 +114,33 @@ def weighted_case(
                 pads=(pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
 
 
+def computed_product(
+    dtype: DType, sizes: tuple[int, int, int], count: int = 1, scale: float = 0.0
+) -> Case:
+    """So many matmuls of two computed tensors; sizes: rows, products of a sum, columns;
+    scale: of y, else one that its sums fill."""
+    (rows, depth, columns), whole = sizes, dtype is INT8
+    steps = (0.02, 0.03) if whole else (2e-4, 3e-4)
+    a = tensor((count, rows, depth), dtype, steps[0], 3 if whole else 0)
+    b = tensor((count, depth, columns), dtype, steps[1], -7 if whole else 0)
+    reach = 0.6 * dtype.high * depth**0.5
+    y = tensor((), dtype, scale or steps[0] * steps[1] * reach, -9 if whole else 0)
+    return case("matmul", (a, b), y, rounding="even" if whole else "wide")
+
+
+def computed_norm(dtype: DType, shape: Sequence[int], centred: bool = True) -> Case:
+    """A LayerNorm, or a RMSNorm, of rows."""
+    count, whole = shape[-1], dtype is INT8
+    chance = np.random.default_rng(count)
+    factors = chance.uniform(-1.5, 1.5, count).astype(np.float32)
+    offsets = (0.2 * chance.standard_normal(count)).astype(np.float32)
+    x = tensor(shape, dtype, 4 / dtype.high, 3 if whole else 0)
+    y = tensor((), dtype, 5 / dtype.high, -4 if whole else 0)
+    known = tensor((count,), FLOAT32)
+    return case("norm", (x, known, known), y, {1: factors, 2: offsets}, epsilon=1e-5,
+                centred=centred)  # fmt: skip
+
+
 def int8_cases() -> list[Case]:
     """Every integer operator under every rounding it knows: exact."""
     return [*_add_cases(), *_depthwise_cases(), *_pool_cases(), *_mean_cases(),

@@ -18,7 +18,19 @@ from pybuild.dtype import DType
 from pybuild.emit.kernels import c
 from pybuild.emit.kernels import llvm as printer
 from pybuild.emit.kernels.llvm_declared import declarations
-from pybuild.ir.loop import INT8, INT32, Func, Intrin, load, wide
+from pybuild.ir.loop import (
+    INT8,
+    INT32,
+    INT64,
+    Expr,
+    Func,
+    Intrin,
+    Type,
+    i32,
+    i64,
+    load,
+    wide,
+)
 from pybuild.kernels.base import intrin, pairs
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
@@ -29,6 +41,7 @@ from tests.toolchains import INCLUDE, STRICT, require, run
 
 DSP = frozenset({"dsp"})
 N = 64
+_UP = 16  # bits of a sum of 64 that are not seen
 
 
 def _low(x: np.ndarray) -> np.ndarray:
@@ -80,6 +93,11 @@ def _pair(
 
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
+    # of sums of 64 bits, see _of_64
+    "crt_long_dot2": lambda x, w, a: (
+        (a << _UP) + _low(x) * _low(w) + (x >> 16) * (w >> 16) >> _UP
+    ),
+    "crt_long_mla": lambda x, w, a: (a << _UP) + x * w >> _UP,
     "crt_mla_low": lambda x, w, a: a + _low(x) * _low(w),
     "crt_mla_high": lambda x, w, a: a + (x >> 16) * (w >> 16),
     "crt_mla_low_high": lambda x, w, a: a + _low(x) * (w >> 16),
@@ -107,6 +125,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_max_bytes": lambda x, w: _each_byte(np.maximum, x, w),
     "crt_held_sub_bytes": lambda x, w: _held_bytes(x, w),
     "crt_saturate8": lambda x: np.clip(x, -128, 127),
+    "crt_saturate16": lambda x: np.clip(x, -32768, 32767),
     "crt_mulhi": lambda x, w: (x * w) >> 32,
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_mulhi_add_round": lambda x, w, a: a + ((x * w + (1 << 31)) >> 32),
@@ -130,9 +149,16 @@ def _values(name: str) -> list[np.ndarray]:
         # int8 values by int16 weights: no product leaves int32
         pairs = chance.integers(-128, 128, (2, N))
         made[0] = (pairs[0] << 16) + (pairs[1] & 0xFFFF)
+    if name == "crt_long_mla":  # 46 bits, of which 30 are seen
+        made[:2] = [m >> 8 for m in made[:2]]
     if name.startswith(("crt_add", "crt_sub")):  # no lane leaves int16
         made = [m >> 1 for m in made]
     return [m.astype(np.int32) for m in made]
+
+
+def _of_64(value: Expr, kind: Type) -> Expr:
+    """Sums of 64 bits are made of words, and shown in words: less their low bits."""
+    return i64(value) * (1 << _UP) if kind is INT64 else value
 
 
 def _kernel(one: Intrin) -> Func:
@@ -140,9 +166,13 @@ def _kernel(one: Intrin) -> Func:
     kind = one.params[0].type
     assert isinstance(kind, DType)
     y = k.row("y", 0, kind, writable=True)
-    rows = [k.row(p.name, i + 1, kind) for i, p in enumerate(one.params)]
+    rows = [k.row(f"row_{p.name}", i + 1, kind) for i, p in enumerate(one.params)]
     with k.loop("i", k.arg("n", N), rolled=True) as i:
-        k.store(y, i, one(*(load(row, i) for row in rows)))
+        given = [
+            _of_64(load(r, i), p.type) for r, p in zip(rows, one.params, strict=True)
+        ]
+        made = one(*given)
+        k.store(y, i, i32(made >> i64(_UP)) if made.type is INT64 else made)
     return k.finish()
 
 
@@ -229,6 +259,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
          source, "-o", listing])  # fmt: skip
     for word in (
         "smlad",
+        "smlald",
         "smlabb",
         "smlatt",
         "smlabt",
@@ -259,8 +290,8 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels.o"
     kernels.write_bytes(machine.emit_object(module))
     assembly = machine.emit_assembly(module)
-    for word in ("smlad", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul", "smmlar",
-                 "ssub8", "ssat"):  # fmt: skip
+    for word in ("smlad", "smlald", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul",
+                 "smmlar", "ssub8", "ssat"):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
 

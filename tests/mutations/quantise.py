@@ -209,9 +209,9 @@ QUANTISE = (
     ),
     (
         "columns of a product of int16",
-        "pybuild/kernels/any_type/product16.py",
-        "places[i % 2], cast",
-        "places[i // 2], cast",
+        "pybuild/kernels/any_type/product.py",
+        "value = self.end(known, sums[count * i + j], i, first + j)",
+        "value = self.end(known, sums[count * i], i, first + j)",
         "tests/ops/test_products.py",
     ),
     (
@@ -234,5 +234,33 @@ QUANTISE = (
         "return bool(off <= _OFF * reach)",
         "return True",
         "tests/quantisation/test_regions.py",
+    ),
+    (
+        "half a step of a sum of 64 bits",
+        "pybuild/kernels/epilogues/int16.py",
+        "(_WORD + (const(1) << (_SHIFT - 1))) >> _SHIFT,",
+        "(_WORD + (const(1) << _SHIFT)) >> _SHIFT,",
+        "tests/ops/test_products.py",
+    ),
+    (
+        "a row's last products, which are read twice",
+        "pybuild/kernels/any_type/product.py",
+        "self.k.store(last, at, const(0, self.turned))",
+        "self.k.store(last, at, const(1, self.turned))",
+        "tests/ops/test_products.py",
+    ),
+    (
+        "pairs of a turn whose second one is the first",
+        "pybuild/kernels/dsp/product16.py",
+        "return (number & 2) * self.tile[1] + (number & 1)",
+        "return (number & 1) * self.tile[1] + (number & 1)",
+        "tests/ops/test_products.py",
+    ),
+    (
+        "a sum of 64 bits loses its upper half",
+        "pybuild/kernels/base/intrin.py",
+        "_LONG + i64(_X) * i64(_W),",
+        "_LONG + i64(_X * _W),",
+        "tests/kernels/test_intrin.py",
     ),
 )

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybuild.bounds.layers import bounds
 from pybuild.dtype import DType
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node, Quant, Tensor
+from pybuild.kernels.epilogues.int16 import long_high
 from pybuild.kernels.table import candidates
 from pybuild.model import Model
 from pybuild.ops.interpret import check_types, interpret
@@ -70,7 +72,7 @@ def test_c_reads_nothing_outside(tmp_path: Path) -> None:
     """Each core's kernel as C with sanitizers; each tensor is an allocation."""
     jobs, chance = [], np.random.default_rng(5)
     for depth in (4, 8, 17, 32):
-        graph = product((2, 3, depth), (2, depth, 5))
+        graph = product((2, 2, depth), (2, depth, 6))
         given = {n: chance.integers(-128, 128, graph.tensor(n).shape).astype(np.int8)
                  for n in graph.inputs}  # fmt: skip
         wanted = {"y": interpret(graph, given)["y"]}
@@ -78,8 +80,8 @@ def test_c_reads_nothing_outside(tmp_path: Path) -> None:
             offers = candidates(graph.nodes[0], graph, TARGETS[target])
             jobs.append(Job(offers[-1], given, wanted))
     names = {job.candidate.func.name for job in jobs if job.candidate.func}
-    words = "matmul_s8_sss", "matmul_s8_dsp_sss", "matmul_s8_mve_sss"
-    assert names == {*words, "matmul_s8_mve_copied_sss"}
+    words = "s8", "s8_dsp", "s8_dsp_rest", "s8_mve", "s8_mve_copied"
+    assert names == {f"matmul_{word}_2x2_sss" for word in words}
     for job, result in zip(jobs, run_c(jobs, tmp_path, "gcc"), strict=True):
         np.testing.assert_array_equal(result["y"], job.outputs["y"])
 
@@ -110,6 +112,12 @@ def wide_product(a: Shape, b: Shape, scale: float = 0.0) -> Graph:
     return Graph("product", "product", (node,), tensors, ("a", "b"), ("y",))
 
 
+WIDE_FAMILIES = {
+    "generic": "s16", "cortex-m0": "block", "cortex-m3": "block",
+    "rv32imc": "block", "cortex-m4": "dsp", "cortex-m55": "mve",
+}  # fmt: skip
+
+
 def test_products_of_int16_equal_numpy_and_read_nothing_outside(tmp_path: Path) -> None:
     """Sums of 64 bits; the multiplier has 15 bits, so a step is lost in 32,768."""
     jobs, chance = [], np.random.default_rng(6)
@@ -118,7 +126,8 @@ def test_products_of_int16_equal_numpy_and_read_nothing_outside(tmp_path: Path) 
         ((4, 1, 6, 3), (2, 3, 5)), ((2, 1), (1, 2)), ((1, 4096), (4096, 2)),
     ]  # fmt: skip
     for a, b in shapes:
-        graph = wide_product(a, b)
+        # of the last a ratio for which the high half of a product is too short
+        graph = wide_product(a, b, 2.0**-21 * (a[-1] == 13))
         given = {n: chance.integers(-32768, 32768, s).astype(np.int16)
                  for n, s in (("a", a), ("b", b))}  # fmt: skip
         if a[-1] > 1000:  # all products at their greatest: 2^42
@@ -127,13 +136,56 @@ def test_products_of_int16_equal_numpy_and_read_nothing_outside(tmp_path: Path) 
         real = [v.astype(float) * graph.tensor(n).scale for n, v in given.items()]
         steps = np.clip(real[0] @ real[1] / graph.tensor("y").scale, -32768, 32767)
         assert np.abs(steps - made).max() < 1.6
-        (found,) = candidates(graph.nodes[0], graph, TARGETS["generic"])
-        jobs.append(Job(found, given, {"y": made}))
-        net = Model("product", graph, "onnx", "0" * 64).build().host("llvm")
-        np.testing.assert_array_equal(net.run(**given)["y"], made)
-        net.close()
+        for target, family in WIDE_FAMILIES.items():
+            found = candidates(graph.nodes[0], graph, TARGETS[target])[-1]
+            assert found.func is not None
+            assert a[-1] < 4 or family in found.func.name
+            assert ("_wide" in found.func.name) == (a[-1] == 13)
+            jobs.append(Job(found, given, {"y": made}))
+            library = Model("product", graph, "onnx", "0" * 64).build(target=target)
+            net = library.host("llvm")
+            np.testing.assert_array_equal(net.run(**given)["y"], made)
+            net.close()
     for job, result in zip(jobs, run_c(jobs, tmp_path, "gcc"), strict=True):
         np.testing.assert_array_equal(result["y"], job.outputs["y"])
+
+
+def test_the_end_of_a_long_sum_is_the_rule() -> None:
+    """By the high half of a product, whatever the sum; else it is not taken."""
+    taken = 0
+    for depth in (1, 7, 4096, 1 << 16):
+        for shift in (8, 16, 17, 20, 31, 32, 33, 34, 40, 46):
+            for multiplier in (1 << 14, 23_171, (1 << 15) - 1):
+                most = depth << 30
+                found = long_high(multiplier, shift, most)
+                if found is None:
+                    continue
+                taken += 1
+                factor, down = found
+                assert 0 < factor < 1 << 31 and down >= 1
+                near = (most * multiplier) >> shift
+                sums = [most, -most, 0, 1, -1, near << 15, most // 3, -most // 7]
+                for total in (s + d for s in sums for d in (-1, 0, 1)):
+                    if abs(total) > most:
+                        continue
+                    word = (total * factor) >> 32
+                    half = 1 << (down - 1)
+                    assert word >= -(1 << 31) and word + half < 1 << 31
+                    rule = (total * multiplier + (1 << (shift - 1))) >> shift
+                    assert (word + half) >> down == rule
+    assert taken > 60
+
+
+@pytest.mark.parametrize("target", WIDE_FAMILIES)
+def test_no_kernel_leaves_its_memory(target: str) -> None:
+    """By proof, of every form: rests of rows, of columns and of sums."""
+    for made in (product, wide_product):
+        for a, b in (((2, 5, 8), (2, 8, 7)), ((3, 17, 13), (13, 17)), ((1, 7), (7, 1)),
+                     ((3, 4, 17), (3, 17, 8)), ((4, 1, 6, 3), (2, 3, 5))):  # fmt: skip
+            graph = made(a, b)
+            model = Model("product", graph, "onnx", "0" * 64)
+            plan = model.build(target=target, optimise="speed").plan
+            assert all(layer.is_proven for layer in bounds(plan)), bounds(plan)
 
 
 def test_products_of_int16_that_are_refused() -> None:

@@ -115,6 +115,24 @@ CRT_INLINE int32_t crt_dot8(int32_t acc, crt_int16x8 x, crt_int16x8 w)
 #endif
 }
 
+/* The same of a sum of 64 bits. */
+CRT_INLINE int64_t crt_long_dot8(int64_t acc, crt_int16x8 x, crt_int16x8 w)
+{
+#if defined(CRT_MVE_ASM)
+    __asm__ volatile("vmlaldava.s16 %Q0, %R0, %q1, %q2"
+                     : "+r"(acc)
+                     : "w"(x), "w"(w));
+    return acc;
+#elif defined(__ARM_FEATURE_MVE)
+    return vmlaldavaq_s16(acc, x, w);
+#else
+    for (int i = 0; i < 8; i++) {
+        acc += x.lane[i] * w.lane[i];
+    }
+    return acc;
+#endif
+}
+
 CRT_C_BODIES_END
 
 #endif

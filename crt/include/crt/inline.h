@@ -57,11 +57,13 @@
 #define CRT_COPY (void)memcpy
 #endif
 
-/* Held within int8, in the instruction that shifts to the right before; clang
- * and LLVM make it of the least and the greatest by themselves. */
+/* Held within int8 or int16, in the instruction that shifts to the right
+ * before; clang and LLVM make it of the least and the greatest by themselves.
+ */
 #if defined(__ARM_FEATURE_SAT) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 10
-#define CRT_SSAT8(x) (int32_t)__builtin_arm_ssat(x, 8)
+#define CRT_SSAT8(x)  (int32_t)__builtin_arm_ssat(x, 8)
+#define CRT_SSAT16(x) (int32_t)__builtin_arm_ssat(x, 16)
 #endif
 #endif
 

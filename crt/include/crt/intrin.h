@@ -79,6 +79,23 @@ CRT_INLINE int32_t crt_dot2(int32_t x, int32_t w, int32_t acc)
 #endif
 }
 
+/* The same, of a sum of 64 bits. */
+CRT_INLINE int64_t crt_long_dot2(int32_t x, int32_t w, int64_t acc)
+{
+#if defined(CRT_DSP)
+    __asm__ volatile("smlald %Q0, %R0, %1, %2" : "+r"(acc) : "r"(x), "r"(w));
+    return acc;
+#else
+    return acc + (int16_t)x * (int16_t)w + (x >> 16) * (w >> 16);
+#endif
+}
+
+/* acc + x * w */
+CRT_INLINE int64_t crt_long_mla(int32_t x, int32_t w, int64_t acc)
+{
+    return acc + (int64_t)x * w;
+}
+
 /* acc + the product of a half of x and a half of w. */
 #if defined(CRT_DSP)
 #define CRT_MLA(name, code, value)                                             \
@@ -178,6 +195,16 @@ CRT_INLINE int32_t crt_saturate8(int32_t x)
     return y;
 #else
     return crt_min_int32(crt_max_int32(x, -128), 127);
+#endif
+}
+
+/* Held within int16. */
+CRT_INLINE int32_t crt_saturate16(int32_t x)
+{
+#if defined(CRT_SSAT16)
+    return CRT_SSAT16(x);
+#else
+    return crt_min_int32(crt_max_int32(x, -32768), 32767);
 #endif
 }
 

@@ -44,6 +44,7 @@ _INSTRUCTIONS = (
     ("dsp", "llvm.arm.sel", 2),
     ("dsp", "llvm.fshr.i32", 3),
 )
+_LONG = "declare i64 @llvm.arm.smlald(i32, i32, i64)"
 # two instructions that meet in the flags
 _TWICE = """
 define internal i32 @crt_max_bytes(i32 %x, i32 %w) alwaysinline nounwind {
@@ -172,6 +173,26 @@ define internal <4 x i32> @crt_once_all4(<4 x i32> %v, i32 %m, i32 %n)
   ret <4 x i32> %r
 }}"""
 
+# halves of a sum of 64 bits; kernels/base/vectors.py
+_LONG_DOT8 = """
+declare {i32, i32} @llvm.arm.mve.vmlldava.v8i16
+(i32, i32, i32, i32, i32, <8 x i16>, <8 x i16>)
+define internal i64 @crt_long_dot8(i64 %acc, <8 x i16> %x, <8 x i16> %w)
+    alwaysinline nounwind {
+  %low = trunc i64 %acc to i32
+  %up = lshr i64 %acc, 32
+  %high = trunc i64 %up to i32
+  %both = call {i32, i32} @llvm.arm.mve.vmlldava.v8i16(i32 0, i32 0, i32 0,
+    i32 %low, i32 %high, <8 x i16> %x, <8 x i16> %w)
+  %l = extractvalue {i32, i32} %both, 0
+  %h = extractvalue {i32, i32} %both, 1
+  %wide = zext i32 %h to i64
+  %upper = shl i64 %wide, 32
+  %lower = zext i32 %l to i64
+  %r = or i64 %upper, %lower
+  ret i64 %r
+}"""
+
 _VECTOR_INSTRUCTIONS = (
     "declare i32 @llvm.arm.mve.vmldava.v16i8(i32, i32, i32, i32, <16 x i8>, <16 x i8>)",
     "declare i32 @llvm.arm.mve.vmldava.v8i16(i32, i32, i32, i32, <8 x i16>, <8 x i16>)",
@@ -192,6 +213,7 @@ _VECTOR_INSTRUCTIONS = (
     "declare <8 x i16> @llvm.arm.mve.vshrn.v8i16.v4i32"
     "(<8 x i16>, <4 x i32>, i32, i32, i32, i32, i32, i32)",
     "declare <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16>, <8 x i16>)",
+    _LONG_DOT8,
     _ROUNDS,
     _PACKS,
 )
@@ -215,7 +237,7 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
         if feature in features:
             lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
     if "dsp" in features:
-        lines.append(_TWICE)
+        lines += [_LONG, _TWICE]
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]

@@ -1,92 +1,92 @@
-"""matmul of int16 by int16, both computed, in sums of 64 bits: two rows by two columns
-at a time. The columns of the second tensor are turned into rows of scratch first.
+"""matmul of int16 by int16, both computed, in sums of 64 bits.
+
+One requantisation, by the high half of a product of 64 by 32 bits where that is proven
+to be the rule, ends them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     INT16,
     INT64,
     Expr,
+    Var,
     cast,
     const,
     i32,
-    i64,
     load,
-    maximum,
-    minimum,
     offset,
 )
-from pybuild.kernels.any_type.contract import scaled
-from pybuild.kernels.any_type.map import form, join, nest
-from pybuild.kernels.any_type.product8 import neighbours
-from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.operands import offer, whole_operands
-from pybuild.kernels.epilogues.int16 import WIDE
-from pybuild.ops.contract import WideProduct
-
-_COST = 4  # estimated instructions of a product
+from pybuild.kernels.any_type.product import Product
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.intrin import LONG_MLA, SATURATE16
+from pybuild.kernels.epilogues.int16 import LONG_HIGH, WIDE, long_high
+from pybuild.ops.contract import WideProduct, product_of
 
 
-def candidates(node: Node, graph: Graph, made: WideProduct) -> list[Candidate]:
+def candidates(node: Node, graph: Graph) -> list[Candidate]:
     """The candidate for any core."""
-    a, b = (graph.tensor(n) for n in node.inputs)
-    y = graph.tensor(node.output)
-    rows, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    outer = scaled(
-        join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]]),
-        (rows * columns, rows * depth, depth * columns),
-    )
-    operands = whole_operands(node, graph)
-    words = told(
-        "y = clamp((a @ b * multiplier) >> shift), int16, of each pair of matrices",
-        "b is turned into scratch; two rows by two columns at a time, one product at a "
-        "time",
-        "requantises by one 64-bit product, rounded once",
-    )
-    k = Builder(f"matmul_s16_{form(outer)}", words)
-    pointers = [
-        k.row("y", 0, INT16, writable=True),
-        k.row("a", operands.numbers[0], INT16),
-        k.row("b", operands.numbers[1], INT16),
-    ]
-    turned = k.row("turned", operands.after, INT16, writable=True)
-    m, n, inner = (
-        k.arg(w, s) for w, s in zip("mnk", (rows, columns, depth), strict=True)
-    )
-    multiplier, shift = k.arg("multiplier", made.multiplier), k.arg("shift", made.shift)
+    return [Product16(node, graph).candidate()]
 
-    def body(at: Sequence[Expr], index: Sequence[Expr]) -> None:
-        to, left, right = (
-            k.let(w, offset(p, i))
-            for w, p, i in zip(("to", "left", "right"), at, index, strict=True)
-        )
-        with k.loop("c", n) as c:
-            column = k.let("column", offset(turned, c * inner))
-            with k.loop("d", inner) as d:
-                k.store(column, d, load(right, d * n + c))
-        with k.loop("r", m, 0, 2) as r:
-            lines = neighbours(k, r, m, "row")
-            x = [k.let("x", offset(left, row * inner)) for row in lines]
-            with k.loop("c", n, 0, 2) as c:
-                places = neighbours(k, c, n, "column")
-                w = [k.let("w", offset(turned, column * inner)) for column in places]
-                sums = [k.let("sum", const(0, INT64)) for _ in range(4)]
-                with k.loop("d", inner) as d:
-                    p = [k.let("p", i32(load(one, d))) for one in x]
-                    q = [k.let("q", i32(load(one, d))) for one in w]
-                    for i, total in enumerate(sums):
-                        k.assign(total, total + i64(p[i // 2]) * i64(q[i % 2]))
-                for i, total in enumerate(sums):
-                    whole = WIDE(total, multiplier, shift)
-                    held = minimum(maximum(whole, INT16.low), INT16.high)
-                    k.store(to, lines[i // 2] * n + places[i % 2], cast(held, INT16))
 
-    nest(k, outer, pointers, body)
-    found = offer(k, operands, cost=_COST * y.size * depth)
-    return [replace(found, scratch=2 * columns * depth)]
+class Product16(Product):
+    """A core's own has other blocks and other sums."""
+
+    name, doc = "matmul_s16", "one product at a time"
+    computes = "y = clamp((a @ b * multiplier) >> shift), int16, of each two matrices"
+    elem = turned = INT16
+    zero = const(0, INT64)
+    cost = 4.0
+
+    def __init__(self, node: Node, graph: Graph) -> None:
+        made = product_of(node, graph)
+        assert isinstance(made, WideProduct)
+        self.made = made
+        depth = graph.tensor(node.inputs[0]).shape[-1]
+        self.high = long_high(made.multiplier, made.shift, depth << 30)
+        if self.high is None:
+            self.name += "_wide"
+        super().__init__(node, graph)
+
+    @property
+    def ends_by(self) -> str:
+        if self.high is None:
+            return "requantises by one 64-bit product, rounded once"
+        return "requantises by the high half of one product of 96 bits, rounded once"
+
+    def begin(self, number: int) -> tuple[Packed, ...]:
+        multiplier, shift = self.high or (self.made.multiplier, self.made.shift)
+        self.multiplier = self.k.arg("multiplier", multiplier)
+        self.shift = self.k.arg("shift", shift)
+        return ()
+
+    @property
+    def given(self) -> dict[str, Expr]:
+        return {"multiplier": self.multiplier, "shift": self.shift}
+
+    def turn(self, value: Expr, total: Var) -> Expr:
+        return value
+
+    def turned_all(self, first: Expr, totals: Sequence[Var]) -> None:
+        return
+
+    def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
+        k, sums, (rows, columns) = self.k, self.zeros(), self.tile
+        with k.loop("d", known["k"]) as d:
+            left = [k.let("p", i32(load(known[f"x{i}"], d))) for i in range(rows)]
+            right = [k.let("q", i32(load(w, j))) for j in range(columns)]
+            for i, total in enumerate(sums):
+                p, q = left[i // columns], right[i % columns]
+                k.assign(total, LONG_MLA(p, q, total))
+            k.assign(w, offset(w, columns))
+        return sums
+
+    def end(
+        self, known: Mapping[str, Var], total: Expr, row: int, column: Expr
+    ) -> Expr:
+        rule = WIDE if self.high is None else LONG_HIGH
+        whole = rule(total, known["multiplier"], known["shift"])
+        return cast(SATURATE16(whole), INT16)

@@ -47,6 +47,23 @@ DOT2 = Intrin(
     llvm="llvm.arm.smlad",
     ordered=True,
 )
+_LONG = Var("acc", DType.INT64)
+# the same, of a sum of 64 bits
+LONG_DOT2 = Intrin(
+    "crt_long_dot2",
+    (_X, _W, _LONG),
+    _LONG + i64(low_half(_X) * low_half(_W)) + i64((_X >> 16) * (_W >> 16)),
+    c="crt_long_dot2({0}, {1}, {2})",
+    feature="dsp",
+    llvm="llvm.arm.smlald",
+)
+# acc + x * w, of a sum of 64 bits
+LONG_MLA = Intrin(
+    "crt_long_mla",
+    (_X, _W, _LONG),
+    _LONG + i64(_X) * i64(_W),
+    c="crt_long_mla({0}, {1}, {2})",
+)
 # acc + x.low * w.low
 MLA_LOW = Intrin(
     "crt_mla_low",
@@ -224,6 +241,13 @@ SATURATE8 = Intrin(
     (_X,),
     minimum(maximum(_X, -128), 127),
     c="crt_saturate8({0})",
+)
+# held within int16
+SATURATE16 = Intrin(
+    "crt_saturate16",
+    (_X,),
+    minimum(maximum(_X, -32768), 32767),
+    c="crt_saturate16({0})",
 )
 # x; nothing after it is read before it: compilers read far more values ahead than
 # RISC-V has registers

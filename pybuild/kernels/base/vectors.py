@@ -11,6 +11,7 @@ from pybuild.ir.loop import (
     INT8,
     INT16,
     INT32,
+    INT64,
     Bitcast,
     Cast,
     Expr,
@@ -24,6 +25,7 @@ from pybuild.ir.loop import (
     binary,
     cast,
     i32,
+    i64,
     load,
     wide,
 )
@@ -127,6 +129,25 @@ def _dot(x: Var, w: Var, products: Var, kind: str) -> Intrin:
 
 DOT16 = _dot(_X, _W, _ALL, "v16i8")
 DOT8 = _dot(_X8, _W8, _ALL8, "v8i16")
+_LONG = Var("acc", INT64)
+
+
+def _long_products() -> Expr:
+    total: Expr = _LONG
+    for i in range(8):
+        total = total + i64(i32(Lane(_X8, i)) * i32(Lane(_W8, i)))
+    return total
+
+
+# acc + the sum of all x * w, of a sum of 64 bits
+LONG_DOT8 = Intrin(
+    "crt_long_dot8",
+    (_LONG, _X8, _W8),
+    _long_products(),
+    c="crt_long_dot8({0}, {1}, {2})",
+    feature="mve",
+    llvm="crt_long_dot8",
+)
 # in each lane: v * 256 + u
 SCALE4 = _intrin("crt_scale4", (_V, _U), _V * _all(i32(256)) + _U)
 # in each lane: v + u, and where v is negative + t

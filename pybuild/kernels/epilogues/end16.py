@@ -28,7 +28,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import EACH, Packed
-from pybuild.kernels.base.intrin import MULHI_ADD
+from pybuild.kernels.base.intrin import MULHI_ADD, SATURATE16
 from pybuild.kernels.epilogues.exact_end import Sum
 from pybuild.kernels.epilogues.int8 import Finish, Int8Finish
 from pybuild.kernels.epilogues.int16 import EXACT, HIGH, WIDE, Finish16
@@ -239,7 +239,9 @@ class Bound16:
         return self._held(((acc >> 16) * factor + (low >> 16) + half) >> shift)
 
     def _held(self, value: Expr) -> Expr:
-        low, high = (self.bound.get(n, const(e)) for n, e in _ENDS)
+        if not self.epilogue.clamped:
+            return cast(SATURATE16(value), INT16)
+        low, high = self.bound["lowest"], self.bound["most"]
         return cast(minimum(maximum(value, low), high), INT16)
 
     def _by_rule(self, k: Builder, acc: Expr, y: Expr, ends: Expr) -> None:
@@ -270,6 +272,3 @@ class Bound16:
             case "exact":
                 return EXACT(total, factor, more[0], shift)
         return DOUBLE(i32(acc) * (const(1) << more[0]), factor, shift)
-
-
-_ENDS = (("lowest", -32768), ("most", 32767))

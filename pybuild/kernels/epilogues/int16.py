@@ -17,6 +17,7 @@ from pybuild.ir.loop import (
     INT16,
     INT32,
     INT64,
+    UINT32,
     Expr,
     Intrin,
     Operand,
@@ -60,6 +61,37 @@ HIGH = Intrin(
     i32((i64(_SUM32) * i64(_MULT) + (1 << 31)) >> const(32, INT64)),
     doc="The high half of sum * multiplier, rounded.",
 )
+_FACTOR, _WORD = cast(_MULT, UINT32), Var("word", INT32)
+# the same of a sum of 64 bits, without what is below the high half of its lower word
+LONG_HIGH = Intrin(
+    "crt_requant_long",
+    (_SUM, _MULT, _SHIFT),
+    (_WORD + (const(1) << (_SHIFT - 1))) >> _SHIFT,
+    (
+        (
+            _WORD,
+            i32((i64(cast(_SUM, UINT32)) * i64(_FACTOR)) >> const(32, INT64))
+            + i32(_SUM >> const(32, INT64)) * _MULT,
+        ),
+    ),
+    doc="sum * multiplier / 2^(32 + shift), rounded once; ties up.",
+)
+
+
+def long_high(multiplier: int, shift: int, most: int) -> tuple[int, int] | None:
+    """The multiplier and the shift of `LONG_HIGH` that are those of `WIDE`; None where
+    a product could leave them.
+
+    most  the greatest absolute sum
+    """
+    up = max(33 - shift, 0)
+    factor, down = multiplier << up, shift + up - 32
+    half = 1 << (down - 1)
+    if factor >= 1 << 31 or ((most * factor) >> 32) + half + 1 >= 1 << 31:
+        return None
+    return factor, down
+
+
 # round(sum * scale) of C, the scale in all bits of a float64
 EXACT = Intrin(
     "crt_requant_exact",

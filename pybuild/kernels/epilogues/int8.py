@@ -98,13 +98,13 @@ class ScaledFinish:
         scales = self.scales if len(set(self.scales)) > 1 else self.scales[:1]
         return (Packed("scales", np.asarray(scales, np.float32), order=EACH),)
 
-    def bind(self, k: Builder, pointer: Expr) -> BoundFinish:
+    def bind(self, k: Builder, pointer: Expr) -> BoundScaled:
         scales: Expr = k.row("scales", i32(pointer), FLOAT32)
         if len(set(self.scales)) == 1:
             scales = k.let("scale", load(scales))
         low = k.let("low", cast(k.arg("lowest", self.low - self.zero_point), FLOAT32))
         high = k.let("high", cast(k.arg("most", self.high - self.zero_point), FLOAT32))
-        return _Scaled(scales, low, high, k.arg("y_zero", self.zero_point))
+        return BoundScaled(scales, low, high, k.arg("y_zero", self.zero_point))
 
 
 _ACC = Var("acc", INT32)
@@ -122,7 +122,7 @@ SCALE_ROUND = Intrin(
 
 
 @dataclass(frozen=True)
-class _Scaled:
+class BoundScaled:
     scales: Expr
     low: Expr
     high: Expr

@@ -6,8 +6,11 @@ from __future__ import annotations
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.any_type import contract, product8, product16
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.dsp import product8 as product_dsp
-from pybuild.kernels.mve import product8 as product_mve
+from pybuild.kernels.dsp import product8 as dsp8
+from pybuild.kernels.dsp import product16 as dsp16
+from pybuild.kernels.mve import product8 as mve8
+from pybuild.kernels.mve import product16 as mve16
+from pybuild.kernels.scalar import product16 as scalar16
 from pybuild.ops.contract import WideProduct, product_of
 from pybuild.targets.target import Target
 
@@ -18,10 +21,22 @@ def matmul(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if made is None:
         return contract.matmul(node, graph, target)
     if isinstance(made, WideProduct):
-        return product16.candidates(node, graph, made)
+        return _wide(node, graph, target)
     found = product8.candidates(node, graph)
     if "dsp" in target.features:
-        found += product_dsp.candidates(node, graph)
+        found += dsp8.candidates(node, graph)
     if "mve" in target.features:
-        found += product_mve.candidates(node, graph)
+        found += mve8.candidates(node, graph)
     return found
+
+
+def _wide(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """That of the core's instructions, which is in all ways the better one."""
+    found: list[Candidate] = []
+    if "dsp" in target.features:
+        found = dsp16.candidates(node, graph)
+    elif "mve" in target.features:
+        found = mve16.candidates(node, graph)
+    else:
+        found = scalar16.candidates(node, graph, target)
+    return found or product16.candidates(node, graph)

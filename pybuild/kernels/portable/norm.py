@@ -26,7 +26,7 @@ from pybuild.ir.loop import (
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
-from pybuild.kernels.base.intrin import MULHI_ADD_ROUND
+from pybuild.kernels.base.intrin import MULHI_ADD_ROUND, SATURATE8, SATURATE16
 from pybuild.kernels.base.operands import elementwise_operands, offer
 from pybuild.kernels.math.reciprocal import SPARE_BITS
 from pybuild.ops.norm import (
@@ -98,8 +98,8 @@ def norm(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             centred = count * (i32(load(line, c)) - zero) - total
             p = k.let("p", MULHI_ADD_ROUND(centred * lift, root, const(0)))
             scaled = MULHI_ADD_ROUND(p, load(factors, c), load(offsets, c))
-            whole = minimum(maximum(scaled >> bits, made.low), made.high)
-            k.store(out, c, cast(whole, y.dtype))
+            held = SATURATE8 if y.dtype is INT8 else SATURATE16
+            k.store(out, c, cast(held(scaled >> bits), y.dtype))
     tables = (
         Packed("factors", np.asarray(made.factors, np.int32), order="of each element"),
         Packed("offsets", np.asarray(made.offsets, np.int32), order="of each element"),

@@ -52,8 +52,8 @@ TURNS = (
     (
         "a product's zero points",
         "pybuild/kernels/any_type/product8.py",
-        "k.store(self.base, c, both - total * self.a_zero)",
-        "k.store(self.base, c, const(0) - total * self.a_zero)",
+        "k.store(self.totals, first + i, both - total * self.a_zero)",
+        "k.store(self.totals, first + i, const(0) - total * self.a_zero)",
         "tests/ops/test_products.py",
     ),
     (
@@ -65,16 +65,16 @@ TURNS = (
     ),
     (
         "no zeros behind a row that is copied",
-        "pybuild/kernels/mve/product8.py",
-        'zeros = k.let("zeros", ALL16(const(0)))',
-        'zeros = k.let("zeros", ALL16(const(1)))',
+        "pybuild/kernels/mve/product.py",
+        "k.store(to, d, ALL4(const(0)))",
+        "k.store(to, d, ALL4(const(1)))",
         "tests/ops/test_products.py",
     ),
     (
         "the second of two rows is copied over the first",
-        "pybuild/kernels/mve/product8.py",
-        "offset(self.copies, self.step * index)",
-        "offset(self.copies, self.step * 0)",
+        "pybuild/kernels/mve/product.py",
+        "offset(self.copy, self.step * index)",
+        "offset(self.copy, self.step * 0)",
         "tests/ops/test_products.py",
     ),
     (

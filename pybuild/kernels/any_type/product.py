@@ -1,0 +1,292 @@
+"""matmul of two computed tensors of integers: some rows by some columns at a time.
+
+The columns of the second tensor are turned into scratch first, so that one pointer
+reads those of a block forward. Where rows or columns are no multiple of a block, the
+last block lies over the end of the one before. Knows no type and no core.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pybuild.dtype import DType
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import Expr, Var, const, load, minimum, offset
+from pybuild.kernels.any_type.contract import scaled
+from pybuild.kernels.any_type.map import form, join, nest
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate, Packed
+from pybuild.kernels.base.operands import offer, whole_operands
+
+
+class Product(ABC):
+    """The kernel being written; types have other ends, cores have other sums.
+
+    tile    most rows and columns of a block
+    lanes   values of a turned column that are multiplied together
+    turned  the type of scratch
+    zero    what sums begin with
+    """
+
+    name: str
+    doc: str
+    computes: str
+    elem: DType
+    turned: DType
+    tile = (2, 2)
+    lanes = 1
+    zero = const(0)
+    cost: float = 3.0  # estimated instructions of a product
+
+    def __init__(self, node: Node, graph: Graph) -> None:
+        a, b = (graph.tensor(n) for n in node.inputs)
+        y = graph.tensor(node.output)
+        self.rows, self.depth, self.columns = a.shape[-2], a.shape[-1], b.shape[-1]
+        self.macs = y.size * self.depth
+        self.tile = min(self.tile[0], self.rows), min(self.tile[1], self.columns)
+        sizes = (
+            self.rows * self.columns, self.rows * self.depth, self.depth * self.columns
+        )  # fmt: skip
+        joined = join(y.shape[:-2], [a.shape[:-2], b.shape[:-2]])
+        self.outer = scaled(joined, sizes)
+        self.operands = whole_operands(node, graph)
+        order = (
+            "columns of b are turned into scratch; "
+            f"{_some(self.tile[0], 'row')} by {_some(self.tile[1], 'column')} at a "
+            f"time, {self.doc}"
+        )
+        words = told(self.computes, order, self.ends_by)
+        self.name += f"_{self.tile[0]}x{self.tile[1]}"
+        self.name += "_over" * (self.rows % self.tile[0] > 0)
+        self.name += "_last" * (self.columns % self.tile[1] > 0)
+        self.k = Builder(f"{self.name}_{form(self.outer)}", words)
+
+    @property
+    def pitch(self) -> int:
+        """Places in scratch of a turned column."""
+        return -(-self.depth // self.lanes) * self.lanes
+
+    @property
+    def base(self) -> int:
+        """Bytes of scratch before the turned columns."""
+        return 0
+
+    @property
+    def scratch(self) -> int:
+        blocks = -(-self.columns // self.tile[1]) * self.tile[1]
+        return self.base + blocks * self.pitch * self.turned.bytes
+
+    def candidate(self) -> Candidate:
+        k, operands = self.k, self.operands
+        pointers = [
+            k.row("y", 0, self.elem, writable=True),
+            k.row("a", operands.numbers[0], self.elem),
+            k.row("b", operands.numbers[1], self.elem),
+        ]
+        tables = self.begin(operands.after)
+        number = operands.after + len(tables)
+        self.space = k.row("scratch", number, self.turned, writable=True)
+        self.m, self.n, self.inner = (
+            k.arg(w, s)
+            for w, s in zip("mnk", (self.rows, self.columns, self.depth), strict=True)
+        )
+        self.step = self.inner
+        if self.lanes > 1:
+            self.step = k.arg("pitch", self.pitch)
+
+        def body(at: Sequence[Expr], index: Sequence[Expr]) -> None:
+            to, left, right = (
+                k.let(w, offset(p, i))
+                for w, p, i in zip(("to", "left", "right"), at, index, strict=True)
+            )
+            turned = self.space
+            if self.base:
+                at_ = k.arg("turned_at", self.base // self.turned.bytes)
+                turned = k.let("turned", offset(self.space, at_))
+            self._turn(right, turned)
+            with k.loop("r", self.m, 0, self.tile[0]) as r:
+                row = self._first(k, r, self.m, self.rows, self.tile[0])
+                self._of_rows(row, left, to, turned)
+
+        nest(k, self.outer, pointers, body)
+        cost = int(self.cost * self.macs)
+        found = offer(k, operands, tables=tables, cost=cost)
+        return replace(found, scratch=self.scratch)
+
+    def _first(
+        self, k: Builder, at: Expr, count: Expr, known: int, together: int
+    ) -> Expr:
+        """Where a block begins."""
+        if known % together == 0:
+            return at
+        return k.let("first", minimum(at, count - together))
+
+    def _turn(self, right: Expr, turned: Expr) -> None:
+        """The columns of each block, one value of each after the other."""
+        k, count = self.k, self.tile[1]
+        to = k.let("block", turned)
+        with k.loop("c", self.n, 0, count) as c:
+            first = self._first(k, c, self.n, self.columns, count)
+            totals = [k.let("total", const(0)) for _ in range(count)]
+            self.clear(to)
+            with self._lanes() as (d, place):
+                at = k.let("at", offset(right, d * self.n + first))
+                for i, total in enumerate(totals):
+                    value = self.turn(load(at, i), total)
+                    k.store(to, place + i * self.beside, value)
+            self.turned_all(first, totals)
+            k.assign(to, offset(to, self.step * count))
+
+    @contextmanager
+    def _lanes(self) -> Iterator[tuple[Expr, Expr]]:
+        """Each value of a block's first column, and where it lies."""
+        k, count = self.k, self.tile[1]
+        if self.lanes == 1:
+            with k.loop("d", self.inner) as d:
+                yield d, d * count
+            return
+        with k.loop("turn", self.inner, 0, self.lanes) as turn:
+            many: Expr = const(self.lanes)
+            if self.depth % self.lanes:
+                many = k.let("many", minimum(self.inner - turn, self.lanes))
+            with k.loop("lane", many) as lane:
+                place = turn * count + self.lane(lane, many)
+                yield turn + lane, k.let("place", place)
+
+    @property
+    def beside(self) -> int:
+        """Places from a block's column to the next."""
+        return self.lanes
+
+    def _of_rows(self, row: Expr, left: Expr, to: Expr, turned: Expr) -> None:
+        """Some rows by all columns, in a function of their own."""
+        k, (rows, count) = self.k, self.tile
+        given: dict[str, Expr] = {"w": turned, "n": self.n, "k": self.inner}
+        given["pitch"] = self.step
+        for i in range(rows):
+            x = self.placed(i, k.let("x", offset(left, (row + i) * self.inner)))
+            given |= {f"x{i}": x, f"y{i}": offset(to, (row + i) * self.n)}
+            given |= self.of_row(i, x)
+        given |= self.given
+        doc = told(f"{_some(rows, 'row')} of y", self.doc, self.ends_by)
+        with k.part(f"{self.name}_rows", doc, **given) as params:
+            known = {p.name: p for p in params}
+            w = k.let("at", known["w"])
+            with k.loop("c", known["n"], 0, count, rolled=True) as c:
+                first = self._first(k, c, known["n"], self.columns, count)
+                sums = self.sums(known, w)
+                for i in range(rows):
+                    y = k.let("out", offset(known[f"y{i}"], first))
+                    for j in range(count):
+                        value = self.end(known, sums[count * i + j], i, first + j)
+                        k.store(y, j, value)
+
+    # ---- what types and cores do in their own way ----------------------------------
+
+    @property
+    @abstractmethod
+    def ends_by(self) -> str:
+        """The epilogue, for readers of the C."""
+
+    @property
+    @abstractmethod
+    def given(self) -> dict[str, Expr]:
+        """What the end of a sum needs."""
+
+    def begin(self, number: int) -> tuple[Packed, ...]:
+        """Binds arguments and tables, the first of which has that number."""
+        return ()
+
+    @abstractmethod
+    def turn(self, value: Expr, total: Var) -> Expr:
+        """What is stored of a column's value; what it adds to the column's total."""
+
+    @abstractmethod
+    def turned_all(self, first: Expr, totals: Sequence[Var]) -> None:
+        """After the values of a block of columns."""
+
+    def clear(self, block: Var) -> None:
+        """What no value of a block's columns is written to, and is read."""
+        return
+
+    def lane(self, number: Expr, many: Expr) -> Expr:
+        """Where one of `many` values that are multiplied together lies."""
+        return number
+
+    def placed(self, index: int, x: Expr) -> Expr:
+        """Where a row of a block is read."""
+        return x
+
+    def of_row(self, index: int, x: Expr) -> dict[str, Expr]:
+        """What a row of a block adds to each of its sums, by name."""
+        return {}
+
+    @abstractmethod
+    def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
+        """Of each row by each column of a block; `w` moves on to the next."""
+
+    def zeros(self) -> list[Var]:
+        """Sums of a block."""
+        return [self.k.let("sum", self.zero) for _ in range(math.prod(self.tile))]
+
+    @abstractmethod
+    def end(
+        self, known: Mapping[str, Var], total: Expr, row: int, column: Expr
+    ) -> Expr:
+        """What is stored of a sum."""
+
+
+class Turns(Product):
+    """A product of four values a turn. Where a row is no multiple of four, the last
+    turn begins earlier, and the turned columns have zeros for what was read before.
+    """
+
+    lanes = 4
+
+    def __init__(self, node: Node, graph: Graph) -> None:
+        self.rest = graph.tensor(node.inputs[0]).shape[-1] % self.lanes
+        if self.rest:
+            self.name += "_rest"
+        super().__init__(node, graph)
+
+    def clear(self, block: Var) -> None:
+        if self.rest:
+            size = self.lanes * self.tile[1]
+            last = self.k.let("last", offset(block, self.step * self.tile[1] - size))
+            for at in range(size):
+                self.k.store(last, at, const(0, self.turned))
+
+    def lane(self, number: Expr, many: Expr) -> Expr:
+        return self.turned_lane(number + (self.lanes - many))
+
+    def turned_lane(self, number: Expr) -> Expr:
+        """Where value 0 to 3 of a turn lies."""
+        return number
+
+    def sums(self, known: Mapping[str, Var], w: Var) -> list[Var]:
+        k = self.k
+        sums, size = self.zeros(), self.lanes * self.tile[1]
+        rows = [known[f"x{i}"] for i in range(self.tile[0])]
+        full = known["k"]
+        if self.rest:
+            full = k.let("full", known["k"] & -self.lanes)
+        with k.loop("d", full, 0, self.lanes, rolled=True) as d:
+            self.add(sums, rows, d, w)
+            k.assign(w, offset(w, size))
+        if self.rest:
+            self.add(sums, rows, known["k"] - self.lanes, w)
+            k.assign(w, offset(w, size))
+        return sums
+
+    @abstractmethod
+    def add(self, sums: Sequence[Var], rows: Sequence[Expr], d: Expr, w: Expr) -> None:
+        """Four products of each row by each column."""
+
+
+def _some(count: int, what: str) -> str:
+    number = ("no", "one", "two", "three")[count]
+    return f"{number} {what}{'s' * (count > 1)}"

@@ -1,0 +1,60 @@
+"""What transformers in integers have that other nets have not, on each emulated core:
+products of two computed tensors and norms, the same bits as numpy's by both back
+ends."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import pybuild
+from pybuild.dtype import DType
+from tests.boards.devices import device
+from tests.boards.side_by_side import built, must_equal_numpy
+from tests.kernels.kernel_cases import Case, computed_norm, computed_product
+
+INT8, INT16 = DType.INT8, DType.INT16
+# its core, and what kernels of a product of int8 and of one of int16 have in their name
+BOARDS = {
+    "microbit": ("cortex-m0", "s8_", "s16_block32"),
+    "mps2-an385": ("cortex-m3", "s8_", "s16_block"),
+    "mps2-an386": ("cortex-m4", "s8_dsp", "s16_dsp"),
+    "mps3-an547": ("cortex-m55", "s8_mve", "s16_mve"),
+    "riscv32-virt": ("rv32imc", "s8_", "s16_block32"),
+}
+# products in a sum: whole vectors and words, what leaves a rest in them
+DEPTHS = (8, 17, 31, 64)
+
+
+@functools.cache
+def cases() -> dict[str, Case]:
+    found = {}
+    for dtype in (INT8, INT16):
+        for depth in DEPTHS:
+            found[f"product_{dtype.value}_{depth}_"] = computed_product(
+                dtype, (5, depth, 7), 2
+            )
+        for centred in (True, False):
+            for count in (7, 48):
+                name = f"norm_{dtype.value}_{count}_{'centred' * centred}_"
+                found[name] = computed_norm(dtype, (3, 4, count), centred)
+    # a ratio of scales for which the high half of a product is too short
+    found["product_steep_"] = computed_product(INT16, (5, 8, 7), 2, 2.0**-21)
+    return found
+
+
+@functools.cache
+def library(target: str, emit: str) -> pybuild.Library:
+    return built(cases(), target, emit)
+
+
+@pytest.mark.parametrize("emit", ["c", "obj"])
+@pytest.mark.parametrize("name", BOARDS)
+def test_equal_numpy(name: str, emit: str) -> None:
+    target, *families = BOARDS[name]
+    made = library(target, emit)
+    names = [s.candidate.func.name for s in made.plan.steps if s.candidate.func]
+    for family in families:
+        assert any(f"matmul_{family}" in name for name in names), names
+    must_equal_numpy(device(name, "gcc"), made, cases())
