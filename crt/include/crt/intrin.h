@@ -14,36 +14,18 @@
 
 CRT_C_BODIES
 
-CRT_INLINE int32_t crt_min_int32(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
-CRT_INLINE int32_t crt_max_int32(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
-
-CRT_INLINE int64_t crt_min_int64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-CRT_INLINE int64_t crt_max_int64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
+#define CRT_EITHER(name, type, first)                                          \
+    CRT_INLINE type name(type a, type b)                                       \
+    {                                                                          \
+        return (first) ? a : b;                                                \
+    }
+CRT_EITHER(crt_min_int32, int32_t, a < b)
+CRT_EITHER(crt_max_int32, int32_t, a > b)
+CRT_EITHER(crt_min_int64, int64_t, a < b)
+CRT_EITHER(crt_max_int64, int64_t, a > b)
 /* NaN in `a` gives b, as in LLVM's ordered comparison. */
-CRT_INLINE float crt_min_float32(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-CRT_INLINE float crt_max_float32(float a, float b)
-{
-    return b < a ? a : b;
-}
+CRT_EITHER(crt_min_float32, float, a < b)
+CRT_EITHER(crt_max_float32, float, b < a)
 
 /* Four bytes at any address. */
 CRT_INLINE int32_t crt_load_int32(const void *from)
