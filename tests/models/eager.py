@@ -19,6 +19,8 @@ import numpy as np
 import pybuild
 from pybuild.errors import BuildError
 from pybuild.frontends.torch.reader.archive import read
+from pybuild.host.trace import recorded
+from pybuild.verify.roundings import roundings
 from tests.frontends.torch.test_exported_programs import (
     standard_of_program,
     whole_biases,
@@ -66,18 +68,29 @@ def in_float(path: Path) -> Row:
 def in_int8(path: Path) -> str:
     """Against the program's own nodes in float64, with biases of int32."""
     try:
-        _, given, have, _ = _ran(path)
+        model, given, have, _ = _ran(path)
     except BuildError as error:
         return f"refused: {str(error).splitlines()[0].partition(': ')[2]}"
     program = whole_biases(read(path.name, path.read_bytes(), {}))
     with tempfile.TemporaryDirectory() as folder:
         want = standard_of_program(Path(folder), program, given)
-    off = sum(int((~np.isclose(a, b, 1e-5, 1e-6)).sum()) for a, b in _pairs(have, want))
-    return "=" if not off else f"{off} of {sum(a.size for a in have)} differ"
+        pairs = zip(have, want, strict=True)
+        off = sum(int((~np.isclose(a, b, 1e-5, 1e-6)).sum()) for a, b in pairs)
+        if not off:
+            return "="
+        ties = _ties(Path(folder) / "net.onnx", model, given)
+    return f"= but {off} at ties" if ties else f"{off} differ"
 
 
-def _pairs(have: list[Any], want: list[Any]) -> list[tuple[Any, Any]]:
-    return list(zip(have, want, strict=True))
+def _ties(standard: Path, model: pybuild.Model, given: list[Any]) -> bool:
+    """Whether each layer gives what float64 makes of what it reads, but where that is
+    the middle of two integers, as far as float32 resolves."""
+    library = model.build()
+    inputs = dict(zip(model.graph.inputs, given, strict=True))
+    net = library.host("llvm")
+    found = roundings(standard, library.plan.graph, inputs, recorded(net, inputs))
+    net.close()
+    return found is not None and not found.wrong and found.ties > 0
 
 
 def measured(folder: Path, name: str) -> Row:
@@ -97,8 +110,11 @@ weights.
 - float: the greatest distance from what PyTorch computes eagerly, in ranges of the
   output; 1e-5 is allowed.
 - PT2E: quantised for XNNPACK, by channel. `=`: equal to the program's own nodes in
-  float64, biases being int32, as XNNPACK has them. Empty: not tried. Of vgg two of ten
-  values differ, by a cause that is not found yet.
+  float64, biases being int32, as XNNPACK has them. Empty: not tried.
+- `= but 2 at ties`: vgg's adaptive pooling takes means of two or four int8 of one
+  scale, in float32, and many of them are the middle of two integers. Of 1,568 means 40
+  are rounded to the other one, of which 2 of 10 outputs are a step away. Each integer
+  of every layer was proven to be at such a tie, within 8e-6 of a step.
 
 <!-- not run: it needs torch and takes an hour -->
 ```sh

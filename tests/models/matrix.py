@@ -1,5 +1,5 @@
 """Architectures of tests/exported/zoo.py by the quantisers that people use: does it
-build, is it equal, how much RAM. Writes docs/models.md:
+build, is it equal, how many instructions, how much RAM. Writes docs/models.md:
 
 python -m tests.models.matrix [NAME[:FORM]...]   all, or those; the rest as it is there
 """
@@ -12,8 +12,8 @@ import re
 import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +21,27 @@ import numpy as np
 import onnx
 
 import pybuild
+from pybuild.boards.bench import bench_on_board
+from pybuild.boards.device import Device, open_device
 from pybuild.errors import BuildError
 from pybuild.frontends.torch import converted
 from pybuild.frontends.torch.reader.archive import read
 from pybuild.verify.check import EQUAL_BUT, check
+from pybuild.verify.samples import samples
+from tests.boards.devices import CORES
 from tests.frontends.torch.test_exported_programs import whole_biases
+from tests.models.matrix_page import PAGE, Cell, kept, page
+from tests.ops.litert import run_litert
 
 ROOT = Path(__file__).resolve().parents[2]
 PT2 = ROOT / "tests" / "exported" / "pt2"
-PAGE = ROOT / "docs" / "models.md"
+LITERT = ROOT / "tests" / "exported" / "litert.zip"
 NAMES = tuple(
     path.stem for path in sorted(PT2.glob("*.pt2")) if not path.stem.endswith("_int8")
 )
 DIMS = {"ds_cnn": {"s31": 1}}
 SAMPLES = 3
 STEPS = re.compile(r"differs here by (\d+) steps? in|differs here by")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """equal  "=", or what differs; why  of a refusal; ram  arena in bytes"""
-
-    equal: str
-    ram: int = 0
-    why: str = ""
 
 
 @functools.cache
@@ -102,34 +99,50 @@ def by_onnxruntime(model: onnx.ModelProto, path: Path, **options: Any) -> None:
     )  # fmt: skip
 
 
-Maker = Callable[[str, Path], pybuild.Model]
+# a net's name and a folder -> the file beside which it is checked, and the model
+Maker = Callable[[str, Path], tuple[Path, pybuild.Model]]
 
 
 def _onnxruntime(form: str, act: str, weight: str, by_channel: bool = False) -> Maker:
-    def make(name: str, path: Path) -> pybuild.Model:
+    def make(name: str, folder: Path) -> tuple[Path, pybuild.Model]:
         options = {"form": form, "act": act, "weight": weight}
+        path = folder / f"{name}.onnx"
         by_onnxruntime(float_model(name), path, by_channel=by_channel, **options)
-        return pybuild.load(path)
+        return path, pybuild.load(path)
 
     return make
 
 
-def _float(name: str, path: Path) -> pybuild.Model:
+def _float(name: str, folder: Path) -> tuple[Path, pybuild.Model]:
+    path = folder / f"{name}.onnx"
     onnx.save(float_model(name), path)
-    return pybuild.load(path)
+    return path, pybuild.load(path)
 
 
-def _pt2e(name: str, path: Path) -> pybuild.Model:
+def _pt2e(name: str, folder: Path) -> tuple[Path, pybuild.Model]:
     data = (PT2 / f"{name}_int8.pt2").read_bytes()
+    path = folder / f"{name}.onnx"
     onnx.save(converted(whole_biases(read(name, data, {})))[0], path)
-    return pybuild.load(PT2 / f"{name}_int8.pt2")
+    return path, pybuild.load(PT2 / f"{name}_int8.pt2")
 
 
-def _ours(name: str, path: Path) -> pybuild.Model:
-    model, chance = _float(name, path), np.random.default_rng(1)
+def _ours(name: str, folder: Path) -> tuple[Path, pybuild.Model]:
+    (path, model), chance = _float(name, folder), np.random.default_rng(1)
     some = [example(float_model(name), chance) for _ in range(8)]
     data = {key: np.stack([one[key] for one in some]) for key in some[0]}
-    return pybuild.quantise(model, data).model
+    return path, pybuild.quantise(model, data).model
+
+
+def _litert(form: str = "") -> Maker:
+    """A file of tests/exported/export_litert.py."""
+
+    def make(name: str, folder: Path) -> tuple[Path, pybuild.Model]:
+        file = f"{name}{'.' * bool(form)}{form}.tflite"
+        with zipfile.ZipFile(LITERT) as kept_there:
+            path = Path(kept_there.extract(file, folder))
+        return path, pybuild.load(path)
+
+    return make
 
 
 # as the columns of the page are called
@@ -143,30 +156,60 @@ FORMS: dict[str, Maker] = {
     "dynamic": _onnxruntime("dynamic", "u8", "s8"),
     "PT2E": _pt2e,
     "crt": _ours,
+    "LiteRT float": _litert(),
+    "int8 by tensor": _litert("int8_tensor"),
+    "int8 by channel": _litert("int8_channel"),
+    "16x8": _litert("int16"),
+    "dynamic range": _litert("dynamic"),
+    "float16": _litert("float16"),
 }
 
 
-def measured(name: str, form: str) -> Cell:
-    """One cell: made, built and compared, as a user does."""
+@functools.cache
+def board() -> Device:
+    return open_device(CORES["cortex-m4"], "gcc", "qemu", "cortex-m4")
+
+
+def instructions(model: pybuild.Model) -> int:
+    return bench_on_board(board(), model.build(target="cortex-m4")).instructions
+
+
+def measured(name: str, form: str, count: bool = True) -> Cell:
+    """One cell: made, built and compared, as a user does; count: instructions, too."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.onnx"
         try:
-            model = FORMS[form](name, path)
+            path, model = FORMS[form](name, Path(folder))
         except BuildError as error:
             return Cell("refused", why=str(error).splitlines()[0])
         except Exception as error:  # of a quantiser, which has classes of its own
             return Cell("no file", why=f"its quantiser: {str(error).split(' : ')[-1]}")
         try:
             library = model.build()
-            ram = library.report.ram.arena
             ref = "numpy" if form == "crt" else "standard" if form == "PT2E" else "auto"
             found = check(path, library, ["llvm"], ref=ref, samples=SAMPLES)
+            counted = instructions(model) if count else 0
         except BuildError as error:
             return Cell("refused", why=str(error).splitlines()[0])
-    return Cell(_said(form, found), ram)
+        said = _said(found) if form != "dynamic range" else _near(path, library, found)
+    return Cell(said, library.report.ram.arena, counted)
 
 
-def _said(form: str, found: Any) -> str:
+def _near(path: Path, library: Any, found: Any) -> str:
+    """LiteRT makes integers of what layers read; how far that is from their floats."""
+    assert found.ok and "hybrid" in found.notes[-1], found
+    graph, far = library.plan.graph, 0.0
+    net = library.host("llvm")
+    for given in samples(graph, SAMPLES, 0):
+        have = net.run(**given.inputs)
+        (want,) = run_litert(path.read_bytes(), [given.inputs])
+        for name in graph.outputs:
+            away = float(np.abs(have[name] - want[name]).max())
+            far = max(far, away / (float(np.ptp(want[name])) or 1.0))
+    net.close()
+    return f"{far:.1%}"
+
+
+def _said(found: Any) -> str:
     tally = found.backends["llvm"]
     if not found.ok:
         return f"{max(tally.unequal, tally.mismatches)} unequal"
@@ -179,152 +222,19 @@ def _said(form: str, found: Any) -> str:
     return "=" if not tally.unequal else f"= but {tally.unequal}"
 
 
-def page(cells: Mapping[str, Mapping[str, Cell]]) -> str:
-    lines = [*_HEAD, f"| | {' | '.join(FORMS)} |", f"|---|{'---|' * len(FORMS)}"]
-    refusals: dict[str, None] = {}
-    for name, row in sorted(cells.items()):
-        shown = []
-        for form in FORMS:
-            cell = row.get(form)
-            if cell is None:
-                shown.append("")
-                continue
-            if cell.why:
-                refusals[f"- {name}, {form}: {cell.why}"] = None
-            shown.append(f"{cell.equal}; {cell.ram:,}" if cell.ram else cell.equal)
-        lines.append(f"| {name} | {' | '.join(shown)} |")
-    lines += _CAUSES
-    if refusals:
-        lines += ["", "Refused:", "", *refusals]
-    return "\n".join(lines) + "\n"
-
-
-_HEAD = """\
-# Architectures and quantisers
-
-Small networks of the architectures that people take, with seeded weights
-(`tests/exported/zoo.py`, as PyTorch exports them), through the quantisers that they
-take them through: onnxruntime.quantization in its forms (u8s8: activations uint8,
-weights int8), PyTorch's PT2E with the XNNPACK quantiser, and `--quantise` here. Each
-was built for any core, and run beside ONNX Runtime on three inputs (`crt check`); the
-number after it is the arena in bytes.
-
-- `=`: integers equal, floats within 1e-5 of the range.
-- `= std, 2`: equal to the standard, which is the file's own nodes in float64; ONNX
-  Runtime is up to 2 steps away from it. `-`: it gives real numbers there.
-- `= but 3`: of all integers 3 are one step away from ONNX Runtime's.
-- `= but 3 at ties`: 3 outputs differ from the standard, and the cause of each is proven
-  to be a tie: each layer was computed in float64 from what the build's layer before it
-  gave, and where an integer differs, its real value lies at the middle of two, as far
-  as float32 resolves. `= but 3 rounded`: floats alike, further off than 1e-5 of their
-  range, but no further than roundings of float32 in what their layer reads move them.
-- `7 unequal`: that many values are further away, from the standard, too.
-- PT2E is compared with the standard, biases being int32 as XNNPACK has them; `crt` with
-  the numpy meaning of its own operators.
-- ExecuTorch's quantisers for Arm (`tests/exported/export_arm.py`): of what
-  `CortexMQuantizer` and `TOSAQuantizer` make of int8 every bit is PyTorch's, in
-  integers; of TOSA's int16 with int8 weights too, in real numbers between its integers.
-
-<!-- not run: it takes half an hour; tests/models/test_matrix.py makes a part of it -->
-```sh
-python -m tests.models.matrix
-```
-
-""".splitlines()
-
-
-_CAUSES = """
-What `crt check` says of one that is rounded otherwise:
-
-    equal to the standard but for roundings of float32: 158 integers of all layers are
-    at ties: their real values are at most 2e-05 steps beyond the middle of two,
-    where float32 resolves 8e-05
-
-## What recurrent layers and transformers take
-
-On a Cortex-M4 (`crt bench FILE --on mps2-an386`, instructions of one inference,
-counted by QEMU; gcc 12.2), at revision f15e026 and now; tables are bytes of flash,
-without weights. The recurrent layers have 10 steps of 6 inputs and 12 units; more steps
-make no more tables.
-
-| | instructions then | now | per MAC | tables then | now |
-|---|---:|---:|---:|---:|---:|
-| gru, float | 133,773 | 54,208 | 8.3 | 5,204 | 368 |
-| lstm, float | 93,140 | 71,703 | 8.3 | 3,972 | 416 |
-| vit, float | | 1,375,978 | 5.3 | | |
-| vit, QDQ s8s8 by channel | 1,732,780 | 1,199,106 | 4.6 | 5,408 | 4,752 |
-| vit, crt | 1,356,302 | 1,031,433 | 4.0 | | 2,232 |
-| conformer, float | | 275,541 | 6.8 | | |
-| conformer, QDQ s8s8 by channel | 329,689 | 275,795 | 6.8 | 3,816 | 3,648 |
-| conformer, crt | 258,147 | 239,718 | 5.9 | | 1,904 |
-
-Nets of `crt`, calibrated with 100 samples here, have no float left but at their ends:
-norms, attention, GELU and sums of residuals are int16, weights int8
-([quantise.md](quantise.md)). With float32 around layers of int8, as they were before,
-they took 1,078,631 and 251,325.
-Heads of 8 numbers, as these nets have, are short: most of a product of two of them is
-its 17 x 17 results.
-
-Agreement is that of the greatest output with the float net's
-(`pytest tests/models/test_transformers.py --all`):
-
-| agreement | before | now |
-|---|---:|---:|
-| vit, 6,000 made inputs | 97.3 % | 99.6 % |
-| conformer, 6,000 made inputs of 12 positions | 99.1 % | 99.8 % |
-
-A Cortex-M3 has no unit for float32. What a net takes there (`crt bench FILE --quantise
-DATA --on mps2-an385`, counted likewise), by what computes it:
-
-| on a Cortex-M3 | vit before | vit | conformer before | conformer |
-|---|---:|---:|---:|---:|
-| linear layers, convolutions | 572,260 | 579,000 | 143,223 | 111,869 |
-| products of two computed tensors | 2,523,166 | 224,256 | 416,822 | 37,440 |
-| softmax | 2,104,433 | 96,228 | 344,054 | 16,531 |
-| norms | 971,247 | 81,815 | 377,718 | 32,212 |
-| GELU, SiLU, gates | 9,808 | 22,862 | 4,748 | 23,689 |
-| sums of residuals, scale of attention | 181,139 | 81,735 | 43,829 | 23,121 |
-| from float32 and back | 375,488 | 1,429,030 | 102,783 | 97,751 |
-| all, with what only moves values | 6,813,949 | 2,568,523 | 1,474,518 | 365,003 |
-
-The one float step left is at the ends, where the caller's float32 become int16 and the
-results float32: 465 instructions for each number of the input on this core, which are
-more than half of the ViT with its 3,072; a number of int8 takes 52 there.
-""".splitlines()
-
-
-def shown() -> dict[str, dict[str, str]]:
-    """The page's table: architecture -> form -> what is said."""
-    text = PAGE.read_text().partition("\nWhat `crt check` says")[0]
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
-    forms = rows[0][1:]
-    return {row[0]: dict(zip(forms, row[1:], strict=True)) for row in rows[2:]}
-
-
-def _kept() -> dict[str, dict[str, Cell]]:
-    """The cells of the page, of which none is refused."""
-    found: dict[str, dict[str, Cell]] = {}
-    for name, row in shown().items():
-        cells = found.setdefault(name, {})
-        for form, text in row.items():
-            if text:
-                equal, _, ram = text.partition("; ")
-                cells[form] = Cell(equal, int(ram.replace(",", "") or 0))
-    return found
-
-
 def main(names: list[str]) -> None:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
-    cells = _kept() if names else {}
+    cells = kept() if names else {}
     for asked in names or NAMES:
         name, _, one = asked.partition(":")
         for form in [one] if one else FORMS:
             if form == "PT2E" and not (PT2 / f"{name}_int8.pt2").exists():
                 continue
             cells.setdefault(name, {})[form] = cell = measured(name, form)
-            print(name, form, cell, flush=True)
+            print(name, form, cell, cell.why, flush=True)
+            if names:
+                PAGE.write_text(page(cells))
     PAGE.write_text(page(cells))
 
 

@@ -8,8 +8,8 @@ import re
 from tests.models.eager import ENOUGH, PAGE, page, shown
 from tests.toolchains import ROOT
 
-# whose int8 values differ by a cause that nobody has found yet
-OPEN = {"vgg"}
+# whose int8 values differ where a real number is the middle of two
+TIES = {"vgg"}
 MADE = ROOT / "tests" / "exported" / "architectures.py"
 
 
@@ -24,7 +24,8 @@ def test_each_is_near_to_what_pytorch_computes_or_refused_with_a_way_on() -> Non
             assert "Hint: " in row.float32, name
         else:
             assert float(row.float32) <= ENOUGH, name
-        assert row.int8 in ("=", "") or name in OPEN, name
+        at_ties = name in TIES and re.fullmatch(r"= but \d+ at ties", row.int8)
+        assert row.int8 in ("=", "") or at_ties, name
 
 
 def test_the_page_is_as_it_is_written() -> None:
