@@ -62,7 +62,8 @@ def _lz4_seeds() -> list[bytes]:
 
 
 def _rpc_seeds() -> list[bytes]:
-    """A byte that says what follows; then calls, or bytes of a line."""
+    """A byte that says what follows, and whether there is a key; then calls, or bytes
+    of a line."""
     graph, buffer = 15, 13
     calls = [
         [1], [2, 40], [3, buffer], [4, buffer, 8], [5, buffer, 8, 16], [6, buffer, 90],
@@ -73,7 +74,10 @@ def _rpc_seeds() -> list[bytes]:
     ]  # fmt: skip
     packed = [bytes([len(c) + 4, *c, 1, 2, 3, 4]) for c in calls]
     line = b"\x7e" + bytes(16) + b"\x7e\x7d\x5d" + bytes(90) + b"\x7e"
-    return [b"\1" + b"".join(packed), *(b"\1" + p for p in packed), b"\0" + line]
+    whole = b"".join(packed)
+    again = bytes([204]) + whole + bytes([164]) + whole  # a hello; a wrong tag
+    keyed = [b"\5" + again, *(b"\5" + p for p in packed), b"\4" + line]
+    return [b"\1" + again, *(b"\1" + p for p in packed), b"\0" + line, *keyed]
 
 
 # ---- a generated model ---------------------------------------------------------
@@ -113,7 +117,10 @@ def _model_seeds() -> list[bytes]:
 READERS = {
     "image": CReader("params", seeds, ("params.c", "unpack.c")),
     "lz4": CReader("lz4", _lz4_seeds, ("lz4.c",)),
-    "rpc": CReader("rpc", _rpc_seeds, ("frame.c", "rpc.c", "calls.c", "objects.c")),
+    "rpc": CReader(
+        "rpc", _rpc_seeds,
+        ("frame.c", "rpc.c", "calls.c", "objects.c", "hmac.c"),
+    ),
     "model": CReader(
         "model", _model_seeds, ("state.c", "weights.c", "array.c"), _net_files
     ),

@@ -263,6 +263,20 @@ KEYED = (
         _KEY,
     ),
     (
+        "any tag is a true one",
+        "crt/src/rpc.c",
+        "return differs == 0u;\n}\n\n/* What the board puts in",
+        "return differs < 256u;\n}\n\n/* What the board puts in",
+        "tests/test_fuzz.py::test_damaged_files_are_refused[rpc]",
+    ),
+    (
+        "no tag is a true one",
+        "crt/src/rpc.c",
+        "return differs == 0u;\n}\n\n/* What the board puts in",
+        "return differs > 256u;\n}\n\n/* What the board puts in",
+        "tests/test_fuzz.py::test_damaged_files_are_refused[rpc]",
+    ),
+    (
         "a session that begins without its tag",
         "crt/src/rpc.c",
         "if (!take_tag(k, k == NULL ? NULL : k->offered, frame)) {",
