@@ -57,7 +57,7 @@ def load(
                 a graph JSON's text. The bytes say which format it is, not the name.
     input_dims  values of the dimensions that the file leaves open, by name
     functions   what nodes of a graph .json call that name no operator
-    input_values  of inputs of a .onnx that decide shapes: constants from here on
+    input_values  of inputs of a file that decide shapes: constants from here on
     state       inputs that are in each run what an output was in the run before, by
                 their names: {input: output}; "auto": those that are obvious
     max_turns   of each WHILE of a .tflite whose condition is computed; 0: refused
@@ -115,8 +115,8 @@ def _loaded(
     dims, bounds, max_turns = asked.input_dims, asked.bounds, asked.max_turns
     digest = hashlib.sha256(data).hexdigest()
     values = {n: np.asarray(v) for n, v in asked.input_values.items()}
-    if values and kind != ONNX:
-        raise BuildError("--input-value", "is for .onnx files only")
+    if values and kind not in (ONNX, TFLITE):
+        raise BuildError("--input-value", "is for .onnx and .tflite files only")
     if bounds and kind != ONNX:
         raise BuildError("--bound", "is for .onnx files only")
     if max_turns and kind != TFLITE:
@@ -126,7 +126,7 @@ def _loaded(
     if kind == TFLITE:
         from pybuild.frontends import tflite
 
-        graph = tflite.load(short, data, dims, max_turns)
+        graph = tflite.load(short, data, dims, max_turns, values)
         return Model(where, graph, "litert", digest).with_weights(weights)
     if kind == ONNX:
         from pybuild.frontends import onnx

@@ -152,6 +152,7 @@ class Graph:
     sampled  an input of which samples come a few at a time; "": none. Outputs are
              not written over while it is filled
     origins  node, or what a node makes -> its name and operator in the file
+    fixed    inputs of the file that are constants, for what runs the file itself
     """
 
     name: str
@@ -170,6 +171,7 @@ class Graph:
     bounded: Mapping[str, Bound] = field(default_factory=dict)
     sampled: str = ""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    fixed: Mapping[str, Array] = field(default_factory=dict, compare=False)
 
     def tensor(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -19,7 +19,7 @@ from pybuild.host.trace import layer_seconds, run_of
 from pybuild.ir.graph import Graph
 from pybuild.package.report import Layer, layer
 from pybuild.plan.schedule.lock_step import PUSH
-from pybuild.verify.reference import reads
+from pybuild.verify.reference import free_inputs, reads, set_fixed
 from pybuild.verify.samples import sample
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ def litert(
         raise BuildError("--against", "ai_edge_litert is missing", hint) from None
     net = Interpreter(model_content=path.read_bytes(), num_threads=1)
     net.allocate_tensors()
-    indices = [detail["index"] for detail in net.get_input_details()]
+    set_fixed(net, graph)
+    indices = [detail["index"] for detail in free_inputs(net, graph)]
     given = [inputs[name] for name in graph.inputs]
 
     def run() -> None:

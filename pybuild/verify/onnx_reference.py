@@ -112,7 +112,7 @@ def _mapped(call: Callable[..., Any], names: list[str], graph: Graph) -> Run:
         begun = {name: state.initial for name, state in graph.state.items()}
         fed = {
             name: channels_first(value) if name in last else value
-            for name, value in {**begun, **inputs}.items()
+            for name, value in {**begun, **inputs, **graph.fixed}.items()
         }
         found = zip(names, call(None, fed), strict=True)
         return {

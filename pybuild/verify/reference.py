@@ -231,7 +231,8 @@ def _litert(path: Path, graph: Graph) -> Reference:
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         # variables of its own keep their values even when it is reset
         net = _litert_net(path, graph, resolver) if graph.state else first
-        for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+        set_fixed(net, graph)
+        for detail, name in zip(free_inputs(net, graph), graph.inputs, strict=True):
             net.set_tensor(detail["index"], inputs[name])
         net.invoke()
         found = {d["name"]: net.get_tensor(d["index"]) for d in known}
@@ -267,10 +268,21 @@ def _litert_net(path: Path, graph: Graph, resolver: Any) -> Any:
 
 def _fit_inputs(net: Any, graph: Graph) -> None:
     """Gives dynamic inputs the shapes that the graph was built for."""
-    for detail, name in zip(net.get_input_details(), graph.inputs, strict=True):
+    for detail, name in zip(free_inputs(net, graph), graph.inputs, strict=True):
         shape = graph.tensor(name).shape
         if tuple(detail["shape"]) != shape:
             net.resize_tensor_input(detail["index"], shape)
+
+
+def free_inputs(net: Any, graph: Graph) -> list[Any]:
+    """Those of LiteRT's interpreter that are inputs of the graph, too."""
+    return [d for d in net.get_input_details() if d["name"] not in graph.fixed]
+
+
+def set_fixed(net: Any, graph: Graph) -> None:
+    for detail in net.get_input_details():
+        if detail["name"] in graph.fixed:
+            net.set_tensor(detail["index"], graph.fixed[detail["name"]])
 
 
 def _wanted(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:

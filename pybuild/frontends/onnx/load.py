@@ -229,6 +229,7 @@ def load(
         constants=draft.constants,
         bounded=bounded,
         origins=draft.origins,
+        fixed={name: model.constants[name] for name in values},
     )
 
 

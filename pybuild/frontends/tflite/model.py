@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from pybuild.dtype import DType
+from pybuild.dtype import Array, DType
 from pybuild.errors import BuildError, Problem
 from pybuild.frontends.tflite.draft.builder import Builder, Call
 from pybuild.frontends.tflite.operators import detection, layers, shapes, windows
@@ -18,6 +18,7 @@ from pybuild.frontends.tflite.operators.recurrent import RECURRENT
 from pybuild.frontends.tflite.operators.reductions import REDUCTIONS
 from pybuild.frontends.tflite.operators.signal import PAIRS, SIGNAL
 from pybuild.frontends.tflite.operators.variables import SILENT, VARIABLES, state_of
+from pybuild.frontends.tflite.reader.fixed import with_values
 from pybuild.frontends.tflite.reader.flat import FlatOperator, read
 from pybuild.ir.graph import Graph, Tensor, rest_of, verify
 from pybuild.params.budget import Budget, TooMuch
@@ -69,7 +70,11 @@ MANY = (detection.NAME, *PAIRS, "IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE")
 
 
 def load(
-    path: str, data: bytes, input_dims: Mapping[str, int], max_turns: int = 0
+    path: str,
+    data: bytes,
+    input_dims: Mapping[str, int],
+    max_turns: int = 0,
+    input_values: Mapping[str, Array] | None = None,
 ) -> Graph:
     """The graph of a .tflite model, as written: nothing folded, nothing fused.
 
@@ -78,9 +83,11 @@ def load(
                 "NAME.1" the one at axis 1. An open first dimension (the batch)
                 is what the file says, 1, unless given.
     max_turns   of each WHILE whose condition is computed; 0: those are refused
+    input_values  of inputs that are constants of the graph, by their name
     Errors      BuildError with every finding
     """
-    builder = Builder(path, PurePath(path).stem, read(path, data))
+    model, fixed = with_values(read(path, data), input_values or {})
+    builder = Builder(path, PurePath(path).stem, model)
     builder.max_turns, builder.budget = max_turns, Budget(path, len(data))
     inputs = _inputs(builder, dict(input_dims))
     _walk(builder)
@@ -97,6 +104,7 @@ def load(
         outputs=outputs,
         constants=dict(builder.constants),
         origins=builder.origins,
+        fixed=fixed,
     )
     if builder.problems:
         found = BuildError.of(_each_once(builder.problems))

@@ -286,5 +286,7 @@ def test_values_that_are_given_to_a_build(tmp_path: Path) -> None:
     onnx.save(_model(nodes, inputs, (FLOAT, 2), {}), path)
     options = ["--input-value", "shape=3,-1", "-o", str(tmp_path / "out")]
     assert main(["build", str(path), *options]) == 0
+    options = ["--input-value", "shape=3,-1", "--backend", "llvm"]
+    assert main(["check", str(path), *options]) == 0
     graph = pybuild.load(path, input_values={"shape": [3, -1]}).lower()
     assert graph.inputs == ("x",) and graph.tensor("y").shape == (3, 2)

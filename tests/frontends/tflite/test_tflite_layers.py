@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pybuild
 from pybuild.dtype import Array, DType
+from pybuild.errors import BuildError
 from pybuild.frontends.tflite import load
 from pybuild.host.parameter_image import Weights
 from pybuild.ir.graph import Graph
 from pybuild.model import Model
 from pybuild.ops.interpret import interpret
+from pybuild.verify.check import check
 from tests.ops.cases import with_rounding
 from tests.ops.litert import run_litert
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
@@ -246,6 +250,46 @@ def test_open_dimension_by_axis() -> None:
     data = write(tensors, [FileOperator("RELU", (0,), (1,))], [0], [1])
     graph = load("one.tflite", data, {"x.1": 7})
     assert graph.tensor("y").shape == (1, 7, 4)
+
+
+def _turned() -> bytes:
+    """A transposed convolution whose output's shape is an input of the file."""
+    weights = _CHANCE.normal(0, 1, (3, 2, 2, 3)).astype(np.float32)
+    tensors = [
+        FileTensor("shape", (4,), "INT32"),
+        FileTensor("w", weights.shape, "FLOAT32", weights),
+        FileTensor("x", (1, 4, 4, 3)),
+        FileTensor("y", (1, 8, 8, 3)),
+    ]
+    options = {"StrideH": 2, "StrideW": 2}
+    made = FileOperator(
+        "TRANSPOSE_CONV", (0, 1, 2), (3,), "TransposeConvOptions", options
+    )
+    return write(tensors, [made], [0, 2], [3])
+
+
+def test_an_input_that_decides_a_shape_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "turned.tflite"
+    path.write_bytes(_turned())
+    with pytest.raises(BuildError, match="Hint: --input-value shape="):
+        pybuild.load(path)
+    made = pybuild.load(path, input_values={"shape": [1, 8, 8, 3]})
+    assert made.graph.inputs == ("x",)
+    seen = check(path, made.build(), ("llvm",), samples=2)
+    assert seen.ok and seen.reference.startswith("LiteRT")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"z": [1]}, "there is no input 'z'. Hint: one of shape, x"),
+        ({"shape": [1, 2]}, "input 'shape' is int32[4], 2 numbers are given"),
+    ],
+)
+def test_a_value_that_does_not_fit(values: dict[str, list[int]], said: str) -> None:
+    with pytest.raises(BuildError) as caught:
+        pybuild.load(_turned(), input_values=values)
+    assert str(caught.value) == f"--input-value: {said}"
 
 
 @pytest.mark.parametrize("near", [False, True])

@@ -12,6 +12,20 @@ _OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
 
 LITE = (
     (
+        "what an input is given",
+        f"{_HERE}/reader/fixed.py",
+        "prod(tensor.shape) == value.size or opened",
+        "True",
+        "tests/frontends/tflite/test_tflite_layers.py",
+    ),
+    (
+        "what LiteRT is given of it",
+        "pybuild/verify/reference.py",
+        'net.set_tensor(detail["index"], graph.fixed[detail["name"]])',
+        "pass",
+        "tests/frontends/tflite/test_tflite_layers.py",
+    ),
+    (
         "an operator's new number",
         f"{_HERE}/reader/flat.py",
         "number = max(new, code.DeprecatedBuiltinCode())",

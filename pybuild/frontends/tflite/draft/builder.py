@@ -277,7 +277,9 @@ class Call:
         if made is None:
             raise self.error(f"reads '{name}' before it is computed")
         if made.name not in builder.constants:
-            raise self.error(f"input '{name}' must be a constant")
+            given = index in builder.model.inputs
+            hint = f"--input-value {name}=..." if given else ""
+            raise self.error(f"input '{name}' must be a constant", hint)
         return builder.constants[made.name]
 
     def held(self, position: int) -> tuple[Tensor, Array]:
