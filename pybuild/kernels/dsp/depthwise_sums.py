@@ -144,16 +144,30 @@ class Sums:
     def _products(self, sums: Sequence[Var], x: Var, weights: Var, first: int) -> None:
         """One row of taps, word by word; each weight and value read once."""
         k, step = self.k, self.layer.step
-        known: dict[int, Var] = {}
-        words: dict[int, Var] = {}
-        for column, uses in _uses(self.layer, len(sums)).items():
-            value = k.let("value", load(x, column * step))
+        taps, words, values = dict[int, Var](), dict[int, Var](), dict[int, Var]()
+        found = _uses(self.layer, len(sums))
+        for column, uses in found.items():
+            if column not in values:
+                # one instruction loads two that are neighbours
+                both = [c for c in (column, column + 1) if c in found]
+                for c in both if step == 1 else both[:1]:
+                    values[c] = k.let(f"value{c}", load(x, c * step))
             for i, word, halves in uses:
-                if word not in known:
-                    tap = self._tap(weights, first, word, words)
-                    known[word] = k.let(f"tap{word}", tap)
+                if word not in taps:
+                    self._taps(weights, first, word, taps, words)
                 product = DOT2 if halves is None else _HALVES[halves]
-                k.assign(sums[i], product(value, known[word], sums[i]))
+                k.assign(sums[i], product(values[column], taps[word], sums[i]))
+
+    def _taps(
+        self, weights: Var, first: int, word: int, taps: dict[int, Var],
+        words: dict[int, Var],
+    ) -> None:  # fmt: skip
+        """A word of taps; of an image its neighbour, too."""
+        near = {word, word ^ 1} if self.layer.image is not None else {word}
+        for w in sorted(near):
+            if w < self.layer.row_words:
+                tap = self._tap(weights, first, w, words)
+                taps[w] = self.k.let(f"tap{w}", tap)
 
     def _tap(self, weights: Var, first: int, pair: int, words: dict[int, Var]) -> Expr:
         """Two neighbours of a row of weights, times 256."""

@@ -55,9 +55,10 @@ class Layer:
     def columns(self) -> int:
         """Pixels of a row whose sums the registers hold: an even number, or all."""
         w = self.window
-        if w.kernel_w > 3 or w.dilation_w > 1:
+        if w.dilation_w > 1:
             return min(2, w.out_width)
-        return w.out_width if w.out_width <= 5 else 4
+        most = 5 if w.kernel_w <= 3 else 4
+        return w.out_width if w.out_width <= most else 4
 
     @property
     def once(self) -> bool:
