@@ -359,7 +359,7 @@ static int record(void *context, uint32_t step, uint32_t first_row,
         count = 1;
     }
     memory = (uint8_t *)crt_rpc_memory(r, o);
-    entry = memory + WATCHED * step;
+    entry = memory + (size_t)WATCHED * step;
     bytes = (uint64_t)crt_get32(entry + 4) * count;
     from = (uint64_t)crt_get32(entry + 4) * first_row + crt_get32(entry);
     before = (const uint8_t *)rows - r->config->memory;

@@ -72,7 +72,7 @@ static void compress(struct sha *s)
     uint32_t i;
 
     for (i = 0; i < 16u; i++) {
-        w[i] = get32(s->block + 4u * i);
+        w[i] = get32(s->block + 4u * (size_t)i);
     }
     for (i = 0; i < (uint32_t)WORDS; i++) {
         h[i] = s->hash[i];
@@ -149,7 +149,7 @@ static void end(struct sha *s, uint8_t *result)
     }
     add(s, count, sizeof count);
     for (i = 0; i < (uint32_t)WORDS; i++) {
-        put32(result + 4u * i, s->hash[i]);
+        put32(result + 4u * (size_t)i, s->hash[i]);
     }
 }
 

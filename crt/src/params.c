@@ -153,7 +153,7 @@ static uint64_t size_of(const uint8_t *dims, uint32_t rank, uint32_t element)
     uint32_t i;
 
     for (i = 0; i < rank; i++) {
-        uint32_t dim = get32(dims + 4u * i);
+        uint32_t dim = get32(dims + 4u * (size_t)i);
 
         if (dim > (uint32_t)INT32_MAX) {
             return UINT64_MAX;

@@ -312,10 +312,11 @@ static void answer(struct crt_rpc *r, const struct crt_frame *frame)
     if (call < (uint32_t)CRT_RPC_CALL_COUNT &&
         frame->bytes >= 4u * (count + 1u)) {
         for (i = 0; i < count; i++) {
-            words[i] = crt_get32(frame->data + 4u * (i + 1u));
+            words[i] = crt_get32(frame->data + 4u * ((size_t)i + 1u));
         }
-        status = crt_rpc_do(r, call, words, frame->data + 4u * (count + 1u),
-                            frame->bytes - 4u * (count + 1u));
+        status =
+            crt_rpc_do(r, call, words, frame->data + 4u * ((size_t)count + 1u),
+                       frame->bytes - 4u * (count + 1u));
     }
     crt_put32(r->reply, (uint32_t)status);
     r->reply_bytes += 4u;

@@ -96,7 +96,7 @@ void crt_step_run(const struct crt_model *model, uint32_t index,
     struct crt_graph g; /* what the bands of a step ask of one */
 
     g.model = model;
-    g.base = (void **)crt_unconst(base);
+    g.base = (void **)crt_unconst((const void *)base);
 #ifndef CRT_NO_HOOK
     g.hook = NULL;
 #endif
