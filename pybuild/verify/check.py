@@ -37,6 +37,7 @@ from pybuild.verify.judgement import (
     limits_of,
     values_of,
 )
+from pybuild.verify.other_kernels import beside
 from pybuild.verify.reference import Reference, reference
 from pybuild.verify.roundings import Roundings
 from pybuild.verify.samples import Inputs, Sample, sample, samples
@@ -158,6 +159,9 @@ def check(
         path, library, whole, cases, seen_by, _Found(known, tallies, judge)
     )
     notes = [*notes, *more]
+    if known.lacking:
+        given = [case.sample.inputs for case in cases]
+        notes.append(beside(path, whole, given, [case.values for case in cases]))
     return CheckResult(
         model=path.name,
         reference=known.name,

@@ -57,6 +57,7 @@ class Reference:
     exact   integers must be equal; else they are computed through floats
     hybrid  int8 weights with float activations quantised on the fly
     missing  a stronger one that "auto" would have taken, and how to install it
+    lacking  LiteRT has no reference kernel of an operator, but others
     """
 
     name: str
@@ -65,6 +66,7 @@ class Reference:
     exact: bool = True
     hybrid: bool = False
     missing: str = ""
+    lacking: bool = False
 
 
 def reference(
@@ -93,7 +95,8 @@ def reference(
                 raise
             numpy = reference("numpy", path, graph, rounding, every)
             why = error.problems[0].what.replace("--ref litert", "LiteRT")
-            return replace(numpy, missing=f"{why}: {_OURS}")
+            lacking = isinstance(error, _Lacking)
+            return replace(numpy, missing=f"{why}: {_OURS}", lacking=lacking)
     _must_fit(kind, path)
     match kind:
         case "litert" | "ort" | "standard":
@@ -219,8 +222,22 @@ def _litert(path: Path, graph: Graph) -> Reference:
             raise _Lacking(path.name, what, "--ref numpy") from None
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         first, kernels = _litert_net(path, graph, resolver), "kernels"
-    net = first
-    details = net.get_tensor_details()
+    run = _run_of(first, path, graph, resolver)
+    name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
+    hybrid = is_hybrid(read(path.name, path.read_bytes()))
+    return Reference(name, "litert", run, hybrid=hybrid)
+
+
+def litert_run(path: Path, graph: Graph) -> Run:
+    """Its kernels that are no reference kernels."""
+    from ai_edge_litert.interpreter import OpResolverType
+
+    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    return _run_of(_litert_net(path, graph, resolver), path, graph, resolver)
+
+
+def _run_of(first: Any, path: Path, graph: Graph, resolver: Any) -> Run:
+    details = first.get_tensor_details()
     named = Counter(d["name"] for d in details)
     known = [
         d
@@ -240,9 +257,7 @@ def _litert(path: Path, graph: Graph) -> Reference:
             found[name] = net.get_tensor(detail["index"])
         return found
 
-    name = f"LiteRT {ai_edge_litert.__version__} {kernels}"
-    hybrid = is_hybrid(read(path.name, path.read_bytes()))
-    return Reference(name, "litert", run, hybrid=hybrid)
+    return run
 
 
 def _lacks(said: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pybuild
 from pybuild.cli import main
 from pybuild.dtype import Array, DType
 from pybuild.entry import load
@@ -23,6 +24,7 @@ from pybuild.ir.graph import Graph, Node, Quant, Tensor
 from pybuild.ops.interpret import interpret
 from pybuild.verify import check as checking
 from pybuild.verify.check import check
+from pybuild.verify.other_kernels import beside
 from pybuild.verify.reference import auto_kind, is_hybrid, reference
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 
@@ -229,6 +231,20 @@ def test_what_litert_has_no_reference_kernel_for(tmp_path: Path) -> None:
         assert ("of ELU: compared with our own" in known.missing) == (name == "numpy")
     with pytest.raises(BuildError, match="LiteRT has no reference kernel"):
         reference("litert", bytes_, load(bytes_).graph)
+    notes = check(bytes_, pybuild.load(bytes_).build(), ("llvm",), samples=4).notes
+    assert "LiteRT's other kernels give the same 16 numbers" in notes
+
+
+def test_how_far_other_kernels_of_litert_are(tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert")
+    path = tmp_path / "i.tflite"
+    path.write_bytes(_elu((0.25,)))
+    made = load(path).graph
+    x = {"x": np.asarray([[-9, 0, 3, 4]], np.int8)}
+    [y] = (reference("numpy", path, made).run(x)[name] for name in made.outputs)
+    off = {made.outputs[0]: (y - np.int8([0, 2, 0, 1])).astype(np.int8)}
+    said = "LiteRT's other kernels: 2 of 4 numbers differ by 2 steps at most"
+    assert beside(path, made, [x], [off]) == said
 
 
 def test_what_an_interpreter_says_is_told(tmp_path: Path) -> None:

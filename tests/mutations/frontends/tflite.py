@@ -12,6 +12,13 @@ _OTHERWISE = f"{_MICRO}::test_files_that_it_computes_otherwise"
 
 LITE = (
     (
+        "how far LiteRT's other kernels are",
+        "pybuild/verify/other_kernels.py",
+        "int((far > 0).sum())",
+        "int((far > 1).sum())",
+        "tests/verify/test_check.py",
+    ),
+    (
         "what an input is given",
         f"{_HERE}/reader/fixed.py",
         "prod(tensor.shape) == value.size or opened",
