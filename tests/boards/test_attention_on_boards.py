@@ -1,6 +1,6 @@
 """What transformers in integers have that other nets have not, on each emulated core:
-products of two computed tensors and norms, the same bits as numpy's by both back
-ends."""
+products of two computed tensors, norms, int16 of float32; the same bits as numpy's by
+both back ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import pybuild
 from pybuild.dtype import DType
 from tests.boards.devices import device
 from tests.boards.side_by_side import built, must_equal_numpy
-from tests.kernels.kernel_cases import Case, computed_norm, computed_product
+from tests.kernels.kernel_cases import (
+    FLOAT32,
+    Case,
+    case,
+    computed_norm,
+    computed_product,
+    tensor,
+)
 
 INT8, INT16 = DType.INT8, DType.INT16
 # its core, and what kernels of a product of int8 and of one of int16 have in their name
@@ -39,6 +46,9 @@ def cases() -> dict[str, Case]:
             for count in (7, 48):
                 name = f"norm_{dtype.value}_{count}_{'centred' * centred}_"
                 found[name] = computed_norm(dtype, (3, 4, count), centred)
+    for rule in ("double", "even"):
+        x, y = tensor((2, 32), FLOAT32), tensor((), INT16, 3e-4)
+        found[f"quantize_{rule}_"] = case("quantize", (x,), y, rounding=rule)
     # a ratio of scales for which the high half of a product is too short
     found["product_steep_"] = computed_product(INT16, (5, 8, 7), 2, 2.0**-21)
     return found

@@ -60,17 +60,17 @@ def _job(one: Case) -> Job:
     return Job(offer, one.arrays, {"y": one.expected()})
 
 
-def _check(jobs: Sequence[Job], results: list[dict[str, Array]]) -> None:
+def check(jobs: Sequence[Job], results: list[dict[str, Array]]) -> None:
     for job, result in zip(jobs, results, strict=True):
         np.testing.assert_array_equal(result["y"], job.outputs["y"])
 
 
 def test_llvm_equals_numpy() -> None:
-    _check(_jobs(), run_llvm(_jobs()))
+    check(_jobs(), run_llvm(_jobs()))
 
 
 def test_c_equals_numpy(tmp_path: Path) -> None:
-    _check(_jobs(), run_c(_jobs(), tmp_path, "gcc"))
+    check(_jobs(), run_c(_jobs(), tmp_path, "gcc"))
 
 
 def test_few_numbers_have_no_tables() -> None:

@@ -111,11 +111,11 @@ _ACC = Var("acc", INT32)
 _FACTOR, _LOW, _HIGH = (Var(n, FLOAT32) for n in ("scale", "low", "high"))
 _VALUE = Var("value", FLOAT32)
 # 1.5 * 2^23: adding it leaves the integer, rounded to even, in the lowest bits
-_MAGIC, _MAGIC_BITS = 12582912.0, 0x4B400000
+MAGIC, MAGIC_BITS = 12582912.0, 0x4B400000
 SCALE_ROUND = Intrin(
     "crt_scale_round",
     (_ACC, _FACTOR, _LOW, _HIGH),
-    Bitcast(_VALUE + _MAGIC, INT32) - _MAGIC_BITS,
+    Bitcast(_VALUE + MAGIC, INT32) - MAGIC_BITS,
     ((_VALUE, minimum(maximum(cast(_ACC, FLOAT32) * _FACTOR, _LOW), _HIGH)),),
     doc="acc * scale in float32, held within low..high, to the nearest, ties to even.",
 )

@@ -27,6 +27,8 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
 from pybuild.kernels.base.operands import Operands, elementwise_operands, offer, short
+from pybuild.kernels.epilogues.int8 import MAGIC, MAGIC_BITS
+from pybuild.kernels.math.steps import steps_of
 from pybuild.kernels.portable.act import FORWARD, element_loop, unary
 from pybuild.ops.base.operator import BYTES, rounding
 from pybuild.ops.fixed_point.quant import dequantized, quantized
@@ -56,24 +58,11 @@ ROUND_AWAY = Intrin(
     _LETS,
     doc="The nearest integer; ties away from zero.",
 )
-_TIE, _BELOW = Var("tie", FLOAT32), Var("below", FLOAT32)
 ROUND_EVEN = Intrin(
     "crt_round_even",
     (_X,),
-    _step(_REST > _TIE, _REST < _BELOW),
-    (
-        *_LETS,
-        (  # what a rest must pass: a tie passes where n is odd
-            _TIE,
-            select(
-                equal(_N & 1, 0),
-                const(0.5, FLOAT32),
-                const(float(np.nextafter(np.float32(0.5), np.float32(0))), FLOAT32),
-            ),
-        ),
-        (_BELOW, const(0.0, FLOAT32) - _TIE),
-    ),
-    doc="The nearest integer; ties to even.",
+    Bitcast(_X + MAGIC, INT32) - MAGIC_BITS,
+    doc="The nearest integer of a number below 2^22; ties to even.",
 )
 
 
@@ -90,11 +79,14 @@ def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if target.float_calls and y.dtype in BYTES and y.size >= _FEWEST:
         return [_by_search(x, y, rounding(node), operands)]
     even = rounding(node) == "even"
+    # in integers, but for what is near a tie
+    by = steps_of(y.scale) if target.float_calls and y.dtype is DType.INT16 else None
+    way = "; without a division, but near ties" if by is not None else ""
     k = Builder(
-        f"quantize_{short(y.dtype)}_{'even' if even else 'away'}",
+        f"quantize_{short(y.dtype)}_{'even' if even else 'away'}{'_steps' * bool(by)}",
         told(
             f"y = round(x / scale) + zero point, float32 to {y.dtype.value}; ties "
-            f"{'to even' if even else 'away from zero'}; NaN is 0",
+            f"{'to even' if even else 'away from zero'}; NaN is 0{way}",
             FORWARD,
         ),
     )
@@ -104,11 +96,21 @@ def quantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     high = k.let("high", cast(y.dtype.high - zero, FLOAT32))
     rule = ROUND_EVEN if even else ROUND_AWAY
 
-    def form(value: Expr) -> Expr:
-        steps = k.let("steps", value / scale)
+    def rounded(value: Expr) -> Expr:
+        steps = k.let("quotient", value / scale)
         known = select(equal(steps, steps), steps, const(0.0, FLOAT32))
-        held = minimum(maximum(known, low), high)
-        return cast(rule(held) + zero, y.dtype)
+        return rule(minimum(maximum(known, low), high))
+
+    bound = by.bind(k) if by is not None else None
+    least, most = y.dtype.low - zero, y.dtype.high - zero
+
+    def form(value: Expr) -> Expr:
+        if bound is None:
+            return cast(rounded(value) + zero, y.dtype)
+        steps, unsure = bound.nearest(value)
+        with k.when(unsure, rare=True):
+            k.assign(steps, rounded(value))
+        return cast(minimum(maximum(steps, least), most) + zero, y.dtype)
 
     element_loop(k, x, y, y.size // (operands.images * operands.bands), form)
     tables = (_scale(y),)
