@@ -68,3 +68,19 @@ def test_channels_of_more_values_are_left_alone() -> None:
     assert (new.shifts, found[0]) == ((-15,), 6 << 20)
     new, found = with_few_values(made, bias, -far // 64, far // 64)
     assert abs(found[0]) < 6 << 20
+
+
+@pytest.mark.parametrize("rule", ("double", "single", "away"))
+@pytest.mark.parametrize("bias", (2**27, -(2**27)))
+@pytest.mark.parametrize("y_zero", (0, 100, -100))
+def test_a_channel_at_an_end_needs_no_more_than_its_sums(
+    rule: str, bias: int, y_zero: int
+) -> None:
+    """Beyond an end of the clamp any scale will do, one of a few sums a step, too."""
+    made = ConvParameters(rule, (1 << 30,), (-10,), (), 0, y_zero, -128, 127)
+    far = np.asarray([100_000])
+    new, found = with_few_values(made, np.asarray([bias]), -far, far)
+    assert abs(int(found[0])) < 102_000
+    sums = np.arange(-100_000, 100_001)
+    end = 127 if bias > 0 else -128
+    assert set(_values(new, 0, sums + found[0]).tolist()) == {end}

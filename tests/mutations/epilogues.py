@@ -191,6 +191,13 @@ JOINED = (
         "new = factor, shift, begin - under",
         "tests/bounds/test_few_values.py::test_channels_of_more_values_are_left_alone",
     ),
+    (
+        "channels at the low end of the clamp",
+        "pybuild/kernels/layers/few_values.py",
+        "length = _STEEP if top or low else",
+        "length = _STEEP if top else",
+        "tests/bounds/test_few_values.py",
+    ),
 )
 
 PIXELS = (

@@ -18,6 +18,7 @@ from pybuild.ops.conv import ConvParameters
 from pybuild.ops.fixed_point.quant import quantize_multiplier, requantize
 
 _RULES = ("double", "single", "away")
+_STEEP = 4  # sums of a step
 
 
 def with_few_values(
@@ -69,7 +70,9 @@ def _replaced(
     reached = first + 1
     if first == last:
         # as if a step began behind all sums; of the greatest value, with all of them
-        length, top = most - least + 2, first == made.high - made.y_zero
+        top, low = (first == end - made.y_zero for end in (made.high, made.low))
+        # what is beyond an end is that end, however steep
+        length = _STEEP if top or low else most - least + 2
         step, reached = (least, first) if top else (most + 1, reached)
     else:
         length = max(step - least, most - step) + 1
