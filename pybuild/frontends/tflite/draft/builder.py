@@ -277,7 +277,9 @@ class Call:
         if made is None:
             raise self.error(f"reads '{name}' before it is computed")
         if made.name not in builder.constants:
-            given = index in builder.model.inputs
+            model = builder.model
+            places = model.tensors[index].kind in ("INT32", "INT64")
+            given = places and index in model.inputs
             hint = f"--input-value {name}=..." if given else ""
             raise self.error(f"input '{name}' must be a constant", hint)
         return builder.constants[made.name]
