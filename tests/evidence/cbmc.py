@@ -51,6 +51,11 @@ HARNESSES = (
         ("!holds(c, data, stored)", "c->first > c->total"),
     ),
     Harness(
+        "hmac", "what a tag is made of, of three lengths", 52, (), 66,
+        ("s->block[s->bytes % (uint32_t)BLOCK] = data[i];",
+         "s->block[s->bytes] = data[i];"),
+    ),
+    Harness(
         "state", "saved state, of two pieces", 16, (), 18,
         ("return bytes == (uint32_t)wanted ?", "return bytes >= 4u ?"),
     ),

@@ -333,6 +333,13 @@ KEYED = (
         _BETWEEN,
     ),
     (
+        "blocks of a batch that a scalar has not",
+        "pybuild/frontends/tflite/operators/moves.py",
+        "if n >= rank or x.shape[0] % math.prod(sizes):",
+        "if x.shape[0] % math.prod(sizes) or n >= rank:",
+        "tests/regression/test_fuzzed_files.py",
+    ),
+    (
         "an archive whose packing is damaged",
         "pybuild/params/budget.py",
         "UNPACKING = (BadZipFile, zlib.error, EOFError",

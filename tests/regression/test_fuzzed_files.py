@@ -81,3 +81,18 @@ def test_an_axis_of_a_scalar(code: str, options: str) -> None:
     y = FileTensor("y", (), "INT32" if code == "ARG_MAX" else "FLOAT32")
     with pytest.raises(BuildError, match="axis 0 of a tensor of 0 axes"):
         load("scalar.tflite", write([x, axis, y], [one], [0], [2]), {})
+
+
+@pytest.mark.parametrize("code", ["BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"])
+def test_blocks_of_a_scalar(code: str) -> None:
+    """It has no batch."""
+    sizes, margins = np.ones(1, np.int32), np.zeros((1, 2), np.int32)
+    tensors = [
+        FileTensor("x", (), "FLOAT32"),
+        FileTensor("sizes", sizes.shape, "INT32", sizes),
+        FileTensor("margins", margins.shape, "INT32", margins),
+        FileTensor("y", (), "FLOAT32"),
+    ]
+    one = FileOperator(code, (0, 1, 2), (3,), "", {})
+    with pytest.raises(BuildError, match="blocks"):
+        load("scalar.tflite", write(tensors, [one], [0], [3]), {})

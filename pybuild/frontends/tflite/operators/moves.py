@@ -24,7 +24,7 @@ def _moving(call: Call) -> tuple[Flow, Tensor]:
 def _blocks(call: Call) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """Block sizes, and pads or crops of each axis."""
     sizes, flat = call.integers(1), call.integers(2)
-    if min(sizes) < 1 or len(flat) != 2 * len(sizes):
+    if min(sizes, default=0) < 1 or len(flat) != 2 * len(sizes):
         raise call.error(f"blocks {list(sizes)} and margins {list(flat)} do not fit")
     pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
     return sizes, pairs
@@ -35,9 +35,9 @@ def batch_to_space(call: Call) -> None:
     flow, x = _moving(call)
     sizes, crops = _blocks(call)
     rank, n = len(x.shape), len(sizes)
-    batch, rest = x.shape[0], x.shape[1:]
-    if n >= rank or batch % math.prod(sizes):
+    if n >= rank or x.shape[0] % math.prod(sizes):
         raise call.error(f"blocks {list(sizes)} of {list(x.shape)}")
+    batch, rest = x.shape[0], x.shape[1:]
     made = flow.reshape(x, (*sizes, batch // math.prod(sizes), *rest))
     order = [n]
     for i in range(n):
