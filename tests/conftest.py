@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.compiled import keep_compiled
@@ -16,6 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_configure() -> None:
     keep_compiled()
+
+
+_FIRST_STATES: dict[str, dict[str, Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
+    """Each test draws the numbers it would draw alone from a generator of its module."""
+    for name, value in vars(request.module).items():
+        if isinstance(value, np.random.Generator):
+            key = f"{request.module.__name__}.{name}"
+            state = copy.deepcopy(value.bit_generator.state)
+            value.bit_generator.state = _FIRST_STATES.setdefault(key, state)
 
 
 def models_folder() -> Path:
