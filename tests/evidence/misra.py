@@ -69,13 +69,16 @@ class Finding:
 
 
 @cache
-def findings(folder: Path, files: tuple[Path, ...], include: Path) -> list[Finding]:
+def findings(
+    folder: Path, files: tuple[Path, ...], include: Path, *options: str
+) -> list[Finding]:
     """What is found in these files, and in the headers below `folder` that they see.
 
-    folder  is written to: cppcheck leaves files beside its sources
-    Errors  RuntimeError where the checker itself fails
+    folder   is written to: cppcheck leaves files beside its sources
+    options  of cppcheck; without -D it reads each file in up to 12 configurations
+    Errors   RuntimeError where the checker itself fails
     """
-    command = ["cppcheck", "-q", "--addon=misra", "--std=c99"]
+    command = ["cppcheck", "-q", "--addon=misra", "--std=c99", *options]
     command += [f"-I{include}", f"-I{folder}"]
     done = subprocess.run(
         [*command, *map(str, files)], cwd=folder, capture_output=True, text=True
@@ -150,11 +153,14 @@ def _rules(text: str) -> set[str]:
 
 
 def crt(root: Path, folder: Path) -> list[Finding]:
-    """Of the runtime: a copy of it in `folder`."""
+    """Of the runtime: a copy of it in `folder`; and of all its headers."""
     copy = folder / "crt"
     if not copy.exists():
         shutil.copytree(root / "crt", copy)
-    files = tuple(sorted((copy / "src").glob("*.c")))
+    headers = sorted(path.name for path in (copy / "include" / "crt").glob("*.h"))
+    every = folder / "headers.c"
+    every.write_text("".join(f'#include "crt/{name}"\n' for name in headers))
+    files = (*sorted((copy / "src").glob("*.c")), every)
     return findings(folder, files, copy / "include")
 
 

@@ -80,7 +80,7 @@ static inline int TVMGraphExecutor_Create(const char *sym_json,
         return CRT_ERR_DEVICE;
     }
     made = ((const TVMModule *)module)->executor;
-    if (made->in_use) {
+    if (made->in_use != 0) {
         return CRT_ERR_IN_USE;
     }
     error = made->init();
@@ -110,7 +110,7 @@ static inline int TVMGraphExecutor_Release(TVMGraphExecutor **executor)
 
 static inline struct crt_graph *crt_tvm_graph(const TVMGraphExecutor *executor)
 {
-    return executor != NULL && executor->in_use ? executor->graph : NULL;
+    return executor != NULL && executor->in_use != 0 ? executor->graph : NULL;
 }
 
 static inline int TVMGraphExecutor_GetNumInputs(TVMGraphExecutor *executor)

@@ -11,10 +11,13 @@ CRT_C_BODIES
 /* Memory that is aligned to a power of two, in a larger piece. */
 static inline void *crt_tvm_aligned(void *memory, uintptr_t align)
 {
+    /* MISRA 11.6: an address that is rounded up is a number between */
     return (void *)(((uintptr_t)memory + align - 1u) & ~(align - 1u));
 }
 
 CRT_C_BODIES_END
+
+/* MISRA 20.7, in this file: a name that is declared takes no brackets */
 
 /* Each of these stands in one C file of a program. NAME and PREFIX are those of
  * NAME.h, as in (digits, DIGITS): makes NAME_tvm, a TVMModule. */

@@ -60,7 +60,7 @@ static inline int crt_dlpack_dtype(DLDataType type)
 
     for (i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i][0] == type.code && known[i][1] == type.bits) {
-            return type.lanes > 1 ? 0 : known[i][2];
+            return type.lanes > 1u ? 0 : (int)known[i][2];
         }
     }
     return 0;
@@ -78,10 +78,10 @@ static inline int crt_dlpack_check(const DLTensor *array,
     if (array == NULL || array->data == NULL) {
         return CRT_ERR_NULL;
     }
-    if (crt_dlpack_dtype(array->dtype) != tensor->dtype) {
+    if (crt_dlpack_dtype(array->dtype) != (int)tensor->dtype) {
         return CRT_ERR_DTYPE;
     }
-    if (array->ndim != tensor->rank) {
+    if (array->ndim != (int32_t)tensor->rank) {
         return CRT_ERR_SHAPE;
     }
     for (i = array->ndim - 1; i >= 0; i--) {

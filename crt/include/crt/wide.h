@@ -85,7 +85,7 @@ CRT_INLINE crt_int32x16 crt_dot4x16(crt_int32x16 v, crt_int8x64 x,
     CRT_COPY(right, &w, sizeof right);
     for (int i = 0; i < 16; i++) {
         for (int j = 4 * i; j < 4 * i + 4; j++) {
-            sums[i] += (uint8_t)left[j] * right[j];
+            sums[i] += (int32_t)(uint8_t)left[j] * right[j];
         }
     }
     CRT_COPY(&v, sums, sizeof v);
