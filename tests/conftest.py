@@ -26,7 +26,7 @@ _FIRST_STATES: dict[str, dict[str, Any]] = {}
 
 @pytest.fixture(autouse=True)
 def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
-    """Each test draws the numbers it would draw alone from a generator of its module."""
+    """Each test draws of a generator of its module what it would draw alone."""
     for name, value in vars(request.module).items():
         if isinstance(value, np.random.Generator):
             key = f"{request.module.__name__}.{name}"
