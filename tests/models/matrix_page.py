@@ -147,10 +147,10 @@ make no more tables.
 | lstm, float | 93,140 | 71,703 | 8.3 | 3,972 | 416 |
 | vit, float | | 1,375,978 | 5.3 | | |
 | vit, QDQ s8s8 by channel | 1,732,780 | 1,199,106 | 4.6 | 5,408 | 4,752 |
-| vit, crt | 1,356,302 | 1,031,433 | 4.0 | | 2,232 |
+| vit, crt | 1,356,302 | 801,792 | 3.1 | | 2,232 |
 | conformer, float | | 275,541 | 6.8 | | |
 | conformer, QDQ s8s8 by channel | 329,689 | 275,795 | 6.8 | 3,816 | 3,648 |
-| conformer, crt | 258,147 | 239,718 | 5.9 | | 1,904 |
+| conformer, crt | 258,147 | 195,153 | 4.8 | | 1,904 |
 
 Nets of `crt`, calibrated with 100 samples here, have no float left but at their ends:
 norms, attention, GELU and sums of residuals are int16, weights int8
@@ -158,6 +158,19 @@ norms, attention, GELU and sums of residuals are int16, weights int8
 they took 1,078,631 and 251,325.
 Heads of 8 numbers, as these nets have, are short: most of a product of two of them is
 its 17 x 17 results.
+
+A product of two computed tensors of int16 adds to sums of 64 bits, by an instruction
+for one product (M3), two (M4) or eight (M55). What the products of a net, and all of
+it, take (`--quantise`, by C; before: one product at a time, two rows by two columns):
+
+| | products before | products | net before | net |
+|---|---:|---:|---:|---:|
+| vit, Cortex-M3 | 224,256 | 135,472 | 2,568,523 | 1,110,461 |
+| vit, Cortex-M4 | 242,996 | 97,082 | 1,031,433 | 801,792 |
+| vit, Cortex-M55 | 218,476 | 62,896 | 758,591 | 552,863 |
+| conformer, Cortex-M3 | 37,440 | 21,160 | 365,003 | 249,102 |
+| conformer, Cortex-M4 | 40,508 | 15,319 | 239,718 | 195,153 |
+| conformer, Cortex-M55 | 36,352 | 9,646 | 187,043 | 152,662 |
 
 Agreement is that of the greatest output with the float net's
 (`pytest tests/models/test_transformers.py --all`):
@@ -172,16 +185,17 @@ DATA --on mps2-an385`, counted likewise), by what computes it:
 
 | on a Cortex-M3 | vit before | vit | conformer before | conformer |
 |---|---:|---:|---:|---:|
-| linear layers, convolutions | 572,260 | 579,000 | 143,223 | 111,869 |
-| products of two computed tensors | 2,523,166 | 224,256 | 416,822 | 37,440 |
+| linear layers, convolutions | 572,260 | 541,950 | 143,223 | 100,329 |
+| products of two computed tensors | 2,523,166 | 135,472 | 416,822 | 21,160 |
 | softmax | 2,104,433 | 96,228 | 344,054 | 16,531 |
-| norms | 971,247 | 81,815 | 377,718 | 32,212 |
+| norms | 971,247 | 65,495 | 377,718 | 26,068 |
 | GELU, SiLU, gates | 9,808 | 22,862 | 4,748 | 23,689 |
 | sums of residuals, scale of attention | 181,139 | 81,735 | 43,829 | 23,121 |
-| from float32 and back | 375,488 | 1,429,030 | 102,783 | 97,751 |
-| all, with what only moves values | 6,813,949 | 2,568,523 | 1,474,518 | 365,003 |
+| from float32 and back | 375,488 | 113,122 | 102,783 | 15,776 |
+| all, with what only moves values | 6,813,949 | 1,110,461 | 1,474,518 | 249,102 |
 
 The one float step left is at the ends, where the caller's float32 become int16 and the
-results float32: 465 instructions for each number of the input on this core, which are
-more than half of the ViT with its 3,072; a number of int8 takes 52 there.
+results float32. It took 465 instructions for each number of the input; by the integers
+of a float32, and the division only near ties, it takes 37. A number of int8 takes 52
+there.
 """.splitlines()
