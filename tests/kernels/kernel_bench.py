@@ -323,6 +323,14 @@ def named_jobs(
     return list(found.values())
 
 
+def part_of(
+    jobs: Sequence[tuple[str, Job]], part: int, parts: int
+) -> list[tuple[str, Job]]:
+    """Those of every so many kernels; jobs of one kernel together: compiled once."""
+    names = set(sorted({name for name, _ in jobs})[part::parts])
+    return [one for one in jobs if one[0] in names]
+
+
 def must_be_equal(
     jobs: Sequence[tuple[str, Job]],
     run: Callable[[Sequence[Job]], list[dict[str, Array]]],

@@ -26,6 +26,7 @@ from tests.kernels.kernel_bench import (
     Job,
     must_be_equal,
     named_jobs,
+    part_of,
     run_c,
     run_llvm,
 )
@@ -225,7 +226,7 @@ def test_forms() -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_by_llvm(part: int) -> None:
-    must_be_equal(_jobs()[part::PARTS], run_llvm)
+    must_be_equal(part_of(_jobs(), part, PARTS), run_llvm)
 
 
 @pytest.mark.slow
