@@ -37,28 +37,25 @@ def test_a_cell(name: str, form: str) -> None:
     assert (have.equal, have.ram) == (want.equal, want.ram)
 
 
-def near(have: int, want: int) -> bool:
-    """Kernels change between two runs of the page, by less than another net would."""
-    return abs(have - want) <= 0.1 * want
-
-
 @pytest.mark.parametrize(("name", "form"), COUNTED)
 def test_its_instructions(name: str, form: str, tmp_path: Path) -> None:
     for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
         require(tool)
     [_, model] = FORMS[form](name, tmp_path)
-    assert near(matrix.instructions(model), read(shown()[name][form]).instructions)
+    want = read(shown()[name][form]).instructions
+    # kernels change between two runs of the page, by less than another net would
+    assert abs(matrix.instructions(model) - want) <= 0.1 * want
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_every_cell(name: str) -> None:
+    """But its instructions, which are of the revision that the page names."""
     require_module("onnxruntime")
     for form, text in shown()[name].items():
         if text:
-            have, want = matrix.measured(name, form), read(text)
+            have, want = matrix.measured(name, form, count=False), read(text)
             assert (have.equal, have.ram) == (want.equal, want.ram), form
-            assert near(have.instructions, want.instructions), form
 
 
 def test_each_form_is_in_one_table() -> None:
