@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -70,7 +72,8 @@ def test_a_kind_of_features_that_is_no_text(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "options"),
     [("REVERSE_V2", ""), ("SPLIT", "SplitOptions"), ("GATHER", "GatherOptions"),
-     ("CUMSUM", "CumsumOptions"), ("ARG_MAX", "ArgMaxOptions")],
+     ("CUMSUM", "CumsumOptions"), ("ARG_MAX", "ArgMaxOptions"),
+     ("SUM", "ReducerOptions")],
 )  # fmt: skip
 def test_an_axis_of_a_scalar(code: str, options: str) -> None:
     """It has none: not even axis 0."""
@@ -96,3 +99,16 @@ def test_blocks_of_a_scalar(code: str) -> None:
     one = FileOperator(code, (0, 1, 2), (3,), "", {})
     with pytest.raises(BuildError, match="blocks"):
         load("scalar.tflite", write(tensors, [one], [0], [3]), {})
+
+
+def test_a_long_row_takes_no_memory() -> None:
+    """A file of 500 bytes asked for two numbers of 8 bytes for each channel."""
+    shape, kept = (1, 1 << 24), {"scale": (0.1,), "zero_point": (0,)}
+    x, y = (FileTensor(name, shape, "INT8", **kept) for name in "xy")
+    data = write([x, y], [FileOperator("RELU", (0,), (1,), "", {})], [0], [1])
+    told = "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss"
+    load_it = "pybuild.load(sys.stdin.buffer.read()).problems()"
+    code = f"import sys, resource, pybuild; {load_it}; print({told})"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=data, capture_output=True, check=True)
+    assert int(done.stdout) < 300_000  # KB

@@ -28,10 +28,13 @@ from pybuild.passes.edit import Edit
 
 # kernels read words of four channels
 MULTIPLE = 4
+_MOST = 1 << 24  # channels of all tensors, for each of which 16 bytes are held
 
 
 def drop_constant_channels(graph: Graph) -> Graph:
     """The graph without channels that say nothing; a few stay to make fours."""
+    if sum(t.shape[-1] for t in graph.tensors.values() if t.shape) > _MOST:
+        return graph
     ranges = channel_ranges(graph)
     made = {name for node in graph.nodes for name in node.outputs}
     if not any(ranges[name].constant.any() for name in made):

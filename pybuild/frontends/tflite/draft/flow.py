@@ -248,7 +248,7 @@ class Flow:
     ) -> Tensor:
         """Over any axes."""
         shape = x.shape
-        found = sorted({self.axis(a, len(shape)) for a in axes})
+        found = sorted({self.axis_of(a, x) for a in axes})
         kept = [i for i in range(len(shape)) if i not in found]
         final = [1 if i in found else d for i, d in enumerate(shape)]
         if found:
