@@ -82,6 +82,20 @@ GENERAL = (
         _MIXED,
     ),
     (
+        "a letter of an Einsum that a later operand has is summed",
+        "pybuild/frontends/onnx/operators/products.py",
+        "inner = [c for c in both if c not in later]",
+        "inner = both[:1]",
+        "tests/frontends/onnx/test_onnx_einsum.py",
+    ),
+    (
+        "an Einsum's product of matrices is of all elements",
+        "pybuild/frontends/onnx/operators/products.py",
+        "    if not inner:\n        wide",
+        "    if inner:\n        wide",
+        "tests/frontends/onnx/test_onnx_einsum.py",
+    ),
+    (
         "the last of the pieces of a list",
         "pybuild/frontends/onnx/operators/sequences.py",
         "[*range(each, size, each), size]",

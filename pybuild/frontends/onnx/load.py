@@ -68,7 +68,7 @@ _LAYERS: dict[str, Handler] = {
     "HardSwish": either(eltwise.hard, elements.hard),
     "Identity": shape.identity,
     "LeakyRelu": either(eltwise.leaky_relu, elements.leaky_relu),
-    "MatMul": either(dense.matmul, products.matmul),
+    "MatMul": products.MATMUL,
     "MaxPool": either(spatial.pool, windows.max_pool),
     "Mul": either(eltwise.same, elements.plain("multiply")),
     "Pad": either(shape.pad, moves.pad),

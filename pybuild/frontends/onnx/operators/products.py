@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pybuild.frontends.onnx.draft.flow import Flow
-from pybuild.frontends.onnx.operators.elements import Handler, flowing
+from pybuild.frontends.onnx.operators import dense
+from pybuild.frontends.onnx.operators.elements import Handler, either, flowing
 
 
 @flowing
 def matmul(flow: Flow) -> None:
     a, b = flow.args()
     flow.give(product(flow, a, b))
+
+
+MATMUL = either(dense.matmul, matmul)
 
 
 def product(flow: Flow, a: str, b: str) -> str:
@@ -44,54 +49,126 @@ def gemm(flow: Flow) -> None:
     flow.give(made)
 
 
+@dataclass(frozen=True)
+class _Term:
+    """An operand of an Einsum whose axes have letters, each of them once."""
+
+    name: str
+    letters: str
+
+
 @flowing
 def einsum(flow: Flow) -> None:
-    """Every operand in the order of all letters, multiplied, then summed."""
+    """Two operands at a time: a letter that nobody after them has is summed at once,
+    so that two matrices are a product of matrices."""
+    terms, out = _terms(flow)
+    made = terms[0]
+    for count, term in enumerate(terms[1:], 2):
+        later = out + "".join(other.letters for other in terms[count:])
+        made = _joined(flow, made, term, later)
+    made = _summed(flow, made, out)
+    flow.give(flow.transpose(made.name, [made.letters.index(c) for c in out]))
+
+
+def _terms(flow: Flow) -> tuple[list[_Term], str]:
+    """The operands and the letters of the result; "..." are letters of their own."""
     text = str(flow.op.attrs["equation"]).replace(" ", "")
     left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    names = flow.args()
-    pairs = [(n, t) for n, t in zip(names, terms, strict=True) if "..." in t]
-    open_axes = [flow.rank(n) - len(t.replace("...", "")) for n, t in pairs]
-    ellipsis = max(open_axes, default=0)
-    dots = "".join(chr(ord("\u0391") + i) for i in range(ellipsis))
-    full = []
-    for name, term in zip(names, terms, strict=True):
-        own = flow.rank(name) - len(term.replace("...", ""))
-        full.append(term.replace("...", dots[len(dots) - own :] if own else ""))
-    if arrow:
-        out = right.replace("...", dots)
-    else:
-        letters = "".join(full)
-        out = dots + "".join(
-            sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
-        )
-    inner = sorted(set("".join(full)) - set(out))
-    order = [*out, *inner]
-    made = ""
-    for name, term in zip(names, full, strict=True):
-        wide = _spread(flow, name, term, order)
-        made = flow.mul(made, wide) if made else wide
-    axes = range(len(out), len(order))
-    flow.give(flow.reduce("sum", made, axes, False) if inner else made)
+    names, given = flow.args(), left.split(",")
+    if len(names) != len(given):
+        raise flow.op.invalid(f"equation {text!r} has {len(given)} terms")
+    counts = [
+        flow.rank(name) - len(term.replace("...", ""))
+        for name, term in zip(names, given, strict=True)
+    ]
+    for name, term, more in zip(names, given, counts, strict=True):
+        if more < 0 or (more and "..." not in term):
+            raise flow.op.invalid(f"{term!r} does not name the axes of {name}")
+    dots = "".join(chr(ord("\u0391") + i) for i in range(max(counts)))
+    full = [
+        term.replace("...", dots[len(dots) - more :])
+        for term, more in zip(given, counts, strict=True)
+    ]
+    letters = "".join(full)
+    once = sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1)
+    out = right.replace("...", dots) if arrow else dots + "".join(once)
+    if len(set(out)) < len(out) or not set(out) <= set(letters):
+        raise flow.op.invalid(f"equation {text!r} makes axes that it does not have")
+    terms = map(_diagonal, itertools.repeat(flow), names, full)
+    return list(terms), out
 
 
-def _spread(flow: Flow, x: str, term: str, order: Sequence[str]) -> str:
-    """Axes named by letters in another order; a letter twice: the diagonal."""
-    while len(set(term)) < len(term):
-        letter = next(c for c in term if term.count(c) > 1)
-        first = term.index(letter)
-        second = term.index(letter, first + 1)
-        rest = [i for i in range(len(term)) if i not in (first, second)]
+def _diagonal(flow: Flow, x: str, letters: str) -> _Term:
+    """A letter twice: of these axes the diagonal."""
+    while len(set(letters)) < len(letters):
+        letter = next(c for c in letters if letters.count(c) > 1)
+        first = letters.index(letter)
+        second = letters.index(letter, first + 1)
+        rest = [i for i in range(len(letters)) if i not in (first, second)]
         x = flow.transpose(x, (first, second, *rest))
         size = flow.shape(x)[0]
         x = flow.reshape(x, (size * size, *flow.shape(x)[2:]))
         x = flow.taken(x, np.arange(size) * (size + 1), 0)
-        term = letter + "".join(term[i] for i in rest)
-    known = [c for c in order if c in term]
-    x = flow.transpose(x, [term.index(c) for c in known])
-    sizes = iter(flow.shape(x))
-    return flow.reshape(x, [next(sizes) if c in term else 1 for c in order])
+        letters = letter + "".join(letters[i] for i in rest)
+    return _Term(x, letters)
+
+
+def _summed(flow: Flow, term: _Term, kept: str) -> _Term:
+    """Without the letters that nobody else has."""
+    axes = [i for i, c in enumerate(term.letters) if c not in kept]
+    if not axes:
+        return term
+    left = "".join(c for c in term.letters if c in kept)
+    return _Term(flow.reduce("sum", term.name, axes, False), left)
+
+
+def _joined(flow: Flow, a: _Term, b: _Term, later: str) -> _Term:
+    """The product of two, summed over letters of both that are not needed later."""
+    a, b = _without_ones(flow, a, b), _without_ones(flow, b, a)
+    a, b = _summed(flow, a, b.letters + later), _summed(flow, b, a.letters + later)
+    sizes = {**_sizes(flow, a), **_sizes(flow, b)}
+    both = [c for c in a.letters if c in b.letters]
+    inner = [c for c in both if c not in later]
+    outer = [c for c in both if c in later]
+    rows = [c for c in a.letters if c not in both]
+    columns = [c for c in b.letters if c not in both]
+    letters = "".join((*outer, *rows, *columns))
+    shape = [sizes[c] for c in letters]
+    if not inner:
+        wide = [_spread(flow, term, letters) for term in (a, b)]
+        return _Term(flow.mul(*wide), letters)
+
+    def matrices(term: _Term, *groups: list[str]) -> str:
+        """Its axes in groups, each of one axis."""
+        perm = [term.letters.index(c) for group in groups for c in group]
+        counts = [math.prod(sizes[c] for c in group) for group in groups]
+        full = counts if outer else counts[1:]
+        return flow.reshape(flow.transpose(term.name, perm), full)
+
+    left, right = matrices(a, outer, rows, inner), matrices(b, outer, inner, columns)
+    made = flow.draft.fresh(f"{flow.op.output}.product")
+    op = replace(flow.op, name=made, inputs=(left, right), outputs=(made,), attrs={})
+    MATMUL(flow.draft, op)
+    return _Term(flow.reshape(made, shape), letters)
+
+
+def _sizes(flow: Flow, term: _Term) -> dict[str, int]:
+    return dict(zip(term.letters, flow.shape(term.name), strict=True))
+
+
+def _without_ones(flow: Flow, a: _Term, b: _Term) -> _Term:
+    """Without axes of one element that serve all elements of the other's."""
+    mine, other = _sizes(flow, a), _sizes(flow, b)
+    left = [c for c in a.letters if mine[c] != 1 or other.get(c, 1) == 1]
+    return _Term(flow.reshape(a.name, [mine[c] for c in left]), "".join(left))
+
+
+def _spread(flow: Flow, term: _Term, letters: str) -> str:
+    """Its axes in the order of these letters, of one element where it has none."""
+    known = [c for c in letters if c in term.letters]
+    x = flow.transpose(term.name, [term.letters.index(c) for c in known])
+    sizes = _sizes(flow, term)
+    return flow.reshape(x, [sizes.get(c, 1) for c in letters])
 
 
 @flowing
