@@ -16,6 +16,7 @@ from pybuild.errors import BuildError
 from pybuild.front.file import read_front
 from pybuild.frontends.tflite import load
 from pybuild.params.files import read_arrays
+from tests.frontends.onnx.models import model
 from tests.ops.tflite_writer import FileOperator, FileTensor, write
 from tests.toolchains import ROOT
 
@@ -99,6 +100,39 @@ def test_blocks_of_a_scalar(code: str) -> None:
     one = FileOperator(code, (0, 1, 2), (3,), "", {})
     with pytest.raises(BuildError, match="blocks"):
         load("scalar.tflite", write(tensors, [one], [0], [3]), {})
+
+
+def test_rows_of_a_scalar() -> None:
+    """It has no last axis."""
+    kept = {"scale": (0.1,), "zero_point": (0,)}
+    x, y = (FileTensor(name, (), "INT8", **kept) for name in "xy")
+    one = FileOperator("LOG_SOFTMAX", (0,), (1,), "LogSoftmaxOptions", {})
+    with pytest.raises(BuildError, match=r"LOG_SOFTMAX\): lacks an axis"):
+        load("scalar.tflite", write([x, y], [one], [0], [1]), {})
+
+
+@pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
+def test_resized_to_many_rows(kind: str) -> None:
+    """A file of 500 bytes asked for 3 GB of places and weights of rows."""
+    kept = {"scale": (0.1,), "zero_point": (0,)}
+    tensors = [
+        FileTensor("x", (1, 2, 2, 1), "INT8", **kept),
+        FileTensor("sizes", (2,), "INT32", np.array([1 << 21, 1], np.int32)),
+        FileTensor("y", (1, 1 << 21, 1, 1), "INT8", **kept),
+    ]
+    options = f"Resize{kind.title().replace('_', '')}Options"
+    one = FileOperator(f"RESIZE_{kind}", (0, 1), (2,), options, {})
+    with pytest.raises(BuildError, match="is too large"):
+        load("resized.tflite", write(tensors, [one], [0], [2]), {})
+
+
+def test_letters_of_an_equation() -> None:
+    """The shape inference of onnx never ended with bytes beyond 127."""
+    shapes = {"x": np.empty((2, 3), np.float32), "w": np.empty((3, 4), np.float32)}
+    node = ("Einsum", ["x", "w"], ["y"], {"equation": "ij,jk->ik"})
+    data = model([node], shapes, ["y"]).replace(b"ij,jk->ik", b"ij,?k->ik")
+    with pytest.raises(BuildError, match="its equation has other signs than letters"):
+        pybuild.load(data)
 
 
 def test_a_long_row_takes_no_memory() -> None:

@@ -225,7 +225,11 @@ def _call(call: Call) -> None:
         if output in call.builder.known or call.builder.is_constant(output):
             name = call.builder.names[output]
             raise call.error(f"writes '{name}', which has a value already")
-    translate(call)
+    try:
+        translate(call)
+    except IndexError as error:  # of shapes and operands: no whole file has so few
+        what = "lacks an axis or an operand that it needs"
+        raise call.error(what, "the file is damaged") from error
 
 
 def _placed(call: Call, problem: Problem) -> Problem:

@@ -3,6 +3,7 @@ written out, elements of known values that shape inference would join."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 Key = tuple[str, str]
+_EQUATION = re.compile(rb"[A-Za-z.,> -]*")
 # more elements are no shape; onnx takes 150 bytes for each
 _MOST_JOINED = 1 << 16
 
@@ -66,3 +68,13 @@ def joins_much(graph: GraphProto) -> bool:
             return True
         lengths |= dict.fromkeys(node.output, length)
     return False
+
+
+def odd_equation(model: ModelProto) -> NodeProto | None:
+    """An Einsum whose letters are none: the shape inference of onnx never ends."""
+    bodies = (model.graph.node, *(function.node for function in model.functions))
+    for node in (inner for body in bodies for inner in _inside(body)):
+        texts = [a.s for a in node.attribute if a.name == "equation"]
+        if node.op_type == "Einsum" and not all(map(_EQUATION.fullmatch, texts)):
+            return node
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pybuild.errors import Problem
-from pybuild.frontends.onnx.reader.asked import joins_much
+from pybuild.frontends.onnx.reader.asked import joins_much, odd_equation
 from pybuild.frontends.onnx.reader.fixed import dtype_name
 from pybuild.frontends.onnx.reader.op import Boundary
 
@@ -30,6 +30,10 @@ def infer(
     """
     from onnx import shape_inference
 
+    if odd := odd_equation(model):
+        where = f"{source}: node '{odd.name or odd.output[0]}' (Einsum)"
+        hint = "name axes by the letters a to z and A to Z"
+        return {}, (Problem(where, "its equation has other signs than letters", hint),)
     claimed = {value.name: value for value in model.graph.value_info}
     del model.graph.value_info[:]
     _write_defaults(model)

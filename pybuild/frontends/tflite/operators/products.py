@@ -20,6 +20,8 @@ from pybuild.frontends.tflite.operators.fixed import (
 )
 from pybuild.ir.graph import Tensor
 
+_LONGEST = 1 << 20  # rows, for each of which a resize has 100 bytes of numbers
+
 
 def batch_matmul(call: Call) -> None:
     """Of the last two axes, either of them turned."""
@@ -115,7 +117,8 @@ def _sizes(call: Call) -> tuple[Flow, Tensor, tuple[int, int], bool, bool]:
     corners, half = (bool(call.option(n)) for n in ("AlignCorners", "HalfPixelCenters"))
     if len(x.shape) != 4 or len(sizes) != 2 or min(sizes) < 1 or (corners and half):
         raise call.error(f"{list(x.shape)} to {list(sizes)}")
-    if math.prod((x.shape[0], *sizes, x.shape[3])) >= MOST_BYTES:
+    many = math.prod((x.shape[0], *sizes, x.shape[3])) >= MOST_BYTES
+    if many or max(sizes) > _LONGEST:
         raise call.error(f"{list(x.shape)} to {list(sizes)} is too large")
     return flow, x, (sizes[0], sizes[1]), corners, half
 
