@@ -111,6 +111,19 @@ def test_rows_of_a_scalar() -> None:
         load("scalar.tflite", write([x, y], [one], [0], [1]), {})
 
 
+def test_fewer_axes_of_a_batch_than_none() -> None:
+    """2^30 fewer than the indices have: that many axes were counted."""
+    tensors = [
+        FileTensor("x", (2, 3), "FLOAT32"),
+        FileTensor("rows", (2,), "INT32", np.zeros(2, np.int32)),
+        FileTensor("y", (2, 3), "FLOAT32"),
+    ]
+    options = {"BatchDims": -(1 << 30)}
+    one = FileOperator("GATHER", (0, 1), (2,), "GatherOptions", options)
+    with pytest.raises(BuildError, match="axes of a batch of"):
+        load("gather.tflite", write(tensors, [one], [0], [2]), {})
+
+
 @pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
 def test_resized_to_many_rows(kind: str) -> None:
     """A file of 500 bytes asked for 3 GB of places and weights of rows."""

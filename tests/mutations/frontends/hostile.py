@@ -68,4 +68,11 @@ HOSTILE = (
         "except KeyError as error:",
         "tests/regression/test_fuzzed_files.py::test_rows_of_a_scalar",
     ),
+    (
+        "fewer axes of a batch than none",
+        "pybuild/frontends/tflite/operators/moves.py",
+        "if not 0 <= batch <= axis or",
+        "if not -(1 << 31) <= batch <= axis or",
+        "tests/regression/test_fuzzed_files.py",
+    ),
 )

@@ -183,7 +183,7 @@ def gather(call: Call) -> None:
     if batch == 0:
         flow.give(flow.gather(x, indices, axis))
         return
-    if batch > axis or x.shape[:batch] != indices.shape[:batch]:
+    if not 0 <= batch <= axis or x.shape[:batch] != indices.shape[:batch]:
         what = f"{batch} axes of a batch of {list(x.shape)} and {list(indices.shape)}"
         raise call.error(what)
     # the rows of one batch after those of another
