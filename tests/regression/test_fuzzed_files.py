@@ -124,6 +124,14 @@ def test_fewer_axes_of_a_batch_than_none() -> None:
         load("gather.tflite", write(tensors, [one], [0], [2]), {})
 
 
+def test_unpacked_to_fewer_than_there_are() -> None:
+    """A list of each of the 2^28 was made, and printed."""
+    x, y = FileTensor("x", (1 << 28, 1), "INT8"), FileTensor("y", (1,), "INT8")
+    one = FileOperator("UNPACK", (0,), (1,), "UnpackOptions", {"Num": 1})
+    with pytest.raises(BuildError, match=r"pieces \[1\] of axis 0"):
+        load("unpacked.tflite", write([x, y], [one], [0], [1]), {})
+
+
 @pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
 def test_resized_to_many_rows(kind: str) -> None:
     """A file of 500 bytes asked for 3 GB of places and weights of rows."""

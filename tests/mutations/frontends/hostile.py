@@ -75,4 +75,11 @@ HOSTILE = (
         "if not -(1 << 31) <= batch <= axis or",
         "tests/regression/test_fuzzed_files.py",
     ),
+    (
+        "a piece for each row that there is",
+        "pybuild/frontends/tflite/operators/moves.py",
+        "[1] * len(call.flat.outputs), True",
+        "[1] * min(x.shape[axis], 99), True",
+        "tests/regression/test_fuzzed_files.py",
+    ),
 )

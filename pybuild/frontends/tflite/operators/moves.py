@@ -300,7 +300,7 @@ def _cut(call: Call, x: Tensor, axis: int, sizes: list[int], drop: bool) -> None
 def unpack(call: Call) -> None:
     flow, x = _moving(call)
     axis = flow.axis_of(call.option("Axis"), x)
-    _cut(call, x, axis, [1] * x.shape[axis], True)
+    _cut(call, x, axis, [1] * len(call.flat.outputs), True)
 
 
 def split(call: Call) -> None:
