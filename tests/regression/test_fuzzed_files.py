@@ -132,6 +132,18 @@ def test_unpacked_to_fewer_than_there_are() -> None:
         load("unpacked.tflite", write([x, y], [one], [0], [1]), {})
 
 
+@pytest.mark.parametrize(
+    ("mode", "size"), [("nearest", 1 << 21), ("linear", 1 << 21), ("cubic", 1 << 17)]
+)
+def test_an_image_resized_to_many_rows(mode: str, size: int) -> None:
+    """An .onnx of 300 bytes asked for more than 3 GB of places and weights."""
+    x = np.empty((1, 1, 1000, 2), np.float32)
+    node = ("Resize", ["x", "", "", "s"], ["y"], {"mode": mode})
+    sizes = np.array([1, 1, size, 2], np.int64)
+    with pytest.raises(BuildError, match="is too large"):
+        pybuild.load(model([node], {"x": x}, ["y"], {"s": sizes}))
+
+
 @pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
 def test_resized_to_many_rows(kind: str) -> None:
     """A file of 500 bytes asked for 3 GB of places and weights of rows."""

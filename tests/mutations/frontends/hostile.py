@@ -82,4 +82,11 @@ HOSTILE = (
         "[1] * min(x.shape[axis], 99), True",
         "tests/regression/test_fuzzed_files.py",
     ),
+    (
+        "an image resized without limit",
+        "pybuild/frontends/onnx/operators/resize.py",
+        "out * shape[axis] > _MOST_WEIGHTS",
+        "out > _MOST_WEIGHTS",
+        "tests/regression/test_fuzzed_files.py",
+    ),
 )

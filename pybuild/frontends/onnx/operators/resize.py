@@ -18,6 +18,8 @@ from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing
 from pybuild.frontends.onnx.operators.windows import window
 
+_LONGEST = 1 << 20  # rows, for each of which a resize has 100 bytes of numbers
+_MOST_WEIGHTS = 1 << 25  # of an axis: each result's of each row
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
@@ -136,6 +138,12 @@ def resize(flow: Flow) -> None:
     x, rule = flow.arg(0), _Rule(flow)
     dtype, shape = flow.dtype(x), flow.shape(x)
     axes, sizes, scales = _scales(flow, shape)
+    whole = rule.mode == "nearest"
+    if any(
+        out > _LONGEST or (not whole and out * shape[axis] > _MOST_WEIGHTS)
+        for axis, out in zip(axes, sizes, strict=True)
+    ):
+        raise flow.op.invalid(f"{list(shape)} to {sizes} is too large")
     roi = np.zeros(2 * len(axes))
     cropped = rule.transform == "tf_crop_and_resize"
     if cropped:
@@ -153,7 +161,7 @@ def resize(flow: Flow) -> None:
             row = [1] * len(shape)
             row[axis] = out
             inside = inside & ((at >= 0) & (at <= size - 1)).reshape(row)
-        if rule.mode == "nearest":
+        if whole:
             place = np.clip(_nearest(rule.nearest, at, scale), 0, size - 1).astype(
                 np.int64
             )
