@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 
 from pybuild.dtype import Array
-from pybuild.ir.loop import INT8, INT16, INT32, Func, Intrin, load, offset
+from pybuild.ir.loop import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Func,
+    Intrin,
+    const,
+    i32,
+    i64,
+    load,
+    offset,
+)  # fmt: skip
 from pybuild.kernels.base import vectors
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
@@ -208,6 +220,17 @@ def _bytes() -> list[tuple[Made, Array]]:
     wanted = np.asarray([*sums, *two[1:5]])
     halves = (k.finish(), {"x0": x[:78]}, np.zeros(28, np.int32)), wanted
 
+    k = Builder("test_dot_long")
+    y, row = k.row("y", 0, INT32, writable=True), k.row("x0", 1, INT16)
+    with k.loop("i", k.arg("m", 24)) as i:  # beyond 32 bits from the third product on
+        total = k.let("total", i64(i))
+        k.assign(total, vectors.LONG_DOT8(total, halves_at(row, i), halves_at(row, 16)))
+        k.store(y, i, i32(total >> const(9, INT64)))
+    large = np.where(x[:32] < 0, -32768, 32767 - x[:32].astype(int)).astype(np.int16)
+    by = large.astype(np.int64)
+    ends = [(i + int(by[i : i + 8] @ by[16:24])) >> 9 for i in range(24)]
+    longs = (k.finish(), {"x0": large}, np.zeros(24, np.int32)), np.asarray(ends)
+
     k = Builder("test_zip")
     y, row = k.row("y", 0, INT8, writable=True), k.row("x0", 1, INT8)
     rows = [k.let(f"r{i}", bytes_at(row, 16 * i + 3)) for i in range(4)]
@@ -229,7 +252,7 @@ def _bytes() -> list[tuple[Made, Array]]:
     picked = all_words[4:][[0, 3, 1, 5]]
     want = np.concatenate([picked, all_words]).astype(np.int32).view(np.int8)
     gathered = (k.finish(), {"x0": given}, np.zeros(64, np.int8)), want
-    return [dots, halves, zipped, gathered, *_ends(x)]
+    return [dots, halves, longs, zipped, gathered, *_ends(x)]
 
 
 def _ends(x: Array) -> Iterator[tuple[Made, Array]]:
@@ -269,5 +292,6 @@ def test_none_is_left_out() -> None:
     tried = {"crt_mulhi4", "crt_scale4", "crt_correct4", "crt_add4", "crt_narrow4",
              "crt_dot16", "crt_dot8", "crt_zip4", "crt_gather4", "crt_lanes",
              "crt_all4", "crt_all16", "crt_max16", "crt_min16", "crt_max4", "crt_plus4",
-             "crt_even4", "crt_times4", "crt_line4", "crt_more4"}  # fmt: skip
+             "crt_even4", "crt_times4", "crt_line4", "crt_more4",
+             "crt_long_dot8"}  # fmt: skip
     assert named - {"crt_mulhi", "crt_sum16", "crt_sum8"} == tried
