@@ -16,6 +16,7 @@ import pytest
 
 import pybuild
 from pybuild.cli.parser import commands, parser
+from tests.conftest import made_once
 from tests.html.browser import browser, settled, violations
 from tests.toolchains import ROOT, require, require_module
 
@@ -25,15 +26,19 @@ FUNCTION = re.compile(r"^[a-zA-Z_](?:[\w *]|\n)*?\b(crt_\w+)\(", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once: two processes would write to one folder of the tree."""
     require("doxygen")
     for name in ("sphinx", "myst_parser", "breathe", "furo", "sphinx_external_toc"):
         require_module(name)
-    out = tmp_path_factory.mktemp("site") / "html"
+    return made_once(tmp_path_factory, "site", _build) / "html"
+
+
+def _build(folder: Path) -> None:
+    out = folder / "html"
     words = [sys.executable, str(ROOT / ".ci" / "site" / "build.py"), str(out)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    return out
 
 
 class _Page(HTMLParser):
