@@ -16,6 +16,8 @@ MOST_NODES = 1 << 17
 FREE_BYTES, TIMES = 1 << 28, 16
 # multiplications for values that are computed of constants
 MOST_MACS = 1 << 32
+# rows, or columns, of what is resized: each takes some 100 bytes of numbers
+MOST_RESIZED = 1 << 20
 
 # what zipfile raises for archives that are damaged or (RuntimeError) encrypted
 UNPACKING = (BadZipFile, zlib.error, EOFError, OSError, RuntimeError)

@@ -17,8 +17,8 @@ from pybuild.dtype import DType
 from pybuild.frontends.onnx.draft.flow import Flow
 from pybuild.frontends.onnx.operators.elements import Handler, flowing
 from pybuild.frontends.onnx.operators.windows import window
+from pybuild.params.budget import MOST_RESIZED
 
-_LONGEST = 1 << 20  # rows, for each of which a resize has 100 bytes of numbers
 _MOST_WEIGHTS = 1 << 25  # of an axis: each result's of each row
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -138,9 +138,9 @@ def resize(flow: Flow) -> None:
     x, rule = flow.arg(0), _Rule(flow)
     dtype, shape = flow.dtype(x), flow.shape(x)
     axes, sizes, scales = _scales(flow, shape)
-    whole = rule.mode == "nearest"
+    is_nearest = rule.mode == "nearest"
     if any(
-        out > _LONGEST or (not whole and out * shape[axis] > _MOST_WEIGHTS)
+        out > MOST_RESIZED or (not is_nearest and out * shape[axis] > _MOST_WEIGHTS)
         for axis, out in zip(axes, sizes, strict=True)
     ):
         raise flow.op.invalid(f"{list(shape)} to {sizes} is too large")
@@ -161,7 +161,7 @@ def resize(flow: Flow) -> None:
             row = [1] * len(shape)
             row[axis] = out
             inside = inside & ((at >= 0) & (at <= size - 1)).reshape(row)
-        if whole:
+        if is_nearest:
             place = np.clip(_nearest(rule.nearest, at, scale), 0, size - 1).astype(
                 np.int64
             )

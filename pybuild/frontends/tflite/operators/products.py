@@ -19,8 +19,7 @@ from pybuild.frontends.tflite.operators.fixed import (
     whole_scale,
 )
 from pybuild.ir.graph import Tensor
-
-_LONGEST = 1 << 20  # rows, for each of which a resize has 100 bytes of numbers
+from pybuild.params.budget import MOST_RESIZED
 
 
 def batch_matmul(call: Call) -> None:
@@ -118,7 +117,7 @@ def _sizes(call: Call) -> tuple[Flow, Tensor, tuple[int, int], bool, bool]:
     if len(x.shape) != 4 or len(sizes) != 2 or min(sizes) < 1 or (corners and half):
         raise call.error(f"{list(x.shape)} to {list(sizes)}")
     many = math.prod((x.shape[0], *sizes, x.shape[3])) >= MOST_BYTES
-    if many or max(sizes) > _LONGEST:
+    if many or max(sizes) > MOST_RESIZED:
         raise call.error(f"{list(x.shape)} to {list(sizes)} is too large")
     return flow, x, (sizes[0], sizes[1]), corners, half
 
