@@ -65,13 +65,9 @@ static void keyed_call(uint32_t session, uint32_t sequence, const uint8_t *data,
 {
     uint8_t header[CRT_FRAME_HEADER];
     uint8_t tag[CRT_HMAC_BYTES];
-    struct crt_frame frame;
+    struct crt_frame frame =
+        line_made(CRT_FRAME_CALL, session, sequence, data, bytes);
 
-    frame.kind = CRT_FRAME_CALL;
-    frame.session = session;
-    frame.sequence = sequence;
-    frame.data = data;
-    frame.bytes = bytes;
     crt_frame_header(&frame, TAG, header);
     crt_hmac_sha256(session_key, header, sizeof header, data, bytes, tag);
     if (wrong_bit >= 0)

@@ -78,8 +78,9 @@ static void line_clear(void)
     line.read = 0;
 }
 
-static void line_frame(uint8_t kind, uint32_t session, uint32_t sequence,
-                       const uint8_t *data, uint32_t bytes)
+static struct crt_frame line_made(uint8_t kind, uint32_t session,
+                                  uint32_t sequence, const uint8_t *data,
+                                  uint32_t bytes)
 {
     struct crt_frame frame;
 
@@ -88,6 +89,14 @@ static void line_frame(uint8_t kind, uint32_t session, uint32_t sequence,
     frame.sequence = sequence;
     frame.data = data;
     frame.bytes = bytes;
+    return frame;
+}
+
+static void line_frame(uint8_t kind, uint32_t session, uint32_t sequence,
+                       const uint8_t *data, uint32_t bytes)
+{
+    struct crt_frame frame = line_made(kind, session, sequence, data, bytes);
+
     crt_frame_send(&frame, line_give, NULL);
 }
 
