@@ -11,7 +11,8 @@ import pytest
 
 import pybuild
 from pybuild.plan import make
-from pybuild.plan.choice import by_rows, fastest_of_smallest
+from pybuild.plan.buffers.sharing import Block
+from pybuild.plan.choice import Ways, by_rows, chosen_rows, fastest_of_smallest
 from pybuild.plan.plan import Plan
 from pybuild.select.choose import Weighed
 from pybuild.select.prices import price
@@ -59,13 +60,46 @@ def test_rows_that_are_too_dear_are_not_taken(
     assert len(asked) == 1 + dear  # stages by other prices are tried, too
 
 
-def test_stages_by_the_prices_of_kernels_where_others_are_too_dear() -> None:
-    """Stages by what kernels of an M3 say that they take leave them no room for
-    scratch, and come to more than their price."""
+def test_many_layers_by_rows_keep_to_their_price() -> None:
     rows, whole = (built("resnet_32", "cortex-m3", plan=p) for p in ("rows", "whole"))
     assert by_rows(rows.plan) > 10
     assert rows.report.ram.arena < 0.8 * whole.report.ram.arena
     assert spent(rows, "cortex-m3") <= 1.05 * spent(whole, "cortex-m3")
+
+
+@pytest.mark.parametrize(
+    ("usual", "priced", "taken"),
+    [(1.3, 1.04, "priced"), (1.3, 1.3, "whole"), (1.04, 1.0, "usual")],
+)
+def test_stages_by_the_prices_of_kernels_where_others_are_too_dear(
+    usual: float, priced: float, taken: str
+) -> None:
+    """Stages as layers say that they cost, and as kernels are priced: what the kernels
+    of each come to, in those of whole tensors, says which are taken."""
+    graph, many = SimpleNamespace(nodes=[]), range(1000)  # not counted row by row
+
+    def stages(name: str, size: int) -> Any:
+        blocks = (Block(name, size, 0, 1),)
+        return SimpleNamespace(steps=("step",), storage=SimpleNamespace(blocks=blocks))
+
+    def search(found: object) -> Any:
+        least = {"least": lambda cost: found, "others": (), "spent": ()}
+        return SimpleNamespace(graph=graph, nodes=many, **least)
+
+    def made(found: Any, _: object) -> Any:
+        (block,) = found.storage.blocks
+        together = [SimpleNamespace(first=0, end=1 + (block.name != "whole"))]
+        return SimpleNamespace(
+            name=block.name, stages=together, arena_bytes=block.bytes
+        )
+
+    one, other = (search(stages(name, 500)) for name in ("usual", "priced"))
+    cost = {"usual": usual, "priced": priced, "whole": 1.0}
+    found = chosen_rows(
+        Ways(one, one, other, stages("whole", 900)), None, made,
+        times=lambda plan: cost[cast(Any, plan).name],
+    )  # fmt: skip
+    assert cast(Any, found).name == taken
 
 
 def test_a_layer_is_priced_by_its_own_kernel_not_by_one_of_equal_code() -> None:
