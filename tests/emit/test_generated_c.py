@@ -20,7 +20,7 @@ from tests.toolchains import require, runtime
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic"]
 CLEAN = [*WARNINGS, "-Werror", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
 SANITIZE = {
-    "gcc": toolchains.SANITIZE,
+    "gcc": toolchains.SANITIZE["gcc"],
     # traps need no run-time library, which Debian packs apart
     "clang": ["-fsanitize=undefined,integer-divide-by-zero", "-fsanitize-trap=all"],
 }

@@ -31,7 +31,7 @@ def test_flash_that_is_damaged_is_told(tmp_path: Path) -> None:
 
 def says(tmp_path: Path, *more: str) -> None:
     """The program finds nothing that is not so; more: its arguments."""
-    gcc, flags = require("gcc"), [*STRICT, *SANITIZE]
+    gcc, flags = require("gcc"), [*STRICT, *SANITIZE["gcc"]]
     files = [*(tmp_path / "t").glob("*.c"), HERE / "header.c", *runtime(gcc, *flags)]
     folders = [tmp_path / "t", crt_include(), ROOT / "tests" / "crt"]
     flags += ["-DCRT_WITH_SELFTEST", *(f"-I{folder}" for folder in folders)]

@@ -41,7 +41,7 @@ PCM = sound(4000, 7)
 CHUNKS = drawn_chunks(len(PCM), 900)
 # traps need no run-time library, which Debian packs apart
 FLAGS = {
-    "gcc": SANITIZE,
+    "gcc": SANITIZE["gcc"],
     "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
 }
 

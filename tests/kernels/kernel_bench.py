@@ -284,8 +284,9 @@ def run_c(
     source.write_text(c_source(funcs))
     program, data, made = (folder / f"{compiler}.{end}" for end in ("exe", "in", "out"))
     flags = [*toolchains.STRICT, "-O0", "-ffp-contract=off"]
-    if toolchains.links(toolchains.require(compiler), toolchains.SANITIZE, folder):
-        flags += toolchains.SANITIZE
+    checks = toolchains.SANITIZE[compiler]
+    if toolchains.links(toolchains.require(compiler), checks, folder):
+        flags += checks
     command = [compiler, *flags, f"-I{toolchains.INCLUDE}"]
     toolchains.run([*command, source, "-o", program])
     numbers = [np.asarray([len(jobs)], np.int32).tobytes()]

@@ -70,7 +70,7 @@ def test_c_with_sanitizers(
     require(compiler)
     suite = Suite(suites / which)
     flags = {
-        "gcc": SANITIZE,
+        "gcc": SANITIZE["gcc"],
         "clang": ["-fsanitize=undefined", "-fsanitize-trap=all"],
     }[compiler]
     common = [*STRICT, "-O0", "-ffp-contract=off", "-DCRT_WITH_SELFTEST"]
