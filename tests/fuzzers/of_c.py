@@ -118,7 +118,8 @@ READERS = {
     "image": CReader("params", seeds, ("params.c", "unpack.c")),
     "lz4": CReader("lz4", _lz4_seeds, ("lz4.c",)),
     "rpc": CReader(
-        "rpc", _rpc_seeds,
+        "rpc",
+        _rpc_seeds,
         ("frame.c", "rpc.c", "calls.c", "objects.c", "hmac.c"),
     ),
     "model": CReader(

@@ -130,6 +130,7 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_mulhi_add": lambda x, w, a: a + ((x * w) >> 32),
     "crt_mulhi_add_round": lambda x, w, a: a + ((x * w + (1 << 31)) >> 32),
     "crt_in_order": lambda x: x,
+    "crt_kept": lambda x: x,
     "crt_float_in_order": lambda x: x,  # the bits
 }
 INTRINS = [

@@ -241,6 +241,9 @@ SATURATE8 = Intrin(
     (_X,),
     minimum(maximum(_X, -128), 127),
     c="crt_saturate8({0})",
+    feature="dsp",
+    llvm="llvm.arm.ssat",
+    trail=(8,),
 )
 # held within int16
 SATURATE16 = Intrin(
@@ -248,6 +251,9 @@ SATURATE16 = Intrin(
     (_X,),
     minimum(maximum(_X, -32768), 32767),
     c="crt_saturate16({0})",
+    feature="dsp",
+    llvm="llvm.arm.ssat",
+    trail=(16,),
 )
 # x; nothing after it is read before it: compilers read far more values ahead than
 # RISC-V has registers
@@ -259,6 +265,9 @@ IN_ORDER = Intrin(
     feature="order",
     ordered=True,
 )
+# x; of a constant factor without a sign LLVM makes four instructions of a high product,
+# so that it must not see which it is
+KEPT = Intrin("crt_kept", (_X,), _X, c="{0}", feature="dsp", ordered=True)
 _REAL = Var("x", FLOAT32)
 FLOAT_IN_ORDER = Intrin(
     "crt_float_in_order", (_REAL,), _REAL, c="crt_float_in_order({0})"

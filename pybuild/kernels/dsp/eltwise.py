@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.ir.loop import INT8, Expr, Intrin, cast, const, i32, load, wide
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
@@ -20,6 +21,7 @@ from pybuild.kernels.base.intrin import (
     MLA_HIGH_LOW,
     MLA_LOW,
     SATURATE8,
+    SATURATE16,
 )
 from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
@@ -39,25 +41,27 @@ _MOST = 1 << 31
 
 
 @dataclass(frozen=True)
-class _Clamp:
-    """low..high by saturation alone: SATURATE8(value - lift) holds the lower end.
+class Clamp:
+    """low..high by saturation alone: that of value - lift holds the lower end.
 
-    lift  low + 128;  drop  127 - high
+    lift  low less the least of the type;  drop  its greatest less high
     """
 
     lift: int
     drop: int
+    dtype: DType = INT8
 
     def bind(self, k: Builder) -> Callable[[Expr], Expr]:
         """What ends a value that is `lift` too low."""
         lift = k.arg("lift", self.lift + self.drop)
         drop = k.arg("drop", self.drop) if self.drop else None
+        saturate = SATURATE8 if self.dtype is INT8 else SATURATE16
 
         def end(value: Expr) -> Expr:
-            held = SATURATE8(value)
+            held = saturate(value)
             if self.lift + self.drop:
-                held = SATURATE8(held + lift)
-            return cast(held if drop is None else held - drop, INT8)
+                held = saturate(held + lift)
+            return cast(held if drop is None else held - drop, self.dtype)
 
         return end
 
@@ -69,12 +73,17 @@ class _Clamp:
         return "_held" if self.drop else "_lifted"
 
 
+def clamp_of(made: AddParameters, dtype: DType = INT8) -> Clamp:
+    """What ends a sum."""
+    return Clamp(made.low - dtype.low, dtype.high - made.high, dtype)
+
+
 def add4(made: AddParameters) -> tuple[_Maker, str, str] | None:
     """add or sub by `affine_add`, if it has a form with room for the clamp."""
     cheap = affine_add(made)
     if cheap is None:
         return None
-    clamp = _Clamp(made.low + 128, 127 - made.high)
+    clamp = clamp_of(made)
     lifted = cheap.offset
     if cheap.base is None:
         lifted -= clamp.lift << cheap.shift
@@ -84,7 +93,7 @@ def add4(made: AddParameters) -> tuple[_Maker, str, str] | None:
     return maker, f"dsp_{cheap.key}{clamp.key}", cheap.words
 
 
-def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
+def _sum(cheap: AffineAdd, lifted: int, clamp: Clamp) -> _Maker:
     def make(k: Builder) -> Arithmetic:
         a_factor = k.arg("a_factor", cheap.a_factor)
         b_factor = k.arg("b_factor", cheap.b_factor)
@@ -101,7 +110,7 @@ def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
             return end(scaled(a + b))
 
         def four(a: Given, b: Given) -> list[Expr]:
-            terms = zip(_each(a, a_term), _each(b, b_term), strict=True)
+            terms = zip(each(a, a_term), each(b, b_term), strict=True)
             return [y(one, other) for one, other in terms]
 
         return Arithmetic(a_term, b_term, y, four)
@@ -109,7 +118,7 @@ def _sum(cheap: AffineAdd, lifted: int, clamp: _Clamp) -> _Maker:
     return make
 
 
-def _each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
+def each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:
     """Of four elements."""
     if given.pointer is None:
         assert given.term is not None

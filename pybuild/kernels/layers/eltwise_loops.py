@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybuild.ir.loop import INT8, Expr, Var, cast, const, load, offset
+from pybuild.ir.loop import Expr, Var, const, load, offset
 from pybuild.kernels.base.builder import Builder
 
 FOUR = 4  # elements that are done together, where there is code for that
@@ -125,7 +125,7 @@ def _fours(
             made = values(given[0], given[1])
             found = [k.let(f"y{first + i}", y) for i, y in enumerate(made)]
             for i, value in enumerate(found):
-                k.store(to, first + i, cast(value, INT8))
+                k.store(to, first + i, value)
         for at in (*moving, to):
             if at is not None:
                 k.assign(at, offset(at, turn))

@@ -33,6 +33,7 @@ from pybuild.kernels.base.operands import (
     short,
 )
 from pybuild.kernels.dsp.eltwise import add4, mul4
+from pybuild.kernels.dsp.eltwise_exact import exact4
 from pybuild.kernels.epilogues.affine import products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.affine_end import rounded_sum
@@ -213,6 +214,8 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[_Way]:
     else:
         made = add_parameters(node, graph)
         fast = add4(made) if pairs else None
+        if fast is None and "dsp" in target.features:
+            fast = exact4(made, dtype)
         plain = _add(made, dtype, where)
     return [plain] if fast is None else [plain, fast]
 

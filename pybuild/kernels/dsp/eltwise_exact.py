@@ -1,0 +1,138 @@
+"""add and sub of int8 and int16 by their own rule, on cores with DSP instructions: a
+product whose high half is rounded as it is taken (SMMLAR), and a shift, as in
+epilogues/rounded.py. For layers without a cheaper form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.ir.loop import Expr, const, i32
+from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.intrin import (
+    KEPT,
+    MULHI_ADD,
+    MULHI_ADD_ROUND,
+)
+from pybuild.kernels.dsp.eltwise import clamp_of, each
+from pybuild.kernels.epilogues.one_rule import HALF
+from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
+from pybuild.ops.eltwise import AddParameters
+
+_Maker = Callable[[Builder], Arithmetic]
+_MOST_SHIFT = 30
+_MOST = 1 << 30  # of what is added to a high half
+
+
+@dataclass(frozen=True)
+class _Scaling:
+    """Of 2 * value: the high half of its product, then a shift by `right`, rounded.
+
+    base  added to the result
+    """
+
+    twice: bool
+    multiplier: int
+    right: int
+    base: int = 0
+
+    def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:
+        factor = KEPT(k.arg(f"{name}multiplier", self.multiplier))
+        multiplier = k.let(f"{name}factor", factor)
+        plus = k.arg(f"{name}plus", (2 * self.base + 1) << (self.right - 1))
+        right = k.arg(f"{name}right", self.right)
+        if not self.twice:
+            return lambda value: MULHI_ADD(value, multiplier, plus) >> right
+
+        def both(value: Expr) -> Expr:
+            value = k.let("twice", value)
+            high = MULHI_ADD_ROUND(value, multiplier, plus)
+            return (high + (value >> 31)) >> right
+
+        return both
+
+
+@dataclass(frozen=True)
+class _Term:
+    """2 * (x - zero), in the unit of the sum; `scaling` rounds the smaller scale."""
+
+    unit: int
+    zero: int
+    scaling: _Scaling | None
+    minus: bool
+
+    def bind(self, k: Builder, name: str) -> Callable[[Expr], Expr]:
+        start = k.arg(f"{name}_start", -self.zero * self.unit)
+        if self.scaling is None:
+            return lambda x: i32(x) * self.unit + start
+        scale = self.scaling.bind(k, f"{name}_")
+        times = -2 if self.minus else 2
+        return lambda x: scale(i32(x) * self.unit + start) * times
+
+
+def exact4(made: AddParameters, dtype: DType) -> tuple[_Maker, str, str] | None:
+    """None for rules that add and sub of files do not have, and for scales that are
+    too far apart for words."""
+    a = _term(made, made.a_zero, made.a_multiplier, made.a_shift, 1)
+    b = _term(made, made.b_zero, made.b_multiplier, made.b_shift, made.sign)
+    summed = (made.multiplier, made.shift) == (HALF, 1)
+    clamp = clamp_of(made, dtype)
+    base = made.y_zero - clamp.lift
+    end = None if summed else _scaling(made, made.multiplier, made.shift, base)
+    if a is None or b is None or (end is None and not summed):
+        return None
+
+    def make(k: Builder) -> Arithmetic:
+        a_term, b_term, held = a.bind(k, "a"), b.bind(k, "b"), clamp.bind(k)
+        less = k.arg("less", clamp.lift) if summed and clamp.lift else const(0)
+        scaled = (lambda total: (total >> 1) - less) if end is None else end.bind(k)
+
+        def y(left: Expr, right: Expr) -> Expr:
+            return held(scaled(left + right))
+
+        def four(left: Given, right: Given) -> list[Expr]:
+            pairs = zip(each(left, a_term), each(right, b_term), strict=True)
+            return [y(one, other) for one, other in pairs]
+
+        return Arithmetic(a_term, b_term, y, four)
+
+    kinds = "".join(
+        f"{name}{'half' * (t.scaling is None)}{'minus' * t.minus}"
+        for name, t in (("a", a), ("b", b))
+    )
+    rule = "summed" if summed else made.rounding
+    key = f"dsp_exact_{kinds}_{rule}{clamp.key}"
+    return make, key, _WORDS[rule]
+
+
+_WORDS = {
+    "summed": "operands shifted to the unit of the output, which rounds; their sum",
+    "double": "operands to one unit, of which the smaller scale is rounded; their sum "
+    "requantised by two roundings, of the product's high half, then of a shift",
+    "single": "operands to one unit, of which the smaller scale is rounded; their sum "
+    "requantised by one rounding of the product, half up",
+}
+
+
+def _term(
+    made: AddParameters, zero: int, multiplier: int, shift: int, sign: int
+) -> _Term | None:
+    if (multiplier, shift) == (HALF, 0):
+        return _Term(sign << made.left, zero, None, False)
+    scaling = _scaling(made, multiplier, shift, 0)
+    if scaling is None:
+        return None
+    return _Term(2 << made.left, zero, scaling, sign < 0)
+
+
+def _scaling(
+    made: AddParameters, multiplier: int, shift: int, base: int
+) -> _Scaling | None:
+    if made.rounding not in ("double", "single"):
+        return None
+    right = 1 if multiplier == 0 else -shift
+    if not 1 <= right <= _MOST_SHIFT or abs(2 * base + 1) << (right - 1) > _MOST:
+        return None
+    return _Scaling(made.rounding == "double", multiplier, right, base)
