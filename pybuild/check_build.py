@@ -56,9 +56,7 @@ def check(
         from pybuild.rpc.check import check_remote
 
         path = library.model.path
-        return check_remote(
-            on, library, path, samples, seed, own, progress, key_file
-        )
+        return check_remote(on, library, path, samples, seed, own, progress, key_file)
     from pybuild.boards.check import check_on_board
     from pybuild.boards.device import open_device
 

@@ -316,9 +316,7 @@ class CheckOptions:
         None, kinds.text("ADDRESS"), "check",
         "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
     )  # fmt: skip
-    key_file: str | None = option(
-        None, kinds.text("FILE", "file"), "check", _KEY_FILE
-    )
+    key_file: str | None = option(None, kinds.text("FILE", "file"), "check", _KEY_FILE)
     per_layer: bool = option(
         False, kinds.FLAG, "check",
         "compare the results of every layer, not of the last alone",
@@ -343,9 +341,7 @@ class BenchOptions:
         None, kinds.text("ADDRESS"), "bench",
         "a board that serves the model: serial:/dev/ttyUSB0,921600, tcp:HOST:PORT",
     )  # fmt: skip
-    key_file: str | None = option(
-        None, kinds.text("FILE", "file"), "bench", _KEY_FILE
-    )
+    key_file: str | None = option(None, kinds.text("FILE", "file"), "bench", _KEY_FILE)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ class Llvm:
     features  everything that tells this core from others of its name
     abi       of the calling convention where the triple does not say it
     keeps     what LLVM must leave as kernels are written: "order" of loads where they
-              say so, or "steps" of pointers in loops that are unrolled already
+              say so, and of sums of products in loops that are unrolled already, or
+              "steps" of pointers in such loops
     """
 
     triple: str
@@ -43,8 +44,12 @@ class Llvm:
 
 # kernels hold no double: single precision runs on either FPU of a Cortex-M7
 LLVM = {
-    "cortex-m0": Llvm("thumbv6m-unknown-none-gnueabi", "cortex-m0", keeps=("steps",)),
-    "cortex-m3": Llvm("thumbv7m-unknown-none-gnueabi", "cortex-m3", keeps=("steps",)),
+    "cortex-m0": Llvm(
+        "thumbv6m-unknown-none-gnueabi", "cortex-m0", keeps=("steps", "order")
+    ),
+    "cortex-m3": Llvm(
+        "thumbv7m-unknown-none-gnueabi", "cortex-m3", keeps=("steps", "order")
+    ),
     "cortex-m4": Llvm(
         "thumbv7em-unknown-none-gnueabihf",
         "cortex-m4",

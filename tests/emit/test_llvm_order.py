@@ -69,6 +69,19 @@ def test_pointers_step_as_written_where_nothing_is_summed_in_pairs(target: str) 
     assert PLACED.findall(text) == [("r", "ptr")] and not ORDERED.findall(text)
 
 
+@pytest.mark.parametrize("target", sorted(LLVM))
+def test_products_are_added_where_kernels_say_so(target: str) -> None:
+    k = Builder("added")
+    y, x = k.row("y", 0, INT32, writable=True), k.row("x", 1, INT32)
+    total = k.let("total", 0)
+    with k.loop("turn", k.arg("turns", 3), rolled=True):
+        for n in range(4):
+            k.assign(total, total + load(x, n) * load(y, n))
+    k.store(y, 0, total)
+    each = len(ORDERED.findall(printed(k.finish(), target)))
+    assert each == (4 if "order" in LLVM[target].keeps else 0)
+
+
 @pytest.mark.parametrize("target", ["cortex-m55", "rv32imc"])
 def test_vector_cores_and_risc_v_have_their_pointers_from_llvm(target: str) -> None:
     assert ("r", "ptr") not in PLACED.findall(printed(summed(2), target))
@@ -81,7 +94,7 @@ def test_values_are_read_in_order_where_a_kernel_says_so(target: str) -> None:
     x = k.row("x", 1, INT32)
     k.store(y, 0, IN_ORDER(load(x, 0)) + load(x, 1))
     count = len(ORDERED.findall(printed(k.finish(), target)))
-    assert count == (target == "rv32imc")
+    assert count == ("order" in LLVM[target].keeps)
 
 
 @pytest.mark.parametrize("target", sorted(LLVM))

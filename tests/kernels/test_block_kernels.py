@@ -45,6 +45,13 @@ def _few() -> Iterator[Case]:
         yield weighted_case("conv2d", x, w)
     for channels in (1, 2, 3):
         yield weighted_case("depthwise_conv2d", (1, 6, 7, channels), (3, 3, channels))
+    # rows that are one block of pixels, with padding beside them and without
+    for width, window, strides in (
+        (5, (3, 3), (1, 1)), (10, (3, 3), (2, 2)), (1, (5, 1), (1, 1)),
+        (3, (5, 5), (1, 1)), (2, (3, 2), (1, 1)), (4, (2, 2), (1, 2)),
+    ):  # fmt: skip
+        x, w = (1, 7, width, 5), (*window, 5)
+        yield weighted_case("depthwise_conv2d", x, w, strides=strides)
 
 
 @cache
@@ -60,11 +67,13 @@ def _jobs() -> list[tuple[str, Job]]:
                     continue
                 assert offer.func is not None
                 name = offer.func.name
-                if ("block" in name or "_proven" in name) and name not in jobs:
+                ours = any(word in name for word in ("block", "_rows_", "_proven"))
+                if ours and name not in jobs:
                     (y,) = one.graph.outputs
                     made = {y: one.expected()}
                     jobs[name] = (y, Job(offer, one.arrays, made))
     assert len(jobs) > 100
+    assert sum(name.startswith("depthwise_rows_") for name in jobs) > 8
     return list(jobs.values())
 
 

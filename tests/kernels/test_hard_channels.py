@@ -27,7 +27,7 @@ from tests.kernels.kernel_bench import (
 from tests.kernels.kernel_cases import INT8, INT32, ROUNDINGS, Case, case, tensor
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m4", "rv32imc")
-FAST = ("dsp", "block")
+FAST = ("depthwise_rows_", "dsp", "block")
 # x, weights, clamp; of a depthwise layer three numbers
 LAYERS = (
     ("conv2d", (1, 4, 5, 8), (6, 3, 3, 8), (None, None)),

@@ -11,6 +11,7 @@ import pytest
 from pybuild.ir.loop_verify import verify_parts
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.table import candidates
+from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, weighted_case
@@ -55,7 +56,9 @@ def _check(jobs: list[Job], results: list[dict[str, np.ndarray]]) -> None:
 def test_rows_are_written_over_by_llvm() -> None:
     jobs = _jobs()
     names = " ".join(job.candidate.func.name for job in jobs if job.candidate.func)
-    for form in ("_ahead_", "_row_fours", "_unsigned_", "mve_row_vectors", "mve_rest"):
+    scalar = ("_ahead_", "_row_fours", "_unsigned_", "2_pointwise_row_rest1",
+              "3_pointwise_row_rest2")  # fmt: skip
+    for form in (*scalar, "mve_row_vectors", "mve_rest"):
         assert form in names, form
     _check(jobs, run_llvm(jobs))
 
@@ -83,7 +86,8 @@ def test_a_row_is_not_much_dearer_than_all_pixels_at_once(core: str) -> None:
     best = min(offers, key=lambda offer: offer.cost)
     rows = min(_by_rows(one, core), key=lambda offer: offer.cost)
     assert rows.bands == 25
-    assert rows.cost <= 1.25 * best.cost
+    most = 1.25 if core == "cortex-m55" else 1.05
+    assert rows.cost <= most * best.cost
 
 
 @pytest.mark.parametrize("core", (*CORES, "cortex-m4"))
@@ -93,3 +97,15 @@ def test_a_row_that_steps_over_others_is_not_written_over(core: str) -> None:
     one = weighted_case("conv2d", shape, weights, strides=(2, 1))
     assert not _by_rows(one, core)
     assert not _by_rows(one, core, "size")
+
+
+@pytest.mark.parametrize("core", ["cortex-m3", "rv32imc"])
+@pytest.mark.parametrize("width", [1, 5])
+def test_depthwise_rows_are_no_dearer_than_an_image(core: str, width: int) -> None:
+    """Where they are one block of pixels: nothing is copied."""
+    one = weighted_case("depthwise_conv2d", (1, 13, width, 64), (3, 3, 64))
+    target = TARGETS[core]
+    offers = [o for o in candidates(one.node, one.graph, target) if not o.finish]
+    images = [price(o, target).instructions for o in offers if o.bands == 1]
+    rows = [price(o, target).instructions for o in offers if o.bands > 1]
+    assert min(rows) <= min(images)

@@ -10,11 +10,63 @@ _PAIRS = "tests/kernels/test_block_kernels.py::test_two_sums_in_a_word_are_two_s
 _FITS = "tests/kernels/test_block_kernels.py::test_what_fits_half_a_word"
 _FLOATS = "tests/kernels/test_float_kernels.py::test_llvm_equals_plain_kernels"
 
+_ROWS = "tests/kernels/test_row_kernels.py -k over_by_llvm"
+_DEAR = "tests/kernels/test_row_kernels.py -k no_dearer"
+_FAIR = "tests/plan/test_price_of_rows.py -k few_pixels"
 _SOFTMAX = "tests/kernels/test_kernels.py::test_llvm_equals_numpy"
 
 _BLOCKS = "tests/kernels/test_kernels.py -k many_bytes"
 
 SCALAR = (
+    (
+        "where LLVM adds a product",
+        "pybuild/emit/kernels/llvm_order.py",
+        'kind is INT32 and "order" in features',
+        'kind is INT32 and "sums" in features',
+        _ORDER,
+    ),
+    (
+        "what padding beside a row adds",
+        "pybuild/kernels/scalar/depthwise_rows.py",
+        "np.delete(taps, within, axis=1)",
+        "np.delete(taps, within[:-1], axis=1)",
+        _KERNELS,
+    ),
+    (
+        "the column that a window reads next",
+        "pybuild/kernels/scalar/depthwise_rows.py",
+        "self.channels * (column - before)",
+        "self.channels * (column - first)",
+        _KERNELS,
+    ),
+    (
+        "rows of windows that are read where they lie",
+        "pybuild/kernels/scalar/depthwise_rows.py",
+        "if window.out_width > pixels or",
+        "if window.out_width > 1 or",
+        _DEAR,
+    ),
+    (
+        "taps of a turn where pixels are left over",
+        "pybuild/kernels/scalar/conv_layer.py",
+        "apart=False, turn=self.unrolled)",
+        "apart=False, turn=1)",
+        _ROWS,
+    ),
+    (
+        "pixels left over that are copied before their sums",
+        "pybuild/kernels/scalar/conv_layer.py",
+        "not (self.apart or self.turn)",
+        "not self.apart",
+        _ROWS,
+    ),
+    (
+        "pixels left over as a block of their own",
+        "pybuild/kernels/scalar/conv.py",
+        "cost(apart) < _APART * cost(one)",
+        "cost(apart) < 0.5 * cost(one)",
+        _FAIR,
+    ),
     (
         "the last bytes of a row that is moved in blocks",
         "pybuild/kernels/portable/shape.py",

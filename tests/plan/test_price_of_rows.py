@@ -41,6 +41,16 @@ def test_rows_keep_to_their_price(name: str, core: str) -> None:
     assert rows.report.ram.arena <= whole.report.ram.arena
 
 
+@pytest.mark.parametrize("core", ["cortex-m3", "rv32imc"])
+def test_rows_of_few_pixels_are_fair_on_cores_that_multiply_one_by_one(
+    core: str,
+) -> None:
+    """Pixels that blocks leave over are a block, and windows are read where they lie:
+    5 a row would else cost much more than 65 at once."""
+    rows, plain = (built("ds_cnn", one).report.ram.arena for one in (core, "generic"))
+    assert rows <= 1.05 * plain
+
+
 @pytest.mark.parametrize("dear", [False, True])
 def test_rows_that_are_too_dear_are_not_taken(
     dear: bool, monkeypatch: pytest.MonkeyPatch

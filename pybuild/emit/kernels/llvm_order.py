@@ -9,6 +9,7 @@ from __future__ import annotations
 from pybuild.ir.loop import (
     INT32,
     Assign,
+    Binary,
     Call,
     Const,
     For,
@@ -23,6 +24,9 @@ from pybuild.ir.loop_verify import statements
 
 # where sums of Thumb code stay: what else a loop holds has the six below and above
 _SUMS = tuple(f"{{r{number}}}" for number in range(4, 12))
+
+# the place of a sum of products: behind what is written before it
+_BEHIND = "behind"
 
 
 def is_ordered(intrin: Intrin, features: frozenset[str]) -> bool:
@@ -53,6 +57,8 @@ def in_order(kind: str, value: str) -> str:
 
 def placed(kind: str, value: str, place: str) -> str:
     """The value, in that register; of a pointer, LLVM forgets what it was."""
+    if place == _BEHIND:
+        return in_order(kind, value)
     return f'call {kind} asm "", "={place},0"({kind} {value})'
 
 
@@ -61,21 +67,26 @@ def places(loop: For, features: frozenset[str]) -> dict[str, str]:
 
     Of a chain of instructions LLVM places each result anew: short lives, which it
     rates above that of the pointer by which all of them load; then it spills that one.
-    So a sum has one register. A pointer steps as it is written: of steps that LLVM
-    can follow it makes sums of a base and the loop's counter, which take one more.
+    So a sum has one register, or is made where it is written: of products that are
+    added later each value lives longer. A pointer steps as it is written: of steps that
+    LLVM can follow it makes sums of a base and the loop's counter, which take one more.
     """
     if any(isinstance(stmt, For) for stmt in statements(loop.body)):
         return {}
-    sums, pointers = {}, {}
+    sums, others = {}, {}
     for stmt in statements(loop.body):
         match stmt:
             case Assign(Var(name, PointerType())) if "steps" in features:
-                pointers[name] = "r"
+                others[name] = "r"
+            case Assign(Var(name, kind), Binary("+", Var(last), Binary("*"))) if (
+                last == name and kind is INT32 and "order" in features
+            ):
+                others[name] = _BEHIND
             case Assign(Var(name), Call(intrin, (*_, Var(last)))) if last == name:
                 if is_ordered(intrin, features):
                     sums[name] = ""
             case _:
                 pass
     if len(sums) <= len(_SUMS):
-        pointers |= zip(sums, _SUMS, strict=False)
-    return pointers
+        others |= zip(sums, _SUMS, strict=False)
+    return others

@@ -34,6 +34,7 @@ from pybuild.targets.target import Target
 
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
 _GAINS = 0.95  # of a block for one layer
+_APART = 0.97  # of one whose pixels left over are a block of their own
 _ROOM = 2  # copying a byte into the patch
 
 
@@ -79,6 +80,11 @@ def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
 
 def cost(layer: Layer) -> int:
     """Estimated instructions of a row: loads, products, loops, ends, the patch."""
+    rest = layer.rest
+    if rest is not None:
+        whole = replace(layer.window, out_width=layer.window.out_width - layer.over)
+        last = replace(rest.window, out_width=layer.over)
+        return cost(replace(layer, window=whole)) + cost(replace(rest, window=last))
     w = layer.window
     blocks = -(-w.out_width // layer.pixels) * layer.blocks * w.groups
     sums = layer.words * layer.pixels
@@ -116,17 +122,17 @@ def offer(
 
 def _best(
     window: Window, epilogue: AnyEpilogue, x_zero: int, target: Target, paired: bool,
-    blocks: Iterable[tuple[int, int]], row: bool,
+    blocks: Iterable[tuple[int, int]], row: bool, apart: bool = False,
 ) -> Layer | None:  # fmt: skip
-    """The block that fits the layer best."""
+    """The block that fits the layer best; apart: of those that leave pixels over."""
     few, held = "signed_bytes" not in target.features, None
     if isinstance(epilogue, End16):
         few, held = False, DType.INT32 if few else None
     layers = [
         Layer(window, epilogue, x_zero, channels * (1 + paired), pixels, few, paired,
-              row, held)
+              row, held, apart=apart)
         for channels, pixels in blocks
-        if pixels <= window.out_width
+        if pixels <= window.out_width and not (apart and window.out_width % pixels == 0)
         and channels * (1 + paired) <= window.group_outputs
     ]  # fmt: skip
     return min(layers, key=cost, default=None)
@@ -156,6 +162,9 @@ def _layers(
     layers = [usual] if usual is not None else []
     if odd is not None and (usual is None or cost(odd) < _GAINS * cost(usual)):
         layers.append(odd)
+    apart = _best(window, epilogue, x_zero, target, paired, target.sums, row, True)
+    if apart is not None and all(cost(apart) < _APART * cost(one) for one in layers):
+        layers.append(apart)
     return layers + [replace(one, pixels=1) for one in layers if one.ahead]
 
 

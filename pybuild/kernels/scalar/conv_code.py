@@ -105,19 +105,28 @@ class _Writer:
 
     def _row(self) -> None:
         """All pixels, of a group."""
-        k, g, layer = self.k, self.g, self.layer
+        layer = self.layer
         if layer.ahead:
             with self._blocks() as ox:
                 self._gather_all(ox)
         with self._blocks() as ox:
-            if layer.direct:
-                x = k.row("row", 1, layer.elem)
-                start = ox * g.stride * g.channels
-                self._channels(ox, k.let("x", offset(x, start)))
-            else:
-                if not layer.ahead:
-                    self._gather_all(ox)
-                self._channels(ox, self.patch)
+            self._pixels(ox)
+        if layer.rest is not None:
+            self.layer = layer.rest
+            self._pixels(self.k.let("rest", self.g.out_width - layer.over))
+            self.layer = layer
+
+    def _pixels(self, ox: Expr) -> None:
+        """A block of pixels, from the first on."""
+        k, g, layer = self.k, self.g, self.layer
+        if layer.direct:
+            x = k.row("row", 1, layer.elem)
+            start = ox * g.stride * g.channels
+            self._channels(ox, k.let("x", offset(x, start)))
+        else:
+            if not layer.ahead:
+                self._gather_all(ox)
+            self._channels(ox, self.patch)
 
     @contextmanager
     def _blocks(self) -> Iterator[Expr]:
@@ -127,9 +136,12 @@ class _Writer:
         if ahead:
             self.patch = k.let("its_patch", first)
             self.sums = k.let("its_sums", sums)
-        with k.loop("block", g.out_width, 0, n) as block:
+        count = g.out_width
+        if self.layer.rest is not None:
+            count = g.out_width - self.layer.over
+        with k.loop("block", count, 0, n) as block:
             ox: Expr = block
-            if self.layer.window.out_width % n:
+            if self.layer.over and not self.layer.apart:
                 # the last block may compute pixels of the one before again
                 ox = k.let("ox", minimum(block, g.out_width - n))
             yield ox

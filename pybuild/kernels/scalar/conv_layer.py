@@ -3,7 +3,7 @@ and what they are called. Knows no weight and no node."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
@@ -31,6 +31,10 @@ class Layer:
     held              type of the pixels of a patch, where it is not that of the row
     run_turns         of the innermost loop, whose sums are then added to those of 64
                       bits; 0: there are none
+    apart             pixels left over are a block of their own; else the last block
+                      computes some of the one before again
+    turn              of the block of what is left over: taps in one turn of the
+                      innermost loop, as in the others; 0: it is a layer's own
     """
 
     window: Window
@@ -43,6 +47,20 @@ class Layer:
     row: bool = False
     held: DType | None = None
     run_turns: int = 0
+    apart: bool = False
+    turn: int = 0
+
+    @property
+    def over(self) -> int:
+        """Pixels that are left over behind whole blocks."""
+        return self.window.out_width % self.pixels
+
+    @property
+    def rest(self) -> Layer | None:
+        """The layer as the block of what is left over sees it."""
+        if not (self.apart and self.over):
+            return None
+        return replace(self, pixels=self.over, apart=False, turn=self.unrolled)
 
     @property
     def elem(self) -> DType:
@@ -79,6 +97,8 @@ class Layer:
     @property
     def unrolled(self) -> int:
         """Taps in one turn; of few taps, so many that zeros are no large part."""
+        if self.turn:
+            return self.turn
         taps, block = self.taps, self.words * self.pixels
         if taps % 8 == 0 and 8 * block <= MOST_PRODUCTS:
             return 8
@@ -111,7 +131,7 @@ class Layer:
     def ahead(self) -> bool:
         """All patches are copied first: the last block computes pixels of the one
         before again, which are no longer where they were."""
-        return self.row and self.window.out_width % self.pixels > 0
+        return self.row and self.over > 0 and not (self.apart or self.turn)
 
     @property
     def scratch(self) -> int:
@@ -142,6 +162,7 @@ class Layer:
             self.window.key,
             "direct" if self.direct else "",
             "ahead" if self.ahead else "row" if self.row else "",
+            f"rest{self.over}" if self.apart and self.over else "",
             "fours" if self.fours else "",
             f"more{self.lanes - self.taps}" if self.lanes > self.taps else "",
             "over" if self.group_outputs % self.channels else "",

@@ -18,10 +18,12 @@ from pybuild.kernels.epilogues.by_channel import (
     layer_epilogue,
     tables,
 )
+from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import GROUP, Image
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import constant, fixed
+from pybuild.kernels.scalar import depthwise_rows
 from pybuild.kernels.scalar.depthwise_code import HALF, Layer, kernel
 from pybuild.targets.target import Target
 
@@ -52,22 +54,28 @@ def candidates(
     wide = takes_int16(node, graph)
     if not (target.row_sums and (wide or (is_int8 and fixed(node, graph)))):
         return []
-    if is_int8 and window.channels >= GROUP and target.features & {"dsp", "mve"}:
-        return []  # those of four channels are faster
     if window.out_channels != window.channels or window.kernel_w > _WIDEST:
         return []
     kernels = constant(node, graph, 1).reshape(-1, window.channels).T
     if kernels.shape[1] > _MOST_TAPS:
         return []
-    unsigned = "signed_bytes" not in target.features
+    features = target.features
+    unsigned = "signed_bytes" not in features
     epilogue, start, x_zero = _ended(node, graph, kernels, target)
     lie, taps = "channels, taps row by row", np.ascontiguousarray(kernels)
     packed = Packed("weights", taps, order=lie), *tables(epilogue, start)
+    found = []
+    if not isinstance(epilogue, End16) and not unsigned and "mve" not in features:
+        most = target.row_sums
+        found = depthwise_rows.candidates(
+            window, epilogue, kernels, x_zero, rows, calls, packed, most
+        )
+    if is_int8 and window.channels >= GROUP and features & {"dsp", "mve"}:
+        return found  # those of four channels are faster
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
-    found = []
     for shape, access, count in (
         (None, rows, calls),
         (image, (images[0], images[1]), (x.shape[0], 1)),
