@@ -58,6 +58,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "max_pool2d": pool.pool,
     "mean": reduce.mean,
     "mul": eltwise.eltwise,
+    "prelu": eltwise.eltwise,
     "norm": norm.norm,
     "pad": shape.pad,
     "places": index.places,

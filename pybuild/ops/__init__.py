@@ -42,6 +42,7 @@ OPERATORS: dict[str, Operator] = {
     "add": _ADD,
     "sub": _ADD,
     "mul": Operator(eltwise.infer, eltwise.mul, nothing),
+    "prelu": Operator(eltwise.infer_prelu, eltwise.prelu, nothing),
     "avg_pool2d": Operator(pool.infer, pool.avg_pool2d, nothing),
     "max_pool2d": Operator(pool.infer, pool.max_pool2d, nothing),
     "mean": Operator(reduce.infer, reduce.reference, nothing),

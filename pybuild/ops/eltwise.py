@@ -1,4 +1,4 @@
-"""add, sub, mul of two tensors with numpy broadcasting."""
+"""add, sub, mul and prelu of two tensors with numpy broadcasting."""
 
 from __future__ import annotations
 
@@ -80,6 +80,24 @@ class MulParameters:
     high: int
 
 
+@dataclass(frozen=True)
+class PreluParameters:
+    """y = clamp(requantize(x >= 0 ? x : x * slope) + y_zero), zero points less; each of
+    the two by a multiplier of its own.
+
+    Source  LiteRT PRELU
+    """
+
+    rounding: str
+    x_zero: int
+    slope_zero: int
+    above: tuple[int, int]
+    below: tuple[int, int]
+    y_zero: int
+    low: int
+    high: int
+
+
 def add_parameters(node: Node, graph: Graph) -> AddParameters:
     """Every integer of an int8 or int16 add or sub."""
     a, b, y = _tensors(node, graph)
@@ -148,6 +166,22 @@ def mul_parameters(node: Node, graph: Graph) -> MulParameters:
     )  # fmt: skip
 
 
+def prelu_parameters(node: Node, graph: Graph) -> PreluParameters:
+    """Every integer of an int8 prelu.
+
+    Source  LiteRT PRELU multiplies and divides the scales in float32
+    """
+    x, slope, y = _tensors(node, graph)
+    with np.errstate(over="ignore"):
+        ratio = np.float32(x.scale) / np.float32(y.scale)
+        product = np.float32(x.scale) * np.float32(slope.scale) / np.float32(y.scale)
+    above, below = (quantize_multiplier(float(s)) for s in (ratio, product))
+    return PreluParameters(
+        rounding(node), x.zero_point, slope.zero_point, above, below, y.zero_point,
+        y.dtype.low, y.dtype.high,
+    )  # fmt: skip
+
+
 def _tensors(node: Node, graph: Graph) -> tuple[Tensor, Tensor, Tensor]:
     """a, b and y, each with one scale."""
     found = (operand(node, graph, 0), operand(node, graph, 1),
@@ -167,6 +201,14 @@ def infer(node: Node, graph: Graph) -> Types:
         what = f"shapes {a.shape} and {b.shape} do not broadcast"
         raise invalid(node, graph, what) from None
     return ((shape, dtype),)
+
+
+def infer_prelu(node: Node, graph: Graph) -> Types:
+    """Shapes  x, slope broadcast to y"""
+    x = operand(node, graph, 0)
+    if x.dtype not in (DType.FLOAT32, DType.INT8):
+        raise invalid(node, graph, f"is of {x.dtype.value}, not float32 or int8")
+    return infer(node, graph)
 
 
 def add(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
@@ -200,3 +242,16 @@ def mul(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     y = requantize(product, made.multiplier, made.shift, made.rounding) + made.y_zero
     dtype = graph.tensor(node.output).dtype
     return (saturated(y, dtype, made.low, made.high),)
+
+
+def prelu(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning; int8 exact."""
+    x, slope = value(values, 0), value(values, 1)
+    if operand(node, graph, 0).dtype is DType.FLOAT32:
+        return (np.where(x < 0, x * slope, x),)
+    made = prelu_parameters(node, graph)
+    x, slope = x.astype(np.int64) - made.x_zero, slope.astype(np.int64)
+    below = requantize(x * (slope - made.slope_zero), *made.below, made.rounding)
+    above = requantize(x, *made.above, made.rounding)
+    y = np.where(x >= 0, above, below) + made.y_zero
+    return (saturated(y, graph.tensor(node.output).dtype, made.low, made.high),)

@@ -13,7 +13,7 @@ from pybuild.passes.edit import Edit, renamed
 _WHOLE = (DType.INT8, DType.UINT8, DType.INT16)
 _ROUNDING = (
     "conv2d", "depthwise_conv2d", "dense", "avg_pool2d", "mean", "softmax", "quantize",
-    *UNARY, *BINARY,
+    "prelu", *UNARY, *BINARY,
 )  # fmt: skip
 _RULES = {"litert": "double", "tflm": "double", "single": "single", "onnx": "even"}
 

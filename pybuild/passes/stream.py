@@ -19,7 +19,7 @@ from pybuild.passes.state import zeros
 
 OPTION = "--stream"
 
-_POINTWISE = (*UNARY, *BINARY, "quantize", "dequantize", "copy", "map")
+_POINTWISE = (*UNARY, *BINARY, "quantize", "dequantize", "copy", "map", "prelu")
 _WINDOWS = ("conv2d", "depthwise_conv2d", "avg_pool2d", "max_pool2d")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,17 +49,21 @@ def _cases(dtype: DType) -> Iterator[Case]:
     zeros = (3, -77, 11) if dtype is INT8 else (0, 0, 0)
     rules = ("double", "single") if dtype is INT8 else ("double",)
     ends = ((None, None), (0.0, None), (-1.0, 1.0))
-    for op, rule in itertools.product(("add", "sub", "mul"), rules):
+    ops = ("add", "sub", "mul", *(["prelu"] if dtype is INT8 else []))
+    for op, rule in itertools.product(ops, rules):
         for index, scales in enumerate(SCALES):
             left, right, out = (s * unit for s in scales)
+            clamp: dict[str, Any] = {"clamp": ends[index % 3]}
             if op == "mul":
                 out = left * right * (70 if index % 2 else 1 / 1.7) / unit
+            if op == "prelu":
+                out, clamp = left * (0.3, 1, 1.9)[index % 3], {}
             inputs = (
                 tensor(a.shape, dtype, left, zeros[0]),
                 tensor(b.shape, dtype, right, zeros[1]),
             )
             made = case(op, inputs, tensor((), dtype, out, zeros[2]), rounding=rule,
-                        clamp=ends[index % 3])  # fmt: skip
+                        **clamp)  # fmt: skip
             yield Case(made.node, made.graph, {"x0": a, "x1": b})
             # an operand that stays along a row
             for some in ((a[5:6, 7:8], b), (a, b[:1])) if index < 2 else ():
@@ -67,7 +72,7 @@ def _cases(dtype: DType) -> Iterator[Case]:
                     for x, s, z in zip(some, (left, right), zeros, strict=False)
                 ]
                 one = case(op, shapes, tensor((), dtype, out, zeros[2]),
-                           rounding=rule, clamp=ends[index % 3])  # fmt: skip
+                           rounding=rule, **clamp)  # fmt: skip
                 arrays = dict(zip(("x0", "x1"), some, strict=True))
                 yield Case(one.node, one.graph, arrays)
 

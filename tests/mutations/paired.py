@@ -4,7 +4,6 @@ _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced
 _OPERATIONS = "tests/kernels/test_vector_kernels.py::test_every_operation_by_llvm_and_c"
 _ROUNDS = "tests/kernels/test_vector_rounds.py::test_an_end_is_its_rule"
 _OVER = "tests/kernels/test_vector_kernels.py::test_written_over"
-_SUMS = "tests/kernels/test_sums_of_two.py::test_equals_numpy"
 _BOARD = "tests/boards/test_vector_boards.py::test_random_layers"
 _PAIRS = "tests/ops/test_backends.py::test_llvm[{}-int8-litert-cortex-m4]"
 _AVERAGES = "tests/kernels/test_kernels.py::test_averages_in_sums_of_16_bits"
@@ -121,27 +120,6 @@ PAIRED = (
         "return TURN if self.size % TURN == 0 else LANES",
         "return TURN if self.size % TURN == 0 else 2 * LANES",
         _LAYERS,
-    ),
-    (
-        "the smaller scale of a sum by its own rule",
-        "pybuild/kernels/epilogues/exact_add.py",
-        "unit = 1 << (made.left + scaling.left)",
-        "unit = 1 << made.left",
-        f"{_SUMS}[INT8-cortex-m55]",
-    ),
-    (
-        "what a rule rounded twice takes from values below zero",
-        "pybuild/kernels/dsp/eltwise_exact.py",
-        "return (high + (value >> 31)) >> right",
-        "return high >> right",
-        f"{_SUMS}[INT16-cortex-m4]",
-    ),
-    (
-        "the bits that LLVM's saturation holds",
-        "pybuild/kernels/base/intrin.py",
-        "trail=(8,),",
-        "trail=(9,),",
-        "tests/kernels/test_intrin.py::test_llvm_on_a_cortex_m4",
     ),
     (
         "the columns of a wide depthwise window on vectors",

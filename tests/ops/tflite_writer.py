@@ -374,6 +374,7 @@ _OPERATORS: dict[str, Callable[[Node, Graph], Made]] = {
     "add": _binary("ADD", "AddOptions"),
     "sub": _binary("SUB", "SubOptions"),
     "mul": _binary("MUL", "MulOptions"),
+    "prelu": _plain("PRELU"),
     "avg_pool2d": _pool,
     "max_pool2d": _pool,
     "mean": _mean,

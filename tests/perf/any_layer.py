@@ -64,13 +64,13 @@ def has_ceiling(made: Made) -> bool:
     return made.row_outputs >= LEAST_OUTPUTS and made.row_macs >= LEAST_MACS
 
 
-def is_above(one: Measured) -> bool:
+def is_above(one: Measured[Made]) -> bool:
     most = ceiling(one.made.kind, one.core, one.emit)
     return most is not None and has_ceiling(one.made) and one.per_mac > most
 
 
 @functools.cache
-def found() -> tuple[Measured, ...]:
+def found() -> tuple[Measured[Made], ...]:
     """Every layer on every core by both back ends, on all processors at once: what
     is counted is the same however busy they are."""
     ways = [(seed, core) for core in CORES for seed in range(COUNT)]
@@ -80,7 +80,7 @@ def found() -> tuple[Measured, ...]:
         return tuple(pool.map(_measured, each, chunksize=12))
 
 
-def _measured(way: tuple[int, str, str]) -> Measured:
+def _measured(way: tuple[int, str, str]) -> Measured[Made]:
     return measured(layer(way[0]), *way[1:])
 
 
@@ -112,8 +112,8 @@ def any_layer() -> Table:
 
 
 def _groups(
-    every: Sequence[Measured],
-) -> Iterator[tuple[str, str, str, list[Measured]]]:
+    every: Sequence[Measured[Made]],
+) -> Iterator[tuple[str, str, str, list[Measured[Made]]]]:
     for core in (*CORES, *OTHERS):
         for kind in CLASSES:
             for back, emit in BACKENDS.items():
@@ -123,7 +123,7 @@ def _groups(
                     yield core, kind, back, some
 
 
-def _figures(some: Sequence[Measured], most: float | None) -> Row:
+def _figures(some: Sequence[Measured[Made]], most: float | None) -> Row:
     spent = sorted(m.per_mac for m in some)
     above = sum(map(is_above, some))
     small = sum(not has_ceiling(m.made) for m in some)
@@ -143,7 +143,7 @@ def _figures(some: Sequence[Measured], most: float | None) -> Row:
     )
 
 
-def reason(one: Measured) -> str:
+def reason(one: Measured[Made]) -> str:
     """The first of REASONS that its shape or its kernel has; "": none is known."""
     made, kernel, core = one.made, one.kernels[-1], one.core
     vectors = core == "cortex-m55"
@@ -184,7 +184,7 @@ def above_ceilings() -> Table:
     return Table("Any layer: above its ceiling", says, columns, tuple(rows))
 
 
-def _times(one: Measured) -> float:
+def _times(one: Measured[Made]) -> float:
     return one.per_mac / (ceiling(one.made.kind, one.core, one.emit) or 1)
 
 
@@ -230,7 +230,7 @@ def estimates() -> Table:
     return Table("Any layer: the cost model", says, columns, tuple(rows))
 
 
-def _family(one: Measured) -> str:
+def _family(one: Measured[Made]) -> str:
     """As kernels begin: operator and kind."""
     return "_".join(one.kernels[-1].split("_")[:2])
 

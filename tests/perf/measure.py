@@ -4,7 +4,9 @@ compared in the same run of an emulated board."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,13 +20,30 @@ from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.boards.devices import CORES
 from tests.ops.litert import run_litert
-from tests.perf.layers import Made
 
 EMITS = ("c", "obj")
 
 
+class Layer(Protocol):
+    """What is measured: of layers.py or operators.py."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def words(self) -> str: ...
+    @property
+    def rounding(self) -> str: ...
+    @property
+    def file(self) -> bytes: ...
+    @property
+    def macs(self) -> int: ...
+
+
+L = TypeVar("L", bound=Layer)
+
+
 @dataclass(frozen=True)
-class Measured:
+class Measured(Generic[L]):
     """A layer on a core by one back end.
 
     instructions  of its kernels; estimate: of the cost model
@@ -32,7 +51,7 @@ class Measured:
     unequal       values that are not the reference's
     """
 
-    made: Made
+    made: L
     core: str
     emit: str
     instructions: int
@@ -62,38 +81,44 @@ def device(core: str) -> Device:
     return open_device(CORES[core], "gcc", "qemu", core)
 
 
-def model(made: Made) -> Model:
+def model(made: Layer) -> Model:
     graph = load("layer.tflite", made.file, {})
     return Model("layer.tflite", graph, "litert", "0" * 64)
 
 
-def wanted(made: Made, x: Array) -> Array:
-    """What the layer makes of x, by LiteRT where it has this rule."""
+def wanted(made: Layer, given: Mapping[str, Array]) -> Array:
+    """What the layer makes of its inputs, by LiteRT where it has this rule."""
     graph = model(made).lower(made.rounding)
-    ours = interpret(graph, {graph.inputs[0]: x})[graph.outputs[0]]
+    ours = interpret(graph, given)[graph.outputs[0]]
     if made.rounding == "litert":
-        (theirs,) = run_litert(made.file, [{"x": x}])
-        np.testing.assert_array_equal(ours, theirs["y"], made.words)
+        (theirs,) = run_litert(made.file, [given])
+        np.testing.assert_array_equal(ours, theirs[graph.outputs[0]], made.words)
     return ours
 
 
-def inputs(made: Made) -> Array:
-    """Values to both ends of the type."""
-    (x,) = (model(made).graph.tensor(n) for n in model(made).graph.inputs)
+def inputs(made: Layer) -> dict[str, Array]:
+    """Values to both ends of the type; floats beyond those of a quantised tensor."""
     chance = np.random.default_rng((7, made.seed))
-    return chance.integers(x.dtype.low, x.dtype.high + 1, x.shape).astype(x.dtype.numpy)
+    graph, given = model(made).graph, {}
+    for x in (graph.tensor(name) for name in graph.inputs):
+        if x.dtype.is_float:
+            given[x.name] = chance.normal(0, 3, x.shape).astype(np.float32)
+            continue
+        values = chance.integers(x.dtype.low, x.dtype.high + 1, x.shape)
+        given[x.name] = values.astype(x.dtype.numpy)
+    return given
 
 
-def measured(made: Made, core: str, emit: str) -> Measured:
+def measured(made: L, core: str, emit: str) -> Measured[L]:
     """One inference."""
     library = model(made).build(
         name="layer", target=core, emit=emit, rounding=made.rounding
     )
-    on, x = device(core), inputs(made)
+    on, given = device(core), inputs(made)
     steps = [s.candidate for s in library.plan.steps if s.candidate.func is not None]
     layers = bench_on_board(on, library).layers
     graph = library.plan.graph
-    (found,) = run_program(on, program_of(on, library), [{graph.inputs[0]: x}])
+    (found,) = run_program(on, program_of(on, library), [given])
     return Measured(
         made,
         core,
@@ -101,5 +126,5 @@ def measured(made: Made, core: str, emit: str) -> Measured:
         sum(row.instructions for row in layers if row.name != RUNTIME),
         sum(price(step, TARGETS[core]).instructions for step in steps),
         tuple(step.func.name for step in steps if step.func is not None),
-        int((found[graph.outputs[0]] != wanted(made, x)).sum()),
+        int((found[graph.outputs[0]] != wanted(made, given)).sum()),
     )

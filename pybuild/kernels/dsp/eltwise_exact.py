@@ -1,6 +1,6 @@
-"""add and sub of int8 and int16 by their own rule, on cores with DSP instructions: a
-product whose high half is rounded as it is taken (SMMLAR), and a shift, as in
-epilogues/rounded.py. For layers without a cheaper form.
+"""add, sub and prelu of int8, add and sub of int16 by their own rule, on cores with DSP
+instructions: a product whose high half is rounded as it is taken (SMMLAR), and a shift,
+as in epilogues/rounded.py. For layers without a cheaper form.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pybuild.dtype import DType
-from pybuild.ir.loop import Expr, const, i32
+from pybuild.ir.loop import INT8, Expr, cast, const, i32, maximum, minimum
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     KEPT,
     MULHI_ADD,
     MULHI_ADD_ROUND,
+    SATURATE8,
 )
 from pybuild.kernels.dsp.eltwise import clamp_of, each
 from pybuild.kernels.epilogues.one_rule import HALF
 from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
-from pybuild.ops.eltwise import AddParameters
+from pybuild.ops.eltwise import AddParameters, PreluParameters
 
 _Maker = Callable[[Builder], Arithmetic]
 _MOST_SHIFT = 30
@@ -28,7 +29,8 @@ _MOST = 1 << 30  # of what is added to a high half
 
 @dataclass(frozen=True)
 class _Scaling:
-    """Of 2 * value: the high half of its product, then a shift by `right`, rounded.
+    """Of 2 * value * 2^left: the high half of its product, then a shift by `right`,
+    rounded; where there is none, the high half is.
 
     base  added to the result
     """
@@ -37,10 +39,18 @@ class _Scaling:
     multiplier: int
     right: int
     base: int = 0
+    left: int = 0
+
+    @property
+    def key(self) -> str:
+        return "" if self.right else "up"
 
     def bind(self, k: Builder, name: str = "") -> Callable[[Expr], Expr]:
         factor = KEPT(k.arg(f"{name}multiplier", self.multiplier))
         multiplier = k.let(f"{name}factor", factor)
+        if not self.right:
+            base = k.arg(f"{name}base", self.base)
+            return lambda value: MULHI_ADD_ROUND(value, multiplier, base)
         plus = k.arg(f"{name}plus", (2 * self.base + 1) << (self.right - 1))
         right = k.arg(f"{name}right", self.right)
         if not self.twice:
@@ -80,8 +90,10 @@ def exact4(made: AddParameters, dtype: DType) -> tuple[_Maker, str, str] | None:
     summed = (made.multiplier, made.shift) == (HALF, 1)
     clamp = clamp_of(made, dtype)
     base = made.y_zero - clamp.lift
-    end = None if summed else _scaling(made, made.multiplier, made.shift, base)
-    if a is None or b is None or (end is None and not summed):
+    end = None
+    if not summed:
+        end = _scaling(made.rounding, made.multiplier, made.shift, base)
+    if a is None or b is None or not (summed or (end and end.right)):
         return None
 
     def make(k: Builder) -> Arithmetic:
@@ -121,18 +133,62 @@ def _term(
 ) -> _Term | None:
     if (multiplier, shift) == (HALF, 0):
         return _Term(sign << made.left, zero, None, False)
-    scaling = _scaling(made, multiplier, shift, 0)
-    if scaling is None:
+    scaling = _scaling(made.rounding, multiplier, shift, 0)
+    if scaling is None or not scaling.right:
         return None
     return _Term(2 << made.left, zero, scaling, sign < 0)
 
 
-def _scaling(
-    made: AddParameters, multiplier: int, shift: int, base: int
-) -> _Scaling | None:
-    if made.rounding not in ("double", "single"):
+def prelu4(made: PreluParameters) -> tuple[_Maker, str, str] | None:
+    """Both sides of every value, of which one is 0, and their sum."""
+    above = _scaling(made.rounding, *made.above, made.y_zero)
+    below = _scaling(made.rounding, *made.below, 0)
+    if above is None or below is None or 255 * 255 * (2 << below.left) >= 2 * _MOST:
         return None
-    right = 1 if multiplier == 0 else -shift
-    if not 1 <= right <= _MOST_SHIFT or abs(2 * base + 1) << (right - 1) > _MOST:
+
+    def make(k: Builder) -> Arithmetic:
+        x_zero, zero = (
+            k.arg("x_zero", made.x_zero),
+            k.arg("slope_zero", made.slope_zero),
+        )
+        up, down = (
+            k.arg(f"{n}_unit", 2 << s.left)
+            for n, s in (("above", above), ("below", below))
+        )
+        positive, negative = above.bind(k, "above_"), below.bind(k, "below_")
+
+        def y(x: Expr, slope: Expr) -> Expr:
+            x = k.let("x", x)
+            held = positive(maximum(x, 0) * up)
+            value = k.let("value", held + negative(minimum(x, 0) * slope))
+            return cast(SATURATE8(value), INT8)
+
+        def x_term(x: Expr) -> Expr:
+            return i32(x) - x_zero
+
+        def slope_term(slope: Expr) -> Expr:
+            return (i32(slope) - zero) * down
+
+        def four(x: Given, slope: Given) -> list[Expr]:
+            pairs = zip(each(x, x_term), each(slope, slope_term), strict=True)
+            return [y(one, other) for one, other in pairs]
+
+        return Arithmetic(x_term, slope_term, y, four)
+
+    key = "_".join(filter(None, ("dsp_exact", above.key, below.key, made.rounding)))
+    return make, key, _SLOPED
+
+
+_SLOPED = "both sides of a value by their own rule, of which one is 0; their sum"
+
+
+def _scaling(rounding: str, multiplier: int, shift: int, base: int) -> _Scaling | None:
+    if rounding not in ("double", "single"):
         return None
-    return _Scaling(made.rounding == "double", multiplier, right, base)
+    right, left = (1, 0) if multiplier == 0 else (max(-shift, 0), max(shift, 0))
+    if not right:
+        # a half of the product is added to its high one by both rules
+        return _Scaling(False, multiplier, 0, base, left)
+    if right > _MOST_SHIFT or abs(2 * base + 1) << (right - 1) > _MOST:
+        return None
+    return _Scaling(rounding == "double", multiplier, right, base)

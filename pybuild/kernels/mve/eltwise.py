@@ -12,7 +12,6 @@ from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import INT8, INT16, Const, Expr, Var, const, i32, load, offset
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vector_rounds import HOLD4
 from pybuild.kernels.base.vectors import (
     ADD4,
     ALL4,
@@ -22,20 +21,22 @@ from pybuild.kernels.base.vectors import (
     MORE4,
     MULHI4,
     NARROW4,
-    PLUS4,
     TIMES4,
     words_at,
 )
 from pybuild.kernels.epilogues.affine import Affine, of_products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
-from pybuild.kernels.epilogues.exact_add import ExactAdd, exact_add
-from pybuild.kernels.epilogues.one_rule import OneRule, one_rule
+from pybuild.kernels.epilogues.exact_add import exact_add
+from pybuild.kernels.epilogues.one_rule import one_rule
 from pybuild.kernels.epilogues.staircase import FRACTION
+from pybuild.kernels.mve.eltwise_exact import ExactProduct, ExactSum, Sloped
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,
+    PreluParameters,
     add_parameters,
     mul_parameters,
+    prelu_parameters,
 )
 from pybuild.targets.target import Target
 
@@ -81,7 +82,10 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
     exact = dtype in (INT8, INT16)
     if "mve" not in target.features or not exact or row.size < LANES:
         return None
-    if node.op == "mul":
+    found: _Way | None
+    if node.op == "prelu":
+        found = _sloped(prelu_parameters(node, graph))
+    elif node.op == "mul":
         found = _product(mul_parameters(node, graph), dtype)
     else:
         found = _sum(add_parameters(node, graph), dtype)
@@ -92,7 +96,7 @@ def vectors(node: Node, graph: Graph, target: Target, row: Row) -> Vectors | Non
     return Vectors(f"{kind}{row.key}_{key}", words, partial(_bound, row, values))
 
 
-_Values = Callable[[Builder], "Sum | Product | ExactSum | ExactProduct"]
+_Values = Callable[[Builder], "Sum | Product | ExactSum | ExactProduct | Sloped"]
 _Way = tuple[_Values, str, str]  # what distinguishes its code, and that in words
 
 
@@ -107,6 +111,17 @@ def _product(made: MulParameters, dtype: DType) -> _Way | None:
     kind = f"exact_{rule.rule or 'none'}{'_up' * (rule.left > 0)}"
     words = f"the product requantised, {rule.words}"
     return partial(ExactProduct, made=made, rule=rule, dtype=dtype), kind, words
+
+
+def _sloped(made: PreluParameters) -> _Way | None:
+    above = one_rule(made.rounding, *made.above, 255)
+    below = one_rule(made.rounding, *made.below, 255**2)
+    if above is None or below is None:
+        return None
+    up = "_up" * (above.left > 0)
+    kind = f"exact_{above.rule or 'none'}{up}_{below.rule or 'none'}"
+    words = f"both sides of a value, of which one is 0, and their sum; {below.words}"
+    return partial(Sloped, made=made, above=above, below=below), kind, words
 
 
 def _sum(made: AddParameters, dtype: DType) -> _Way | None:
@@ -218,103 +233,6 @@ class Product:
         return NARROW4(value, self.end.shift, self.low, self.high)
 
 
-class ExactSum:
-    """The bound values of an ExactAdd: y of four elements of a and b."""
-
-    def __init__(self, k: Builder, made: AddParameters, exact: ExactAdd) -> None:
-        self.k = k
-        self.terms = [
-            (
-                k.arg(f"{name}_unit", term.unit),
-                k.arg(f"{name}_start", term.start),
-                term.scaling.bind(k, f"{name}_") if term.scaling else _as_it_is,
-            )
-            for name, term in (("a", exact.a), ("b", exact.b))
-        ]
-        self.minus, self.end = exact.b.minus, exact.end.bind(k)
-        self.held = _held(k, made)
-
-    def row(self, a: Expr | None, b: Expr | None) -> None:
-        """Begins a row; the elements of operands that do not move along it."""
-        k = self.k
-        self.fixed: list[Expr | None] = []
-        self.units: list[Expr] = []
-        for x, name, (unit, start, scaling) in zip(
-            (a, b), "ab", self.terms, strict=True
-        ):
-            moves = x is None
-            self.units.append(k.let(f"{name}_units", ALL4(unit)) if moves else const(0))
-            one = None if x is None else scaling(ALL4(i32(x) * unit + start))
-            self.fixed.append(one and k.let(f"{name}_term", one))
-
-    def four(self, a: Expr | None, b: Expr | None) -> Expr:
-        """The values of four elements, those of operands that move."""
-        left, right = (
-            fixed if x is None else scaling(LINE4(x, units, start))
-            for x, fixed, units, (_, start, scaling) in zip(
-                (a, b), self.fixed, self.units, self.terms, strict=True
-            )
-        )
-        assert left is not None and right is not None
-        total = MORE4(left, right, const(-1)) if self.minus else PLUS4(left, right)
-        return HOLD4(self.end(total), *self.held)
-
-
-class ExactProduct:
-    """The bound values of a mul and its rule: y of four elements of a and b."""
-
-    def __init__(
-        self, k: Builder, made: MulParameters, rule: OneRule, dtype: DType
-    ) -> None:
-        self.k, self.rule = k, rule.bind(k)
-        self.zeros: list[Expr | None] = [None, None]  # int16 has none
-        if dtype is INT8:
-            zeros = zip("ab", (made.a_zero, made.b_zero), strict=True)
-            self.zeros = [k.arg(f"{name}_less", -zero) for name, zero in zeros]
-        self.up = k.arg("up", 1 << rule.left) if rule.left else None
-        self.held = _held(k, made)
-
-    def row(self, a: Expr | None, b: Expr | None) -> None:
-        """Begins a row; the elements of operands that do not move along it."""
-        self.fixed = [
-            None
-            if x is None
-            else self.k.let(f"{name}_term", self._less(ALL4(i32(x)), zero))
-            for name, x, zero in zip("ab", (a, b), self.zeros, strict=True)
-        ]
-        if self.up is not None:
-            self.ups = self.k.let("ups", ALL4(self.up))
-
-    @staticmethod
-    def _less(x: Expr, zero: Expr | None) -> Expr:
-        return x if zero is None else ADD4(x, zero)
-
-    def four(self, a: Expr | None, b: Expr | None) -> Expr:
-        """The values of four elements, those of operands that move."""
-        left, right = (
-            self._less(x, zero) if x is not None else fixed
-            for x, zero, fixed in zip((a, b), self.zeros, self.fixed, strict=True)
-        )
-        assert left is not None and right is not None
-        total = TIMES4(left, right)
-        if self.up is not None:
-            total = TIMES4(total, self.ups)
-        return HOLD4(self.rule(total), *self.held)
-
-
-def _as_it_is(value: Expr) -> Expr:
-    return value
-
-
-def _held(k: Builder, made: AddParameters | MulParameters) -> tuple[Expr, Expr, Expr]:
-    zero = made.y_zero
-    return (
-        k.arg("lowest", made.low - zero),
-        k.arg("most", made.high - zero),
-        k.arg("y_zero", zero),
-    )
-
-
 def _limits(k: Builder, limits: tuple[int, int]) -> tuple[Expr, Expr]:
     if limits == (-128, 127):
         return const(-128), const(127)
@@ -326,7 +244,7 @@ def innermost(
     row: Row,
     size: Expr,
     pointers: _Pointers,
-    arithmetic: Sum | Product | ExactSum | ExactProduct,
+    arithmetic: Sum | Product | ExactSum | ExactProduct | Sloped,
 ) -> None:
     """One row. The last elements are computed first: the output may lie where an
     operand is, and the last vector reaches back into the one before."""

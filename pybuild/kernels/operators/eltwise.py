@@ -1,4 +1,4 @@
-"""add, sub, mul with broadcasting: int8, int16, float32."""
+"""add, sub, mul, prelu with broadcasting: int8, int16, float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
     INT8,
-    INT16,
     Expr,
     binary,
     cast,
@@ -21,6 +20,7 @@ from pybuild.ir.loop import (
     i32,
     maximum,
     minimum,
+    select,
 )
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import Candidate, Packed
@@ -33,7 +33,7 @@ from pybuild.kernels.base.operands import (
     short,
 )
 from pybuild.kernels.dsp.eltwise import add4, mul4
-from pybuild.kernels.dsp.eltwise_exact import exact4
+from pybuild.kernels.dsp.eltwise_exact import exact4, prelu4
 from pybuild.kernels.epilogues.affine import products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.affine_end import rounded_sum
@@ -44,7 +44,6 @@ from pybuild.kernels.epilogues.by_channel import (
 )
 from pybuild.kernels.epilogues.by_channel import table as scalar_table
 from pybuild.kernels.epilogues.int8 import FloatClamp
-from pybuild.kernels.epilogues.requantise import RULES, check_reach, requant, scaler
 from pybuild.kernels.layers.eltwise_loops import (
     FOUR,
     Arithmetic,
@@ -56,20 +55,21 @@ from pybuild.kernels.layers.eltwise_loops import (
     loops,
 )
 from pybuild.kernels.mve import eltwise as eltwise_mve
+from pybuild.kernels.portable.eltwise import exact_add, multiplied, sloped
 from pybuild.ops.eltwise import (
     AddParameters,
     MulParameters,
     add_parameters,
     mul_parameters,
+    prelu_parameters,
 )
 from pybuild.targets.target import Target
 
-SYMBOL = {"add": "+", "sub": "-", "mul": "*"}
-_HALF = 1 << 30  # 0.5 as a Q31 multiplier
+SYMBOL = {"add": "+", "sub": "-", "mul": "*", "prelu": "where it is below 0, times"}
 
 
 def eltwise(node: Node, graph: Graph, target: Target) -> list[Candidate]:
-    """The candidates for add, sub and mul.
+    """The candidates for add, sub, mul and prelu.
 
     Errors  BuildError if scales are so far apart that int32 could overflow
     """
@@ -194,9 +194,14 @@ def _float(node: Node, pointer: int) -> _Way:
 
     def make(k: Builder) -> Arithmetic:
         finish = limits.bind(k, const(pointer))
-        return Arithmetic(
-            lambda a: a, lambda b: b, lambda a, b: finish.apply(binary(symbol, a, b), 0)
-        )
+
+        def y(a: Expr, b: Expr) -> Expr:
+            if node.op == "prelu":
+                a = k.let("x", a)
+                return select(a < 0.0, a * b, a)
+            return finish.apply(binary(symbol, a, b), 0)
+
+        return Arithmetic(lambda a: a, lambda b: b, y)
 
     return make, limits.key, limits.words
 
@@ -210,7 +215,11 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[_Way]:
         fast = mul4(product) if pairs else None
         if dtype is INT8 and target.sums and not pairs:
             fast = _proven(product, target)
-        plain = _mul(product, dtype, where)
+        plain = multiplied(product, dtype, where)
+    elif node.op == "prelu":
+        slopes = prelu_parameters(node, graph)
+        fast = prelu4(slopes) if pairs else None
+        plain = sloped(slopes, where)
     else:
         made = add_parameters(node, graph)
         fast = add4(made) if pairs else None
@@ -218,30 +227,6 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[_Way]:
             fast = exact4(made, dtype)
         plain = _add(made, dtype, where)
     return [plain] if fast is None else [plain, fast]
-
-
-# greatest value less its zero point
-_REACH = {INT8: 255, INT16: 1 << 15}
-
-
-def _mul(made: MulParameters, dtype: DType, where: str) -> _Way:
-    reach = _REACH[dtype] * _REACH[dtype]
-    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
-    limits = (made.low, made.high)
-    rule = requant(
-        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
-    )
-
-    def make(k: Builder) -> Arithmetic:
-        a_zero, b_zero = k.arg("a_zero", made.a_zero), k.arg("b_zero", made.b_zero)
-        finish = scaler(k, rule, 0)
-        return Arithmetic(
-            lambda a: i32(a) - a_zero,
-            lambda b: i32(b) - b_zero,
-            lambda a, b: finish.apply(a * b, 0),
-        )
-
-    return make, rule.key, rule.words
 
 
 def _proven(made: MulParameters, target: Target) -> _Way | None:
@@ -267,7 +252,7 @@ def _proven(made: MulParameters, target: Target) -> _Way | None:
 
 def _add(made: AddParameters, dtype: DType, where: str) -> _Way:
     cheap = affine_add(made) if dtype is INT8 else None
-    return _exact_add(made, dtype, where) if cheap is None else _affine(cheap, made)
+    return exact_add(made, dtype, where) if cheap is None else _affine(cheap, made)
 
 
 def _affine(cheap: AffineAdd, made: AddParameters) -> _Way:
@@ -294,62 +279,3 @@ def _affine(cheap: AffineAdd, made: AddParameters) -> _Way:
         )
 
     return make, cheap.key + ("_clamped" if clamped else ""), cheap.words
-
-
-def _exact_add(made: AddParameters, dtype: DType, where: str) -> _Way:
-    limits = (made.low, made.high)
-    if made.rounding == "even":
-        reach = _REACH[dtype] * (made.a_multiplier + made.b_multiplier)
-    else:
-        reach = _REACH[dtype] << made.left
-    check_reach(where, made.rounding, made.multiplier, made.shift, reach)
-    rule = requant(
-        made.rounding, made.multiplier, made.shift, limits, made.y_zero, dtype
-    )
-    terms = [
-        _Term("a", made.a_zero, made.a_multiplier, made.a_shift, made),
-        _Term("b", made.b_zero, made.b_multiplier, made.b_shift, made),
-    ]
-    symbol = "-" if made.sign < 0 else "+"
-
-    def make(k: Builder) -> Arithmetic:
-        a, b = (term.bind(k) for term in terms)
-        finish = scaler(k, rule, 0)
-        return Arithmetic(a, b, lambda x, z: finish.apply(binary(symbol, x, z), 0))
-
-    kinds = "_".join(term.key for term in terms if term.half)
-    return make, f"{kinds}_{rule.key}".lstrip("_"), rule.words
-
-
-@dataclass(frozen=True)
-class _Term:
-    """One operand on the way to the sum; the larger scale needs only a shift."""
-
-    name: str
-    zero: int
-    multiplier: int
-    shift: int
-    made: AddParameters
-
-    @property
-    def half(self) -> bool:
-        """A multiplication by exactly a half of what is shifted left."""
-        doubled = self.made.left > 0
-        return doubled and (self.multiplier, self.shift) == (_HALF, 0)
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}half"
-
-    def bind(self, k: Builder) -> Callable[[Expr], Expr]:
-        zero = k.arg(f"{self.name}_zero", self.zero)
-        if self.half:
-            return lambda x: (i32(x) - zero) * (1 << (self.made.left - 1))
-        if self.made.rounding == "even":
-            weight = k.arg(f"{self.name}_multiplier", self.multiplier)
-            return lambda x: (i32(x) - zero) * weight
-        rule = requant(self.made.rounding, self.multiplier, self.shift, (0, 0), 0)
-        multiplier = k.arg(f"{self.name}_multiplier", rule.multipliers[0])
-        shift = k.arg(f"{self.name}_shift", rule.shifts[0])
-        scale, lift = RULES[rule.rounding], 1 << self.made.left
-        return lambda x: scale((i32(x) - zero) * lift, multiplier, shift)

@@ -113,6 +113,8 @@ SIGNATURES: dict[str, Signature] = {
     "add": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
     "sub": Signature(2, 2, {}, {**_CLAMPED, "exact": _FLAG}, elementwise=True),
     "mul": Signature(2, 2, {}, _CLAMPED, elementwise=True),
+    # neither rises nor falls with x alone: no pass knows its range
+    "prelu": Signature(2, 2),
     "avg_pool2d": Signature(1, 1, _KERNEL, {**_WINDOW, "count_include_pad": _FLAG}),
     "max_pool2d": Signature(1, 1, _KERNEL, _WINDOW),
     "mean": Signature(1, 1, {"axes": _INTS, "keepdims": _FLAG}),

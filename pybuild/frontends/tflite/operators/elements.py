@@ -311,6 +311,10 @@ def prelu(call: Call) -> None:
     wanted = DType.INT8 if x.dtype is DType.INT16 else x.dtype
     if alpha.dtype is not wanted:
         raise call.error(f"'{alpha.name}' is {alpha.dtype.value}, not {wanted.value}")
+    if x.dtype is DType.INT8:
+        fixed.whole_scale(flow, x, alpha, flow.wanted())
+        call.emit("prelu", (x.name, alpha.name), {})
+        return
     if x.dtype in SMALL:
         flow.give(fixed.prelu(flow, x, alpha))
         return

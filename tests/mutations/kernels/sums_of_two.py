@@ -1,0 +1,42 @@
+"""Mutations of element-wise kernels that end by their own rule, for mutate.py: its
+fields."""
+
+_SUMS = "tests/kernels/test_sums_of_two.py::test_equals_numpy"
+
+SUMS_OF_TWO = (
+    (
+        "the smaller scale of a sum by its own rule",
+        "pybuild/kernels/epilogues/exact_add.py",
+        "unit = 1 << (made.left + scaling.left)",
+        "unit = 1 << made.left",
+        f"{_SUMS}[INT8-cortex-m55]",
+    ),
+    (
+        "what a rule rounded twice takes from values below zero",
+        "pybuild/kernels/dsp/eltwise_exact.py",
+        "return (high + (value >> 31)) >> right",
+        "return high >> right",
+        f"{_SUMS}[INT16-cortex-m4]",
+    ),
+    (
+        "the side below zero of a prelu on vectors",
+        "pybuild/kernels/mve/eltwise_exact.py",
+        "negative = MORE4(x, positive, const(-1))",
+        "negative = MORE4(x, positive, const(0))",
+        f"{_SUMS}[INT8-cortex-m55]",
+    ),
+    (
+        "the side below zero of a prelu on pairs",
+        "pybuild/kernels/dsp/eltwise_exact.py",
+        "negative(minimum(x, 0) * slope)",
+        "negative(x * slope)",
+        f"{_SUMS}[INT8-cortex-m4]",
+    ),
+    (
+        "the bits that LLVM's saturation holds",
+        "pybuild/kernels/base/intrin.py",
+        "trail=(8,),",
+        "trail=(9,),",
+        "tests/kernels/test_intrin.py::test_llvm_on_a_cortex_m4",
+    ),
+)
