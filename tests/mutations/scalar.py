@@ -145,6 +145,20 @@ SCALAR = (
         _SPLIT,
     ),
     (
+        "a multiplier that few steps let through",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "able = _left(rooms).any(1)",
+        "able = _left(rooms).all(1)",
+        _SPLIT + " -k beside_the_nearest",
+    ),
+    (
+        "parts that are given up early",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "int(search.missing[hard].sum()) >= fewest[0]",
+        "int(search.missing[hard].sum()) >= 0",
+        _SPLIT + " -k beside_the_nearest",
+    ),
+    (
         "the room of an offset",
         "pybuild/kernels/epilogues/affine_split.py",
         "most = wanted - 1 - (",

@@ -23,6 +23,7 @@ from pybuild.kernels.epilogues.staircase import (
     staircase,
 )
 from pybuild.ops.conv import ConvParameters
+from pybuild.ops.fixed_point.chunks import chunks
 
 # bits of the multiplier's lower part, tried in this order: layers with the same
 # part share their kernels
@@ -30,8 +31,13 @@ PARTS = (12, 11, 10, 9, 13, 14)
 _LOST = 3  # shifts below the greatest that are tried
 _MOST_SHIFT = 22  # a value of int8 and more above it stay in int32
 _INT32 = 1 << 31
+_FAR = 1 << 30  # more than offsets
+
+# what is added to the nearest multiplier, in this order
+_TRIED = np.asarray(sorted(range(-DISTANCES[2], DISTANCES[2] + 1), key=abs)[1:])
 
 Reals = npt.NDArray[np.float64]
+_Rooms = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
 
 
 @dataclass(frozen=True)
@@ -131,12 +137,19 @@ def _proven(made: ConvParameters, low: Ints, high: Ints) -> tuple[Split, Flags] 
     limit = int(np.abs(steps).max(initial=0)) + 1
     reach = int(np.maximum(-low, high)[able].max(initial=1)) + 1
     fewest: tuple[int, int | None, int, Ints, Flags] | None = None
+    hard = np.ones(len(real), bool)
     for held, part in itertools.product((None, limit), PARTS):
         most = reach if held is None else min(reach, limit)
-        found, missing = _channels(stairs, real, part, most)
-        count = int(missing.sum())
+        search = _Search(stairs, real, part, most)
+        # those without a form so far say soon that there are as many
+        search.try_some(np.flatnonzero(hard))
+        if fewest is not None and int(search.missing[hard].sum()) >= fewest[0]:
+            continue
+        search.try_some(np.flatnonzero(~hard))
+        count = int(search.missing.sum())
         if fewest is None or count < fewest[0]:
-            fewest = count, held, part, found, missing
+            fewest = count, held, part, search.rows, search.missing
+            hard = search.missing
         if count == 0:
             break
     assert fewest is not None
@@ -144,21 +157,6 @@ def _proven(made: ConvParameters, low: Ints, high: Ints) -> tuple[Split, Flags] 
     left = ~able
     left[some] = missing
     return None if left.all() else (_made(made, found, some, part, held), left)
-
-
-def _channels(
-    stairs: Staircase, real: Reals, part: int, reach: int
-) -> tuple[Ints, Flags]:
-    """What `_search` finds: [4, channel]; and for which channels it finds nothing."""
-    rows = np.zeros((len(real), 4), np.int64)
-    missing = np.ones(len(real), bool)
-    if reach << part > _INT32:
-        return rows.T, missing
-    for channel, scale in enumerate(real.tolist()):
-        row = _search(stairs, channel, scale, part, reach)
-        if row is not None:
-            rows[channel], missing[channel] = row, False
-    return rows.T, missing
 
 
 def _made(
@@ -175,65 +173,110 @@ def _made(
                  made.low, made.high, below, held)  # fmt: skip
 
 
-def _search(
-    stairs: Staircase, channel: int, real: float, part: int, reach: int
-) -> tuple[int, int, int, int] | None:
-    """Multiplier, offset from 0 on, offset below 0, shift of one channel."""
-    most = min(2 * part - int(np.ceil(np.log2(real))), _MOST_SHIFT + part)
-    for apart, lost, far in itertools.product(
-        (False, True), range(_LOST), DISTANCES[:3]
-    ):
-        shift = most - lost - part
-        if shift < 0:
-            continue
-        near = np.asarray(sorted(range(-far, far + 1), key=abs), np.int64)
-        multipliers = np.rint(real * 2.0 ** (part + shift)).astype(np.int64) + near
-        chosen = _pick(stairs, channel, multipliers, part, shift, apart)
-        if chosen is not None and _fits(chosen, part, reach):
-            return (*chosen, shift)
-    return None
+class _Search:
+    """Multipliers, offsets from 0 on, offsets below 0 and shifts of channels: `rows`
+    [4, channel]; `missing`: which have none.
 
-
-def _fits(chosen: tuple[int, int, int], part: int, reach: int) -> bool:
-    """Whether neither the products nor their sum leave int32."""
-    multiplier, above, under = chosen
-    most = reach * ((multiplier >> part) + 1)
-    offset = max(abs(above), abs(under), abs(under - above))
-    return multiplier > 0 and most + offset + reach < _INT32
-
-
-def _pick(
-    stairs: Staircase,
-    channel: int,
-    multipliers: Ints,
-    part: int,
-    shift: int,
-    apart: bool,
-) -> tuple[int, int, int] | None:
-    """The first multiplier that some offset completes.
-
-    apart  accumulators below 0 may have an offset of their own
+    reach  accumulators are less, of either sign
     """
-    first, wanted = stairs.first[channel], stairs.steps << shift
-    at = first <= stairs.high[channel]
-    before = first > stairs.low[channel]
-    least = wanted - (first * multipliers[:, None] >> part)
-    most = wanted - 1 - ((first - 1) * multipliers[:, None] >> part)
-    up = _room(least, most, at & (first >= 0), before & (first >= 1))
-    down = _room(least, most, at & (first < 0), before & (first < 1))
-    if not apart:
-        up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
-    good = (up[0] <= up[1]) & (down[0] <= down[1])
-    if not good.any():
-        return None
-    which = int(good.argmax())
-    middles = [int(ends[0][which] + ends[1][which]) >> 1 for ends in (up, down)]
-    return int(multipliers[which]), middles[0], middles[1]
+
+    def __init__(self, stairs: Staircase, real: Reals, part: int, reach: int) -> None:
+        self.stairs, self.real, self.part, self.reach = stairs, real, part, reach
+        self.rows = np.zeros((4, len(real)), np.int64)
+        self.missing = np.ones(len(real), bool)
+        bits = 2 * part - np.ceil(np.log2(real)).astype(np.int64)
+        self.most = np.minimum(bits, _MOST_SHIFT + part) - part
+
+    def try_some(self, channels: Ints) -> None:
+        if self.reach << self.part > _INT32:
+            return
+        for apart, lost in itertools.product((False, True), range(_LOST)):
+            left = channels[self.missing[channels]]
+            left = left[self.most[left] >= lost]
+            size = max(1, self.stairs.first.shape[1]) * len(_TRIED)
+            for few in chunks(left, size):
+                self._try(few, self.most[few] - lost, apart)
+
+    def _try(self, few: Ints, shifts: Ints, apart: bool) -> None:
+        """The nearest multiplier, then those about it."""
+        scaled = self.real[few] * 2.0 ** (self.part + shifts)
+        nearest = np.rint(scaled).astype(np.int64)
+        good = self._take(few, shifts, nearest[:, None], apart)
+        few, shifts, near = few[~good], shifts[~good], nearest[~good, None] + _TRIED
+        # the steps that leave the outermost of them the least room leave some to one
+        deciding = self._deciding(few, shifts, near[:, -2:])
+        rooms = self._rooms(few, shifts, near, apart, deciding)
+        able = _left(rooms).any(1)
+        self._take(few[able], shifts[able], near[able], apart)
+
+    def _take(self, few: Ints, shifts: Ints, multipliers: Ints, apart: bool) -> Flags:
+        """Of each channel the first multiplier that some offset completes, where
+        neither the products nor their sum leave int32. For which there was one.
+
+        apart  accumulators below 0 may have an offset of their own
+        """
+        rooms = self._rooms(few, shifts, multipliers, apart)
+        left = _left(rooms)
+        good = np.asarray(left.any(1))
+        which = np.arange(len(few)), left.argmax(1)
+        multiplier = multipliers[which]
+        above, under = ((low[which] + high[which]) >> 1 for low, high in rooms)
+        most = self.reach * ((multiplier >> self.part) + 1)
+        offset = np.abs([above, under, under - above]).max(0)
+        fits = good & (multiplier > 0) & (most + offset + self.reach < _INT32)
+        self.rows[:, few[fits]] = np.stack([multiplier, above, under, shifts])[:, fits]
+        self.missing[few[fits]] = False
+        return good
+
+    def _deciding(self, few: Ints, shifts: Ints, multipliers: Ints) -> Ints:
+        """[channel, some] the steps that leave the least room to one of these."""
+        least, most, sides = self._ends(few, shifts, multipliers, None)
+        found = []
+        for at, before in sides:
+            found += [np.where(at, least, -_FAR).argmax(-1)]
+            found += [np.where(before, most, _FAR).argmin(-1)]
+        return np.concatenate(found, axis=1)
+
+    def _rooms(
+        self, few: Ints, shifts: Ints, multipliers: Ints, apart: bool,
+        which: Ints | None = None,
+    ) -> _Rooms:  # fmt: skip
+        """[channel, multiplier] the least and the greatest offset that keep every step
+        where it is, or those of `which`; from 0 on, and below."""
+        least, most, sides = self._ends(few, shifts, multipliers, which)
+        up, down = (_room(least, most, *flags) for flags in sides)
+        if not apart:
+            up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
+        return up, down
+
+    def _ends(
+        self, few: Ints, shifts: Ints, multipliers: Ints, which: Ints | None
+    ) -> tuple[Ints, Ints, tuple[tuple[Flags, Flags], tuple[Flags, Flags]]]:
+        """[channel, multiplier, step] the least and the greatest offset that keep a
+        step where it is, and which of both count from 0 on, and below."""
+        first = self.stairs.first[few]
+        steps = np.broadcast_to(self.stairs.steps, first.shape)
+        if which is not None:
+            first = np.take_along_axis(first, which, 1)
+            steps = np.take_along_axis(steps, which, 1)
+        first, wanted = first[:, None, :], (steps << shifts[:, None])[:, None, :]
+        at = first <= self.stairs.high[few, None, None]
+        before = first > self.stairs.low[few, None, None]
+        least = wanted - (first * multipliers[..., None] >> self.part)
+        most = wanted - 1 - ((first - 1) * multipliers[..., None] >> self.part)
+        above = at & (first >= 0), before & (first >= 1)
+        below = at & (first < 0), before & (first < 1)
+        return least, most, (above, below)
+
+
+def _left(rooms: _Rooms) -> Flags:
+    """Which multipliers some offset completes."""
+    (low, high), (least, most) = rooms
+    return (low <= high) & (least <= most)
 
 
 def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:
     """The offsets that keep every step where it is."""
-    end = 1 << 30
-    low = np.where(at, least, -end).max(-1, initial=-end)
-    high = np.where(before, most, end).min(-1, initial=end)
+    low = np.where(at, least, -_FAR).max(-1, initial=-_FAR)
+    high = np.where(before, most, _FAR).min(-1, initial=_FAR)
     return low, high

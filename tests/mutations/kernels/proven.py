@@ -16,8 +16,8 @@ PROVEN = (
     (
         "a step of two parts that is reached by the sum before it",
         "pybuild/kernels/epilogues/affine_split.py",
-        "most = wanted - 1 - ((first - 1) * multipliers[:, None] >> part)",
-        "most = wanted - 1 - ((first - 2) * multipliers[:, None] >> part)",
+        "most = wanted - 1 - ((first - 1) * multipliers[..., None] >> self.part)",
+        "most = wanted - 1 - ((first - 2) * multipliers[..., None] >> self.part)",
         _EACH,
     ),
     (
