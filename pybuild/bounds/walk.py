@@ -112,7 +112,8 @@ class _Walk:
             case Store(pointer, index, value, wide):
                 self.touch(value)
                 to = pointer_type(pointer).elem
-                size = 4 if wide else _bytes(value.type, to)
+                each = isinstance(index.type, VectorType)
+                size = to.bytes if each else 4 if wide else _bytes(value.type, to)
                 self.reach(pointer, index, to, size, is_store=True)
             case For():
                 self.loop(stmt)

@@ -230,7 +230,8 @@ class Assign:
 class Store:
     """pointer[index] = value
 
-    wide  an int32 into four bytes, at any address: WideLoad's counterpart
+    index  a vector of int16: each lane of the value is stored in a place of its own
+    wide   an int32 into four bytes, at any address: WideLoad's counterpart
     """
 
     pointer: Expr

@@ -75,7 +75,10 @@ def _stmt(stmt: Stmt, scope: dict[str, Var]) -> None:
             if wide:
                 fits = value.type == INT32 and target.elem.bytes < 4
             _require(fits, f"stores {value.type} as {target.elem}")
-            _require(index.type == INT32, "an index is not int32")
+            fits = index.type == INT32
+            if isinstance(index.type, VectorType):
+                fits = index.type.elem is INT16 and index.type == value.type
+            _require(fits, "an index is not int32")
         case For(var, start, stop, step, body):
             _expr(start, scope)
             _expr(stop, scope)

@@ -16,6 +16,8 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.library import Library
 from tests.ops.cases import cases
 from tests.ops.suite import model
+from tests.perf.layers import layer
+from tests.perf.measure import model as perf_model
 from tests.toolchains import ROOT
 
 # operators whose kernels read a table at a place that follows from the values' order or
@@ -66,6 +68,19 @@ def test_a_byte_less_is_noticed(core: str) -> None:
             assert candidate.func is not None
             found = accesses(candidate.func, candidate.args, tried)
             assert any(not x.is_inside for x in found), (candidate.func.name, memory)
+
+
+def test_a_byte_stored_in_a_place_of_its_own_is_noticed() -> None:
+    """Eight pixels of a channel: of 12 pixels of 42 channels the first eight."""
+    made = layer(75)
+    library = perf_model(made).build(target="cortex-m55", rounding=made.rounding)
+    (candidate,) = layers(library)
+    given = pointers(candidate)
+    assert candidate.func is not None and "_eights_" in candidate.func.name
+    found = accesses(candidate.func, candidate.args, given)
+    assert found and all(one.is_inside for one in found)
+    stored = [(x.least, x.end) for x in found if x.memory is given[0]]
+    assert stored[0] == (0, 8 * 42) and stored[-1][1] == given[0].bytes == 12 * 42
 
 
 def test_what_may_be_replaced_is_not_known() -> None:

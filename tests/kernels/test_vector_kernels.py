@@ -5,6 +5,7 @@ and each of their operations."""
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,21 @@ def test_rows_in_pieces_equal_numpy() -> None:
                 forms.add(offer.func.name.partition("pieces")[2])
     assert len(jobs) > 30 and forms >= {"", "_left_right", "_left_right_rest"}
     _check(jobs, run_llvm(jobs))
+
+
+def test_eight_pixels_equal_numpy(tmp_path: Path) -> None:
+    """Of rows of any length: the last eight again, or four; six and seven are eight."""
+    jobs, forms = [], set()
+    for seed in range(28):
+        one = layer("long", seed)
+        for offer in candidates(one.node, one.graph, CORE):
+            if offer.func is not None and "_eight" in offer.func.name:
+                jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+                forms |= set(re.findall("by[12]_(eight.*?)_(?:odd|shift|exact|cl)",
+                                        offer.func.name))  # fmt: skip
+    assert forms >= {"eight", "eights", "eights_again", "eights_fours"}
+    _check(jobs, run_llvm(jobs))
+    _check(jobs[::4], run_c(jobs[::4], tmp_path))
 
 
 @pytest.mark.parametrize(

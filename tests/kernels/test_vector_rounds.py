@@ -16,6 +16,7 @@ from pybuild.ir.loop import INT8, INT32, Intrin, offset
 from pybuild.kernels.base import vector_packs, vector_rounds
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
+from pybuild.kernels.base.vector_packs import PLACES8
 from pybuild.kernels.base.vectors import words_at
 from pybuild.kernels.mve.epilogue import table
 from pybuild.kernels.mve.exact import BYTE, FIVE, Exact, ExactFinish, exact
@@ -92,8 +93,9 @@ def _pixels(
     ends = k.let("at", k.row("ends", 2, INT32))
     finish = PixelFinish(k, epilogue, turned)
     with k.loop("i", k.arg("n", count), 0, 4) as i:
+        numbers = [finish.numbers(ends, c) for c in range(4)]
         found = [
-            k.let("v", finish.one(k, words_at(x, i * 4 + 4 * c), ends, c))
+            k.let("v", finish.one(k, words_at(x, i * 4 + 4 * c), numbers[c]))
             for c in (0, 2, 1, 3)
         ]
         halves = [k.let("h", finish.halves(*found[n : n + 2])) for n in (0, 2)]
@@ -107,6 +109,33 @@ def _pixels(
     packed = wanted.reshape(-1, 4, 4).transpose(0, 2, 1)
     arrays = {"x": sums.astype(np.int32)}
     return Job(made, arrays, {"y": packed.reshape(-1).astype(np.int8)})
+
+
+def _eights(epilogue: Exact, sums: Ints, wanted: Array) -> Job:
+    """y[pixel, channel] = end(sum), eight pixels of a channel at a time: each byte is
+    stored in a place of its own."""
+    count = len(sums)
+    k = Builder("test_eights")
+    y, x = k.row("y", 0, INT8, writable=True), k.row("x", 1, INT32)
+    ends = k.let("at", k.row("ends", 2, INT32))
+    finish, channels = PixelFinish(k, epilogue, False), k.arg("n", count)
+    places = k.let("places", PLACES8(channels, channels * 4))
+    with k.loop("i", channels) as i:
+        numbers = [k.let("number", one) for one in finish.numbers(ends, 0)]
+        fours = [words_at(x, i * 8 + 4 * n) for n in (0, 1)]
+        ended = [k.let("v", finish.one(k, four, numbers)) for four in fours]
+        halves = k.let("h", finish.halves(*ended))
+        k.store(offset(y, i), places, finish.low_bytes(halves))
+        k.assign(ends, offset(ends, finish.size // 4))
+    ended_by = table(epilogue, np.zeros(count, np.int64), np.arange(count), False)
+    sizes = (("y", 8 * count), ("x", 32 * count))
+    rows = [RowAccess(n, 1, b, 1, 0) for n, b in sizes]
+    func = k.finish()
+    made = Candidate(
+        func, tuple(k.values), tuple(rows[:1]), tuple(rows[1:]), (ended_by,)
+    )
+    arrays = {"x": sums.astype(np.int32)}
+    return Job(made, arrays, {"y": wanted.T.reshape(-1).astype(np.int8)})
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -128,6 +157,8 @@ def test_an_end_of_pixels_is_its_rule(rule: str, tmp_path: Path) -> None:
             y = requantize(some[:, at : at + 4], m[:, None], b[:, None], rule) - 5
             wanted = np.clip(y, low, 127)
             jobs.append(_pixels(end, some[:, at : at + 4], wanted, turned))
+        y = requantize(some[:, :8], m[:, None], b[:, None], rule) - 5
+        jobs.append(_eights(end, some[:, :8], np.clip(y, low, 127)))
     for results in (run_llvm(jobs), run_c(jobs, tmp_path)):
         for job, result in zip(jobs, results, strict=True):
             np.testing.assert_array_equal(result["y"], job.outputs["y"])

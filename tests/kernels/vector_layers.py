@@ -11,9 +11,9 @@ OPERATORS = ("conv2d", "depthwise_conv2d", "dense")
 # without weights
 PLAIN = ("max_pool2d", "avg_pool2d", "mean", "add", "mul")
 # of the first ones, where a window is more than a vector; in groups; with several
-# outputs of each channel
+# outputs of each channel; of rows of six pixels and more
 FORMS = {"wide": "depthwise_conv2d", "grouped": "conv2d",
-         "several": "depthwise_conv2d"}  # fmt: skip
+         "several": "depthwise_conv2d", "long": "depthwise_conv2d"}  # fmt: skip
 OTHERS = (*PLAIN, *FORMS)
 RULES = ("double", "away", "single")
 # epilogues: no clamp but int8's own ends; ReLU at the zero point; a clamp within
@@ -94,7 +94,7 @@ def _spatial(
     stride = int(chance.integers(1, 3))
     dilation = 1 + int(chance.integers(4) == 0)
     groups = 1
-    depthwise = op in ("depthwise_conv2d", "wide", "several")
+    depthwise = op in ("depthwise_conv2d", "wide", "several", "long")
     if op == "wide":
         channels, outs = int(chance.integers(4, 24)), 0
         kernel = [(5, 5), (7, 3), (1, 9), (9, 1), (6, 7), (2, 3), (3, 5)][
@@ -118,6 +118,9 @@ def _spatial(
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [int(chance.integers(0, r + 1)) for r in reach] * 2
     sides = [int(chance.integers(r + 2, r + 9)) for r in reach]
+    if op == "long":
+        stride = int(chance.integers(1, 3))
+        sides[1] = stride * int(chance.integers(6, 25)) + reach[1] - 2 * pads[1]
     x = (images, *sides, channels)
     w = (
         (*kernel, channels * max(outs, 1))

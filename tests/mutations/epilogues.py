@@ -4,6 +4,8 @@ of sums told apart, and of four pixels on vectors, for mutate.py: its five field
 
 _ENDS = "tests/passes/test_sums.py"
 _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
+_EIGHTS = "tests/kernels/test_vector_kernels.py::test_eight_pixels_equal_numpy"
+_CORE = "tests/perf/test_any_layer.py::test_eight_pixels_on_a_core"
 _OUTSIDE = "tests/passes/test_outside.py"
 _PIXELS = "tests/kernels/test_vector_rounds.py::test_an_end_of_pixels_is_its_rule"
 
@@ -225,9 +227,66 @@ PIXELS = (
     (
         "the last four pixels of a row",
         "pybuild/kernels/mve/depthwise_pixels.py",
-        'minimum(ox, given["out_width"] - PIXELS)',
-        "minimum(ox, ox)",
+        'ox = k.let("pixel", minimum(ox, width - PIXELS))',
+        'ox = k.let("pixel", minimum(ox, ox))',
         _LAYERS,
+    ),
+    (
+        "the last eight pixels of a row",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        "minimum(ox, width - 2 * PIXELS)",
+        "minimum(ox, ox)",
+        _EIGHTS,
+    ),
+    (
+        "the second four of a row of six pixels",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        "channels * (width - PIXELS)",
+        "channels * PIXELS",
+        _EIGHTS,
+    ),
+    (
+        "the channel that four pixels behind eight end with",
+        "pybuild/kernels/mve/depthwise_pixels.py",
+        "at = c * (self.finish.size // PIXELS)",
+        "at = c * self.finish.size",
+        _EIGHTS,
+    ),
+    (
+        "where each of eight pixels is stored",
+        "crt/include/crt/halves.h",
+        "m * (i / 2) + n * (i % 2)",
+        "m * (i / 2) + n",
+        f"{_PIXELS}[single]",
+    ),
+    (
+        "one less below zero, on the core",
+        "pybuild/emit/kernels/llvm_declared.py",
+        "<4 x i32> %h, <4 x i32> %h, i32 1)",
+        "<4 x i32> %h, <4 x i32> %h, i32 0)",
+        f"{_CORE}[75]",
+    ),
+    (
+        "one less below zero, in C of the core",
+        "crt/include/crt/packs.h",
+        "vqdmlahq_n_s32(v, v, 1)",
+        "vqdmlahq_n_s32(v, v, 0)",
+        f"{_CORE}[75]",
+    ),
+    (
+        "a vector of places reaches a byte each",
+        "pybuild/bounds/walk.py",
+        "size = to.bytes if each else",
+        "size = 0 if each else",
+        "tests/bounds/test_layers.py::"
+        "test_a_byte_stored_in_a_place_of_its_own_is_noticed",
+    ),
+    (
+        "numbers of a channel times 256",
+        "crt/include/crt/packs.h",
+        "v.lane[i] * 256 + n",
+        "v.lane[i] * 255 + n",
+        _LAYERS.replace("llvm_equals_numpy[balanced]", "c_equals_numpy[gcc]"),
     ),
     (
         "halves beyond int16 of C",

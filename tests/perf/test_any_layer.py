@@ -58,6 +58,15 @@ def test_vectors_of_one_window_share_its_address_in_the_price(seed: int) -> None
     assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels
 
 
+@pytest.mark.parametrize("seed", [15, 75])
+def test_eight_pixels_on_a_core(seed: int) -> None:
+    """A row of seven; one of twelve, of channels that no four divides. Both have sums
+    that end halfway below zero."""
+    for emit in EMITS:
+        found = measured(layer(seed), "cortex-m55", emit)
+        assert "_eight" in found.kernels[-1] and found.unequal == 0
+
+
 def test_loads_that_widen_have_the_registers_that_they_can() -> None:
     """Layers of int16 whose addresses gcc once put where no such load finds them: its
     assembler refused the file."""

@@ -91,6 +91,64 @@ CRT_INLINE void crt_store_int32x4_int16(int16_t *to, crt_int32x4 v)
 #endif
 }
 
+/* In each lane: x, held within low and high. */
+CRT_INLINE crt_int16x8 crt_hold8(crt_int16x8 x, int32_t low, int32_t high)
+{
+#if defined(__ARM_FEATURE_MVE)
+    x = vmaxq_s16(x, vdupq_n_s16((int16_t)low));
+    return vminq_s16(x, vdupq_n_s16((int16_t)high));
+#else
+    for (int i = 0; i < 8; i++) {
+        int32_t value = crt_max_int32(x.lane[i], low);
+        x.lane[i] = (int16_t)crt_min_int32(value, high);
+    }
+    return x;
+#endif
+}
+
+/* In each lane: x, held within int8; of the result only the low byte counts. */
+CRT_INLINE crt_int16x8 crt_byte8(crt_int16x8 x)
+{
+#if defined(CRT_MVE_ASM)
+    __asm__("vqmovnb.s16 %q0, %q0" : "+w"(x));
+    return x;
+#elif defined(__ARM_FEATURE_MVE)
+    return vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(x), x));
+#else
+    return crt_hold8(x, INT8_MIN, INT8_MAX);
+#endif
+}
+
+/* Bytes from the first of eight pixels to each: four that are m apart, and four
+ * that begin n behind them, in turns. */
+CRT_INLINE crt_int16x8 crt_places8(int32_t m, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    int16x8_t i = vreinterpretq_s16_u16(vidupq_n_u16(0, 1));
+    int16x8_t at = vmulq_n_s16(vshrq_n_s16(i, 1), (int16_t)m);
+    return vmlaq_n_s16(at, vandq_s16(i, vdupq_n_s16(1)), (int16_t)n);
+#else
+    crt_int16x8 at;
+    for (int i = 0; i < 8; i++) {
+        at.lane[i] = (int16_t)(m * (i / 2) + n * (i % 2));
+    }
+    return at;
+#endif
+}
+
+/* The low byte of each lane, so many bytes behind `to`. */
+CRT_INLINE void crt_scatter_int16x8_int8(int8_t *to, crt_int16x8 bytes,
+                                         crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrbq_scatter_offset_s16(to, vreinterpretq_u16_s16(bytes), v);
+#else
+    for (int i = 0; i < 8; i++) {
+        to[bytes.lane[i]] = (int8_t)v.lane[i];
+    }
+#endif
+}
+
 /* acc + the sum of all x * w */
 CRT_INLINE int32_t crt_dot8(int32_t acc, crt_int16x8 x, crt_int16x8 w)
 {

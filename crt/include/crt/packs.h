@@ -42,7 +42,11 @@ CRT_INLINE crt_int32x4 crt_odd4(crt_int32x4 v, int32_t m, int32_t n)
 /* v and u, in turns, each held within int16. */
 CRT_INLINE crt_int16x8 crt_pack8(crt_int32x4 v, crt_int32x4 u)
 {
-#if defined(__ARM_FEATURE_MVE)
+#if defined(CRT_MVE_ASM)
+    /* gcc would keep a vector of nothing, and copy it */
+    __asm__("vqmovnb.s32 %q0, %q0\n\tvqmovnt.s32 %q0, %q1" : "+w"(v) : "w"(u));
+    return vreinterpretq_s16_s32(v);
+#elif defined(__ARM_FEATURE_MVE)
     return vqmovntq_s32(vqmovnbq_s32(vuninitializedq_s16(), v), u);
 #else
     crt_int16x8 packed;
@@ -68,15 +72,19 @@ CRT_INLINE crt_int16x8 crt_int32x4_as_int16x8(crt_int32x4 v)
 #endif
 }
 
-/* x, of each two lanes the first, or the second, replaced by v >> n, held
- * within int16. Not VQSHRN: of that the GNU assembler of 2022 makes VQRSHRN,
- * which rounds. */
-CRT_INLINE crt_int16x8 crt_shifted_even8(crt_int16x8 x, crt_int32x4 v,
-                                         int32_t n)
+/* Of each two lanes the first is v >> n, held within int16; of the others
+ * nothing is said. Then x, of each two lanes the second replaced by the same.
+ * Not VQSHRN: of that the GNU assembler of 2022 makes VQRSHRN, which rounds. */
+CRT_INLINE crt_int16x8 crt_shifted_even8(crt_int32x4 v, int32_t n)
 {
-#if defined(__ARM_FEATURE_MVE)
-    return vqmovnbq_s32(x, vshlq_r_s32(v, -n));
+#if defined(CRT_MVE_ASM)
+    v = vshlq_r_s32(v, -n);
+    __asm__("vqmovnb.s32 %q0, %q0" : "+w"(v));
+    return vreinterpretq_s16_s32(v);
+#elif defined(__ARM_FEATURE_MVE)
+    return vqmovnbq_s32(vreinterpretq_s16_s32(v), vshlq_r_s32(v, -n));
 #else
+    crt_int16x8 x = crt_int32x4_as_int16x8(v);
     for (int i = 0; i < 4; i++) {
         int32_t value = crt_max_int32(v.lane[i] >> n, INT16_MIN);
         x.lane[2 * i] = (int16_t)crt_min_int32(value, INT16_MAX);
@@ -101,7 +109,10 @@ CRT_INLINE crt_int16x8 crt_shifted_odd8(crt_int16x8 x, crt_int32x4 v, int32_t n)
 /* x and y, in turns, each held within int8. */
 CRT_INLINE crt_int8x16 crt_pack16(crt_int16x8 x, crt_int16x8 y)
 {
-#if defined(__ARM_FEATURE_MVE)
+#if defined(CRT_MVE_ASM)
+    __asm__("vqmovnb.s16 %q0, %q0\n\tvqmovnt.s16 %q0, %q1" : "+w"(x) : "w"(y));
+    return vreinterpretq_s8_s16(x);
+#elif defined(__ARM_FEATURE_MVE)
     return vqmovntq_s16(vqmovnbq_s16(vuninitializedq_s8(), x), y);
 #else
     crt_int8x16 packed;
@@ -141,13 +152,26 @@ CRT_INLINE crt_int32x4 crt_int8x16_as_int32x4(crt_int8x16 v)
 #endif
 }
 
+/* In each lane: v * 256 + n. */
+CRT_INLINE crt_int32x4 crt_scale_all4(crt_int32x4 v, int32_t n)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vaddq_n_s32(vshlq_n_s32(v, 8), n);
+#else
+    for (int i = 0; i < 4; i++) {
+        v.lane[i] = v.lane[i] * 256 + n;
+    }
+    return v;
+#endif
+}
+
 /* In each lane: v * m / 2^31, then / 2^-n, where n, the low byte of a word, is
  * below 0; ties first up, then away from zero. */
 CRT_INLINE crt_int32x4 crt_twice_all4(crt_int32x4 v, int32_t m, int32_t n)
 {
 #if defined(__ARM_FEATURE_MVE)
-    v = vqrdmulhq_n_s32(v, m);
-    return vrshlq_n_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), n);
+    v = vqrdmulhq_n_s32(v, m); /* less 1 below 0: the high half of 2 v */
+    return vrshlq_n_s32(vqdmlahq_n_s32(v, v, 1), n);
 #else
     crt_int32x4 ms = {{m, m, m, m}}, ns = {{n, n, n, n}};
     return crt_twice_down4(v, ms, ns);

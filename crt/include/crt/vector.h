@@ -12,7 +12,6 @@
 
 typedef int8x16_t crt_int8x16;
 typedef int32x4_t crt_int32x4;
-typedef int8x16x4_t crt_int8x64;
 #else
 /* Values like int8_t, so typedefs like it. */
 typedef struct {
@@ -21,11 +20,10 @@ typedef struct {
 typedef struct {
     int32_t lane[4];
 } crt_int32x4;
+#endif
 typedef struct {
     crt_int8x16 val[4];
 } crt_int8x64;
-
-#endif
 
 CRT_C_BODIES
 
@@ -110,8 +108,21 @@ CRT_INLINE void crt_store_int32x4(int32_t *to, crt_int32x4 v)
 /* The first byte of each of four rows, then the second, ... */
 CRT_INLINE void crt_store_int8x64(int8_t *to, crt_int8x64 rows)
 {
-#if defined(__ARM_FEATURE_MVE)
-    vst4q_s8(to, rows);
+#if defined(CRT_MVE_ASM)
+    /* gcc copies all four to where they lie side by side */
+    register crt_int8x16 a __asm__("q0") = rows.val[0];
+    register crt_int8x16 b __asm__("q1") = rows.val[1];
+    register crt_int8x16 c __asm__("q2") = rows.val[2];
+    register crt_int8x16 d __asm__("q3") = rows.val[3];
+    __asm__ volatile(
+        "vst40.8 {q0, q1, q2, q3}, [%0]\n\tvst41.8 {q0, q1, q2, q3}, [%0]\n\t"
+        "vst42.8 {q0, q1, q2, q3}, [%0]\n\tvst43.8 {q0, q1, q2, q3}, [%0]"
+        :
+        : "r"(to), "w"(a), "w"(b), "w"(c), "w"(d)
+        : "memory");
+#elif defined(__ARM_FEATURE_MVE)
+    int8x16x4_t all = {{rows.val[0], rows.val[1], rows.val[2], rows.val[3]}};
+    vst4q_s8(to, all);
 #else
     for (int i = 0; i < 64; i++) {
         to[i] = rows.val[i % 4].lane[i / 4];

@@ -177,6 +177,11 @@ def statement(stmt: Stmt, depth: int) -> list[str]:
             return _wrapped(f"{head} {expression(value)};", depth)
         case Assign(var, value):
             return _assign(var, value, depth)
+        case Store(pointer, index, value) if isinstance(index.type, VectorType):
+            assert isinstance(value.type, VectorType)
+            name = f"{pad}crt_scatter_{_moved(pointer, value.type)}"
+            given = ", ".join(map(expression, (pointer, index, value)))
+            return _wrapped(f"{name}({given});", depth)
         case Store(pointer, index, value) if isinstance(value.type, VectorType):
             where = expression(offset(pointer, index))
             name = f"{pad}crt_store_{_moved(pointer, value.type)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pybuild.dtype import DType
-from pybuild.emit.kernels.llvm_declared import literal
+from pybuild.emit.kernels.llvm_declared import SCATTER, literal
 from pybuild.emit.kernels.llvm_order import (
     are_two_words,
     in_order,
@@ -29,6 +29,8 @@ from pybuild.emit.kernels.llvm_values import (
     resized,
 )
 from pybuild.ir.loop import (
+    INT8,
+    INT16,
     Assign,
     Binary,
     Bitcast,
@@ -178,6 +180,8 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
             rows = [f"{llvm_type(a.type)} {_expr(printer, a, scope)}" for a in args]
             call = f"  call void @{intrin.llvm}(ptr {where}, {', '.join(rows)}, i32 "
             printer.lines += [f"{call}{stage})" for stage in range(intrin.stages)]
+        case Store(pointer, index, value) if isinstance(index.type, VectorType):
+            _scatter(printer, stmt, scope)
         case Store(pointer, index, value):
             elem = pointer_type(pointer).elem
             kind = memory_type(elem)
@@ -199,6 +203,25 @@ def _stmt(printer: Printer, stmt: Stmt, scope: _Scope) -> None:
             words = (llvm_type(param.type) for param in params)
             call = ", ".join(map(" ".join, zip(words, values, strict=True)))
             printer.lines.append(f"  call void @{name}({call})")
+
+
+def _scatter(printer: Printer, stmt: Store, scope: _Scope) -> None:
+    """Each lane into a place of its own."""
+    elem = pointer_type(stmt.pointer).elem
+    to = f"ptr {_expr(printer, stmt.pointer, scope)}"
+    index = f"<8 x i16> {_expr(printer, stmt.index, scope)}"
+    value = f"<8 x i16> {_expr(printer, stmt.value, scope)}"
+    assert stmt.value.type == VectorType(INT16, 8) and elem is INT8
+    if "mve" in printer.features:
+        call = f"call void @{SCATTER}({to}, {index}, {value}, i32 8, i32 0)"
+        printer.lines.append(f"  {call}")
+        return
+    for i in range(8):
+        lane = printer.emit(f"extractelement {value}, i32 {i}")
+        byte = printer.emit(f"trunc i16 {lane} to i8")
+        at = printer.emit(f"extractelement {index}, i32 {i}")
+        where = printer.emit(f"getelementptr inbounds i8, {to}, i16 {at}")
+        printer.lines.append(f"  store i8 {byte}, ptr {where}{printer.writes}")
 
 
 def _for(printer: Printer, loop: For, scope: _Scope) -> None:

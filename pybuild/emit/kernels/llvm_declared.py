@@ -45,6 +45,8 @@ _INSTRUCTIONS = (
     ("dsp", "llvm.arm.sel", 2),
     ("dsp", "llvm.fshr.i32", 3),
 )
+# bytes of halves, each stored in a place of its own
+SCATTER = "llvm.arm.mve.vstr.scatter.offset.p0.v8i16.v8i16"
 _LONG = "declare i64 @llvm.arm.smlald(i32, i32, i64)"
 # two instructions that meet in the flags
 _TWICE = """
@@ -111,6 +113,9 @@ _SHIFTED = (
     "call <4 x i32> @llvm.arm.mve.vshl.scalar.v4i32(<4 x i32> {}, i32 0, i32 1, i32 0)"
 )
 
+# %h, 1 less where it is below zero: the high half of its double is added
+_BELOW = "call <4 x i32> @llvm.arm.mve.vqdmlah.v4i32(<4 x i32> %h, <4 x i32> %h, i32 1)"
+
 
 def _all_of(n: str, kind: str, name: str) -> str:
     """Lines that have a number in each lane."""
@@ -144,6 +149,13 @@ define internal <4 x i32> @crt_odd4(<4 x i32> %v, i32 %m, i32 %n)
   %r = insertelement <4 x i32> %o, i32 %n, i32 3
   ret <4 x i32> %r
 }}
+define internal <8 x i16> @crt_byte8(<8 x i16> %x) alwaysinline nounwind {{
+  %b = bitcast <8 x i16> %x to <16 x i8>
+  %n = call <16 x i8> @llvm.arm.mve.vqmovn.v16i8.v8i16(<16 x i8> %b, <8 x i16> %x,
+    i32 0, i32 0, i32 0)
+  %r = bitcast <16 x i8> %n to <8 x i16>
+  ret <8 x i16> %r
+}}
 define internal <8 x i16> @crt_more8(<8 x i16> %x, i32 %n) alwaysinline nounwind {{
   %t = trunc i32 %n to i16
 {_all_of("i16 %t", "<8 x i16>", "s")}
@@ -154,8 +166,7 @@ define internal <4 x i32> @crt_twice_all4(<4 x i32> %v, i32 %m, i32 %n)
     alwaysinline nounwind {{
 {_all_of("i32 %m", "<4 x i32>", "s")}
   %h = call <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32> %v, <4 x i32> %s)
-  %b = ashr <4 x i32> %h, <i32 31, i32 31, i32 31, i32 31>
-  %t = add <4 x i32> %h, %b
+  %t = {_BELOW}
   %r = {_SHIFTED.format("%t, i32 %n")}
   ret <4 x i32> %r
 }}
@@ -203,6 +214,7 @@ _VECTOR_INSTRUCTIONS = (
     "declare void @llvm.arm.mve.vst4q.p0.v16i8"
     "(ptr, <16 x i8>, <16 x i8>, <16 x i8>, <16 x i8>, i32)",
     "declare <4 x i32> @llvm.arm.mve.vqrdmulh.v4i32(<4 x i32>, <4 x i32>)",
+    "declare <4 x i32> @llvm.arm.mve.vqdmlah.v4i32(<4 x i32>, <4 x i32>, i32)",
     "declare <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32"
     "(<4 x i32>, <4 x i32>, i32, i32, i32)",
     "declare <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32, <4 x float>)",
@@ -214,6 +226,7 @@ _VECTOR_INSTRUCTIONS = (
     "declare <8 x i16> @llvm.arm.mve.vshrn.v8i16.v4i32"
     "(<8 x i16>, <4 x i32>, i32, i32, i32, i32, i32, i32)",
     "declare <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16>, <8 x i16>)",
+    f"declare void @{SCATTER}(ptr, <8 x i16>, <8 x i16>, i32, i32)",
     _LONG_DOT8,
     _ROUNDS,
     _PACKS,
@@ -223,7 +236,7 @@ _VECTOR_INSTRUCTIONS = (
 def declarations(features: frozenset[str] = frozenset()) -> str:
     """What every module with kernels declares."""
     kinds = [("i32", "i32"), ("i64", "i64")]
-    kinds += [("v4i32", "<4 x i32>"), ("v16i8", "<16 x i8>")]
+    kinds += [("v4i32", "<4 x i32>"), ("v8i16", "<8 x i16>"), ("v16i8", "<16 x i8>")]
     lines = [
         f"declare {k} @llvm.{op}.{short}({k}, {k})"
         for op in ("smin", "smax")

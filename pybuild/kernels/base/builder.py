@@ -125,7 +125,9 @@ class Builder:
     def store(
         self, pointer: Expr, index: Operand, value: Expr, wide: bool = False
     ) -> None:
-        self._blocks[-1].append(Store(pointer, i32(index), value, wide))
+        """As loop.Store; `index` may be a vector."""
+        at = index if isinstance(index, Expr) else i32(index)
+        self._blocks[-1].append(Store(pointer, at, value, wide))
 
     @contextmanager
     def loop(

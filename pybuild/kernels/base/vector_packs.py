@@ -17,6 +17,7 @@ from pybuild.ir.loop import (
     Lane,
     Lanes,
     Var,
+    binary,
     cast,
     const,
     i32,
@@ -34,9 +35,9 @@ from pybuild.kernels.base.vector_rounds import (
 from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
 
 __all__ = [
-    "FOURTH", "HEADER", "LANE", "LANES_NOW", "MORE8", "NAMES", "ODD4", "ONCE_ALL4",
-    "PACK8", "PACK16", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
-    "TWOS4",
+    "BYTE8", "FOURTH", "HEADER", "HOLD8", "LANE", "LANES_NOW", "MORE8", "NAMES", "ODD4",
+    "ONCE_ALL4", "PACK8", "PACK16", "PLACES8", "SCALE_ALL4", "SHIFTED_EVEN8",
+    "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4", "TWOS4",
 ]  # fmt: skip
 HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
@@ -94,6 +95,7 @@ PACK8 = _intrin(
 def _shifted(name: str, odd: int) -> Intrin:
     """x, of each two lanes one replaced by v >> n, held within int16; n is a constant
     from 1 to 16."""
+    given = "{0}, {1}, {2}" if odd else "{1}, {2}"
     lanes = [
         cast(_held(Lane(_V, i // 2) >> _N, 16), INT16) if i % 2 == odd else Lane(_X, i)
         for i in range(8)
@@ -102,15 +104,23 @@ def _shifted(name: str, odd: int) -> Intrin:
         name,
         (_X, _V, _N),
         Lanes(tuple(lanes)),
-        c=f"{name}({{0}}, {{1}}, {{2}})",
+        c=f"{name}({given})",
         feature="mve",
         llvm="llvm.arm.mve.vshrn.v8i16.v4i32",
         trail=(1, 0, 0, 0, odd),
     )
 
 
+# the first of each two lanes; x has the bits of v, and of the others nothing is said
 SHIFTED_EVEN8 = _shifted("crt_shifted_even8", 0)
 SHIFTED_ODD8 = _shifted("crt_shifted_odd8", 1)
+# in each lane: v * 256 + n
+SCALE_ALL4 = Intrin(
+    "crt_scale_all4",
+    (_V, _N),
+    _V * Lanes((const(256),) * 4) + Lanes((_N,) * 4),
+    c="crt_scale_all4({0}, {1})",
+)
 # x and y, in turns, each held within int8
 PACK16 = _intrin(
     "crt_pack16",
@@ -130,6 +140,29 @@ MORE8 = _intrin(
     Lanes(
         tuple(cast(_held(cast(Lane(_X, i), INT32) + _N, 16), INT16) for i in range(8))
     ),
+)
+# in each lane: x, held within low and high
+_LOW, _HIGH = Var("low", INT32), Var("high", INT32)
+_LOW8, _HIGH8 = (Lanes((cast(bound, INT16),) * 8) for bound in (_LOW, _HIGH))
+HOLD8 = Intrin(
+    "crt_hold8",
+    (_X, _LOW, _HIGH),
+    binary("min", binary("max", _X, _LOW8), _HIGH8),
+    c="crt_hold8({0}, {1}, {2})",
+)
+# in each lane: x, held within int8; only its low byte can be stored
+BYTE8 = _intrin(
+    "crt_byte8",
+    (_X,),
+    Lanes(tuple(cast(_held(cast(Lane(_X, i), INT32), 8), INT16) for i in range(8))),
+)
+# bytes from the first of eight pixels to each: four that are m apart, and four that
+# begin n behind them, in turns
+PLACES8 = Intrin(
+    "crt_places8",
+    (_M, _N),
+    Lanes(tuple(cast(_M * i + j, INT16) for i in range(4) for j in (const(0), _N))),
+    c="crt_places8({0}, {1})",
 )
 # TWICE_DOWN4 and ONCE4 by the same numbers in each lane; TWICE4 with ties up, n the low
 # byte
@@ -154,6 +187,6 @@ NAMES = frozenset(
     one.name
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
-        SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4,
+        SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
     )
 )  # fmt: skip

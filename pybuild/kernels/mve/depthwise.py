@@ -70,9 +70,10 @@ def candidates(
         return []
     made = [(kernel(layer), layer)]
     made += [(kernel_of_pieces(one), one.layer) for one in pieces_of(layer)]
-    order, found = in_blocks(window.channels, 4), []
+    found = []
     for k, one in made:
-        ends = table(epilogue, sums.bias, order, turned=one.singles > 0)
+        blocks = in_blocks(w.channels, 4) if one.singles else np.arange(w.channels)
+        ends = table(epilogue, sums.bias, blocks, turned=one.singles > 0)
         found.append(_offer(k, one, w, (pack(one, weights), ends), rows, calls))
     return found
 

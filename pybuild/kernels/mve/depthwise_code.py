@@ -50,7 +50,7 @@ class Writer:
         self.gap: Expr = self.channels
         if w.dilation_w > 1:
             self.gap = self.channels * k.arg("dilation_w", w.dilation_w)
-        if layer.fours:
+        if layer.in_pixels:
             self.pixel_finish = PixelFinish(k, layer.epilogue, layer.singles > 0)
         if layer.singles:
             self.finish = finish_of(k, layer.epilogue)
@@ -124,15 +124,13 @@ class Writer:
             **({"plane": self.plane} if self.layer.planes > 1 else {}),
             **({"gap": self.gap} if self.layer.wide else {}),
             **(self.finish.values if self.layer.singles else {}),
-            **(self.pixel_finish.values if self.layer.fours else {}),
+            **(self.pixel_finish.values if self.layer.in_pixels else {}),
         }
         with k.part(name, self.layer.sum_doc, **given) as params:
             inner = {p.name: p for p in params}
-            if self.layer.fours:
-                width, singles = inner["out_width"], self.layer.singles
-                stop = k.let("whole", width - singles) if singles else width
+            if self.layer.in_pixels:
                 finish = self.pixel_finish.inside(inner)
-                PixelSums(k, self.layer, inner, finish).write(stop)
+                PixelSums(k, self.layer, inner, finish).write()
             if self.layer.singles:
                 self.finish = self.finish.inside(inner)
                 self._row(inner)

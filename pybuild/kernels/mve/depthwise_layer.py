@@ -13,6 +13,8 @@ from pybuild.kernels.mve.pixel_epilogue import pixel_key
 
 PIXELS = 4  # of a channel, in one vector
 SIDE = 4  # rows in a word, columns in a vector
+_SHORTEST = 6  # row of which eight pixels are summed together
+_FURTHEST = 32767  # bytes from a pixel that is stored to another
 
 
 @dataclass(frozen=True)
@@ -94,20 +96,42 @@ class Layer:
         return max(w.left + w.width, last + (self.window.span if self.wide else SIDE))
 
     @property
+    def eights(self) -> int:
+        """Pixels of which eight of a channel are summed together, the last eight again
+        or, of a row of six or seven, some of them twice."""
+        width = self.window.out_width
+        most = (width - 1) * self.window.channels
+        if self.steps > 1 or width < _SHORTEST or most > _FURTHEST:
+            return 0
+        rest = width % (2 * PIXELS)
+        if width < 4 * PIXELS and rest in (1, 2):
+            return 0  # one by one they take less
+        return width - rest if 1 <= rest <= PIXELS < width - rest else width
+
+    @property
     def fours(self) -> bool:
         """Four pixels of a channel are summed together, or three that are all."""
+        if self.eights:
+            return self.eights < self.window.out_width
         return self.window.out_width >= PIXELS - (self.steps > 1)
+
+    @property
+    def in_pixels(self) -> bool:
+        """Pixels of a channel are summed together."""
+        return self.fours or self.eights > 0
 
     @property
     def overlapped(self) -> bool:
         """The last four pixels begin before those before them end."""
         width = self.window.out_width
-        return width > PIXELS and width % PIXELS == PIXELS - 1
+        return self.eights == 0 and width > PIXELS and width % PIXELS == PIXELS - 1
 
     @property
     def singles(self) -> int:
         """Pixels behind all fours, whose channels are summed together."""
         width = self.window.out_width
+        if self.eights:
+            return 0
         if not self.fours:
             return width
         return 0 if self.overlapped or width < PIXELS else width % PIXELS
@@ -116,7 +140,7 @@ class Layer:
     def channels_outside(self) -> bool:
         """The columns are the inner loop: they are many, and channels few."""
         w = self.window
-        return not self.fours and w.channels < w.out_width // self.together
+        return not self.in_pixels and w.channels < w.out_width // self.together
 
     @property
     def scratch(self) -> int:
@@ -161,8 +185,10 @@ class Layer:
         inner = ("channels", "pixels") if self.channels_outside else ("pixels", "them")
         order = f"{inner[0]} are the outer loop"
         first = ""
+        if self.eights:
+            first = "eight pixels of a channel at a time, "
         if self.fours:
-            first = "four pixels of a channel at a time, "
+            first += "four pixels of a channel at a time, "
             order = "the rest" if self.singles else ""
         ways = f"four channels of {many} at a time, {order}" if self.singles else ""
         return (
@@ -180,11 +206,20 @@ class Layer:
             "apart" if w.dilation_w > 1 else "",
             f"{self.together}by{w.stride_w}",
             f"alone{w.kernel_w}" if self.alone else "",
+            self._eights_key,
             ("fours" if w.out_width >= PIXELS else "threes") if self.fours else "",
             "overlapped" if self.overlapped else "",
             str(self.singles) if self.fours and self.singles else "",
-            "rest" if not self.fours and w.out_width % self.together else "",
+            "rest" if not self.in_pixels and w.out_width % self.together else "",
             "odd" if w.channels % 4 else "",
-            pixel_key(self.epilogue) if self.fours else self.epilogue.key,
+            pixel_key(self.epilogue) if self.in_pixels else self.epilogue.key,
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def _eights_key(self) -> str:
+        if not self.eights:
+            return ""
+        if self.eights < 2 * PIXELS:
+            return "eight"
+        return "eights_again" if self.eights % (2 * PIXELS) else "eights"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pybuild.ir.loop import Bitcast, Expr, Var, const, minimum, offset
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.vector_packs import FOURTH, LANE, LANES_NOW
+from pybuild.kernels.base.vector_packs import FOURTH, LANE, LANES_NOW, PLACES8
 from pybuild.kernels.base.vectors import DOT16, LANES, WORDS, bytes_at, gathered_bytes
 from pybuild.kernels.mve.depthwise_layer import PIXELS, Layer
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
@@ -35,17 +35,67 @@ class PixelSums:
         self.pixel = given["channels"] * (_WORD * layer.window.stride_w)
         self.count = min(PIXELS, layer.window.out_width)
 
-    def write(self, stop: Expr) -> None:
-        """All pixels before `stop`; the last four overlap where they are no four."""
+    def write(self) -> None:
+        """Eight pixels at a time, and four, as far as the layer has them."""
+        layer, offsets = self.layer, self._offsets()
+        if layer.eights:
+            self._eights(offsets)
+        if layer.fours:
+            self._fours(offsets)
+
+    def _from(self, ox: Expr) -> tuple[Var, Var]:
+        """Where a pixel is read and stored."""
+        k, given = self.k, self.given
+        at = k.let("at", ox * given["channels"])
+        x = offset(given["words"], at * self.layer.window.stride_w)
+        return k.let("x", x), k.let("to", offset(given["y"], at))
+
+    def _eights(self, offsets: list[Var]) -> None:
+        """Eight pixels, channel after channel: two vectors of four; of a row of six or
+        seven the second begins before the first ends."""
+        k, layer, given = self.k, self.layer, self.given
+        channels, width = given["channels"], given["out_width"]
+        second: Expr = channels * PIXELS
+        if layer.eights < 2 * PIXELS:
+            second = k.let("second", channels * (width - PIXELS))
+        places = k.let("places", PLACES8(channels, second))
+        count = width - width % (2 * PIXELS) if layer.fours else width
+        with k.loop("ox", count, 0, 2 * PIXELS, rolled=True) as ox:
+            if layer.eights % (2 * PIXELS) and layer.eights > 2 * PIXELS:
+                ox = k.let("pixel", minimum(ox, width - 2 * PIXELS))
+            x, y = self._from(ox)
+            other = k.let("other", offset(x, second * layer.window.stride_w))
+            w = k.let("w", given["weights"])
+            ends = k.let("next_epilogue", given["epilogue"])
+            with k.loop("channel", channels, rolled=True):
+                numbers = [k.let("number", n) for n in self.finish.numbers(ends, 0)]
+                weights = self._weights(w, 0)
+                ended = []
+                for at in (x, other):
+                    sums = self._vector(self._short_sums(at, weights, offsets))
+                    ended.append(k.let("ended", self.finish.one(k, sums, numbers)))
+                halves = k.let("halves", self.finish.halves(*ended))
+                k.store(y, places, self.finish.low_bytes(halves))
+                for at in (x, other, y):
+                    k.assign(at, offset(at, 1))
+                k.assign(w, offset(w, 4 * _WORD))
+                k.assign(ends, offset(ends, self.finish.size // 4))
+
+    def _fours(self, offsets: list[Var]) -> None:
+        """Four pixels, four channels at a time; the last four overlap where they are no
+        four."""
         k, given, w = self.k, self.given, self.layer.window
-        channels = given["channels"]
-        offsets = self._offsets()
-        with k.loop("ox", stop, 0, PIXELS, rolled=True) as ox:
+        channels, width = given["channels"], given["out_width"]
+        start: Expr = const(0)
+        if self.layer.eights:
+            start = k.let("fours", width - PIXELS)
+        stop: Expr = width
+        if self.layer.singles:
+            stop = k.let("whole", width - self.layer.singles)
+        with k.loop("ox", stop, start, PIXELS, rolled=True) as ox:
             if self.layer.overlapped:
-                ox = k.let("pixel", minimum(ox, given["out_width"] - PIXELS))
-            at = k.let("at", ox * channels)
-            x = k.let("x", offset(given["words"], at * w.stride_w))
-            y = k.let("to", offset(given["y"], at))
+                ox = k.let("pixel", minimum(ox, width - PIXELS))
+            x, y = self._from(ox)
             weights = k.let("w", given["weights"])
             ends = k.let("next_epilogue", given["epilogue"])
             with k.loop("channel", channels, 0, PIXELS, rolled=True) as c:
@@ -53,13 +103,17 @@ class PixelSums:
                     c = k.let("first", minimum(c, channels - PIXELS))
                     size = 16 * self.layer.steps
                     weights = k.let("w", offset(given["weights"], c * size))
+                    if not self.finish.turned:
+                        at = c * (self.finish.size // PIXELS)
+                        ends = k.let("end", offset(given["epilogue"], at))
                 here: Expr = offset(x, c)
                 if self.layer.steps > 1:
                     here = k.let("here", here)
                 self._four((here, weights, offsets), ends, offset(y, c))
                 if not w.channels % PIXELS:
                     k.assign(weights, offset(weights, 16 * self.layer.steps * PIXELS))
-                k.assign(ends, offset(ends, self.finish.size))
+                if self.finish.turned or not w.channels % PIXELS:
+                    k.assign(ends, offset(ends, self.finish.size))
 
     def _offsets(self) -> list[Var]:
         """Bytes from where four windows begin to the words of one, a vector each; where
@@ -84,33 +138,42 @@ class PixelSums:
         k = self.k
         halves = []
         for pair in _PAIRS:
-            ended = [
-                k.let("ended", self.finish.one(k, self._sums(c, *where), ends, c))
-                for c in pair
-            ]
+            ended = [k.let("ended", self._ended(c, where, ends)) for c in pair]
             halves.append(k.let("halves", self.finish.halves(*ended)))
         packed = k.let("packed", Bitcast(self.finish.bytes(*halves), WORDS))
         for i, lane in enumerate((*LANE, FOURTH)[: self.count]):
             to = offset(y, self.given["channels"] * i)
             k.store(to, 0, lane(packed), wide=True)
 
-    def _sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> Expr:
+    def _ended(self, c: int, where: tuple[Expr, Var, list[Var]], ends: Var) -> Expr:
         """Of one of four channels, a pixel in each lane."""
+        x, w, offsets = where
+        if self.layer.steps > 1:
+            sums = self._long_sums(c, x, w, offsets)
+        else:
+            sums = self._short_sums(offset(x, c), self._weights(w, c), offsets)
+        return self.finish.one(self.k, self._vector(sums), self.finish.numbers(ends, c))
+
+    def _weights(self, w: Var, c: int) -> list[Var]:
+        """Those of one of four channels, of each window that lies in a vector."""
         k, layer = self.k, self.layer
-        if layer.steps > 1:
-            return self._long_sums(c, x, w, offsets)
-        sums: list[Expr] = []
         places = [layer.lead - i * layer.window.stride_w for i in range(layer.together)]
-        weights = [
+        return [
             k.let("weights", bytes_at(w, 16 * c + _WORD * place)) for place in places
         ]
-        for four in offsets:
-            values = k.let("values", gathered_bytes(offset(x, c), four))
-            for i in range(min(layer.together, self.count - len(sums))):
-                sums.append(k.let("acc", DOT16(const(0), values, weights[i])))
-        return self._vector(sums)
 
-    def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> Expr:
+    def _short_sums(
+        self, x: Expr, weights: list[Var], offsets: list[Var]
+    ) -> list[Expr]:
+        """Of windows of one vector."""
+        k, sums = self.k, list[Expr]()
+        for four in offsets:
+            values = k.let("values", gathered_bytes(x, four))
+            for weight in weights[: self.count - len(sums)]:
+                sums.append(k.let("acc", DOT16(const(0), values, weight)))
+        return sums
+
+    def _long_sums(self, c: int, x: Expr, w: Var, offsets: list[Var]) -> list[Expr]:
         """Of windows of several vectors."""
         k, layer = self.k, self.layer
         step = self.given["channels"] * layer.window.stride_w
@@ -127,7 +190,7 @@ class PixelSums:
                     froms.append(k.let("from", offset(x, half + step * i + c)))
                 values = gathered_bytes(froms[i], four)
                 sums[i] = k.let(f"acc{i}", DOT16(sums[i], values, weights))
-        return self._vector(sums)
+        return sums
 
     @staticmethod
     def _vector(sums: list[Expr]) -> Expr:

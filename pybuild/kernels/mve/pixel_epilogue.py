@@ -4,15 +4,18 @@ one from the table that epilogue.py's and exact.py's kernels read as vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pybuild.ir.loop import Bitcast, Const, Expr, Var, const, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.vector_packs import (
+    BYTE8,
+    HOLD8,
     MORE8,
     ONCE_ALL4,
     PACK8,
     PACK16,
+    SCALE_ALL4,
     SHIFTED_EVEN8,
     SHIFTED_ODD8,
     TWICE_ALL4,
@@ -27,7 +30,6 @@ from pybuild.kernels.base.vectors import (
     MAX16,
     MIN16,
     MULHI4,
-    SCALE4,
 )
 from pybuild.kernels.mve.epilogue import Epilogue, size_of
 from pybuild.kernels.mve.exact import FIVE, Exact
@@ -89,31 +91,33 @@ class PixelFinish:
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
-    def one(self, k: Builder, sums: Expr, ends: Expr, channel: int) -> Expr:
-        """What four sums of one of four channels are scaled to, not yet shifted by
-        `halves` nor held."""
+    def numbers(self, ends: Expr, channel: int) -> list[Expr]:
+        """What one of four channels ends with."""
+        across, along = (1, 4) if self.turned else (self.size // 4, 1)
+        return [load(ends, across * channel + along * i) for i in range(self.size // 4)]
 
-        def given(i: int) -> Expr:
-            across, along = (1, 4) if self.turned else (self.size // 4, 1)
-            return load(ends, across * channel + along * i)
-
+    def one(self, k: Builder, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """What four sums of a channel are scaled to by its `numbers`, not yet shifted
+        by `halves` nor held."""
         end = self.epilogue
         if not isinstance(end, Exact):
-            value: Expr = SCALE4(sums, ALL4(given(0)))
-            value = MULHI4(value, ALL4(given(1)))
+            value: Expr = SCALE_ALL4(sums, numbers[0])
+            value = MULHI4(value, ALL4(numbers[1]))
             return ADD4(value, self.bound["base"]) if end.base else value
         if end.joined:
-            word: Expr = k.let("bias_and_shift", given(0))
+            word = numbers[0]
+            if not isinstance(word, Var):
+                word = k.let("bias_and_shift", word)
             total: Expr = ADD4(sums, word >> end.joined)
             if end.joined == FIVE:
                 word = word | FIVE_BELOW
-            return self._rule(total, given(1), word)
-        total = ADD4(sums, given(0))
+            return self._rule(total, numbers[1], word)
+        total = ADD4(sums, numbers[0])
         if end.rule == "even":
-            return SCALED4(total, ALL4(given(1)))
+            return SCALED4(total, ALL4(numbers[1]))
         if end.lifted:
-            total = LIFT4(total, ALL4(given(3)))
-        return self._rule(total, given(1), given(2))
+            total = LIFT4(total, ALL4(numbers[3]))
+        return self._rule(total, numbers[1], numbers[2])
 
     def _rule(self, total: Expr, factor: Expr, shift: Expr) -> Expr:
         end = self.epilogue
@@ -134,6 +138,12 @@ class PixelFinish:
         shift = const(self.epilogue.shift)
         even = SHIFTED_EVEN8(Bitcast(one, HALVES), one, shift)
         return SHIFTED_ODD8(even, other, shift)
+
+    def low_bytes(self, halves: Expr) -> Expr:
+        """What `halves` makes of two fours of pixels, held: bytes, in halves."""
+        if "least" not in self.bound:
+            return BYTE8(halves)
+        return HOLD8(halves, self.bound["least"], self.bound["highest"])
 
     def bytes(self, one: Expr, other: Expr) -> Expr:
         """Two of `halves`, in turns, held within the layer's limits."""
