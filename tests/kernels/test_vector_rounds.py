@@ -18,7 +18,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.kernels.base.vector_packs import PLACES8
 from pybuild.kernels.base.vectors import words_at
-from pybuild.kernels.mve.epilogue import table
+from pybuild.kernels.mve.epilogue import numbers_of, table
 from pybuild.kernels.mve.exact import BYTE, FIVE, Exact, ExactFinish, exact
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 from pybuild.ops.conv import ConvParameters
@@ -55,7 +55,8 @@ def _job(epilogue: Exact, sums: Ints, wanted: Array, bias: Ints | None = None) -
     ends = k.let("at", k.row("ends", 2, INT32))
     finish = ExactFinish(k, epilogue)
     with k.loop("i", k.arg("n", count), 0, 4) as i:
-        k.store(y, i, finish.narrow(words_at(x, i), ends))
+        numbers = numbers_of(epilogue, ends)
+        k.store(y, i, finish.narrow(words_at(x, i), numbers))
         k.assign(ends, offset(ends, epilogue.size))
     func = k.finish()
     table = epilogue.table(bias, np.arange(count))

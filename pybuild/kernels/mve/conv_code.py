@@ -31,9 +31,10 @@ from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Patches
-from pybuild.kernels.mve.epilogue import VectorFinish, finish_of
+from pybuild.kernels.mve.epilogue import VectorFinish, finish_of, numbers_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
+_FEW_TURNS = 2  # of the loop over vectors
 HELD = 4  # vectors of pixels that stay in registers
 
 
@@ -239,8 +240,10 @@ class _Writer(Patches):
                 if not known:
                     self._read_anew(sources)
                 found = self._sums(starts, sources, known, given, w)
+            numbers = self._numbers(ends)
             for p in range(pixels):
-                self._end(found[p], ends, offset(given["y"], at + out_channels * p))
+                y = offset(given["y"], at + out_channels * p)
+                self._end(found[p], ends, numbers, y)
             k.assign(ends, offset(ends, layer.end_words))
 
     def _sums(
@@ -302,12 +305,21 @@ class _Writer(Patches):
         size = columns(finish.epilogue)
         return [finish.start(ends, size * c) for c in range(layer.together)]
 
-    def _end(self, sums: list[Var] | Var, ends: Expr, y: Expr) -> None:
+    def _numbers(self, ends: Expr) -> list[Expr]:
+        """What the block ends with, where that is vectors: loaded once."""
+        if isinstance(self.finish, VectorFinish | ExactFinish):
+            numbers = numbers_of(self.finish.epilogue, ends)
+            return [self.k.let("number", one) for one in numbers]
+        return []
+
+    def _end(
+        self, sums: list[Var] | Var, ends: Expr, numbers: Sequence[Expr], y: Expr
+    ) -> None:
         """Stores the values of a block; sums: also as a vector."""
         k, finish = self.k, self.finish
         if isinstance(sums, Var):
             assert isinstance(finish, VectorFinish | ExactFinish)
-            k.store(y, 0, finish.narrow(sums, ends))
+            k.store(y, 0, finish.narrow(sums, numbers))
             return
         if isinstance(finish, Bound16):
             for c, total in enumerate(sums):
@@ -317,7 +329,7 @@ class _Writer(Patches):
             return
         if not isinstance(finish, ScalarFinish):
             four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
-            value = finish.narrow(four, ends)
+            value = finish.narrow(four, numbers)
             if len(sums) == 4:
                 k.store(y, 0, value)
                 return
@@ -334,11 +346,11 @@ class _Writer(Patches):
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> list[list[Var]]:
         """The sums of each run are added to sums of 64 bits."""
-        k, layer, longs = self.k, self.layer, LongSums(self.k, sums)
+        layer, longs = self.layer, LongSums(self.k, sums)
         steps: Expr = given.get("steps", const(layer.steps))
         steps = steps - 1 if layer.tail else steps
         most = given["run_steps"]
-        moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
+        moving = self._moving(sources)
         longs.add_runs(
             given["runs"], steps, most,
             lambda count: self._steps(count, sums, moving, w),
@@ -351,8 +363,7 @@ class _Writer(Patches):
     def _loop(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> None:
-        k, layer = self.k, self.layer
-        moving = [k.let(f"from{p}", x) for p, x in enumerate(sources)]
+        layer, moving = self.layer, self._moving(sources)
         whole = layer.steps - layer.tail
         rest = whole % layer.turn
         steps = given["steps"] - (rest + layer.tail)
@@ -361,6 +372,16 @@ class _Writer(Patches):
             self._multiply(sums, [self._next(x, step) for x in moving], w)
         if layer.tail:
             self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
+
+    def _moving(self, sources: list[Var]) -> list[Var]:
+        """A pointer of each pixel. gcc would move one of them, and add what is between
+        pixels for each vector; of few turns that is less than to set two."""
+        k, many = self.k, self.layer.steps > _FEW_TURNS * self.layer.turn
+        found = [k.let("from0", sources[0])]
+        for p, x in enumerate(sources[1:], 1):
+            begin = offset(x, IN_ORDER(0)) if many else x
+            found.append(k.let(f"from{p}", begin))
+        return found
 
     def _steps(
         self, count: Expr, sums: list[list[Var]], moving: list[Var], w: Var

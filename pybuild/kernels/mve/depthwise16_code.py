@@ -17,6 +17,7 @@ from pybuild.kernels.base.vectors import (
     halves_at,
     words_at,
 )
+from pybuild.kernels.mve.epilogue import numbers_of
 from pybuild.kernels.mve.exact import ExactFinish
 
 BLOCK = 4  # channels of a vector
@@ -144,7 +145,8 @@ class _Sums:
         for count, start, stop in ways:
             with k.loop("ox", stop, start, count, rolled=True):
                 for i, total in enumerate(self._totals(count, rows, weights)):
-                    value = self.finish.narrow(total, ends)
+                    numbers = numbers_of(self.layer.epilogue, ends)
+                    value = self.finish.narrow(total, numbers)
                     k.store(y, channels * i, value)
                 for row in rows:
                     k.assign(row, offset(row, channels * (count * w.stride_w)))

@@ -14,7 +14,7 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vectors import DOT16, LANES, ZIP4, bytes_at, gathered_bytes
 from pybuild.kernels.mve.depthwise_layer import SIDE, Layer
 from pybuild.kernels.mve.depthwise_pixels import PixelSums
-from pybuild.kernels.mve.epilogue import finish_of, size_of
+from pybuild.kernels.mve.epilogue import finish_of, numbers_of, size_of
 from pybuild.kernels.mve.pixel_epilogue import PixelFinish
 
 
@@ -210,7 +210,8 @@ class Writer:
         """Four channels of n pixels."""
         y, channels = to
         for i, four in enumerate(self._dots(n, *where)):
-            value = self.finish.narrow(LANES(*four), ends)
+            numbers = numbers_of(self.layer.epilogue, ends)
+            value = self.finish.narrow(LANES(*four), numbers)
             self.k.store(offset(y, channels * i), 0, value)
 
     def _dots(self, n: int, x: Expr, w: Var, offsets: list[Var]) -> list[list[Expr]]:

@@ -4,7 +4,7 @@ cheap form that is proven, or the rule itself (exact.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -67,6 +67,11 @@ def size_of(epilogue: Epilogue) -> int:
     return epilogue.size if isinstance(epilogue, Exact) else 8
 
 
+def numbers_of(epilogue: Epilogue, ends: Expr) -> list[Expr]:
+    """What four channels end with: the vectors of the table at `ends`."""
+    return [words_at(ends, 4 * i) for i in range(size_of(epilogue) // 4)]
+
+
 def finish_of(k: Builder, epilogue: Epilogue) -> VectorFinish | ExactFinish:
     if isinstance(epilogue, Exact):
         return ExactFinish(k, epilogue)
@@ -102,10 +107,10 @@ class VectorFinish:
         inner.high = params.get("high", self.high)
         return inner
 
-    def narrow(self, sums: Expr, ends: Expr) -> Expr:
-        """The values of four sums; `ends`: the table of these channels."""
-        value = SCALE4(sums, words_at(ends))
-        value = MULHI4(value, words_at(ends, 4))
+    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """The values of four sums; `numbers`: the table's vectors of these channels."""
+        value = SCALE4(sums, numbers[0])
+        value = MULHI4(value, numbers[1])
         if self.epilogue.base:
             value = ADD4(value, self.base)
         return NARROW4(value, self.epilogue.shift, self.low, self.high)

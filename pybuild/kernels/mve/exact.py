@@ -8,7 +8,7 @@ left before; what then leaves int32 is far beyond the clamp.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +29,7 @@ from pybuild.kernels.base.vector_rounds import (
     TWICE4,
     TWICE_DOWN4,
 )
-from pybuild.kernels.base.vectors import PLUS4, words_at
+from pybuild.kernels.base.vectors import PLUS4
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.ops.conv import ConvParameters
 
@@ -206,17 +206,17 @@ class ExactFinish:
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         return inner
 
-    def narrow(self, sums: Expr, ends: Expr) -> Expr:
-        """The values of four sums; `ends`: the table of these channels."""
+    def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
+        """The values of four sums; `numbers`: the table's vectors of these channels."""
         if self.epilogue.joined:
-            joined, factor = words_at(ends), words_at(ends, 4)
+            joined, factor = numbers
             above = ABOVE_BYTE4 if self.epilogue.joined == BYTE else ABOVE_FIVE4
             total = above(sums, joined)
             if self.epilogue.joined == FIVE:
                 joined = FIVE_LOW4(joined)
             return self._held(_DOWN[self.epilogue.rule](total, factor, joined))
-        total = PLUS4(sums, words_at(ends))
-        given = [words_at(ends, 4 * i) for i in range(1, self.epilogue.size // 4)]
+        total = PLUS4(sums, numbers[0])
+        given = [*numbers[1:]]
         if self.epilogue.rule == "even":
             value: Expr = SCALED4(total, *given)
         else:
