@@ -137,7 +137,7 @@ PAIRED = (
     ),
     (
         "the ends of fewer than four output channels on vectors",
-        "pybuild/kernels/mve/conv_code.py",
+        "pybuild/kernels/mve/epilogue.py",
         "row = finish.row(k, ends, size * c)",
         "row = finish.row(k, ends, 0 * c)",
         _LAYERS,

@@ -14,7 +14,6 @@ from pybuild.ir.loop import (
     Expr,
     Var,
     VectorType,
-    cast,
     const,
     minimum,
     offset,
@@ -23,15 +22,14 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_packs import ODD4, TWOS4
-from pybuild.kernels.base.vector_rounds import LANE
-from pybuild.kernels.base.vectors import DOT8, DOT16, LANES
+from pybuild.kernels.base.vectors import DOT8, DOT16
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.mve.conv_layer import Layer
 from pybuild.kernels.mve.conv_patches import Patches
-from pybuild.kernels.mve.epilogue import VectorFinish, finish_of, numbers_of
+from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
 _FEW_TURNS = 2  # of the loop over vectors
@@ -240,10 +238,9 @@ class _Writer(Patches):
                 if not known:
                     self._read_anew(sources)
                 found = self._sums(starts, sources, known, given, w)
-            numbers = self._numbers(ends)
+            ending = Ending(k, self.finish, ends, self.elem)
             for p in range(pixels):
-                y = offset(given["y"], at + out_channels * p)
-                self._end(found[p], ends, numbers, y)
+                ending.store(found[p], offset(given["y"], at + out_channels * p))
             k.assign(ends, offset(ends, layer.end_words))
 
     def _sums(
@@ -304,43 +301,6 @@ class _Writer(Patches):
             return [const(0)] * layer.together
         size = columns(finish.epilogue)
         return [finish.start(ends, size * c) for c in range(layer.together)]
-
-    def _numbers(self, ends: Expr) -> list[Expr]:
-        """What the block ends with, where that is vectors: loaded once."""
-        if isinstance(self.finish, VectorFinish | ExactFinish):
-            numbers = numbers_of(self.finish.epilogue, ends)
-            return [self.k.let("number", one) for one in numbers]
-        return []
-
-    def _end(
-        self, sums: list[Var] | Var, ends: Expr, numbers: Sequence[Expr], y: Expr
-    ) -> None:
-        """Stores the values of a block; sums: also as a vector."""
-        k, finish = self.k, self.finish
-        if isinstance(sums, Var):
-            assert isinstance(finish, VectorFinish | ExactFinish)
-            k.store(y, 0, finish.narrow(sums, numbers))
-            return
-        if isinstance(finish, Bound16):
-            for c, total in enumerate(sums):
-                at = finish.epilogue.size * c
-                row = finish.row(k, ends, at)
-                finish.store(k, [(total, y, c)], row, offset(ends, at))
-            return
-        if not isinstance(finish, ScalarFinish):
-            four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
-            value = finish.narrow(four, numbers)
-            if len(sums) == 4:
-                k.store(y, 0, value)
-                return
-            made = k.let("made", value)
-            for c, lane in enumerate(LANE[: len(sums)]):
-                k.store(y, c, cast(lane(made), self.elem))
-            return
-        size = columns(finish.epilogue)
-        for c, total in enumerate(sums):
-            row = finish.row(k, ends, size * c)
-            k.store(y, c, finish.narrow(k, total, row))
 
     def _runs(
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var

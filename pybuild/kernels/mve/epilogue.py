@@ -8,19 +8,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Graph, Node
-from pybuild.ir.loop import Const, Expr, Var, const
+from pybuild.ir.loop import Const, Expr, Var, cast, const, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Packed
+from pybuild.kernels.base.vector_rounds import LANE
 from pybuild.kernels.base.vectors import (
     ADD4,
+    LANES,
     MULHI4,
     NARROW4,
     SCALE4,
     words_at,
 )
 from pybuild.kernels.epilogues.affine import Affine, affine
+from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
+from pybuild.kernels.epilogues.end16 import Bound16
 from pybuild.kernels.epilogues.staircase import REACH
 from pybuild.kernels.layers.known_sums import KnownSums, known_sums
 from pybuild.kernels.mve.exact import Exact, ExactFinish, exact
@@ -114,3 +118,48 @@ class VectorFinish:
         if self.epilogue.base:
             value = ADD4(value, self.base)
         return NARROW4(value, self.epilogue.shift, self.low, self.high)
+
+
+class Ending:
+    """The end of a block of output channels, at most four, of any number of pixels."""
+
+    def __init__(
+        self,
+        k: Builder,
+        finish: ScalarFinish | VectorFinish | ExactFinish | Bound16,
+        ends: Expr,
+        elem: DType,
+    ) -> None:
+        self.k, self.finish, self.ends, self.elem = k, finish, ends, elem
+        self.numbers: list[Expr] = []
+        if isinstance(finish, VectorFinish | ExactFinish):
+            numbers = numbers_of(finish.epilogue, ends)
+            self.numbers = [k.let("number", one) for one in numbers]
+
+    def store(self, sums: list[Var] | Var, y: Expr) -> None:
+        """Stores the values of a pixel; sums: also as a vector."""
+        k, finish, ends = self.k, self.finish, self.ends
+        if isinstance(sums, Var):
+            assert isinstance(finish, VectorFinish | ExactFinish)
+            k.store(y, 0, finish.narrow(sums, self.numbers))
+            return
+        if isinstance(finish, Bound16):
+            for c, total in enumerate(sums):
+                at = finish.epilogue.size * c
+                row = finish.row(k, ends, at)
+                finish.store(k, [(total, y, c)], row, offset(ends, at))
+            return
+        if not isinstance(finish, ScalarFinish):
+            four = LANES(*(sums + sums[-1:] * (4 - len(sums))))
+            value = finish.narrow(four, self.numbers)
+            if len(sums) == 4:
+                k.store(y, 0, value)
+                return
+            made = k.let("made", value)
+            for c, lane in enumerate(LANE[: len(sums)]):
+                k.store(y, c, cast(lane(made), self.elem))
+            return
+        size = columns(finish.epilogue)
+        for c, total in enumerate(sums):
+            row = finish.row(k, ends, size * c)
+            k.store(y, c, finish.narrow(k, total, row))
