@@ -20,6 +20,20 @@ from pybuild.ir.loop import (
     Var,
 )
 
+# one instruction on a core with this feature
+SINGLE = {
+    "crt_mulhi": "mulhi",
+    "crt_mulhi_add": "mulhi",
+    "crt_mulhi_add_round": "mulhi",
+    "crt_saturate8": "mulhi",
+    "crt_saturate16": "mulhi",
+    "crt_long_mla": "words",
+    "crt_in_order": "mulhi",
+    "crt_low_halves": "dsp",
+    "crt_high_halves": "dsp",
+}
+# none there; a move elsewhere
+NONE = {"crt_in_order": "dsp"}
 _MOST = 4096  # bodies that are remembered
 
 

@@ -44,7 +44,14 @@ from pybuild.ir.loop_verify import loaded_from, names_in
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
-from pybuild.select.instructions import dot_passes, is_dot, is_power, word_pairs
+from pybuild.select.instructions import (
+    NONE,
+    SINGLE,
+    dot_passes,
+    is_dot,
+    is_power,
+    word_pairs,
+)
 from pybuild.select.seen import Seen, seen_in
 from pybuild.targets.target import Target
 
@@ -96,18 +103,6 @@ def _price(
     return once, code, parts
 
 
-# one instruction on a core with this feature
-_SINGLE = {
-    "crt_mulhi": "mulhi",
-    "crt_mulhi_add": "mulhi",
-    "crt_mulhi_add_round": "mulhi",
-    "crt_saturate8": "mulhi",
-    "crt_saturate16": "mulhi",
-    "crt_long_mla": "words",
-    "crt_in_order": "mulhi",
-    "crt_low_halves": "dsp",
-    "crt_high_halves": "dsp",
-}
 _Values = Mapping[str, int | None]
 _Part = tuple[float, float, Mapping[str, float]]
 
@@ -349,8 +344,10 @@ class _Walk:
     def intrin(self, intrin: Intrin) -> float:
         """One instruction, or what its meaning takes."""
         if intrin.name not in self.intrins:
-            feature = _SINGLE.get(intrin.name, intrin.feature)
+            feature = SINGLE.get(intrin.name, intrin.feature)
             known = feature in self.target.features
+            if NONE.get(intrin.name) in self.target.features:
+                return 0.0
             meaning = _Walk(self.table, self.target)
             spent = 1.0
             if not known:

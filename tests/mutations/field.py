@@ -139,7 +139,7 @@ FIELD = (
     ),
     (
         "the price of halves put together",
-        "pybuild/select/prices.py",
+        "pybuild/select/instructions.py",
         '"crt_low_halves": "dsp"',
         '"crt_low_halves": "none"',
         "tests/select/test_prices.py",

@@ -193,6 +193,13 @@ GROUPED = (
         "tests/kernels/dsp/test_whole.py::test_by_llvm",
     ),
     (
+        "the patch of the second of two pixels",
+        "pybuild/kernels/dsp/conv_code.py",
+        "k.store(to, first + i * step + j, value)",
+        "k.store(to, first + i * step, value)",
+        _CASE.format("conv-odd_row_of_24_outputs"),
+    ),
+    (
         "a pixel that a row leaves over",
         "pybuild/kernels/dsp/conv_code.py",
         'k.arg("left_over", self.layer.window.out_width % n)',

@@ -367,6 +367,13 @@ PAIRED = (
         _PAIRS.format("conv-depthwise_same_relu"),
     ),
     (
+        "the second of two words of weights that one load reads",
+        "pybuild/kernels/dsp/conv_sums.py",
+        "load(words, at + i)",
+        "load(words, at)",
+        _PAIRS.format("conv-wide_same_3x3"),
+    ),
+    (
         "the second of two blocks of weights",
         "pybuild/kernels/dsp/conv_sums.py",
         "k.assign(w, words[-1])",

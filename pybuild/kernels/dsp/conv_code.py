@@ -122,12 +122,25 @@ class _Writer:
                 self._channels(1, ox, self.scratch)
                 return
             count = k.let("count", minimum(g.out_width - ox, n))
-            with k.loop("i", count) as i:
-                self._gather(ox + i, offset(self.scratch, i))
+            self._patch(ox, count)
             with k.when(const(n) <= count):
                 self._channels(n, ox, self.scratch)
             with k.otherwise(), k.when(left_over), k.loop("i", count) as i:
                 self._channels(1, ox + i, offset(self.scratch, i))
+
+    def _patch(self, ox: Expr, count: Expr) -> None:
+        """The windows of a few pixels: together where all lie in the row."""
+        k, g, n = self.k, self.g, self.layer.pixels
+        if self.layer.gathered:
+            with k.loop("i", count) as i:
+                self._gather(ox + i, offset(self.scratch, i))
+            return
+        x0 = k.let("first_x", ox * g.stride - g.left)
+        inside = g.fits(x0, n) if self.layer.window.padded else const(n) <= count
+        with k.when(inside):
+            self._inside(x0, k.let("to", self.scratch), n)
+        with k.otherwise(), k.loop("i", count) as i:
+            self._gather(ox + i, offset(self.scratch, i))
 
     def _gather(self, ox: Expr, patch: Expr) -> None:
         """Widens the window of one pixel into every so many words of the patch."""
@@ -145,19 +158,22 @@ class _Writer:
             else:
                 self._columns(x0, to)
 
-    def _inside(self, x0: Expr, to: Var) -> None:
-        """A window that lies in the row."""
+    def _inside(self, x0: Expr, to: Var, pixels: int = 1) -> None:
+        """A window that lies in the row, and those of the next pixels."""
         k, g = self.k, self.g
         begin = k.let("begin", self._at(x0 * g.channels))
         for ky in range(self.layer.written_rows):
             row = k.row("row", ky + 1, INT8)
             x = k.let("x", offset(row, begin))
-            self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+            self._widen(
+                self._side(x, pixels), to, self.run, self.layer.run, WRITTEN_OUT
+            )
         if self.layer.written_rows:
             return
         if not self.layer.gathered:
             with g.runs(k, begin, INT8) as x:
-                self._widen(x, to, self.run, self.layer.run, WRITTEN_OUT)
+                xs = self._side(x, pixels)
+                self._widen(xs, to, self.run, self.layer.run, WRITTEN_OUT)
             return
         copy, run = k.let("copy", self.outside), self.layer.window.run
         with g.runs(k, begin, INT8) as x:
@@ -165,6 +181,14 @@ class _Writer:
                 k.store(copy, byte, load(x, byte))
             k.assign(copy, offset(copy, run))
         self._widen_copy(to)
+
+    def _side(self, x: Var, pixels: int) -> list[Var]:
+        """The same row of windows side by side."""
+        g, found = self.g, [x]
+        for _ in range(1, pixels):
+            after = offset(found[-1], g.stride * g.channels)
+            found.append(self.k.let("next_x", after))
+        return found
 
     def _at(self, at: Expr) -> Expr:
         """Where the group's channels begin, of a pixel that begins there."""
@@ -176,7 +200,7 @@ class _Writer:
         with g.columns(k, x0, INT8) as (inside, source):
             with k.when(inside):
                 x = k.let("x", self._group(source))
-                self._widen(x, to, self.inputs, self.layer.window.group_channels, 0)
+                self._widen([x], to, self.inputs, self.layer.window.group_channels, 0)
             with k.otherwise(), k.loop("at", self.inputs, 0, 4, rolled=True):
                 k.store(to, 0, self.x_zeros)
                 k.store(to, self.layer.pixels, self.x_zeros)
@@ -206,38 +230,42 @@ class _Writer:
         spare = k.let("spare", self.outside)
         runs = const(1) if self.layer.gathered else g.kernel_h * g.row_runs
         with k.loop("run", runs):
-            self._widen(spare, to, self.run, self.layer.run, WRITTEN_OUT)
+            self._widen([spare], to, self.run, self.layer.run, WRITTEN_OUT)
             k.assign(spare, offset(spare, self.run))
 
     def _widen(
-        self, x: Var, to: Var, count: Expr, known: int, written_out: int
+        self, xs: list[Var], to: Var, count: Expr, known: int, written_out: int
     ) -> None:
-        """`count` bytes; `known`: as many, of which the code may depend on the form."""
+        """`count` bytes of each of xs; `known`: as many, of which the code may depend
+        on the form."""
         k, step = self.k, self.layer.pixels
         if known <= written_out:
             for first in range(0, known - 3, 4):
-                self._word(x, first, to, first // 2 * step)
+                self._words(xs, first, to, first // 2 * step)
             k.assign(to, offset(to, known // 4 * 2 * step))
             count = const(known)
         else:
             words = 2 if known % 8 == 0 else 1
             with k.loop("at", count - 3, 0, 4 * words, rolled=True) as at:
                 for i in range(words):
-                    self._word(x, at + 4 * i, to, 2 * i * step)
+                    self._words(xs, at + 4 * i, to, 2 * i * step)
                 k.assign(to, offset(to, 2 * words * step))
         tail = known % 4
         if tail:
-            word = k.let("word", wide(x, count - 4))
-            if tail > 1:
-                k.store(to, 0, EVEN_BYTES(word))
-            k.store(to, step if tail > 1 else 0, ODD_BYTES(word))
+            self._words(xs, count - 4, to, 0, tail)
             k.assign(to, offset(to, step * min(tail, 2)))
 
-    def _word(self, x: Var, at: Operand, to: Var, first: int) -> None:
-        k = self.k
-        word = k.let("word", wide(x, at))
-        k.store(to, first, EVEN_BYTES(word))
-        k.store(to, first + self.layer.pixels, ODD_BYTES(word))
+    def _words(
+        self, xs: list[Var], at: Operand, to: Var, first: int, tail: int = 0
+    ) -> None:
+        """A word of each of xs; `tail`: of so many bytes, the others were before."""
+        k, step = self.k, self.layer.pixels
+        words = [k.let("word", wide(x, at)) for x in xs]
+        halves = (EVEN_BYTES, ODD_BYTES)[tail == 1 :]
+        pairs = [[k.let("pair", half(word)) for word in words] for half in halves]
+        for i, pair in enumerate(pairs):
+            for j, value in enumerate(pair):  # neighbours: one instruction stores two
+                k.store(to, first + i * step + j, value)
 
     def _channels(self, pixels: int, ox: Expr, patch: Expr) -> None:
         """All output channels of some pixels, in a function of their own."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pybuild.ir.loop import Expr, Var, const, load, minimum, offset, wide
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed, row_words
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
@@ -98,6 +98,8 @@ class Sums:
             [self._starts(ends, b, p) for p in range(pixels)]
             for b in range(blocks * across)
         ]
+        # of a single turn gcc would keep the patch, on the stack, for all channels
+        k.assign(sums[0][0][0], IN_ORDER(sums[0][0][0]))
         words = [w]
         if across > 1:
             after = self.turns * (self.layer.unrolled * self._of_tap(blocks))
@@ -165,21 +167,32 @@ class Sums:
     ) -> None:
         k, blocks = self.k, len(sums) // len(words)
         values: list[Var] = []
+        pairs: list[Var] = []
         for b, block in enumerate(sums):
-            at = tap * blocks + b % blocks
-            if self.layer.apart:
-                at = 2 * at
-            pair = k.let("pair", load(words[b // blocks], at))
+            if not pairs:
+                pairs = self._weights(words[b // blocks], tap * blocks + b % blocks)
             if b == 0:
                 values = self._values(x, tap, len(block))
+            pair = pairs.pop(0)
             for value, (both, _) in zip(values, block, strict=True):
                 k.assign(both, DOT2(value, pair, both))
             if self.layer.apart:
-                low = k.let("single", load(words[b // blocks], at + 1))
+                low = pairs.pop(0)
             else:
                 low = k.let("single", EVEN_BYTES(pair))
             for value, (_, alone) in zip(values, block, strict=True):
                 k.assign(alone, DOT2(value, low, alone))
+
+    def _weights(self, words: Var, block: int) -> list[Var]:
+        """Those of so many blocks that one load reads: of one channel and the next
+        apart, or of two blocks."""
+        k, layer = self.k, self.layer
+        at = 2 * block if layer.apart else block
+        many = 2 if layer.apart or block % 2 == 0 else 1
+        pairs = [k.let("pair", load(words, at + i)) for i in range(many)]
+        if layer.apart:  # gcc would load the second where it is used, by itself
+            k.assign(pairs[-1], IN_ORDER(pairs[-1]))
+        return pairs
 
     def _values(self, x: Var, tap: int, pixels: int) -> list[Var]:
         """A pair of taps of each pixel: neighbours, so one load may read two; or half
