@@ -28,12 +28,9 @@ SINGLE = {
     "crt_saturate8": "mulhi",
     "crt_saturate16": "mulhi",
     "crt_long_mla": "words",
-    "crt_in_order": "mulhi",
     "crt_low_halves": "dsp",
     "crt_high_halves": "dsp",
 }
-# none there; a move elsewhere
-NONE = {"crt_in_order": "dsp"}
 _MOST = 4096  # bodies that are remembered
 
 

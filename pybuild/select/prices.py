@@ -45,7 +45,6 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
-    NONE,
     SINGLE,
     dot_passes,
     is_dot,
@@ -346,8 +345,6 @@ class _Walk:
         if intrin.name not in self.intrins:
             feature = SINGLE.get(intrin.name, intrin.feature)
             known = feature in self.target.features
-            if NONE.get(intrin.name) in self.target.features:
-                return 0.0
             meaning = _Walk(self.table, self.target)
             spent = 1.0
             if not known:

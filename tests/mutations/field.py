@@ -33,6 +33,13 @@ FIELD = (
         "tests/plan/test_price_of_rows.py -k dear",
     ),
     (
+        "an instruction for the order of loads",
+        "pybuild/select/instructions.py",
+        '"crt_low_halves": "dsp",',
+        '"crt_low_halves": "dsp", "crt_in_order": "mulhi",',
+        "tests/select/test_prices.py -k keep_their_order",
+    ),
+    (
         "stages by the prices of kernels",
         "pybuild/plan/choice.py",
         "tried += least(ways.priced)",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pybuild.ir.loop import INT32, load
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate
-from pybuild.kernels.base.intrin import HIGH_HALVES, LOW_HALVES
+from pybuild.kernels.base.intrin import HIGH_HALVES, IN_ORDER, LOW_HALVES
 from pybuild.select.core_prices import PRICES
 from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
@@ -40,3 +42,17 @@ def test_a_pointer_beyond_the_registers_is_loaded_each_turn() -> None:
 def test_halves_are_put_together_in_one_instruction() -> None:
     assert _cost(6, halves=True) == _cost(6)
     assert _cost(6, "cortex-m3", halves=True) > _cost(6, "cortex-m3")
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "rv32imc"])
+def test_that_loads_keep_their_order_is_no_instruction(core: str) -> None:
+    def cost(ordered: bool) -> int:
+        k = Builder(f"ordered{ordered}")
+        y, x = k.row("y", 0, INT32, writable=True), k.row("x", 1, INT32)
+        with k.loop("i", k.arg("n", TURNS)) as i:
+            value = load(x, i)
+            k.store(y, i, IN_ORDER(value) if ordered else value)
+        made = Candidate(k.finish(), (TURNS,), (), ())
+        return price(made, TARGETS[core]).instructions
+
+    assert cost(True) == cost(False)
