@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 from pybuild.errors import BuildError
 from pybuild.ir.graph import Graph, Node
-from pybuild.kernels.any_type import accumulate, contract, detect, index, map
+from pybuild.kernels.any_type import (
+    accumulate,
+    contract,
+    detect,
+    index,
+    map,
+    resize,
+)
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
@@ -64,6 +71,7 @@ KERNELS: dict[str, Callable[..., list[Candidate]]] = {
     "places": index.places,
     "quantize": convert.quantize,
     "reduce": accumulate.reduce,
+    "resize_bilinear": resize.resize_bilinear,
     "reshape": shape.copy,
     "rfft": halving_fft.fft,
     "roi_align": detect.roi_align,

@@ -45,6 +45,7 @@ OPERATORS: dict[str, Operator] = {
     "prelu": Operator(eltwise.infer_prelu, eltwise.prelu, nothing),
     "avg_pool2d": Operator(pool.infer, pool.avg_pool2d, nothing),
     "max_pool2d": Operator(pool.infer, pool.max_pool2d, nothing),
+    "resize_bilinear": Operator(pool.infer_resize, pool.resize_bilinear, nothing),
     "mean": Operator(reduce.infer, reduce.reference, nothing),
     "softmax": Operator(softmax.infer, softmax.reference, nothing),
     "logistic": _UNARY,

@@ -1,4 +1,4 @@
-"""Pooling over windows: avg_pool2d and max_pool2d of x[N,H,W,C]."""
+"""Pooling over windows: avg_pool2d and max_pool2d of x[N,H,W,C]; resize_bilinear."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array, DType
+from pybuild.dtype import Array, DType, Ints
 from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.operator import (
     Numbers,
@@ -29,6 +29,7 @@ from pybuild.ops.fixed_point.quant import (
     requantize,
     saturated,
 )
+from pybuild.params.budget import MOST_RESIZED
 
 
 @dataclass(frozen=True)
@@ -154,3 +155,61 @@ def max_pool2d(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
     made = pool_parameters(node, graph)
     most = taps(node, graph, x, node.attrs["kernel"], y.dtype.low).max((3, 4))
     return (saturated(most, y.dtype, made.low, made.high),)
+
+
+@dataclass(frozen=True)
+class Between:
+    """Where values of a resized axis lie, in 1024ths of one: at = scale * i + start.
+
+    Source  LiteRT ResizeBilinearInteger
+    """
+
+    old: int
+    size: int
+    scale: int
+    start: int
+
+    def places(self) -> tuple[Ints, Ints, Ints]:
+        """The ones below and above, and the weight of the latter."""
+        at, last = np.arange(self.size) * self.scale + self.start, self.old - 1
+        low = np.maximum(at >> 10, 0)
+        high = np.minimum(at + 1023 >> 10, last)
+        return np.minimum(low, last), high, at - 1024 * low
+
+
+def betweens(node: Node, graph: Graph) -> tuple[Between, Between]:
+    """Of the rows and of the columns of a resize_bilinear.
+
+    attrs  sizes; corners: the outermost ones stay where they are; half: values are in
+           the middle of their pixels
+    """
+    shape, found = operand(node, graph, 0).shape, []
+    for old, size in zip(shape[1:3], node.attrs["sizes"], strict=True):
+        scale = (1024 * old + size // 2) // size
+        if node.attrs["corners"] and size > 1:
+            scale = (1024 * (old - 1) + (size - 1) // 2) // (size - 1)
+        start = scale // 2 - 512 if node.attrs["half"] else 0
+        found.append(Between(old, size, scale, start))
+    return found[0], found[1]
+
+
+def infer_resize(node: Node, graph: Graph) -> Types:
+    x = operand(node, graph, 0)
+    if x.dtype not in (DType.INT8, DType.INT16) or len(x.shape) != 4:
+        what = f"is {x.dtype.value}{list(x.shape)}, not int8 or int16 of 4 axes"
+        raise invalid(node, graph, what)
+    rows, columns = node.attrs["sizes"]
+    if max(rows, columns, *x.shape[1:3]) > MOST_RESIZED:
+        raise invalid(node, graph, f"more than {MOST_RESIZED} rows or columns")
+    return (((x.shape[0], rows, columns, x.shape[3]), x.dtype),)
+
+
+def resize_bilinear(node: Node, graph: Graph, values: Values) -> tuple[Array, ...]:
+    """Numpy meaning: ten bits of each weight, ties away from zero."""
+    x = value(values, 0).astype(np.int64)
+    for axis, one in enumerate(betweens(node, graph), 1):
+        low, high, weight = one.places()
+        weight = weight.reshape(-1, *(1,) * (3 - axis))
+        x = x.take(low, axis) * (1024 - weight) + x.take(high, axis) * weight
+    y = x + (1 << 19) - (x < 0) >> 20
+    return (y.astype(graph.tensor(node.output).dtype.numpy),)

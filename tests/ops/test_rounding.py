@@ -16,7 +16,9 @@ from pybuild.ops.interpret import interpret
 from pybuild.ops.softmax import softmax_parameters
 from tests.ops.cases import ROUNDINGS, Case, cases
 
-_CASES = [c for c in cases() if c.dtype is DType.INT8 and c.op != "dequantize"]
+# a resized tensor has no rule of rounding but one; of real numbers it is not made so
+_OTHERS = ("dequantize", "resize_bilinear")
+_CASES = [c for c in cases() if c.dtype is DType.INT8 and c.op not in _OTHERS]
 _INT32 = 1 << 31
 
 

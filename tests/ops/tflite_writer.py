@@ -340,11 +340,6 @@ def _int32(values: Any) -> Array:
     return np.asarray(values, np.int32)
 
 
-def _mean(node: Node, graph: Graph) -> Made:
-    options = {"KeepDims": node.attrs["keepdims"]}
-    return "MEAN", "ReducerOptions", options, [_int32(node.attrs["axes"])]
-
-
 def _pad(node: Node, graph: Graph) -> Made:
     if node.attrs.get("value", 0.0) != 0.0:
         raise Inexpressible("a padding value in a tensor of its own")
@@ -363,8 +358,10 @@ def _reshape(node: Node, graph: Graph) -> Made:
     return "RESHAPE", "ReshapeOptions", {"NewShape": shape}, [_int32(shape)]
 
 
-def _concat(node: Node, graph: Graph) -> Made:
-    return "CONCATENATION", "ConcatenationOptions", {"Axis": node.attrs["axis"]}, []
+def _resize(node: Node, graph: Graph) -> Made:
+    a = node.attrs
+    options = {"AlignCorners": a["corners"], "HalfPixelCenters": a["half"]}
+    return "RESIZE_BILINEAR", "ResizeBilinearOptions", options, [_int32(a["sizes"])]
 
 
 _OPERATORS: dict[str, Callable[[Node, Graph], Made]] = {
@@ -377,7 +374,11 @@ _OPERATORS: dict[str, Callable[[Node, Graph], Made]] = {
     "prelu": _plain("PRELU"),
     "avg_pool2d": _pool,
     "max_pool2d": _pool,
-    "mean": _mean,
+    "mean": lambda node, graph: (
+        "MEAN", "ReducerOptions", {"KeepDims": node.attrs["keepdims"]},
+        [_int32(node.attrs["axes"])],
+    ),
+    "resize_bilinear": _resize,
     "softmax": _softmax,
     "logistic": _plain("LOGISTIC"),
     "tanh": _plain("TANH"),
@@ -386,7 +387,9 @@ _OPERATORS: dict[str, Callable[[Node, Graph], Made]] = {
         "LEAKY_RELU", "LeakyReluOptions", {"Alpha": node.attrs["alpha"]}, []
     ),
     "pad": _pad,
-    "concat": _concat,
+    "concat": lambda node, graph: (
+        "CONCATENATION", "ConcatenationOptions", {"Axis": node.attrs["axis"]}, []
+    ),
     "reshape": _reshape,
     "transpose": lambda node, graph: (
         "TRANSPOSE", "TransposeOptions", {}, [_int32(node.attrs["perm"])]

@@ -117,6 +117,9 @@ SIGNATURES: dict[str, Signature] = {
     "prelu": Signature(2, 2),
     "avg_pool2d": Signature(1, 1, _KERNEL, {**_WINDOW, "count_include_pad": _FLAG}),
     "max_pool2d": Signature(1, 1, _KERNEL, _WINDOW),
+    "resize_bilinear": Signature(
+        1, 1, {"sizes": _ints(2, 1), "corners": _FLAG, "half": _FLAG}
+    ),
     "mean": Signature(1, 1, {"axes": _INTS, "keepdims": _FLAG}),
     "softmax": Signature(1, 1, {"axis": _INT, "beta": _NUMBER}),
     "logistic": Signature(1, 1, elementwise=True),

@@ -328,10 +328,11 @@ LITE = (
     ),
     (
         "sums of int16 between four pixels",
-        f"{_HERE}/operators/products.py",
-        "made = flow.cast(made, DType.INT64)",
-        "pass",
-        f"{_AT}[int16]",
+        "pybuild/kernels/any_type/resize.py",
+        "else (i64, INT64)",
+        "else (i32, INT32)",
+        "tests/ops/test_backends.py::test_llvm"
+        "[pool-resize_bilinear-int16-litert-generic]",
     ),
     (
         "integers that are negated as they are",

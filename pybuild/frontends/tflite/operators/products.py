@@ -142,39 +142,11 @@ def resize_bilinear(call: Call) -> None:
     if x.dtype is DType.FLOAT32 or call.builder.has_twin(call.index(0)):
         flow.give(_real_bilinear(flow, x, sizes, corners, half))
     elif x.dtype in (DType.INT8, DType.INT16):
-        flow.give(_whole_bilinear(flow, x, sizes, corners, half))
+        attrs = {"sizes": sizes, "corners": corners, "half": half}
+        call.emit("resize_bilinear", (x.name,), attrs)
     else:
         kinds = (DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16)
         raise unsupported(call, x, kinds)
-
-
-def _whole_bilinear(
-    flow: Flow, x: Tensor, sizes: tuple[int, int], corners: bool, half: bool
-) -> Tensor:
-    """Ten bits of each weight; ties away from zero.
-
-    Source  LiteRT ResizeBilinearInteger
-    """
-    made = flow.cast(flow.plain(x), DType.INT32)
-    if x.dtype is DType.INT16:  # 15 bits and twice ten
-        made = flow.cast(made, DType.INT64)
-    for axis, size in enumerate(sizes, 1):
-        old = x.shape[axis]
-        scale = (1024 * old + size // 2) // size
-        if corners and size > 1:
-            scale = (1024 * (old - 1) + (size - 1) // 2) // (size - 1)
-        at = np.arange(size) * scale + (scale // 2 - 512 if half else 0)
-        low = np.maximum(np.trunc(at / 1024).astype(np.int64), 0)
-        high = np.minimum(np.trunc((at + 1023) / 1024).astype(np.int64), old - 1)
-        weight = (at - 1024 * low).reshape(-1, *(1,) * (3 - axis))
-        below = flow.mul(flow.taken(made, low, axis), flow.const(1024 - weight, made))
-        above = flow.mul(flow.taken(made, high, axis), flow.const(weight, made))
-        made = flow.add(below, above)
-    positive = flow.map("less", flow.const(0, made), made)
-    near = [flow.const(n, made) for n in (1 << 19, -(1 << 19))]
-    made = flow.add(made, flow.map("where", positive, *near))
-    made = flow.map("divide", made, flow.const(1 << 20, made))
-    return flow.cast(made, x.dtype)
 
 
 def _real_bilinear(

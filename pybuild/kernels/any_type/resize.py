@@ -1,0 +1,171 @@
+"""resize_bilinear of int8 and int16: four pixels and four weights for each one that is
+made, on vectors four channels at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pybuild.dtype import DType
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import (
+    INT8,
+    INT32,
+    INT64,
+    Expr,
+    Var,
+    cast,
+    const,
+    i32,
+    i64,
+    load,
+    maximum,
+    minimum,
+    offset,
+    pointer_type,
+)
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import Candidate
+from pybuild.kernels.base.operands import offer, short, whole_operands
+from pybuild.kernels.base.vectors import (
+    ALL4,
+    CORRECT4,
+    MORE4,
+    NARROW4,
+    TIMES4,
+    words_at,
+)
+from pybuild.ops.pool import Between, betweens
+from pybuild.targets.target import Target
+
+_ONE, _BITS = 1024, 20  # of a weight; of a product of two
+_HALF = 1 << (_BITS - 1)
+LANES = 4
+_Channels = Callable[[Builder, Expr, list[Var], list[Var]], None]
+
+
+def resize_bilinear(node: Node, graph: Graph, target: Target) -> list[Candidate]:
+    """The candidates for resize_bilinear."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    ways: list[tuple[str, str, _Channels, int]] = [
+        ("", "channel by channel", _one_by_one, 16 if x.dtype is INT8 else 30)
+    ]
+    channels = y.shape[3]
+    if "mve" in target.features and x.dtype is INT8 and channels >= LANES:
+        rest = "_rest" if channels % LANES else ""
+        ways.append((f"_mve{rest}", "four channels at a time", _fours(rest), 6))
+    found = []
+    for key, order, code, each in ways:
+        name = f"resize_bilinear_{short(x.dtype)}{key}"
+        what = f"bilinear between pixels, weights of ten bits, {x.dtype.value}"
+        k = Builder(name, told(what, f"pixel by pixel, {order}", "ties away from zero"))
+        _write(k, node, graph, code)
+        operands = whole_operands(node, graph)
+        found.append(offer(k, operands, cost=y.size * each))
+    return found
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The bound numbers of a Between."""
+
+    scale: Expr
+    start: Expr
+    last: Expr
+    size: Expr
+
+    def at(self, k: Builder, i: Expr, name: str) -> tuple[Var, Var, Var]:
+        """Below, above, and the weight of the latter."""
+        at = k.let(f"at_{name}", i * self.scale + self.start)
+        low = k.let(f"low_{name}", maximum(at >> 10, 0))
+        high = k.let(f"high_{name}", minimum((at + (_ONE - 1)) >> 10, self.last))
+        weight = k.let(f"weight_{name}", at - low * _ONE)
+        return k.let(f"below_{name}", minimum(low, self.last)), high, weight
+
+
+def _axis(k: Builder, one: Between, name: str) -> _Axis:
+    return _Axis(
+        k.arg(f"scale_{name}", one.scale),
+        k.arg(f"start_{name}", one.start),
+        k.arg(f"last_{name}", one.old - 1),
+        k.arg(f"size_{name}", one.size),
+    )
+
+
+def _write(k: Builder, node: Node, graph: Graph, code: _Channels) -> None:
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    to = k.row("y", 0, y.dtype, writable=True)
+    source = k.row("x", 1, x.dtype)
+    rows, columns = (
+        _axis(k, one, name)
+        for one, name in zip(betweens(node, graph), "yx", strict=True)
+    )
+    images, channels = k.arg("images", x.shape[0]), k.arg("channels", x.shape[3])
+    row = k.let("row", (columns.last + 1) * channels)
+    to = k.let("to", to)
+    with k.loop("image", images) as image:
+        begin = k.let("begin", image * (rows.last + 1))
+        with k.loop("oy", rows.size) as oy:
+            low, high, down = rows.at(k, oy, "y")
+            upper = k.let("upper", offset(source, (begin + low) * row))
+            lower = k.let("lower", offset(source, (begin + high) * row))
+            with k.loop("ox", columns.size) as ox:
+                low, high, right = columns.at(k, ox, "x")
+                pixels = [
+                    k.let(f"from{i}", offset(line, column * channels))
+                    for i, (line, column) in enumerate(
+                        ((upper, low), (upper, high), (lower, low), (lower, high))
+                    )
+                ]
+                both = k.let("both", down * right)
+                weights = [
+                    k.let("weight0", (_ONE - down) * _ONE - (right * _ONE - both)),
+                    k.let("weight1", right * _ONE - both),
+                    k.let("weight2", down * _ONE - both),
+                    both,
+                ]
+                code(k, channels, [to, *pixels], weights)
+                k.assign(to, offset(to, channels))
+
+
+def _elem(to: Var) -> DType:
+    return pointer_type(to).elem
+
+
+def _one_by_one(
+    k: Builder, channels: Expr, pixels: list[Var], weights: list[Var]
+) -> None:
+    to, *pixels = pixels
+    wide, kind = (i32, INT32) if _elem(to) is INT8 else (i64, INT64)
+    with k.loop("c", channels) as c:
+        parts = [
+            wide(load(pixel, c)) * wide(weight)
+            for pixel, weight in zip(pixels, weights, strict=True)
+        ]
+        total = k.let("total", parts[0] + parts[1] + parts[2] + parts[3])
+        bits, sign = const(_BITS, kind), total >> const(8 * kind.bytes - 1, kind)
+        k.store(to, c, cast((total + sign + _HALF) >> bits, _elem(to)))
+
+
+def _fours(rest: str) -> _Channels:
+    def code(k: Builder, channels: Expr, pixels: list[Var], weights: list[Var]) -> None:
+        first = k.let("first", ALL4(weights[0]))
+        half, sign = k.let("half", ALL4(_HALF)), k.let("sign", ALL4(-1))
+
+        def four(at: Expr) -> None:
+            to, *others = pixels
+            a, b, c, d = (words_at(pixel, at) for pixel in others)
+            total: Expr = TIMES4(a, first)
+            for part, weight in zip((b, c, d), weights[1:], strict=True):
+                total = MORE4(total, part, weight)
+            total = CORRECT4(total, half, sign)
+            k.store(to, at, NARROW4(total, _BITS, const(-128), const(127)))
+
+        whole = channels - channels % LANES if rest else channels
+        with k.loop("c", whole, 0, LANES) as c:
+            four(c)
+        if rest:
+            four(k.let("last", channels - LANES))
+
+    return code
