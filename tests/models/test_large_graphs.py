@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from pybuild.ops.fixed_point.quant import accumulator_bound
 from tests.bench.large_graphs import (
     SECONDS,
     SLOWEST,
+    cost,
     many_bytes,
     many_nodes,
     unlike_layers,
@@ -20,6 +22,7 @@ from tests.bench.large_graphs import (
     wide_bytes,
     wide_convolutions,
 )
+from tests.perf.layers import large
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,36 @@ def test_int8_weights_are_few_times_in_memory(target: str, channels: int) -> Non
     assert held - empty < 4 * size
 
 
+_SLOW = pytest.mark.sweep
+
+
+@pytest.mark.parametrize(
+    ("kind", "channels", "wide", "target"),
+    [
+        ("convolution", 1190, True, "cortex-m4"),
+        ("dense", 3500, False, "cortex-m4"),
+        ("dense", 3500, True, "cortex-m55"),
+        *(
+            pytest.param(kind, channels, wide, target, marks=_SLOW)
+            for target in ("cortex-m4", "cortex-m55", "cortex-m3", "generic")
+            for wide in (False, True)
+            for kind, channels in (("convolution", 1200), ("dense", 3510))
+        ),
+        pytest.param("transposed", 1190, False, "cortex-m4", marks=_SLOW),
+    ],
+)
+def test_layers_of_any_kind_are_few_times_in_memory(
+    kind: str, channels: int, wide: bool, target: str, tmp_path: Path
+) -> None:
+    """12 MB: what is asked of sums and steps is asked of some channels at a time."""
+    _, _, empty = verb("build", many_nodes(5), "--target", target)
+    file = tmp_path / "large.tflite"
+    file.write_bytes(large(kind, channels, wide))
+    words = ("build", str(file), "-o", str(tmp_path / "out"), "--target", target)
+    _, held = cost("-m", "pybuild.cli", *words)
+    assert held - empty < 4 * file.stat().st_size
+
+
 @pytest.mark.parametrize(
     "channels", [1190, pytest.param(1680, marks=pytest.mark.sweep)]
 )
@@ -91,11 +124,14 @@ def test_int8_weights_of_objects_are_few_times_in_memory(channels: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["generic", "cortex-m3", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("wide", [False, True])
 def test_chunks_of_weights_make_the_whole(
-    target: str, monkeypatch: pytest.MonkeyPatch
+    wide: bool, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """37 channels: no kernel's blocks of them come out even."""
-    data = wide_bytes(2, 37).SerializeToString()
+    """37 channels: no kernel's blocks of them come out even. Of int16, sums of so many
+    inputs have 64 bits, in runs."""
+    narrow = wide_bytes(2, 37).SerializeToString()
+    data = large("convolution", 137, True) if wide else narrow
     whole = pybuild.load(data).build(target=target)
     monkeypatch.setattr(chunks, "MOST", 1)
     in_chunks = pybuild.load(data).build(target=target)

@@ -162,6 +162,13 @@ def far_apart() -> Made:
     )  # fmt: skip
 
 
+def large(kind: str, channels: int, wide: bool) -> bytes:
+    """The file of a layer of so many channels to as many: int16 or int8."""
+    side, kernel = (1, 1) if kind == "dense" else (4, 3)
+    x, w = (side, side, channels), (channels, kernel, kernel, channels)
+    return _Values(np.random.default_rng(5), _Form(kind, x, w), wide).file()
+
+
 def _fitting(kind: str, chance: np.random.Generator) -> _Form:
     """A form whose rows are long enough and that is not too long for a test."""
     while True:

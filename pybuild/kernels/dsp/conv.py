@@ -209,9 +209,9 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
         return replace(layer, apart=True)
     few = chunks(np.arange(len(kernels)), len(layer.order))
     lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
-    sums = [w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int64) for w in lanes]
-    turns: Ints = np.concatenate(sums) * 128
-    reach = int(turns.sum(1).max(initial=0))
+    each = (w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int32) for w in lanes)
+    turns = np.concatenate([w * np.int32(128) for w in each])
+    reach = int(turns.sum(1, dtype=np.int64).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
     layer = replace(layer, epilogue=exact(made, len(kernels)), runs=2)
@@ -220,10 +220,12 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     return layer
 
 
-def _of_run(layer: Layer, turns: Ints) -> int:
+def _of_run(layer: Layer, turns: Int32s) -> int:
     """How far the sums of a run may reach; turns: [O, turn] those of each."""
     starts = range(0, layer.turns, layer.run_turns)
-    return int(np.add.reduceat(turns, [*starts], axis=1).max())
+    few = chunks(turns, layer.turns)
+    sums = (np.add.reduceat(some, [*starts], axis=1, dtype=np.int64) for some in few)
+    return max(int(one.max()) for one in sums)
 
 
 def _fewer_groups(window: Window) -> int:

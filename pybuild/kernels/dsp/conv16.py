@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import Array
+from pybuild.dtype import Array, Ints
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
@@ -20,6 +20,7 @@ from pybuild.kernels.dsp.conv16_code import kernel
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import in_blocks, kernels_of, quads
+from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
 
 _FEWEST_TAPS = 4
@@ -151,7 +152,7 @@ class Layer:
         )
 
 
-def _order(layer: Layer) -> Array:
+def _order(layer: Layer) -> Ints:
     """Output channels as they are computed."""
     blocks = in_blocks(layer.group_outputs, layer.channels)
     each = layer.group_outputs
@@ -161,17 +162,27 @@ def _order(layer: Layer) -> Array:
 def _lanes(layer: Layer, kernels: Array) -> Array:
     """Weights [O, taps] as they are multiplied, zeros between."""
     order = np.asarray(layer.order)
-    made: Array = np.where(order < 0, 0, kernels[:, np.maximum(order, 0)])
-    return made.astype(np.int8)
+    made: Array = kernels[:, np.maximum(order, 0)]
+    made[:, order < 0] = 0
+    return made
 
 
 def pack(layer: Layer, kernels: Array) -> Packed:
     """Weights [O, taps] as words of four taps, channels of a block side by side."""
-    words = quads(_lanes(layer, kernels), layer.words)[_order(layer)]
-    blocks = words.reshape(-1, layer.channels, layer.words, _LANES)
-    made = np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).view("<i4").reshape(-1)
-    order = f"of each {layer.channels} output channels: words of four taps of each"
-    return Packed("weights", made, order=order)
+    lie = f"of each {layer.channels} output channels: words of four taps of each"
+    return Packed.later("weights", lie, _arranged, layer, kernels)
+
+
+def _arranged(layer: Layer, kernels: Array) -> Array:
+    order, each = _order(layer), layer.words * _LANES
+
+    def words(channels: Ints) -> Array:
+        few = quads(_lanes(layer, kernels[channels]), layer.words)
+        blocks = few.reshape(-1, layer.channels, layer.words, _LANES)
+        return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).view("<i4")
+
+    parts = map(words, chunks(order, each, layer.channels))
+    return filled(np.empty(len(order) * layer.words, np.int32), parts)
 
 
 def _cost(layer: Layer) -> int:

@@ -14,6 +14,7 @@ from pybuild.ir.loop import INT64, Expr, Var, const, i64, minimum
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.epilogues.end16 import End16, end16
 from pybuild.kernels.layers.weights import epilogue, fixed
+from pybuild.ops.fixed_point.chunks import chunks
 from pybuild.targets.target import Target
 
 # of the absolute weights under values down to -2^15, so that 32 bits are enough
@@ -47,15 +48,17 @@ def turns_of_run(kernels: Array, lanes: int, unrolled: int) -> int:
             or zeros behind them
     """
     turns = lanes // unrolled
-    wide = np.zeros((len(kernels), lanes), np.int64)
     kernels = kernels[:, :lanes]
-    wide[:, : kernels.shape[1]] = np.abs(kernels.astype(np.int64))
-    each = wide.reshape(len(kernels), turns, unrolled).sum(2)
+    starts = np.arange(0, kernels.shape[1], unrolled)
+    sizes = (np.abs(w, dtype=np.int16) for w in chunks(kernels, kernels.shape[1]))
+    each = np.concatenate(
+        [np.add.reduceat(w, starts, axis=1, dtype=np.int32) for w in sizes]
+    )
     for runs in range(1, turns + 1):
         most = -(-turns // runs)
-        parts = np.zeros((len(kernels), -(-turns // most) * most), np.int64)
-        parts[:, :turns] = each
-        sums = parts.reshape(len(kernels), -1, most).sum(2)
+        parts = np.zeros((len(kernels), -(-turns // most) * most), np.int32)
+        parts[:, : each.shape[1]] = each
+        sums = parts.reshape(len(kernels), -1, most).sum(2, dtype=np.int64)
         if int(sums.max(initial=0)) <= MOST_WEIGHTS:
             return most
     raise AssertionError("a turn has few taps")
