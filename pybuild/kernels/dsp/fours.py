@@ -30,12 +30,16 @@ _MOST = 2**31 - 1
 _END = {2: 22, 3: 42, 4: 36}
 
 
-def pack(kernels: Array, wide: bool) -> Packed:
-    """Weights [C, taps] as words: of each four channels, of each tap, their bytes;
-    wide: the second two of them between, as int16 pixels have them."""
+def pack(layer: Layer, kernels: Array) -> Packed:
+    """Weights [C, taps] as words: of each four channels, of each tap, their bytes; of
+    int16 the second two of them between, as its pixels have them."""
+    if layer.across:
+        rows, columns = layer.window.kernel_w, layer.window.kernel_h
+        turned = kernels.reshape(len(kernels), rows, columns).transpose(0, 2, 1)
+        kernels = turned.reshape(kernels.shape)
     groups = [kernels[s:][:GROUP] for s in block_starts(len(kernels), GROUP)]
     fours = np.stack(groups).transpose(0, 2, 1).astype(np.int8)
-    if wide:
+    if layer.elem is DType.INT16:
         fours = fours[:, :, (0, 2, 1, 3)]
     words = np.ascontiguousarray(fours).view("<i4").reshape(-1)
     order = "of each four channels, of each tap: a word of their bytes"
@@ -64,13 +68,13 @@ def candidates(
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
-    tables = (pack(kernels, isinstance(epilogue, End16)), *four_tables(epilogue, bias))
+    ends = four_tables(epilogue, bias)
     if not isinstance(epilogue, End16):
-        tables += exact_tables(epilogue, bias)
+        ends += exact_tables(epilogue, bias)
     found = []
     for whole in (False, True):
-        layer = Layer(window, epilogue, x_zero, image, whole)
-        if not whole and not _in_ring(layer):
+        layer = Layer(window, epilogue, x_zero, image, whole).shorter
+        if not (_takes_less(layer) if whole else _in_ring(layer)):
             continue
         if whole and layer.scratch > MOST_SCRATCH:
             continue
@@ -81,7 +85,7 @@ def candidates(
                 args=tuple(k.values),
                 outputs=images[:1],
                 inputs=images[1:],
-                constants=tables,
+                constants=(pack(layer, kernels), *ends),
                 images=x.shape[0],
                 bands=1,
                 scratch=layer.scratch,
@@ -110,6 +114,13 @@ def _ended(
         return None
     sums, epilogue = ended_sums(node, graph, kernels)
     return epilogue, sums.bias, sums.made.x_zero
+
+
+def _takes_less(layer: Layer) -> bool:
+    """Whether an image may take less than with two columns a word: not where such words
+    are shared by all pixels of a short row at once."""
+    at_once = layer.window.stride_w == 1 and layer.window.out_width in (4, 5)
+    return layer.elem is DType.INT16 or layer.across or not at_once
 
 
 def _in_ring(layer: Layer) -> bool:

@@ -69,6 +69,11 @@ class _Writer:
             rules, after = k.row("exact", after, INT32), after + 1
         self.lines = k.row("lines", after, INT32, writable=True)
         self.channels = k.arg("channels", w.channels)
+        # from a pixel to the next
+        self.x_step = self.y_step = self.channels
+        if layer.across:
+            self.x_step = k.arg("x_step", layer.image.height * w.channels)
+            self.y_step = k.arg("y_step", layer.image.out_height * w.channels)
         self.out_width = k.arg("out_width", w.out_width)
         self.left: Expr = const(0)
         if w.left:
@@ -77,8 +82,9 @@ class _Writer:
         self.fill: Expr = const(0)
         if layer.padded and layer.x_zero:
             self.fill = k.arg("fill", layer.x_zero * 65536 + (layer.x_zero & 0xFFFF))
-        # words from a column to the next
-        self.step = PAIRS if layer.whole else PAIRS * w.kernel_h
+        self.step = layer.step
+        self.plane = k.arg("plane", layer.plane)
+        self.taps_plane = k.arg("taps_plane", layer.taps_plane)
         self.finish: AffineFinish | Bound16
         if isinstance(layer.epilogue, End16):
             self.finish = Bound16(k, layer.epilogue)
@@ -89,15 +95,12 @@ class _Writer:
     def write(self) -> Builder:
         k, w, layer = self.k, self.w, self.layer
         packed, ends = k.let("w", self.packed), k.let("next_epilogue", self.ends)
+        self.widened = k.let("widened", offset(self.lines, self.plane * PAIRS))
         columns = k.arg("columns", w.columns)
         if layer.whole:
-            words = k.arg("words", layer.lines)
-            self.widened = k.let("widened", offset(self.lines, words))
             if layer.padded:
-                self._margin(self.lines, words)
+                self._margin(self.lines, self.plane * PAIRS)
         else:
-            words = columns * self.step
-            self.widened = k.let("widened", offset(self.lines, words))
             self._margins()
         with k.loop("c", self.channels, 0, GROUP) as c:
             if w.channels % GROUP:
@@ -114,31 +117,36 @@ class _Writer:
     def _margins(self) -> None:
         """Padding beside the columns never changes: it is written once."""
         k, layer = self.k, self.layer
-        if self.w.left:
-            self._margin(self.lines, self.left * self.step)
-        if layer.behind:
-            at = (self.left + self.inside) * self.step
-            words = k.arg("behind", layer.behind) * self.step
-            self._margin(offset(self.lines, at), words)
+        lines = k.let("margins", self.lines)
+        with k.loop("half", PAIRS, rolled=True):
+            if self.w.left:
+                self._margin(lines, self.left * self.step)
+            if layer.behind:
+                at = (self.left + self.inside) * self.step
+                words = k.arg("behind", layer.behind) * self.step
+                self._margin(offset(lines, at), words)
+            k.assign(lines, offset(lines, self.plane))
 
     def _margin(self, at: Expr, words: Expr) -> None:
         with self.k.loop("word", words, rolled=True) as word:
             self.k.store(at, word, self.fill)
 
     def _weights(self, packed: Var) -> None:
-        """The weights of four channels, a tap's two words after another's."""
+        """The weights of four channels, those of two of them after the others'."""
         k, layer, rows = self.k, self.layer, self.w.kernel_h
         to = k.let("weights_to", self.widened)
         with k.loop("tap_row", rows, rolled=True) as row:
-            twin = to
+            places = [to]
             if layer.turn:
                 again = select(equal(row, rows - 1), const(0), rows * layer.row_words)
-                twin = k.let("twin", offset(to, again))
+                places.append(k.let("twin", offset(to, again)))
+            seconds = [k.let("second_to", offset(at, self.taps_plane)) for at in places]
             for kx in range(self.w.kernel_w):
-                for i, half in enumerate(self._halves(packed, kx)):
-                    k.store(to, PAIRS * kx + i, half)
-                    if layer.turn:
-                        k.store(twin, PAIRS * kx + i, half)
+                for at, half in zip(
+                    (places, seconds), self._halves(packed, kx), strict=True
+                ):
+                    for place in at:
+                        k.store(place, kx, half)
             k.assign(to, offset(to, layer.row_words))
             k.assign(packed, offset(packed, self.w.kernel_w))
 
@@ -191,15 +199,18 @@ class _Writer:
     def _whole(self, columns: Expr, ends: Var, c: Expr) -> None:
         """All rows of four channels, widened at once."""
         k, layer, w = self.k, self.layer, self.w
-        pitch = k.let("pitch", columns * PAIRS)
+        pitch = columns
         top = k.arg("top", layer.image.top) if layer.image.top else const(0)
-        at = offset(self.lines, top * pitch + self.left * PAIRS)
+        at = offset(self.lines, top * pitch + self.left)
         given = {
-            "channels": self.channels,
+            "x_step": self.x_step,
             "inside": self.inside,
+            "plane": self.plane,
             "rows": k.arg("rows", layer.read),
             "pitch": pitch,
-            "row_size": k.arg("row_size", w.width * w.channels),
+            "row_size": k.arg(
+                "row_size", w.channels * (1 if layer.across else w.width)
+            ),
         }
         source, n = offset(self.x, c), layer.together
         wide16 = "_s16" if layer.elem is not INT8 else ""
@@ -217,6 +228,7 @@ class _Writer:
         more = {
             "out_height": k.arg("out_height", layer.image.out_height),
             "pitch": pitch,
+            "y_down": self.channels if layer.across else self.out_width * self.channels,
             "down": k.let("down", pitch * k.arg("stride", layer.image.stride_h)),
         }
         self._sums(ends, offset(self.y, c), self.widened, more)
@@ -224,8 +236,12 @@ class _Writer:
     def _widen(self, source: Expr, slot: Expr) -> None:
         """One row of four channels into a slot."""
         k, rows = self.k, self.w.kernel_h
-        at = offset(self.lines, self.left * self.step + slot * PAIRS)
-        given = {"channels": self.channels, "inside": self.inside}
+        at = offset(self.lines, self.left * self.step + slot)
+        given = {
+            "x_step": self.x_step,
+            "inside": self.inside,
+            "plane": self.plane,
+        }
         wide16 = "_s16" if self.layer.elem is not INT8 else ""
         doc = "A row of four channels, two of them in each word."
         with k.part(
@@ -240,13 +256,21 @@ class _Writer:
             self._widen_row(x, to, known)
 
     def _widen_row(self, x: Var, to: Var, known: Mapping[str, Var]) -> None:
-        k, n = self.k, self.layer.together
+        k, n, step = self.k, self.layer.together, self.step
+        second = k.let("second_to", offset(to, known["plane"]))
         with k.loop("column", known["inside"], 0, n, rolled=True):
-            for i in range(n):
-                for j, half in enumerate(self._pixel(x)):
-                    k.store(to, i * self.step + j, half)
-                k.assign(x, offset(x, known["channels"]))
-            k.assign(to, offset(to, n * self.step))
+            for i in range(0, n, 2):
+                pixels = []
+                for _ in range(i, min(i + 2, n)):
+                    pixels.append(self._pixel(x))
+                    k.assign(x, offset(x, known["x_step"]))
+                for at, halves in zip(
+                    (to, second), zip(*pixels, strict=True), strict=True
+                ):
+                    for j, half in enumerate(halves):
+                        k.store(at, (i + j) * step, half)
+            k.assign(to, offset(to, n * step))
+            k.assign(second, offset(second, n * step))
 
     def _pixel(self, x: Var) -> tuple[Var, Var]:
         """The two words of four channels of a pixel."""
@@ -258,28 +282,27 @@ class _Writer:
 
     def _blank(self, slot: Expr, columns: Expr) -> None:
         k = self.k
-        at = k.let("at", offset(self.lines, slot * PAIRS))
-        with k.loop("column", columns, rolled=True):
-            for i in range(PAIRS):
-                k.store(at, i, self.fill)
+        at = k.let("at", offset(self.lines, slot))
+        with k.loop("column", columns * PAIRS, rolled=True):
+            k.store(at, 0, self.fill)
             k.assign(at, offset(at, self.step))
 
     def _sums(
         self, ends: Expr, y: Expr, weights: Expr, more: Mapping[str, Expr] | None = None
     ) -> None:
         """The row of all four channels, or all rows, in a function of its own."""
-        k, w, layer = self.k, self.w, self.layer
-        step = k.arg("step", self.step * w.stride_w)
+        k, layer = self.k, self.layer
         shared = {
-            "channels": self.channels,
+            "y_step": self.y_step,
             "out_width": self.out_width,
-            "step": step,
+            "plane": self.plane,
+            "taps_plane": self.taps_plane,
             **(more or {}),
         }
         given = {n: v for n, v in shared.items() if not isinstance(v, Const)}
         with k.part(
             f"depthwise_dsp_fours_{layer.key}_sums",
-            "Outputs of four channels, pixel by pixel: four sums at a time.",
+            f"Outputs of four channels: of two, {layer.pixels} pixels at a time.",
             lines=self.lines,
             weights=weights,
             epilogue=ends,
@@ -288,7 +311,8 @@ class _Writer:
             **self.finish.values,
         ) as params:
             known = {p.name: p for p in params}
-            end = End(k, layer.epilogue, self.finish.inside(known), known["epilogue"])
+            ends = k.let("next_epilogue", known["epilogue"])
+            end = End(k, layer.epilogue, self.finish.inside(known), ends)
             _Sums(k, layer, known, end).write()
 
 
@@ -299,50 +323,74 @@ class _Sums:
         self, k: Builder, layer: Layer, known: Mapping[str, Var], end: End
     ) -> None:
         self.k, self.layer, self.known, self.end = k, layer, known, end
+        # of the channels of a word, and from the first of one to that of the next
+        self.two, self.next = ((0, 2), 1) if layer.elem is INT8 else ((0, 1), 2)
 
     def write(self) -> None:
+        """Two channels, then the other two."""
         k, known = self.k, self.known
-        if not self.layer.whole:
-            x, to = k.let("at", known["lines"]), k.let("to", known["y"])
-            self._pixels(x, to)
-            return
-        line, to = k.let("first", known["lines"]), k.let("to", known["y"])
-        with k.loop("oy", known["out_height"], rolled=True):
-            self._pixels(k.let("at", line), to)
-            k.assign(line, offset(line, known["down"]))
-
-    def _pixels(self, x: Var, to: Var) -> None:
-        """A row of outputs."""
-        k, known, layer = self.k, self.known, self.layer
-        # words from a column to the next, and from a row
-        step = PAIRS if layer.whole else PAIRS * layer.window.kernel_h
-        down: Expr = known["pitch"] if layer.whole else const(PAIRS)
-        with k.loop("ox", known["out_width"], rolled=True):
-            sums = [k.let(f"sum{i}", self.end.start(i)) for i in range(GROUP)]
-            if layer.taps <= UNROLLED:
-                for row in range(layer.window.kernel_h):
-                    line = k.let("line", offset(x, down * row)) if row else x
-                    self._row(sums, line, known["weights"], row * layer.row_words, step)
+        taps, plane = k.let("taps", known["weights"]), k.let("plane", known["lines"])
+        out = k.let("out", known["y"])
+        with k.loop("half", PAIRS, rolled=True):
+            x, to = k.let("line", plane), k.let("to", out)
+            if self.layer.whole:
+                with k.loop("oy", known["out_height"], rolled=True):
+                    self._pixels(x, taps, to)
+                    k.assign(x, offset(x, known["down"]))
+                    k.assign(to, offset(to, known["y_down"]))
             else:
-                taps, line = k.let("taps", known["weights"]), k.let("line", x)
-                with k.loop("row", layer.window.kernel_h, rolled=True):
-                    self._row(sums, line, taps, 0, step)
-                    k.assign(taps, offset(taps, layer.row_words))
-                    k.assign(line, offset(line, down))
-            self.end.store(sums, to)
-            k.assign(x, offset(x, known["step"]))
-            k.assign(to, offset(to, known["channels"]))
+                self._pixels(x, taps, to)
+            k.assign(taps, offset(taps, known["taps_plane"]))
+            k.assign(plane, offset(plane, known["plane"]))
+            k.assign(out, offset(out, self.next))
+            self.end.step(self.next)
 
-    def _row(self, sums: list[Var], x: Var, taps: Var, first: int, step: int) -> None:
-        """A row of taps."""
-        k, w = self.k, self.layer.window
-        order = ((0, 2), (1, 3)) if self.layer.elem is INT8 else ((0, 1), (2, 3))
-        for kx in range(w.kernel_w):
-            column = kx * w.dilation_w * step
-            values = [k.let("value", load(x, column + i)) for i in range(PAIRS)]
-            words = [
-                k.let("tap", load(taps, first + PAIRS * kx + i)) for i in range(PAIRS)
-            ]
-            for value, word, (low, high) in zip(values, words, order, strict=True):
-                k.assign(sums[low], MLA_LOW(value, word, sums[low]))
-                k.assign(sums[high], MLA_HIGH(value, word, sums[high]))
+    def _pixels(self, line: Var, taps: Var, out: Var) -> None:
+        """A row of outputs."""
+        k, known, layer, n = self.k, self.known, self.layer, self.layer.pixels
+        if layer.once:
+            self._block(n, line, taps, out)
+            return
+        x, to, whole = k.let("at", line), k.let("y_at", out), known["out_width"]
+        with k.loop("ox", whole - layer.rest, 0, n, rolled=True):
+            self._block(n, x, taps, to)
+            k.assign(x, offset(x, n * layer.window.stride_w * layer.step))
+            k.assign(to, offset(to, known["y_step"] * n))
+        if layer.rest:
+            self._block(layer.rest, x, taps, to)
+
+    def _block(self, pixels: int, x: Var, taps: Var, to: Var) -> None:
+        """So many pixels of two channels."""
+        k, layer, rows = self.k, self.layer, self.layer.window.kernel_h
+        down: Expr = self.known["pitch"] if layer.whole else const(1)
+        starts = [k.let("start", self.end.start(c)) for c in self.two]
+        sums = [[k.let(f"sum{i}", start) for i in range(pixels)] for start in starts]
+        if layer.taps <= UNROLLED:
+            for row in range(rows):
+                line = k.let("line", offset(x, down * row)) if row else x
+                self._row(sums, line, taps, row * layer.row_words)
+        else:
+            tap, line = k.let("row_taps", taps), k.let("line", x)
+            with k.loop("row", rows, rolled=True):
+                self._row(sums, line, tap, 0)
+                k.assign(tap, offset(tap, layer.row_words))
+                k.assign(line, offset(line, down))
+        for channel, accs in zip(self.two, sums, strict=True):
+            self.end.store(channel, accs, to, self.known["y_step"])
+
+    def _row(self, sums: list[list[Var]], x: Var, taps: Var, first: int) -> None:
+        """A row of taps; one instruction loads two words that are neighbours."""
+        k, step = self.k, self.layer.step
+        found = self.layer.uses(len(sums[0]))
+        values, words = dict[int, Var](), dict[int, Var]()
+        for column, uses in found.items():
+            if column not in values:
+                both = [c for c in (column, column + 1) if c in found]
+                for c in both if step == 1 else both[:1]:
+                    values[c] = k.let("value", load(x, c * step))
+            for i, kx in uses:
+                if kx not in words:
+                    for at in range(kx, min(kx + 2, self.layer.row_words)):
+                        words[at] = k.let("tap", load(taps, first + at))
+                for accs, product in zip(sums, (MLA_LOW, MLA_HIGH), strict=True):
+                    k.assign(accs[i], product(values[column], words[kx], accs[i]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from pybuild.dtype import Array
@@ -60,7 +62,8 @@ def four_tables(epilogue: FourEnds, bias: Array) -> tuple[Packed, ...]:
 
 
 class End:
-    """The ends of four channels inside a kernel being written."""
+    """The ends of four channels inside a kernel being written; `ends`: where the table
+    of the first of those that are summed together is."""
 
     def __init__(
         self,
@@ -71,41 +74,51 @@ class End:
     ) -> None:
         self.k, self.epilogue, self.finish, self.ends = k, epilogue, finish, ends
 
+    def step(self, channels: int) -> None:
+        """Goes on to those so many channels behind."""
+        size = 1 if isinstance(self.epilogue, Affine) else row_words(self.epilogue)
+        self.k.assign(self.ends, offset(self.ends, size * channels))
+
     def start(self, channel: int) -> Expr:
-        """What its sum begins with."""
+        """What its sums begin with."""
         if isinstance(self.finish, Bound16):
             return self.finish.start(self.ends, channel * row_words(self.epilogue))
         if isinstance(self.epilogue, Exact):
             return const(0)
         return load(self.ends, channel)
 
-    def store(self, sums: list[Var], y: Var) -> None:
-        """Ends the four sums of a pixel."""
+    def store(self, channel: int, sums: Sequence[Var], y: Var, apart: Expr) -> None:
+        """Ends the sums of a channel, of pixels that are so far apart."""
         k, size = self.k, row_words(self.epilogue)
+        at = channel * size
+        places = [apart * i + channel for i in range(len(sums))]
         if isinstance(self.finish, Bound16):
-            for i, acc in enumerate(sums):
-                row = self.finish.row(k, self.ends, i * size)
-                self.finish.store(k, [(acc, y, i)], row, offset(self.ends, i * size))
+            to = [(acc, y, place) for acc, place in zip(sums, places, strict=True)]
+            row = self.finish.row(k, self.ends, at)
+            self.finish.store(k, to, row, offset(self.ends, at))
             return
+        bits = bits_of(self.epilogue)
+        each = zip(sums, places, strict=True)
+        exact = [(acc >> bits, y, place) for acc, place in each]
         if isinstance(self.epilogue, Exact):
-            for i, acc in enumerate(sums):
-                to = [(acc >> bits_of(self.epilogue), y, const(i))]
-                self.finish.by_rule(to, offset(self.ends, i * size))
+            self.finish.by_rule(exact, offset(self.ends, at))
             return
         assert isinstance(self.epilogue, Affine)
-        last = GROUP * (size - 1)
-        factors = [k.let("factor", load(self.ends, last + i)) for i in range(GROUP)]
-        for i, (acc, factor) in enumerate(zip(sums, factors, strict=True)):
-            to = [(acc >> bits_of(self.epilogue), y, const(i))]
-            with self.finish.cheap(k, factor, to):
-                value = self._value(acc, i, factor)
-                k.store(y, i, value)
+        factor = k.let("factor", load(self.ends, GROUP * (size - 1) + channel))
+        with self.finish.cheap(k, factor, exact):
+            value = self._value(channel, factor)
+            for acc, place in zip(sums, places, strict=True):
+                k.store(y, place, value(acc))
 
-    def _value(self, acc: Var, i: int, factor: Var) -> Expr:
-        assert isinstance(self.finish, AffineFinish)
-        if not is_signed(self.finish.epilogue):
-            return self.finish.narrow(acc, factor)
+    def _value(self, channel: int, factor: Var) -> Callable[[Var], Expr]:
+        """How a sum of the channel ends."""
+        k, finish = self.k, self.finish
+        assert isinstance(finish, AffineFinish)
+        if not is_signed(finish.epilogue):
+            return lambda acc: finish.narrow(acc, factor)
         count = row_words(self.epilogue) - 1
-        words = [load(self.ends, GROUP * n + i) for n in range(1, count)]
-        row = self.finish.row(self.k, [*words, factor])
-        return self.finish.by_sign(self.k, acc, bits_of(self.epilogue), row)
+        at = [GROUP * n + channel for n in range(1, count)]
+        words = [k.let("end", load(self.ends, i)) for i in at]
+        row = finish.row(k, [*words, factor])
+        bits = bits_of(self.epilogue)
+        return lambda acc: finish.by_sign(k, acc, bits, row)

@@ -4,7 +4,7 @@ code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybuild.dtype import DType
 from pybuild.kernels.base.builder import told
@@ -13,15 +13,17 @@ from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key
 from pybuild.kernels.epilogues.end16 import End16
 from pybuild.kernels.layers.depthwise import GROUP, Image
 
-PAIRS = GROUP // 2  # words of a pixel
+PAIRS = GROUP // 2  # words of a pixel, each in a plane of its own
+_REGISTERS = 13  # of sums, taps, two values, and two pointers
 
 
 @dataclass(frozen=True)
 class Layer:
     """A depthwise convolution of whole images as its kernel sees it.
 
-    whole  all rows of four channels are widened at once, padding beside them; else
-           those under a window, in a ring
+    whole   all rows of four channels are widened at once, padding beside them; else
+            those under a window, in a ring
+    across  of an image that is whole: its columns are this layer's rows
     """
 
     window: Window
@@ -29,6 +31,32 @@ class Layer:
     x_zero: int
     image: Image
     whole: bool = False
+    across: bool = False
+
+    @property
+    def shorter(self) -> Layer:
+        """The layer of a whole image along its rows, or across, which takes less where
+        rows are short and many."""
+        w, image = self.window, self.image
+        if not self.whole or w.dilation_w > 1:
+            return self
+        turned = replace(
+            w,
+            width=image.height,
+            out_width=image.out_height,
+            kernel_h=w.kernel_w,
+            kernel_w=w.kernel_h,
+            stride_w=image.stride_h,
+            left=image.top,
+        )
+        rows = Image(w.width, w.out_width, w.stride_w, w.left)
+        other = replace(self, window=turned, image=rows, across=True)
+        return other if 2 * other.blocks <= self.blocks else self
+
+    @property
+    def blocks(self) -> int:
+        """Of pixels that are summed together, in an image."""
+        return self.image.out_height * -(-self.window.out_width // self.pixels)
 
     @property
     def elem(self) -> DType:
@@ -79,19 +107,60 @@ class Layer:
 
     @property
     def row_words(self) -> int:
-        """Words of weights of a row of taps."""
-        return PAIRS * self.window.kernel_w
+        """Words of weights of a row of taps, of two channels."""
+        return self.window.kernel_w
 
     @property
-    def lines(self) -> int:
-        """Words of the rows that are held."""
-        return PAIRS * self.rows * self.window.columns
+    def taps_plane(self) -> int:
+        """Words of weights of two channels: twice where they begin with any row."""
+        rows = self.window.kernel_h
+        return self.row_words * (2 * rows - 1 if self.turn else rows)
+
+    @property
+    def plane(self) -> int:
+        """Words of the rows that are held, of two channels."""
+        return self.rows * self.window.columns
 
     @property
     def scratch(self) -> int:
-        """Bytes of these, and of weights: twice where they begin with any row."""
-        rows = self.window.kernel_h
-        return 4 * (self.lines + self.row_words * (2 * rows - 1 if self.turn else rows))
+        """Bytes of these, and of weights."""
+        return 4 * PAIRS * (self.plane + self.taps_plane)
+
+    @property
+    def step(self) -> int:
+        """Words from a column to the next."""
+        return 1 if self.whole else self.window.kernel_h
+
+    @property
+    def pixels(self) -> int:
+        """Of a row that are summed together, of two channels: they share weights, and
+        some share values."""
+        w = self.window
+        able = [n for n in (2, 3) if self._registers(n) <= _REGISTERS]
+        return min(max(able, default=1), w.out_width)
+
+    def _registers(self, pixels: int) -> int:
+        w = self.window
+        taps = min(w.kernel_w, w.stride_w * (pixels - 1) + 1)
+        return PAIRS * pixels + (taps if w.dilation_w == 1 else w.kernel_w) + 4
+
+    @property
+    def once(self) -> bool:
+        return self.pixels == self.window.out_width
+
+    @property
+    def rest(self) -> int:
+        """Pixels behind the last whole group of these."""
+        return self.window.out_width % self.pixels
+
+    def uses(self, pixels: int) -> dict[int, list[tuple[int, int]]]:
+        """Of so many pixels: column of the row -> (pixel, tap)."""
+        w, found = self.window, dict[int, list[tuple[int, int]]]()
+        for i in range(pixels):
+            for kx in range(w.kernel_w):
+                column = i * w.stride_w + kx * w.dilation_w
+                found.setdefault(column, []).append((i, kx))
+        return dict(sorted(found.items()))
 
     @property
     def key(self) -> str:
@@ -101,7 +170,9 @@ class Layer:
             "whole" if self.whole else "",
             f"{w.kernel_h}x{w.kernel_w}",
             "s16" if self.elem is not DType.INT8 else "",
+            f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
+            f"{self.pixels}once" if self.once else f"{self.pixels}rest{self.rest}",
             epilogue_key(self.epilogue),
         )
         return "_".join(p for p in parts if p)
@@ -112,7 +183,7 @@ class Layer:
         parts = (
             "depthwise_dsp_fours",
             self.key,
-            f"stride{w.stride_w}" if w.stride_w > 1 else "",
+            "across" if self.across else "",
             "padded" if self.padded else "",
             "turned" if self.turn else "",
             f"by{self.together}",
@@ -133,7 +204,7 @@ class Layer:
             f"depthwise convolution, {self.elem.value}, int32 sums by halves of words "
             f"(SMLABB): {w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}"
             f"{gaps}",
-            f"four channels at a time, side by side: {held}; then pixel by pixel their "
-            "four sums; weights forward",
+            f"four channels at a time, two of them a word: {held}; then sums of two of "
+            f"them, {self.pixels} pixels at a time; weights forward",
             self.epilogue.words,
         )

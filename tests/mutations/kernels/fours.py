@@ -6,8 +6,8 @@ FOURS = (
     (
         "which half of a word is which channel",
         "pybuild/kernels/dsp/fours_code.py",
-        "((0, 2), (1, 3)) if",
-        "((0, 1), (2, 3)) if",
+        "((0, 2), 1) if",
+        "((0, 1), 2) if",
         f"{_TEST}::test_by_llvm",
     ),
     (
@@ -36,6 +36,20 @@ FOURS = (
         "pybuild/kernels/dsp/fours_layer.py",
         "min(self.image.height, self.rows - self.image.top)",
         "min(self.image.height, self.rows - self.image.top - 1)",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "the weights of an image that is taken across",
+        "pybuild/kernels/dsp/fours.py",
+        "transpose(0, 2, 1)\n        kernels",
+        "transpose(0, 1, 2)\n        kernels",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "pixels behind the last three",
+        "pybuild/kernels/dsp/fours_code.py",
+        "self._block(layer.rest, x, taps, to)",
+        "self._block(1, x, taps, to)",
         f"{_TEST}::test_by_llvm",
     ),
     (

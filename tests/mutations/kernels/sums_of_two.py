@@ -39,12 +39,4 @@ SUMS_OF_TWO = (
         "trail=(9,),",
         "tests/kernels/test_intrin.py::test_llvm_on_a_cortex_m4",
     ),
-    (
-        "which column a resized value leans to",
-        "pybuild/kernels/any_type/resize.py",
-        'k.let("weight1", right * _ONE - both)',
-        'k.let("weight1", down * _ONE - both)',
-        "tests/ops/test_backends.py::test_llvm"
-        "[pool-resize_bilinear_from_corners-int8-litert-cortex-m4]",
-    ),
 )
