@@ -20,7 +20,7 @@ class Prices:
     call    of a function, with what it saves and restores
     pointers  that registers hold in an innermost loop; others are loaded anew
     start   of a sum: its first number
-    lane    of a vector that is made of numbers
+    lane    of a vector that is made of numbers, or taken apart
     sums    of vectors that registers hold; others move into one and back
     """
 

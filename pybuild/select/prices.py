@@ -26,6 +26,7 @@ from pybuild.ir.loop import (
     Func,
     If,
     Intrin,
+    Lane,
     Lanes,
     Let,
     Load,
@@ -37,6 +38,7 @@ from pybuild.ir.loop import (
     Store,
     Type,
     Var,
+    VectorType,
     WideLoad,
     children,
 )
@@ -45,6 +47,7 @@ from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.external import External
 from pybuild.select.core_prices import M3, PRICES, Prices
 from pybuild.select.instructions import (
+    INSTRUCTIONS,
     SINGLE,
     dot_passes,
     is_dot,
@@ -163,7 +166,8 @@ class _Walk:
                 self.depth_of[var.name] = level if isinstance(stmt, Let) else self.depth
                 return spent
             case Store(pointer, index, value):
-                spent = self.add(self.table.store)
+                apart = isinstance(index.type, VectorType)  # no address that steps
+                spent = self.add(self.table.store + apart)
                 return spent + sum(self.expr(e) for e in (pointer, index, value))
             case For():
                 return self.loop(stmt)
@@ -328,6 +332,8 @@ class _Walk:
                 return 0 if isinstance(index, Const) else 1
             case Row():
                 return self.table.load
+            case Lane():
+                return self.table.lane
             case Lanes(parts):
                 different = len({id(part) for part in parts}) > 1
                 return self.table.lane * len(parts) if different else 0
@@ -337,7 +343,7 @@ class _Walk:
                 wider = expr.type is INT64 and not isinstance(value, Const)
                 return 1 if wider else 0
             case Bitcast():
-                return 1
+                return 0 if isinstance(expr.type, VectorType) else 1
         return 0
 
     def intrin(self, intrin: Intrin) -> float:
@@ -346,7 +352,7 @@ class _Walk:
             feature = SINGLE.get(intrin.name, intrin.feature)
             known = feature in self.target.features
             meaning = _Walk(self.table, self.target)
-            spent = 1.0
+            spent = INSTRUCTIONS.get(intrin.name, 1.0)
             if not known:
                 spent = sum(meaning.expr(value) for _, value in intrin.lets)
                 spent += meaning.expr(intrin.result)

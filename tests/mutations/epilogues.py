@@ -6,6 +6,9 @@ _ENDS = "tests/passes/test_sums.py"
 _LAYERS = "tests/kernels/test_vector_kernels.py::test_llvm_equals_numpy[balanced]"
 _EIGHTS = "tests/kernels/test_vector_kernels.py::test_eight_pixels_equal_numpy"
 _CORE = "tests/perf/test_any_layer.py::test_eight_pixels_on_a_core"
+_PRICE = (
+    "tests/perf/test_any_layer.py::test_layers_on_vectors_take_what_their_price_says"
+)
 _OUTSIDE = "tests/passes/test_outside.py"
 _PIXELS = "tests/kernels/test_vector_rounds.py::test_an_end_of_pixels_is_its_rule"
 
@@ -230,6 +233,13 @@ PIXELS = (
         'ox = k.let("pixel", minimum(ox, width - PIXELS))',
         'ox = k.let("pixel", minimum(ox, ox))',
         _LAYERS,
+    ),
+    (
+        "the price of an end by the rule",
+        "pybuild/select/instructions.py",
+        '"crt_twice_down4": 4',
+        '"crt_twice_down4": 1',
+        f"{_PRICE}[55]",
     ),
     (
         "the last eight pixels of a row",
