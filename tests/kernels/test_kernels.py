@@ -261,22 +261,31 @@ def test_averages_in_sums_of_16_bits() -> None:
 def test_averages_of_fewer_cells_at_the_edges(
     core: str, word: str, tmp_path: Path
 ) -> None:
-    """Four channels at a time, the last four reaching back; as many cells as fit."""
-    jobs = []
+    """Four channels at a time or sixteen, the last ones reaching back; as many cells as
+    fit; with one scale by a product for each number of cells."""
+    jobs, divided = [], 0
     for index, (sides, kernel, pads) in enumerate((
         ((1, 6, 9, 12), (3, 3), (1, 1, 1, 1)), ((2, 5, 7, 6), (2, 3), (1, 0, 0, 2)),
         ((1, 5, 8, 4), (5, 4), (0, 2, 0, 1)), ((1, 16, 18, 5), (15, 17), (1, 1, 1, 1)),
+        ((1, 4, 6, 19), (1, 3), (0, 1, 0, 1)), ((1, 6, 6, 32), (3, 3), (1, 1, 1, 1)),
     )):  # fmt: skip
         source = tensor(sides, zero=11)
-        for rule in ("double", ROUNDINGS[index]):
+        clamp = (None, None if index > 3 else 3.0)
+        for rule in ("double", ROUNDINGS[index % 4]):
             made = tensor((), scale=0.06, zero=-3) if rule != "double" else source
             one = case("avg_pool2d", (source,), made, kernel=kernel, strides=(1, 2),
-                       pads=pads, rounding=rule, clamp=(None, 3.0))  # fmt: skip
+                       pads=pads, rounding=rule, clamp=clamp)  # fmt: skip
             if kernel == (15, 17):
                 one = replace(one, arrays={"x0": np.full(sides, -128, np.int8)})
             found = _jobs([one], "balanced", core, word)
             assert len(found) == 1, (sides, rule)
+            func = found[0][1].candidate.func
+            assert func is not None
+            by_product = "_divide" in func.name and index != 3  # of up to 134 cells
+            assert ("_shift" in func.name) == by_product
+            divided += by_product
             jobs += found
+    assert divided >= 5
     _check(jobs, run_llvm([job for _, job in jobs]))
     _check(jobs, run_c([job for _, job in jobs], tmp_path))
 

@@ -131,7 +131,7 @@ GROUPED = (
     ),
     (
         "the cells of a window at the edge of an average",
-        "pybuild/kernels/operators/pool.py",
+        "pybuild/kernels/operators/pool_cells.py",
         'begin = k.let("begin", places[0] + wide[0] * channels)',
         'begin = k.let("begin", places[0])',
         "tests/kernels/test_kernels.py::test_averages_of_fewer_cells_at_the_edges",

@@ -114,11 +114,11 @@ class Layer:
             return ", ".join(filter(None, (*divided, self.limits.words)))
         return self.rule.words if self.rule is not None else DIVIDED
 
-    def doc(self, order: str) -> str:
-        """What the kernel's C says."""
+    def doc(self, order: str, end: str = "") -> str:
+        """What the kernel's C says; `end`: another one than this layer's."""
         w, kind = self.window, "average" if self.average else "maximum"
         taps = f"{w.kernel_h}x{w.kernel_w} windows" if self.unrolled else SIZES
         beside = ", which may leave the row" if w.padded else ""
         fewer = ", of the cells that are inside" if self.varies else ""
         what = f"{kind} over {taps}{beside}{fewer}, {self.elem.value}"
-        return told(what, order, self.end)
+        return told(what, order, end or self.end)

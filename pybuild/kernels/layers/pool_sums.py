@@ -1,17 +1,24 @@
 """Sums of four channels of int8 in registers, cell after cell: one by one, in pairs of
-int16, or on a vector. Knows no window.
+int16, or on a vector; and what divides them. Knows no window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from pybuild.dtype import DType
-from pybuild.ir.loop import INT32, Expr, Var, cast, i32, load, wide
+from pybuild.ir.loop import INT32, Expr, Operand, Var, cast, i32, load, wide
 from pybuild.kernels.base.builder import Builder
+from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.intrin import ADD_EVEN, ADD_ODD
 from pybuild.kernels.base.vectors import ALL4, PLUS4, words_at
+from pybuild.kernels.epilogues.affine_line import MOST as MOST_SUMS
+from pybuild.kernels.epilogues.affine_line import line
 from pybuild.kernels.layers.pool import Layer
+from pybuild.ops.pool import averages
 from pybuild.targets.target import Target
 
 MOST = 32767 // 128  # cells whose sum is an int16
@@ -61,10 +68,56 @@ class _Vector(Four):
         return [load(lanes, i) for i in range(4)]
 
 
+@dataclass(frozen=True)
+class Quotients:
+    """y = (sum * factor + plus) >> shift for each number of cells, where an average is
+    a sum divided by it; proven for every sum.
+    """
+
+    shift: int
+    table: Packed
+    words = (
+        "divided by the number of cells, by a product of 32 bits for each number, "
+        "proven equal for every sum"
+    )
+
+    def bind(self, k: Builder, pointer: Operand) -> Callable[[Expr], tuple[Var, Var]]:
+        """Factor and plus of a number of cells."""
+        table = k.row("quotients", pointer, INT32)
+
+        def of_cells(cells: Expr) -> tuple[Var, Var]:
+            factor = k.let("factor", load(table, cells * 2))
+            return factor, k.let("plus", load(table, cells * 2 + 1))
+
+        return of_cells
+
+
+def quotients(layer: Layer) -> Quotients | None:
+    """None: an average is no plain division, or not by one shift for all."""
+    made, most = layer.made, layer.window.kernel_h * layer.window.kernel_w
+    if made is None or not made.divide or 255 * most >= MOST_SUMS:
+        return None
+    rows, shifts = [(0, 0)], set()
+    for cells in range(1, most + 1):
+        sums = np.arange(-128 * cells, 127 * cells + 1)
+        wanted = averages(made, sums, np.full_like(sums, cells))
+        found = line(sums, wanted, 1 / cells, (made.low, made.high))
+        if found is None:
+            return None
+        rows.append((found.factor, found.offset))
+        shifts.add(found.shift)
+    if len(shifts) > 1:
+        return None
+    lie = "of each number of cells: factor, and what is added"
+    table = Packed("quotients", np.asarray(rows, np.int32), order=lie)
+    return Quotients(shifts.pop(), table)
+
+
 def suits(layer: Layer, target: Target) -> bool:
     """Whether a layer is an average of four channels or more, by a loop over cells:
     on vectors mve/pool.py has those whose windows are alike."""
-    by_cells = layer.average and layer.elem is DType.INT8 and not layer.unrolled
+    by_cells = layer.average and layer.elem is DType.INT8
+    by_cells = by_cells and (layer.varies or not layer.unrolled)
     others = "mve" in target.features and not layer.varies
     return by_cells and layer.window.channels >= 4 and not others
 

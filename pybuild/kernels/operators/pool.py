@@ -18,7 +18,6 @@ from pybuild.ir.loop import (
     FLOAT32,
     INT32,
     Expr,
-    Var,
     cast,
     const,
     load,
@@ -46,12 +45,11 @@ from pybuild.kernels.layers import pool_sums as pool_fours
 from pybuild.kernels.layers.pool import LOWEST, Layer, Reduction, Rows
 from pybuild.kernels.layers.weights import window_rows
 from pybuild.kernels.mve import pool as pool_mve
+from pybuild.kernels.operators.pool_cells import Fours, Large
 from pybuild.kernels.portable.row_sums import accumulated, takes_rows
 from pybuild.ops.base.operator import clamp_of
 from pybuild.ops.pool import PoolParameters, pool_parameters
 from pybuild.targets.target import Target
-
-BLOCK = 16  # channels together in the kernel for large windows
 
 
 def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
@@ -72,7 +70,9 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     if node.op == "avg_pool2d" and not include and (top or bottom):
         rows = Rows(x.shape[0], x.shape[1], y.shape[1], stride_h, top)
     layer = _layer(node, graph, window, rows)
-    k = (_Unrolled if layer.unrolled else _Large)(layer).write()
+    reduction = partial(_reduction, layer)
+    writer = _Unrolled(layer) if layer.unrolled else Large(layer, reduction)
+    k = writer.write()
     cost = y.size * (3 * kernel_h * kernel_w + 20)
     operands = Operands(whole(y), (whole(x),), (), (1,))
     if rows is None:
@@ -80,12 +80,14 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         operands = Operands(by_rows(y), (source,), (), (1,), y.shape[0], y.shape[1])
     found = [offer(k, operands, tables=_tables(layer), cost=cost)]
     if pool_dsp.suits(layer, target):
-        k = pool_dsp.kernel(layer, partial(_reduction, layer))
+        k = pool_dsp.kernel(layer, reduction)
         cheap = y.size * (2 * kernel_h * kernel_w + 20)
         found.append(offer(k, operands, tables=_finish_tables(layer), cost=cheap))
     elif pool_fours.suits(layer, target):
-        k = _Fours(layer, target).write()
-        found.append(offer(k, operands, tables=_finish_tables(layer), cost=cost))
+        divided = pool_fours.quotients(layer)
+        k = Fours(layer, reduction, target, divided).write()
+        tables = _finish_tables(layer) + ((divided.table,) if divided else ())
+        found.append(offer(k, operands, tables=tables, cost=cost - y.size * 10))
     if pool_dsp.has_maxima(layer, target):
         edge = outside_pixel(window, layer.fill, layer.elem)
         least = y.size * (kernel_h * kernel_w + 4)
@@ -250,142 +252,3 @@ class _Unrolled:
         x0 = self.pixels.start(ox)
         last = minimum(x0 + w.kernel_w, self.pixels.width)
         return self.k.let("cells", (last - maximum(x0, 0)) * w.kernel_h)
-
-
-_Ends = tuple[Expr, Expr]
-_Sides = tuple[_Ends, _Ends]  # rows and columns of a window
-_Row = Callable[[Builder, Expr], Var]
-
-
-class _Large:
-    """A kernel that adds cell after cell to a block of channels."""
-
-    order = f"pixel by pixel, {BLOCK} channels at a time, cell by cell"
-
-    def __init__(self, layer: Layer, kind: str = "") -> None:
-        self.layer = layer
-        self.k = k = Builder(layer.name + kind, layer.doc(self.order))
-        self.elem = layer.elem
-        self.total = FLOAT32 if layer.is_float else INT32
-        self.y = k.row("y", 0, self.elem, writable=True)
-        self.kernel_h = k.arg("kernel_h", layer.window.kernel_h)
-        self.kernel_w = k.arg("kernel_w", layer.window.kernel_w)
-        self.pixels = bind(k, layer.window, self.elem, self.kernel_h, None)
-        self.out_width = k.arg("out_width", layer.window.out_width)
-        first = const(2) if layer.rows is not None else self.kernel_h + 1
-        self.reduction = _reduction(layer, k, first)
-
-    def write(self) -> Builder:
-        k, rows = self.k, self.layer.rows
-        if rows is None:
-            self._band(self.y, (const(0), self.kernel_h), self.pixels.row)
-            return k
-        x = k.row("x", 1, self.elem)
-        height, top = k.arg("height", rows.height), k.arg("top", rows.top)
-        out_height = k.arg("out_height", rows.out_height)
-        stride_h = k.arg("stride_h", rows.stride_h)
-        x_row = k.arg("x_row", self.layer.window.width * self.layer.window.channels)
-        y_row = k.let("y_row", self.out_width * self.pixels.channels)
-        images = k.arg("images", rows.images)
-        with k.loop("image", images) as image, k.loop("oy", out_height) as oy:
-            y0 = k.let("y0", oy * stride_h - top)
-            ends = self._inside(y0, self.kernel_h, height, "y")
-            above = k.let("above", image * height + y0)
-
-            def row(k: Builder, ky: Expr) -> Var:
-                return k.let("row", offset(x, (above + ky) * x_row))
-
-            to = offset(self.y, (image * out_height + oy) * y_row)
-            self._band(k.let("to", to), ends, row)
-        return k
-
-    def _inside(self, start: Expr, size: Expr, limit: Expr, mark: str) -> _Ends:
-        """The part [first, last) of a window that lies on the image."""
-        k = self.k
-        first = k.let(f"first_{mark}", maximum(0 - start, 0))
-        return first, k.let(f"last_{mark}", minimum(limit - start, size))
-
-    def _band(self, y: Expr, tall: _Ends, row: _Row) -> None:
-        """One row of the output; `tall`: the window's rows on the image."""
-        k, channels = self.k, self.pixels.channels
-        with k.loop("ox", self.out_width) as ox:
-            x0 = k.let("x0", self.pixels.start(ox))
-            wide: _Ends = (const(0), self.kernel_w)
-            if self.layer.window.padded:
-                wide = self._inside(x0, self.kernel_w, self.pixels.width, "x")
-            counts = self._counts(tall, wide)
-            places = (x0 * channels, ox * channels)
-            self._channels(y, (tall, wide), row, counts, places)
-
-    def _channels(
-        self, y: Expr, ends: _Sides, row: _Row, counts: _Ends, places: _Ends
-    ) -> None:
-        """One pixel of the output; `places`: of the window and of it in their rows."""
-        k, channels, (inside, cells) = self.k, self.pixels.channels, counts
-        totals = k.array("totals", self.total, BLOCK)
-        with k.loop("base", channels, 0, BLOCK) as base:
-            count = k.let("count", minimum(channels - base, BLOCK))
-            with k.loop("j", count) as j:
-                k.store(totals, j, self.reduction.start(inside))
-            self._cells(totals, ends, row, (places[0] + base, count))
-            at = k.let("at", places[1] + base)
-            with k.loop("j", count) as j:
-                value = self.reduction.end(load(totals, j), cells)
-                k.store(y, at + j, value)
-
-    def _counts(self, tall: _Ends, wide: _Ends) -> _Ends:
-        """Cells of a window on the image, and those that its average counts."""
-        k, layer = self.k, self.layer
-        inside = (tall[1] - tall[0]) * (wide[1] - wide[0])
-        divided = layer.average and (layer.rule is None or layer.varies)
-        if layer.counted and layer.window.padded:
-            cells = self.kernel_h * self.kernel_w
-            if layer.rule is not None:
-                inside = k.let("inside", inside)
-            return inside, k.let("cells", cells) if divided else cells
-        if divided or layer.rule is not None:
-            inside = k.let("cells", inside)
-        return inside, inside
-
-    def _cells(self, totals: Var, ends: _Sides, row: _Row, block: _Ends) -> None:
-        k, (tall, wide), (begin, count) = self.k, ends, block
-        with k.loop("ky", tall[1], tall[0]) as ky:
-            line = row(k, ky)
-            with k.loop("kx", wide[1], wide[0]) as kx:
-                cell = k.let("cell", begin + kx * self.pixels.channels)
-                with k.loop("j", count) as j:
-                    value = cast(load(line, cell + j), self.total)
-                    k.store(totals, j, self.reduction.add(load(totals, j), value))
-
-
-class _Fours(_Large):
-    """The same of int8, whose sums of four channels stay in registers."""
-
-    order = "pixel by pixel, four channels at a time, cell by cell"
-
-    def __init__(self, layer: Layer, target: Target) -> None:
-        made = pool_fours.of(layer, target)
-        super().__init__(layer, made.kind)
-        self.four = made
-
-    def _channels(
-        self, y: Expr, ends: _Sides, row: _Row, counts: _Ends, places: _Ends
-    ) -> None:
-        k, channels = self.k, self.pixels.channels
-        (tall, wide), (inside, cells) = ends, counts
-        start = k.let("start", self.reduction.start(inside))
-        columns = k.let("columns", wide[1] - wide[0])
-        begin = k.let("begin", places[0] + wide[0] * channels)
-        with k.loop("base", channels, 0, 4) as base:
-            if self.layer.window.channels % 4:
-                base = k.let("block", minimum(base, channels - 4))
-            totals = self.four.totals(k)
-            with k.loop("ky", tall[1], tall[0]) as ky:
-                x = k.let("x", offset(row(k, ky), begin + base))
-                with k.loop("kx", columns, rolled=True):
-                    self.four.add(k, totals, x)
-                    k.assign(x, offset(x, channels))
-            at = k.let("at", places[1] + base)
-            for j, lane in enumerate(self.four.lanes(k, totals)):
-                total = k.let("total", start + lane)
-                k.store(y, at + j, self.reduction.end(total, cells))

@@ -39,4 +39,19 @@ SUMS_OF_TWO = (
         "trail=(9,),",
         "tests/kernels/test_intrin.py::test_llvm_on_a_cortex_m4",
     ),
+    (
+        "which column a resized value leans to",
+        "pybuild/kernels/any_type/resize.py",
+        'k.let("weight1", right * _ONE - both)',
+        'k.let("weight1", down * _ONE - both)',
+        "tests/ops/test_backends.py::test_llvm"
+        "[pool-resize_bilinear_from_corners-int8-litert-cortex-m4]",
+    ),
+    (
+        "what an average of fewer cells is multiplied by",
+        "pybuild/kernels/layers/pool_sums.py",
+        'factor = k.let("factor", load(table, cells * 2))',
+        'factor = k.let("factor", load(table, cells * 2 - 2))',
+        "tests/kernels/test_kernels.py::test_averages_of_fewer_cells_at_the_edges",
+    ),
 )
