@@ -121,15 +121,15 @@ WIDE = (
     (
         "columns that are not in the row",
         "pybuild/kernels/dsp/conv16_code.py",
-        "k.store(to, 0, const(0), wide=True)",
-        "k.store(to, 0, const(1), wide=True)",
+        "k.store(to, 0, const(0))",
+        "k.store(to, 0, const(1))",
         _FAST,
     ),
     (
         "columns that begin within a word",
         "pybuild/kernels/dsp/conv16_code.py",
-        "(lane >> 1) * (2 * n) + (lane & 1))",
-        "(lane >> 1) * (2 * n))",
+        "select(equal(lane & 1, 0), value, both)",
+        "select(equal(lane & 1, 0), both, value)",
         _FAST,
     ),
     (

@@ -59,6 +59,11 @@ class Layer:
         return self.window.run
 
     @property
+    def copied(self) -> int:
+        """Words of a run that are copied in one turn."""
+        return next(n for n in (4, 2, 1) if n == 1 or self.run % (2 * n) == 0)
+
+    @property
     def order(self) -> tuple[int, ...]:
         """The tap of each half of the words that are multiplied; -1: its weight is 0.
         A run begins with a word of its own."""
@@ -76,6 +81,12 @@ class Layer:
             if words % count == 0:
                 return count
         return 2 if words > _MANY and not self.direct else 1
+
+    @property
+    def widened_together(self) -> int:
+        """Channels whose weights are pairs at once: of a loop fewer registers hold more
+        values; of a single turn gcc spills these."""
+        return 2 if self.words == self.unrolled and self.channels == 2 else 1
 
     @property
     def words(self) -> int:
@@ -112,6 +123,7 @@ class Layer:
         """What distinguishes the code of the sums of two layers, of so many pixels."""
         parts = (
             f"{self.channels}x{pixels}_by{self.unrolled}",
+            "once" if self.widened_together > 1 else "",
             "direct" if self.direct else "",
             "over" if self.group_outputs % self.channels else "",
             "runs" if self.run_turns else "",
@@ -125,7 +137,7 @@ class Layer:
         parts = (
             "conv2d_s16_dsp",
             w.key,
-            "" if self.direct else f"run{self.run % 2}{self.edges}",
+            "" if self.direct else f"run{self.run % 2}{self.edges}by{self.copied}",
             f"rest{self.rest}" if self.rest else "",
             self.sum_key(self.pixels),
         )
@@ -194,7 +206,7 @@ def _cost(layer: Layer) -> int:
 
 def _block_cost(layer: Layer, pixels: int) -> int:
     c, p = layer.channels, pixels
-    word = c + 2 * p + 2 * c + 2 * c * p
+    word = -(-c // 2) + 2 * -(-p // 2) + 2 * c + 2 * c * p
     block = layer.words * word + 5 * layer.words // layer.unrolled + c * (8 * p + 10)
     copied = 0 if layer.direct else p * (6 * layer.words + 8 * layer.window.kernel_h)
     return layer.blocks * block + copied

@@ -14,14 +14,16 @@ from pybuild.ir.loop import (
     Var,
     WideLoad,
     const,
+    equal,
     i32,
     load,
     minimum,
     offset,
+    select,
     wide,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, ODD_BYTES
+from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, LOW_HALVES, ODD_BYTES
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.end16 import Bound16
@@ -59,7 +61,7 @@ class _Writer:
         self.outputs: Expr = self.out_channels
         self.start: Expr = const(0)
         if not layer.direct:
-            self.patch = k.row("patch", g.rows + 3, INT16, writable=True)
+            self.patch = k.row("patch", g.rows + 3, INT32, writable=True)
 
     def write(self) -> Builder:
         k, layer = self.k, self.layer
@@ -107,7 +109,7 @@ class _Writer:
     def _gather(self, ox: Expr, pixel: Expr) -> None:
         """Copies the window of one pixel into every so many words of the patch."""
         k, g = self.k, self.g
-        to = k.let("to", offset(self.patch, pixel * 2))
+        to = k.let("to", offset(self.patch, pixel))
         x0 = k.let("x0", ox * g.stride - g.left)
         if not self.w.padded:
             self._inside(x0, to)
@@ -131,15 +133,16 @@ class _Writer:
 
     def _copy(self, x: Var, count: Expr, to: Var) -> None:
         """A run of values, two a word; the last may be alone."""
-        k, n = self.k, self.pixels
+        k, n, words = self.k, self.pixels, self.layer.copied
         odd = self.layer.run % 2
         if self.layer.run > 1:
-            with k.loop("at", count - 1 if odd else count, 0, 2) as at:
-                k.store(to, 0, wide(x, at), wide=True)
-                k.assign(to, offset(to, 2 * n))
+            with k.loop("at", count - 1 if odd else count, 0, 2 * words) as at:
+                for i in range(words):
+                    k.store(to, i * n, wide(x, at + 2 * i))
+                k.assign(to, offset(to, words * n))
         if odd:
-            k.store(to, 0, i32(load(x, count - 1)), wide=True)
-            k.assign(to, offset(to, 2 * n))
+            k.store(to, 0, i32(load(x, count - 1)))
+            k.assign(to, offset(to, n))
 
     def _columns(self, x0: Expr, to: Var) -> None:
         """A window that leaves the row, column by column, each of whole words."""
@@ -148,16 +151,16 @@ class _Writer:
             with k.when(inside):
                 x = k.let("x", offset(source, self.start))
                 with k.loop("at", self.inputs, 0, 2) as at:
-                    k.store(to, 0, wide(x, at), wide=True)
-                    k.assign(to, offset(to, 2 * n))
+                    k.store(to, 0, wide(x, at))
+                    k.assign(to, offset(to, n))
             with k.otherwise(), k.loop("at", self.inputs, 0, 2):
-                k.store(to, 0, const(0), wide=True)
-                k.assign(to, offset(to, 2 * n))
+                k.store(to, 0, const(0))
+                k.assign(to, offset(to, n))
 
     def _halves(self, x0: Expr, to: Var) -> None:
         """The same where a column may end within a word: value by value."""
         k, g, n = self.k, self.g, self.pixels
-        lane = k.let("lane", 0)
+        lane, word = k.let("lane", 0), k.let("word", 0)
         with k.loop("ky", g.kernel_h) as ky:
             row = k.row("row", ky * g.dilation_h + 1, INT16)
             with k.loop("kx", g.kernel_w) as kx:
@@ -165,11 +168,13 @@ class _Writer:
                 inside = const(0) <= minimum(column, g.width - 1 - column)
                 x = k.let("x", offset(row, column * g.channels + self.start))
                 with k.loop("at", self.inputs) as at:
-                    place = k.let("place", (lane >> 1) * (2 * n) + (lane & 1))
+                    value = k.let("value", 0)
                     with k.when(inside):
-                        k.store(to, place, load(x, at))
-                    with k.otherwise():
-                        k.store(to, place, const(0, INT16))
+                        k.assign(value, i32(load(x, at)))
+                    # the high half of a word that ends here has a weight of 0
+                    both = LOW_HALVES(word, value)
+                    k.assign(word, select(equal(lane & 1, 0), value, both))
+                    k.store(to, (lane >> 1) * n, word)
                     k.assign(lane, lane + 1)
                 if self.w.by_taps:
                     k.assign(lane, lane + (lane & 1))
@@ -243,7 +248,7 @@ class _Sums:
 
     def _turns(self, count: Expr, sums: list[list[Var]], w: Var, x: Var) -> None:
         k, layer = self.k, self.layer
-        unrolled, step = layer.unrolled, 4 * self.pixels
+        unrolled, step = layer.unrolled, 4 if layer.direct else 2 * self.pixels
         with k.loop("turn", count, rolled=True):
             for word in range(unrolled):
                 self._word(sums, w, x, word)
@@ -266,11 +271,27 @@ class _Sums:
             k.let("four", load(w, word * layer.channels + c))
             for c in range(layer.channels)
         ]
+        many = layer.widened_together
         for half, widened in enumerate((EVEN_BYTES, ODD_BYTES)):
-            pairs = [k.let("pair", widened(four)) for four in fours]
-            for p in range(self.pixels):
-                at = 2 * ((2 * word + half) * self.pixels + p)
-                align = 2 if layer.direct else 4
-                value = k.let("value", WideLoad(x, const(at), INT32, align))
-                for accs, pair in zip(sums, pairs, strict=True):
-                    k.assign(accs[p], DOT2(value, pair, accs[p]))
+            first = (2 * word + half) * self.pixels
+            values: list[Var] = []
+            for c in range(0, layer.channels, many):
+                pairs = [k.let("pair", widened(four)) for four in fours[c : c + many]]
+                for p in range(self.pixels):
+                    if p == len(values):
+                        values += self._values(x, first, p)
+                    for accs, pair in zip(sums[c : c + many], pairs, strict=True):
+                        k.assign(accs[p], DOT2(values[p], pair, accs[p]))
+
+    def _values(self, x: Var, first: int, pixel: int) -> list[Var]:
+        """Two taps of a pixel and of the next, or of all: one instruction loads two
+        neighbours."""
+        many = 2 if self.layer.widened_together > 1 else self.pixels
+        at = range(first + pixel, first + min(pixel + many, self.pixels))
+        return [self.k.let("value", self._value(x, word)) for word in at]
+
+    def _value(self, x: Var, word: int) -> Expr:
+        """Two taps of a pixel."""
+        if self.layer.direct:
+            return WideLoad(x, const(2 * word), INT32, 2)
+        return load(x, word)
