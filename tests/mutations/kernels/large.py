@@ -18,4 +18,18 @@ LARGE = (
         "",
         _CHUNKS,
     ),
+    (
+        "steps of thousands of channels looked at together",
+        "pybuild/kernels/epilogues/staircase.py",
+        "_BATCH = 1 << 18",
+        "_BATCH = 1 << 22",
+        f"{_FILE}::test_layers_of_any_kind_are_few_times_in_memory",
+    ),
+    (
+        "sums of runs of all channels at once",
+        "pybuild/kernels/layers/sums16.py",
+        "for w in chunks(kernels, kernels.shape[1]))",
+        "for w in [kernels.astype(np.int64)])",
+        f"{_FILE}::test_layers_of_any_kind_are_few_times_in_memory",
+    ),
 )
