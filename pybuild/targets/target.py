@@ -74,7 +74,7 @@ TARGETS = {
         Target("cortex-m55", row_sums=5, features=_MULTIPLY | {"mve"}),
         Target(
             "rv32imc",
-            sums=((4, 3), (4, 2), (8, 1), (4, 1)),
+            sums=((4, 4), (4, 3), (4, 2), (8, 1), (4, 1)),
             row_sums=6,
             features=_MULTIPLY,
             float_calls=True,

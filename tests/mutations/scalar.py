@@ -61,6 +61,13 @@ SCALAR = (
         _ROWS,
     ),
     (
+        "windows of few pixels where scratch is much",
+        "pybuild/kernels/scalar/conv.py",
+        "one.pixels > _FEW for one",
+        "one.pixels > 4 for one",
+        "tests/kernels/test_row_kernels.py -k less_scratch",
+    ),
+    (
         "pixels left over as a block of their own",
         "pybuild/kernels/scalar/conv.py",
         "cost(apart) < _APART * cost(one)",

@@ -35,6 +35,8 @@ from pybuild.targets.target import Target
 _MOST_TAPS = 1 << 15  # so many products of two uint8 fit 31 bits
 _GAINS = 0.95  # of a block for one layer
 _APART = 0.97  # of one whose pixels left over are a block of their own
+# bytes of scratch for which a slower kernel may be worth it: that of few pixels
+_MUCH, _FEW = 1024, 2
 _ROOM = 2  # copying a byte into the patch
 
 
@@ -165,6 +167,10 @@ def _layers(
     apart = _best(window, epilogue, x_zero, target, paired, target.sums, row, True)
     if apart is not None and all(cost(apart) < _APART * cost(one) for one in layers):
         layers.append(apart)
+    if any(one.scratch >= _MUCH and one.pixels > _FEW for one in layers):
+        few = [(c, n) for c, n in target.sums if n <= _FEW]
+        less = _best(window, epilogue, x_zero, target, paired, few, row)
+        layers += [less] if less is not None else []
     return layers + [replace(one, pixels=1) for one in layers if one.ahead]
 
 

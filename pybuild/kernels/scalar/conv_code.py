@@ -33,6 +33,9 @@ from pybuild.kernels.epilogues.by_channel import (
 from pybuild.kernels.layers.sums16 import LongSums
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 
+# sums beyond which gcc also reads weights ahead, where there are no registers for them
+_MANY = 8
+
 
 @once
 def kernel(layer: Layer) -> Builder:
@@ -340,6 +343,9 @@ class _Sums:
         values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
         for j, accs in enumerate(sums):
             read = load(w, tap * layer.words + j)
-            weight = k.let("weight", cast(read, INT32))
+            weight: Expr = cast(read, INT32)
+            if layer.words * layer.pixels > _MANY:
+                weight = IN_ORDER(weight)
+            weight = k.let("weight", weight)
             for acc, value in zip(accs, values, strict=True):
                 k.assign(acc, acc + value * weight)
