@@ -73,7 +73,7 @@ class Clamp:
         return "_held" if self.drop else "_lifted"
 
 
-def clamp_of(made: AddParameters, dtype: DType = INT8) -> Clamp:
+def clamp_of(made: AddParameters | MulParameters, dtype: DType = INT8) -> Clamp:
     """What ends a sum."""
     return Clamp(made.low - dtype.low, dtype.high - made.high, dtype)
 

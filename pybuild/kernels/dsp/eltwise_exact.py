@@ -1,4 +1,4 @@
-"""add, sub and prelu of int8, add and sub of int16 by their own rule, on cores with DSP
+"""add, sub and prelu of int8, add, sub, mul of int16 by their own rule, with DSP
 instructions: a product whose high half is rounded as it is taken (SMMLAR), and a shift,
 as in epilogues/rounded.py. For layers without a cheaper form.
 """
@@ -20,7 +20,7 @@ from pybuild.kernels.base.intrin import (
 from pybuild.kernels.dsp.eltwise import clamp_of, each
 from pybuild.kernels.epilogues.one_rule import HALF
 from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
-from pybuild.ops.eltwise import AddParameters, PreluParameters
+from pybuild.ops.eltwise import AddParameters, MulParameters, PreluParameters
 
 _Maker = Callable[[Builder], Arithmetic]
 _MOST_SHIFT = 30
@@ -180,6 +180,42 @@ def prelu4(made: PreluParameters) -> tuple[_Maker, str, str] | None:
 
 
 _SLOPED = "both sides of a value by their own rule, of which one is 0; their sum"
+
+
+def mul16(made: MulParameters) -> tuple[_Maker, str, str] | None:
+    """mul of int16. Twice the product of two of -32768 is 2^31, so that minus twice it
+    is multiplied by minus the multiplier; of a product of 0 the high half is 0,
+    whichever sign it is taken for.
+    """
+    clamp = clamp_of(made, DType.INT16)
+    end = _scaling(made.rounding, made.multiplier, made.shift, -clamp.lift)
+    if end is None or not end.right or not end.twice:
+        return None
+
+    def make(k: Builder) -> Arithmetic:
+        held = clamp.bind(k)
+        multiplier = k.let("factor", KEPT(k.arg("multiplier", -end.multiplier)))
+        plus = k.arg("plus", ((2 * end.base + 1) << (end.right - 1)) - 1)
+        right = k.arg("right", end.right)
+
+        def y(a: Expr, b: Expr) -> Expr:
+            twice = k.let("twice", a * b)
+            high = MULHI_ADD_ROUND(twice, multiplier, plus)
+            return held((high - (twice >> 31)) >> right)
+
+        def b_term(b: Expr) -> Expr:
+            return i32(b) * -2
+
+        def four(a: Given, b: Given) -> list[Expr]:
+            pairs = zip(each(a, i32), each(b, b_term), strict=True)
+            return [y(one, other) for one, other in pairs]
+
+        return Arithmetic(i32, b_term, y, four)
+
+    return make, f"dsp_exact_double{clamp.key}", _PRODUCT
+
+
+_PRODUCT = "the product requantised by two roundings: of its high half, then of a shift"
 
 
 def _scaling(rounding: str, multiplier: int, shift: int, base: int) -> _Scaling | None:

@@ -13,6 +13,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import (
     FLOAT32,
     INT8,
+    INT16,
     Expr,
     binary,
     cast,
@@ -33,7 +34,7 @@ from pybuild.kernels.base.operands import (
     short,
 )
 from pybuild.kernels.dsp.eltwise import add4, mul4
-from pybuild.kernels.dsp.eltwise_exact import exact4, prelu4
+from pybuild.kernels.dsp.eltwise_exact import exact4, mul16, prelu4
 from pybuild.kernels.epilogues.affine import products
 from pybuild.kernels.epilogues.affine_add import AffineAdd, affine_add
 from pybuild.kernels.epilogues.affine_end import rounded_sum
@@ -215,6 +216,8 @@ def _integers(node: Node, graph: Graph, target: Target) -> list[_Way]:
         fast = mul4(product) if pairs else None
         if dtype is INT8 and target.sums and not pairs:
             fast = _proven(product, target)
+        if dtype is INT16 and "dsp" in target.features:
+            fast = mul16(product)
         plain = multiplied(product, dtype, where)
     elif node.op == "prelu":
         slopes = prelu_parameters(node, graph)

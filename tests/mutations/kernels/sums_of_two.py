@@ -40,6 +40,13 @@ SUMS_OF_TWO = (
         "tests/kernels/test_intrin.py::test_llvm_on_a_cortex_m4",
     ),
     (
+        "the sign of a product of int16 on pairs",
+        "pybuild/kernels/dsp/eltwise_exact.py",
+        "held((high - (twice >> 31)) >> right)",
+        "held((high + (twice >> 31)) >> right)",
+        f"{_SUMS}[INT16-cortex-m4]",
+    ),
+    (
         "which column a resized value leans to",
         "pybuild/kernels/any_type/resize.py",
         'k.let("weight1", right * _ONE - both)',
