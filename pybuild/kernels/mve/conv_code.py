@@ -335,8 +335,9 @@ class _Writer(Patches):
 
     def _moving(self, sources: list[Var]) -> list[Var]:
         """A pointer of each pixel. gcc would move one of them, and add what is between
-        pixels for each vector; of few turns that is less than to set two."""
-        k, many = self.k, self.layer.steps > _FEW_TURNS * self.layer.turn
+        pixels for each vector: where few are loaded that is less."""
+        k, layer = self.k, self.layer
+        many = layer.elem is INT8 and 1 < layer.turn < layer.steps / _FEW_TURNS
         found = [k.let("from0", sources[0])]
         for p, x in enumerate(sources[1:], 1):
             begin = offset(x, IN_ORDER(0)) if many else x

@@ -133,8 +133,10 @@ class Ending:
         self.k, self.finish, self.ends, self.elem = k, finish, ends, elem
         self.numbers: list[Expr] = []
         if isinstance(finish, VectorFinish | ExactFinish):
-            numbers = numbers_of(finish.epilogue, ends)
-            self.numbers = [k.let("number", one) for one in numbers]
+            self.numbers = numbers_of(finish.epilogue, ends)
+        if isinstance(finish, ExactFinish):
+            # an Affine's first is summed to: loaded again, it is no copy
+            self.numbers = [k.let("number", one) for one in self.numbers]
 
     def store(self, sums: list[Var] | Var, y: Expr) -> None:
         """Stores the values of a pixel; sums: also as a vector."""
