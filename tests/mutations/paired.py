@@ -374,6 +374,13 @@ PAIRED = (
         _PAIRS.format("conv-wide_same_3x3"),
     ),
     (
+        "a patch that gcc keeps on the stack",
+        "pybuild/kernels/dsp/conv_sums.py",
+        "k.assign(sums[0][0][0], IN_ORDER(sums[0][0][0]))",
+        "k.assign(sums[0][0][0], sums[0][0][0])",
+        "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
+    ),
+    (
         "the second of two blocks of weights",
         "pybuild/kernels/dsp/conv_sums.py",
         "k.assign(w, words[-1])",
