@@ -29,6 +29,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     ADD2,
     EVEN_BYTES,
+    IN_ORDER,
     MLA_HIGH,
     MLA_LOW,
     ODD_BYTES,
@@ -365,6 +366,8 @@ class _Sums:
         down: Expr = self.known["pitch"] if layer.whole else const(1)
         starts = [k.let("start", self.end.start(c)) for c in self.two]
         sums = [[k.let(f"sum{i}", start) for i in range(pixels)] for start in starts]
+        # gcc would keep the weights, on the stack, for all rows
+        k.assign(sums[0][0], IN_ORDER(sums[0][0]))
         if layer.taps <= UNROLLED:
             for row in range(rows):
                 line = k.let("line", offset(x, down * row)) if row else x
