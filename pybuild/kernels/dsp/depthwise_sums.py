@@ -13,6 +13,7 @@ from pybuild.ir.loop import Expr, Intrin, Var, cast, const, i32, load, offset
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     DOT2,
+    IN_ORDER,
     MLA_HIGH,
     MLA_HIGH_LOW,
     MLA_LOW,
@@ -128,6 +129,8 @@ class Sums:
         only_rule = isinstance(self.layer.epilogue, Exact)
         first = k.let("first", const(0) if only_rule else load(ends))
         sums = [k.let(f"sum{i}", first) for i in range(n)]
+        # gcc would keep the weights, on the stack, for all pixels
+        k.assign(sums[0], IN_ORDER(sums[0]))
         down = self.shared["pitch"] if self.layer.whole else const(1)
         if self.layer.taps <= UNROLLED:
             for row in range(rows):

@@ -53,6 +53,13 @@ FOURS = (
         f"{_TEST}::test_by_llvm",
     ),
     (
+        "weights of pairs that gcc keeps on the stack",
+        "pybuild/kernels/dsp/depthwise_sums.py",
+        "k.assign(sums[0], IN_ORDER(sums[0]))",
+        "k.assign(sums[0], sums[0])",
+        "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
+    ),
+    (
         "weights that gcc keeps on the stack",
         "pybuild/kernels/dsp/fours_code.py",
         "k.assign(sums[0][0], IN_ORDER(sums[0][0]))",
