@@ -128,9 +128,9 @@ class Sums:
         k, rows, per_row = self.k, self.w.kernel_h, self.layer.line
         only_rule = isinstance(self.layer.epilogue, Exact)
         first = k.let("first", const(0) if only_rule else load(ends))
-        sums = [k.let(f"sum{i}", first) for i in range(n)]
         # gcc would keep the weights, on the stack, for all pixels
-        k.assign(sums[0], IN_ORDER(sums[0]))
+        starts = [IN_ORDER(first), *[first] * (n - 1)]
+        sums = [k.let(f"sum{i}", start) for i, start in enumerate(starts)]
         down = self.shared["pitch"] if self.layer.whole else const(1)
         if self.layer.taps <= UNROLLED:
             for row in range(rows):

@@ -55,8 +55,8 @@ FOURS = (
     (
         "weights of pairs that gcc keeps on the stack",
         "pybuild/kernels/dsp/depthwise_sums.py",
-        "k.assign(sums[0], IN_ORDER(sums[0]))",
-        "k.assign(sums[0], sums[0])",
+        "[IN_ORDER(first), *",
+        "[first, *",
         "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
     ),
     (
