@@ -139,7 +139,15 @@ def test_kws_fits_a_small_board_without_an_option(
     model = str(model_path("kws_int8.tflite"))
     assert main(["check", model, "--on", board, "--samples", "1", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert ("ram_fit" in facts) == (board == "stm32vldiscovery")
-    if "ram_fit" in facts:
-        assert facts["ram_fit"]["arena"] <= facts["ram_fit"]["limit"] < 8192
-        assert facts["ram_fit"]["before"] > 8192
+    assert "ram_fit" not in facts
+
+
+def test_a_check_says_what_the_plan_that_fits_costs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = tight(300)
+    monkeypatch.setattr("pybuild.boards.device.open_device", lambda *_, **__: board)
+    words = ["check", str(DIGITS), "--on", "mps2-an386", "--samples", "1", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)["ram_fit"]
+    assert told["arena"] <= told["limit"] < told["before"] == roomy().ram.arena
