@@ -54,7 +54,7 @@ from tests.graphs.real_models import (
     twice_rounded,
     worst_distance,
 )
-from tests.perf import any_layer
+from tests.perf import any_layer, any_operator
 
 DIGITS = ROOT / "examples" / "digits"
 SAMPLES = 20
@@ -262,7 +262,7 @@ TABLES: tuple[Measure, ...] = (
     layer_costs.single_layers, layer_costs.on_vectors,
     layer_costs.without_products,
     any_layer.any_layer, any_layer.above_ceilings, any_layer.furthest,
-    any_layer.estimates,
+    any_layer.estimates, any_operator.any_operator,
     field_costs.instructions, field_costs.equal, field_costs.rows_on_every_core,
     field_costs.person_ram, field_costs.seconds,
     costs.waiting, costs.planner, costs.speed,

@@ -24,7 +24,8 @@ _RANGES = ((0.0, 6.0), (-1.0, 1.0), (0.0, 3.7), (-2.9, 4.1))
 class Operator:
     """A layer: its file, the rule it is built with, and what it is.
 
-    macs  values of its output
+    macs      values of its output; of a mean those of its input
+    channels  values of the last axis, of the input
     """
 
     seed: int
@@ -33,6 +34,7 @@ class Operator:
     rounding: str
     file: bytes
     macs: int
+    channels: int
 
 
 @dataclass
@@ -280,5 +282,8 @@ def operator(kind: str, seed: int) -> Operator:
         tensors, [FileOperator(code, given, made, table, options)], free, list(made)
     )
     rounding = _RULES[seed % len(_RULES)]
-    outputs = sum(math.prod(tensors[i].shape) for i in made)
-    return Operator(seed, kind, f"{words}, {rounding}", rounding, file, outputs)
+    counted = free if name == "mean" else made
+    values = sum(math.prod(tensors[i].shape) for i in counted)
+    channels = tensors[given[0]].shape[-1]
+    words = f"{words}, {rounding}"
+    return Operator(seed, kind, words, rounding, file, values, channels)

@@ -61,4 +61,12 @@ SUMS_OF_TWO = (
         'factor = k.let("factor", load(table, cells * 2 - 2))',
         "tests/kernels/test_kernels.py::test_averages_of_fewer_cells_at_the_edges",
     ),
+    (
+        "which sums have a kernel on vectors",
+        "pybuild/kernels/mve/eltwise.py",
+        "exact = dtype in (INT8, INT16)",
+        "exact = dtype is INT8",
+        "tests/perf/test_any_operator.py::test_an_operator_is_right_and_fast"
+        "[add int16-cortex-m55]",
+    ),
 )

@@ -1,0 +1,38 @@
+"""Any operator: of each that `./dev bench` measures one layer makes what LiteRT makes,
+on emulated cores, and takes no more instructions than its operator may."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.perf.any_operator import CORES, has_ceiling, is_above
+from tests.perf.measure import measured
+from tests.perf.operators import KINDS, Operator, operator
+
+
+def sample(kind: str) -> Operator:
+    """The first that has a ceiling."""
+    drawn = (operator(kind, seed) for seed in range(8))
+    return next(made for made in drawn if has_ceiling(made))
+
+
+def test_layers_are_of_their_seeds() -> None:
+    for kind in KINDS:
+        assert operator(kind, 1) == operator(kind, 1) != operator(kind, 2)
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operator_is_right_and_fast(kind: str, core: str) -> None:
+    found = measured(sample(kind), core, "obj")
+    said = f"{found.made.words}: {found.per_mac:.2f} by {found.kernels}"
+    assert found.unequal == 0, said
+    assert not is_above(found), said
+
+
+def test_gcc_makes_the_same() -> None:
+    """Of what has vectors, or pairs, of its own."""
+    for kind in ("add", "add int16", "mul int16", "prelu", "average pool"):
+        for core in CORES:
+            found = measured(sample(kind), core, "c")
+            assert found.unequal == 0, found.kernels
