@@ -22,7 +22,7 @@ def test_layers_are_of_their_seeds() -> None:
 
 
 @pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.replace(" ", "_"))
 def test_an_operator_is_right_and_fast(kind: str, core: str) -> None:
     found = measured(sample(kind), core, "obj")
     said = f"{found.made.words}: {found.per_mac:.2f} by {found.kernels}"

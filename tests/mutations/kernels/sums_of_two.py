@@ -67,6 +67,6 @@ SUMS_OF_TWO = (
         "exact = dtype in (INT8, INT16)",
         "exact = dtype is INT8",
         "tests/perf/test_any_operator.py::test_an_operator_is_right_and_fast"
-        "[add int16-cortex-m55]",
+        "[add_int16-cortex-m55]",
     ),
 )
