@@ -32,7 +32,6 @@ from pybuild.kernels.mve.conv_patches import Patches
 from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
-_FEW_TURNS = 2  # of the loop over vectors
 HELD = 4  # vectors of pixels that stay in registers
 
 
@@ -336,11 +335,10 @@ class _Writer(Patches):
     def _moving(self, sources: list[Var]) -> list[Var]:
         """A pointer of each pixel. gcc would move one of them, and add what is between
         pixels for each vector: where few are loaded that is less."""
-        k, layer = self.k, self.layer
-        many = layer.elem is INT8 and 1 < layer.turn < layer.steps / _FEW_TURNS
+        k = self.k
         found = [k.let("from0", sources[0])]
         for p, x in enumerate(sources[1:], 1):
-            begin = offset(x, IN_ORDER(0)) if many else x
+            begin = offset(x, IN_ORDER(0)) if self.layer.moves else x
             found.append(k.let(f"from{p}", begin))
         return found
 

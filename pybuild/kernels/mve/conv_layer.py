@@ -18,6 +18,7 @@ from pybuild.kernels.mve.exact import Exact
 VECTOR = 16  # bytes
 WRITTEN_OUT = 4  # steps, at most
 _TURNS = (4, 3)  # steps
+_FEW_TURNS = 2  # of the loop over vectors
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,14 @@ class Layer:
         )
 
     @property
+    def moves(self) -> bool:
+        """A pointer of each pixel moves by itself: in many turns of several vectors."""
+        few = self.steps <= _FEW_TURNS * self.turn
+        return (
+            self.elem is DType.INT8 and self.turn > 1 and not (few or self.written_out)
+        )
+
+    @property
     def dot_key(self) -> str:
         """What distinguishes the code of the sums of two layers."""
         odd = self.group_outputs % self.together
@@ -222,6 +231,7 @@ class Layer:
             f"of{self.together}" if self.together < 4 else "",
             f"by{self.steps}" if self.written_out else "",
             self._turn_key,
+            "moving" if self.moves else "",
             "threes" if self.threes else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
