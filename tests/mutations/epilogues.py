@@ -354,4 +354,11 @@ PIXELS = (
         'offset(sources[0], given["pitch"])',
         _LAYERS,
     ),
+    (
+        "the name of layers of which some channels end by the rule",
+        "pybuild/kernels/epilogues/affine_end.py",
+        'f"some_{epilogue.exact.key}" if',
+        "epilogue.exact.key if",
+        "tests/perf/test_names.py",
+    ),
 )

@@ -224,7 +224,7 @@ def kind(epilogue: Affine | Exact, usual: bool) -> str:
         "signed" if epilogue.below is not None else "",
         ends_key(epilogue),
         "" if usual else "scaled",
-        epilogue.exact.key if epilogue.exact is not None else "",
+        f"some_{epilogue.exact.key}" if epilogue.exact is not None else "",
     )
     return "_".join(p for p in parts if p)
 
