@@ -34,7 +34,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("c"), require("gcc"), *SANITIZE)
+    return compiled(tmp_path_factory.mktemp("c"), require("gcc"), *SANITIZE["gcc"])
 
 
 def compiled(folder: Path, compiler: str, *flags: str) -> Path:

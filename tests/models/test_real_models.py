@@ -276,11 +276,11 @@ def test_self_test_is_clean_under_sanitizers(
     name: str, folder: Path, tmp_path: Path
 ) -> None:
     gcc = require("gcc")
-    assert links(gcc, SANITIZE, tmp_path), "gcc has no sanitizer run time"
+    assert links(gcc, SANITIZE["gcc"], tmp_path), "gcc has no sanitizer run time"
     root = tree(model_path(name), folder)
     program = tmp_path / "program"
     sources = sorted(root.rglob("*.c"))
-    run([gcc, *strict(root), *SANITIZE, "-O0", *sources, "-o", program])
+    run([gcc, *strict(root), *SANITIZE["gcc"], "-O0", *sources, "-o", program])
     assert "self-test: no error" in run([program])
 
 

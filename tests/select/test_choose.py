@@ -209,7 +209,8 @@ def test_for_size_kernels_take_memory_that_only_other_stages_need() -> None:
         )
 
     roomy, fast = plan("size", 3000), plan("balanced", 3000)
-    assert roomy.arena_bytes == fast.arena_bytes == 1568
+    # below the limit speed may take more
+    assert (roomy.arena_bytes, fast.arena_bytes) == (1568, 1896)
     ends = [p.steps[-1].candidate for p in (fast, roomy)]
     assert [end.scratch for end in ends] == [0, 1024]
     at = roomy.steps[-1].scratch_at

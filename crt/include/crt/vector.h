@@ -105,7 +105,8 @@ CRT_INLINE void crt_store_int32x4(int32_t *to, crt_int32x4 v)
 #endif
 }
 
-/* The first byte of each of four rows, then the second, ... */
+/* The first byte of each of four rows, then the second, ...
+ * MISRA 17.7: a register's name is no call */
 CRT_INLINE void crt_store_int8x64(int8_t *to, crt_int8x64 rows)
 {
 #if defined(CRT_MVE_ASM)
