@@ -106,16 +106,23 @@ def _sum(cheap: AffineAdd, lifted: int, clamp: Clamp) -> _Maker:
         def b_term(x: Expr) -> Expr:
             return i32(x) * b_factor
 
-        def y(a: Expr, b: Expr) -> Expr:
-            return end(scaled(a + b))
-
-        def four(a: Given, b: Given) -> list[Expr]:
-            terms = zip(each(a, a_term), each(b, b_term), strict=True)
-            return [y(one, other) for one, other in terms]
-
-        return Arithmetic(a_term, b_term, y, four)
+        return of_terms(a_term, b_term, lambda a, b: end(scaled(a + b)))
 
     return make
+
+
+def of_terms(
+    a_term: Callable[[Expr], Expr],
+    b_term: Callable[[Expr], Expr],
+    y: Callable[[Expr, Expr], Expr],
+) -> Arithmetic:
+    """Four neighbours are as one, four times."""
+
+    def four(a: Given, b: Given) -> list[Expr]:
+        terms = zip(each(a, a_term), each(b, b_term), strict=True)
+        return [y(one, other) for one, other in terms]
+
+    return Arithmetic(a_term, b_term, y, four)
 
 
 def each(given: Given, term: Callable[[Expr], Expr]) -> list[Expr]:

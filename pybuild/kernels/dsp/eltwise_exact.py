@@ -17,9 +17,9 @@ from pybuild.kernels.base.intrin import (
     MULHI_ADD_ROUND,
     SATURATE8,
 )
-from pybuild.kernels.dsp.eltwise import clamp_of, each
+from pybuild.kernels.dsp.eltwise import clamp_of, of_terms
 from pybuild.kernels.epilogues.one_rule import HALF
-from pybuild.kernels.layers.eltwise_loops import Arithmetic, Given
+from pybuild.kernels.layers.eltwise_loops import Arithmetic
 from pybuild.ops.eltwise import AddParameters, MulParameters, PreluParameters
 
 _Maker = Callable[[Builder], Arithmetic]
@@ -101,14 +101,7 @@ def exact4(made: AddParameters, dtype: DType) -> tuple[_Maker, str, str] | None:
         less = k.arg("less", clamp.lift) if summed and clamp.lift else const(0)
         scaled = (lambda total: (total >> 1) - less) if end is None else end.bind(k)
 
-        def y(left: Expr, right: Expr) -> Expr:
-            return held(scaled(left + right))
-
-        def four(left: Given, right: Given) -> list[Expr]:
-            pairs = zip(each(left, a_term), each(right, b_term), strict=True)
-            return [y(one, other) for one, other in pairs]
-
-        return Arithmetic(a_term, b_term, y, four)
+        return of_terms(a_term, b_term, lambda a, b: held(scaled(a + b)))
 
     kinds = "".join(
         f"{name}{'half' * (t.scaling is None)}{'minus' * t.minus}"
@@ -169,11 +162,7 @@ def prelu4(made: PreluParameters) -> tuple[_Maker, str, str] | None:
         def slope_term(slope: Expr) -> Expr:
             return (i32(slope) - zero) * down
 
-        def four(x: Given, slope: Given) -> list[Expr]:
-            pairs = zip(each(x, x_term), each(slope, slope_term), strict=True)
-            return [y(one, other) for one, other in pairs]
-
-        return Arithmetic(x_term, slope_term, y, four)
+        return of_terms(x_term, slope_term, y)
 
     key = "_".join(filter(None, ("dsp_exact", above.key, below.key, made.rounding)))
     return make, key, _SLOPED
@@ -206,11 +195,7 @@ def mul16(made: MulParameters) -> tuple[_Maker, str, str] | None:
         def b_term(b: Expr) -> Expr:
             return i32(b) * -2
 
-        def four(a: Given, b: Given) -> list[Expr]:
-            pairs = zip(each(a, i32), each(b, b_term), strict=True)
-            return [y(one, other) for one, other in pairs]
-
-        return Arithmetic(i32, b_term, y, four)
+        return of_terms(i32, b_term, y)
 
     return make, f"dsp_exact_double{clamp.key}", _PRODUCT
 
