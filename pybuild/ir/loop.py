@@ -272,7 +272,7 @@ class If:
 class Part:
     """A piece of the kernel as a function of its own: it has all registers.
 
-    name    of the function; pieces of one name are the same in all kernels
+    name    of the function; of several that are not the same, tables number them
     params  all that the body knows of what is outside; never assigned
     in_place  pointers, all writable, may be to the same memory
     doc     what it is, for readers of the C; of no meaning

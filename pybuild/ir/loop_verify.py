@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from operator import is_
 
 from pybuild.ir.loop import (
     INT16,
@@ -169,18 +170,42 @@ def intrins(func: Func) -> list[Intrin]:
     return list(found.values())
 
 
-def verify_parts(funcs: Iterable[Func]) -> None:
-    """Parts of one name are the same in all kernels: printers take the first.
+def with_distinct_parts(funcs: Iterable[Func]) -> tuple[Func, ...]:
+    """The kernels; of parts of one name that are not the same, later ones get a number.
 
-    Errors  ValueError naming a kernel that has another
+    Printers take the first part of a name, wherever it stands.
     """
     known: dict[str, Part] = {}
-    for func in funcs:
-        for part in statements(func.body):
-            if isinstance(part, Part):
-                first = known.setdefault(part.name, part)
-                if (first.params, first.body) != (part.params, part.body):
-                    raise ValueError(f"kernel {func.name}: another '{part.name}'")
+    made = ((func, _distinct(func.body, known)) for func in funcs)
+    return tuple(f if body is f.body else replace(f, body=body) for f, body in made)
+
+
+def _distinct(body: tuple[Stmt, ...], known: dict[str, Part]) -> tuple[Stmt, ...]:
+    made = tuple(_distinct_inside(stmt, known) for stmt in body)
+    return body if all(map(is_, made, body)) else made
+
+
+def _distinct_inside(stmt: Stmt, known: dict[str, Part]) -> Stmt:
+    if not isinstance(stmt, For | If | Part):
+        return stmt
+    body = _distinct(stmt.body, known)
+    other = _distinct(stmt.otherwise, known) if isinstance(stmt, If) else ()
+    if isinstance(stmt, If) and other is not stmt.otherwise:
+        stmt = replace(stmt, otherwise=other)
+    if body is not stmt.body:
+        stmt = replace(stmt, body=body)
+    return _numbered(stmt, known) if isinstance(stmt, Part) else stmt
+
+
+def _numbered(part: Part, known: dict[str, Part]) -> Part:
+    what = part.params, part.body, part.in_place
+    name, count = part.name, 1
+    first = known.setdefault(name, part)
+    while (first.params, first.body, first.in_place) != what:
+        count += 1
+        name = f"{part.name}_{count}"
+        first = known.setdefault(name, part)
+    return part if name == part.name else replace(part, name=name)
 
 
 def statements(body: tuple[Stmt, ...]) -> list[Stmt]:

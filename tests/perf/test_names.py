@@ -1,5 +1,5 @@
-"""Parts of kernels that have one name are one, whatever layers a model has: a build
-refuses others, as printers take the first."""
+"""Functions that kernels call by one name are one, whatever layers a model has:
+printers take the first of a name."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybuild.ir.loop import Func
-from pybuild.ir.loop_verify import verify_parts
+from pybuild.ir.loop import Func, Intrin, Piece
+from pybuild.ir.loop_verify import intrins
 from pybuild.kernels.table import candidates
 from pybuild.targets.target import TARGETS
 from tests.perf.layers import layer
 from tests.perf.measure import model
 
-LAYERS = range(300)
+LAYERS = range(0, 300, 3)
 
 
 def _offered(core: str) -> Iterator[Func]:
@@ -39,5 +39,10 @@ def _offered(core: str) -> Iterator[Func]:
         ),
     ],
 )
-def test_parts_of_one_name_are_one(core: str) -> None:
-    verify_parts(_offered(core))
+def test_functions_of_one_name_are_one(core: str) -> None:
+    known: dict[str, Intrin] = {}
+    for func in _offered(core):
+        for called in intrins(func):
+            if not isinstance(called, Piece):  # tables number those
+                assert known.setdefault(called.name, called) == called, func.name
+    assert len(known) > 5

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-
-import pytest
 
 import pybuild
 from pybuild.emit.tables.assemble import make_tables
-from pybuild.emit.tables.pool import pooled
+from pybuild.emit.tables.pool import Pool, pooled
 from pybuild.emit.tables.tables import Tables
 from pybuild.ir.loop import (
     INT8,
@@ -152,14 +151,16 @@ def test_models_of_an_image_share_kernels() -> None:
         assert len(alone.args) < len(image[name].tables.args)
 
 
-def test_two_parts_of_one_name_are_refused() -> None:
-    """In a model, and in an image of several."""
+def test_two_parts_of_one_name_get_names_of_their_own() -> None:
+    """In a model, and in an image of several; what is the same is there once."""
 
     def doing(name: str, more: int) -> Func:
         k = Builder(name)
         y = k.row("y", 0, INT8, writable=True)
-        with k.part("same", to=y) as inner:
+        with k.when(const(1) < const(2)), k.part("same", to=y) as inner:
             k.store(inner[0], 0, cast(const(more), INT8))
+        with k.otherwise(), k.part("other", to=y) as inner:
+            k.store(inner[0], 1, cast(const(more), INT8))
         return k.finish()
 
     def model(*numbers: int) -> Tables:
@@ -168,12 +169,19 @@ def test_two_parts_of_one_name_are_refused() -> None:
             replace(step, candidate=replace(step.candidate, func=func))
             for step, func in zip(plan.steps, funcs, strict=False)
         ]
-        return make_tables(replace(plan, steps=(*steps, *plan.steps[2:])), "net", 1)
+        left = plan.steps[len(funcs) :]
+        return make_tables(replace(plan, steps=(*steps, *left)), "net", 1)
+
+    def named(tables: Tables | Pool) -> list[str]:
+        """The functions that these kernels call, in the order of their turns."""
+        kernels = (f for f, _ in tables.kernels if re.search(r"f\d(_2)?$", f.name))
+        found = [part for func in kernels for part in statements(func.body)]
+        return [part.name for part in found if isinstance(part, Part)]
 
     plan = classifier("net", "int8").model().build(plan="whole").plan
-    assert len(model(1, 1).kernels) > 2
-    with pytest.raises(ValueError, match=r"kernel f1: another 'same'"):
-        model(1, 2)
-    assert pooled("image", [model(1, 1), model(1, 1)], (), {}).kernels
-    with pytest.raises(ValueError, match=r"another 'same'"):
-        pooled("image", [model(1, 1), model(2, 2)], (), {})
+    assert named(model(1, 1)) == ["same", "other", "same", "other"]
+    two = ["same", "other", "same_2", "other_2"]
+    assert named(model(1, 2)) == two
+    assert named(model(1, 2, 1, 2)) == 2 * two
+    image = pooled("image", [model(1, 1), model(2, 2)], (), {})
+    assert named(image) == [*two[:2], *two]

@@ -40,7 +40,7 @@ from pybuild.emit.tables.tables import (
 )
 from pybuild.ir.graph import Node
 from pybuild.ir.loop import Func
-from pybuild.ir.loop_verify import verify_parts
+from pybuild.ir.loop_verify import with_distinct_parts
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.plan.buffers.parameter_slots import Slot, key_of
 from pybuild.plan.memory.persistent import Kept, id_of
@@ -104,15 +104,15 @@ class _Maker:
         steps = tuple(self._step(step) for step in self.plan.steps)
         links, stages = self._stages(steps)
         kept = tuple(map(self._kept, self.plan.kept))
-        verify_parts(func for func, _ in self.kernels.values())
-        kernels = tuple((f, tuple(users)) for f, users in self.kernels.values())
+        funcs = with_distinct_parts(func for func, _ in self.kernels.values())
+        users = (tuple(users) for _, users in self.kernels.values())
         constants = [
             Constant(symbol, data, _once(comments))
             for symbol, data, comments in self.constants.values()
         ]
         made = Tables(
             name=self.name,
-            kernels=kernels,
+            kernels=tuple(zip(funcs, users, strict=True)),
             constants=tuple(sorted(constants, key=_symbol)),
             args=tuple(self.args.flat),
             constant_list=tuple(self.constant_list.flat),

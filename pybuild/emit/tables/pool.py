@@ -14,7 +14,7 @@ from pybuild.dtype import Array
 from pybuild.emit.tables.names import Names
 from pybuild.emit.tables.tables import Constant, Kernels, Tables, User, identity
 from pybuild.ir.loop import Func
-from pybuild.ir.loop_verify import verify_parts
+from pybuild.ir.loop_verify import with_distinct_parts
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ def pooled(
     made = tuple(pool.add(tables) for tables in models)
     shared = pool.images(images)
     constants = sorted(pool.constants.values(), key=lambda c: c.symbol)
-    kernels = tuple((f, tuple(users)) for f, users in pool.kernels.values())
-    verify_parts(func for func, _ in kernels)
+    funcs = with_distinct_parts(func for func, _ in pool.kernels.values())
+    layers = (tuple(users) for _, users in pool.kernels.values())
+    kernels = tuple(zip(funcs, layers, strict=True))
     users = {symbol: tuple(names) for symbol, names in pool.users.items()}
     return Pool(name, made, kernels, tuple(constants), users, shared)
 
