@@ -27,6 +27,8 @@ PYTEST = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal")
 NEAR = ("--dist", "load", "--maxschedchunk", "1")
 NEAR += ("-p", "tests.near.nearest", "--within")
 SECONDS = 30
+# all of the tree without --all; a file by its name is optimised for as a whole
+SAMPLED = ("-p", "tests.near.sampled")
 FEW = 12  # changed files
 VALUED = {"-c", "-k", "-m", "-n", "-o", "-p", "-W", "--dist", "--durations"}
 
@@ -125,7 +127,8 @@ def main(arguments: list[str]) -> int:
     if places:
         codes.append(near(places, rest))
     if tree or both:
-        codes.append(in_tree([*rest, *tree]))
+        sampled = SAMPLED if both and marks else ()
+        codes.append(in_tree([*sampled, *rest, *tree]))
     for setting in wheels.SETTINGS if installed or both else ():
         say(f"tests of what is installed: {setting.name}")
         codes.append(with_wheel(setting, [*rest, *(installed or ["tests/installed"])]))

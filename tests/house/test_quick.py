@@ -12,7 +12,7 @@ import pytest
 
 from tests import everything
 from tests.concern import ROOT, TESTS, concern, source
-from tests.near import quick_run
+from tests.near import quick_run, sampled
 from tests.quick import left_out
 
 
@@ -72,6 +72,33 @@ def test_what_is_near_is_first_and_not_left_out() -> None:
     assert _ran("", plain, dear) == [plain]
     assert _ran("tests/c/test_page.py", plain, dear) == [dear, plain]
     assert _ran("tests/c/test_page.py", plain, dear, slow=(dear,)) == [plain]
+
+
+def test_llvm_optimises_for_a_sample_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"tests/a/test_a.py::test_b[{n}]" for n in range(2000)]
+    assert 200 < sum(map(sampled.is_optimised, names)) < 300
+    assert sampled.is_optimised("tests/a/test_vectoriser.py::test_b")
+    plain: list[bool] = []
+    monkeypatch.setattr(sampled, "plainly", plain.append)
+    for name in names[:40]:
+        item: Any = SimpleNamespace(nodeid=name)
+        next(sampled.pytest_runtest_protocol(item))
+    assert plain == [not sampled.is_optimised(name) for name in names[:40]]
+    assert set(plain) == {True, False}
+
+
+def test_the_sample_is_of_the_whole_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(everything, "in_tree", lambda words: ran.append(words) or 0)
+    monkeypatch.setattr(everything, "with_wheel", lambda *_: 0)
+    for words in ([], ["--all"], ["tests/house/test_quick.py"], ["-x"]):
+        assert everything.main(words) == 0
+    assert ["tests.near.sampled" in words for words in ran] == [
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_what_changed_is_what_git_says(

@@ -62,3 +62,21 @@ SWEEPS = (
         _SWEEP.format("test_a_damaged_entry_is_built_again"),
     ),
 )
+
+# what the whole run samples, and --all does not
+SAMPLED = (
+    (
+        "all tests without LLVM's passes in the whole run",
+        "tests/near/sampled.py",
+        "zlib.crc32(identity.encode()) % ONE_OF == 0",
+        "False",
+        "tests/house/test_quick.py",
+    ),
+    (
+        "a sample where all was asked for",
+        "tests/everything.py",
+        "if both and marks else",
+        "if both else",
+        "tests/house/test_quick.py",
+    ),
+)
