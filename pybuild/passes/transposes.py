@@ -7,12 +7,12 @@ can work in any order of axes do so, the others ask for the tensor as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from pybuild.ir.graph import Graph, Node
+from pybuild.ir.graph import Graph, Node, Tensor
 from pybuild.ops.base.signatures import BINARY, UNARY
 from pybuild.passes.edit import Edit, renamed, used
 from pybuild.passes.views import (
@@ -43,7 +43,7 @@ def fold_transposes(graph: Graph) -> Graph:
             _keep(views, node)
     for name in graph.outputs:
         _finish(views, name)
-    return _plain_names(edit.done())
+    return _plain_names(edit.done(), graph.tensors)
 
 
 def _keep(views: Views, node: Node) -> None:
@@ -79,11 +79,20 @@ def _on_base(
     return True
 
 
+def _gets_scale(views: Views, node: Node) -> bool:
+    """Whether its output has a scale and the base does not: no view of it would."""
+    tensors = views.edit.tensors
+    base = tensors[views.of(node.inputs[0]).base]
+    return base.quant is None and tensors[node.output].quant is not None
+
+
 # ---- one rule per kind of operator; False where it has nothing to do ----------------
 
 
 def _transpose(views: Views, node: Node) -> bool:
     view, perm = views.of(node.inputs[0]), tuple(node.attrs["perm"])
+    if _gets_scale(views, node):
+        return False
     if view.shape is not None:
         name = views.read(node.inputs[0])
         view = View(name, tuple(range(len(perm))))
@@ -94,6 +103,8 @@ def _transpose(views: Views, node: Node) -> bool:
 def _reshape(views: Views, node: Node) -> bool:
     view = views.of(node.inputs[0])
     if view.plain:
+        return False
+    if _gets_scale(views, node):
         return False
     base, target = views.edit.tensors[view.base], views.edit.tensors[node.output]
     if moves_nothing(base.shape, view.perm):
@@ -292,15 +303,25 @@ _RULES: dict[str, Sweep] = {
 }
 
 
-def _plain_names(graph: Graph) -> Graph:
-    """A base takes the name of the tensor that it stands for, where that is free."""
+def _plain_names(graph: Graph, old: Mapping[str, Tensor]) -> Graph:
+    """A base takes the name of the tensor that it stands for, where that is free and
+    its shape tells them apart: `crt check --per-layer` would compare them.
+    """
     graph = used(graph)
     names: dict[str, str] = {}
     taken = set(graph.tensors)
     made = {name for node in graph.nodes for name in node.outputs}
     for name in sorted(made):
         plain = name.partition(".nhwc")[0]
-        if ".nhwc" in name and plain not in taken and name not in graph.outputs:
+        alike = plain in old and _alike(graph.tensors[name].shape, old[plain].shape)
+        free = plain not in taken and name not in graph.outputs
+        if ".nhwc" in name and free and not alike:
             names[name] = plain
             taken.add(plain)
     return renamed(graph, names)
+
+
+def _alike(moved: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a shape is the same though axes of one size may have changed places."""
+    sizes = [n for n in shape if n > 1]
+    return moved == shape and len(set(sizes)) < len(sizes)
