@@ -258,6 +258,10 @@ def _qlinear(kind: str) -> dict[str, tuple[str, list[str], dict[str, Any], list[
         "leaky": (f"{m}QLinearLeakyRelu", [*x, *y], {"alpha": 0.2}, ["leaky_relu"]),
         "average": (f"{m}QLinearAveragePool", [*x, *y], {"kernel_shape": [2, 2]},
                     ["avg_pool2d"]),
+        # a window beyond the edge counts whole, unlike that of AveragePool
+        "average_beyond": (f"{m}QLinearAveragePool", [*x, *y],
+                           {"kernel_shape": [4, 4], "strides": [3, 3], "ceil_mode": 1,
+                            "count_include_pad": 1}, ["avg_pool2d"]),
         "global": (f"{m}QLinearGlobalAveragePool", [*x, *y], {}, ["mean"]),
         "softmax": (f"{m}QLinearSoftmax", [*x, *y], {"axis": 1, "opset": 13},
                     ["softmax"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -313,7 +314,7 @@ def qlinear_binary(draft: Draft, op: Op) -> None:
 
 
 _UNARY: dict[str, tuple[str, Handler]] = {
-    "QLinearAveragePool": ("AveragePool", spatial.pool),
+    "QLinearAveragePool": ("AveragePool", partial(spatial.pool, added=True)),
     "QLinearSigmoid": ("Sigmoid", eltwise.same),
     "QLinearLeakyRelu": ("LeakyRelu", eltwise.leaky_relu),
     "QLinearSoftmax": ("Softmax", eltwise.softmax),

@@ -158,8 +158,11 @@ def conv(draft: Draft, op: Op) -> None:
     from_rows(draft, op, made, rank)
 
 
-def pool(draft: Draft, op: Op) -> None:
-    """AveragePool, MaxPool."""
+def pool(draft: Draft, op: Op, added: bool = False) -> None:
+    """AveragePool, MaxPool.
+
+    added  count_include_pad includes what ceil_mode adds
+    """
     x = op.input(0)
     shape = draft.tensor(x).shape
     moves = window(op, shape[2:], op.integers("kernel_shape", ()))
@@ -173,7 +176,7 @@ def pool(draft: Draft, op: Op) -> None:
     kind = "max_pool2d" if op.kind == "MaxPool" else "avg_pool2d"
     if kind == "avg_pool2d":
         include = bool(op.integer("count_include_pad", 0)) and any(moves.pads)
-        if include and op.integer("ceil_mode", 0):
+        if include and op.integer("ceil_mode", 0) and not added:
             raise op.invalid("count_include_pad with ceil_mode is not supported")
         attrs["count_include_pad"] = include
     rows = to_rows(draft, op, x)
