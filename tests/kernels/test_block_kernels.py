@@ -49,6 +49,7 @@ def _few() -> Iterator[Case]:
     for width, window, strides in (
         (5, (3, 3), (1, 1)), (10, (3, 3), (2, 2)), (1, (5, 1), (1, 1)),
         (3, (5, 5), (1, 1)), (2, (3, 2), (1, 1)), (4, (2, 2), (1, 2)),
+        (1, (3, 3), (1, 1)),  # of which no pixel has the taps beside it
     ):  # fmt: skip
         x, w = (1, 7, width, 5), (*window, 5)
         yield weighted_case("depthwise_conv2d", x, w, strides=strides)

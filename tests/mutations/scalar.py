@@ -28,8 +28,15 @@ SCALAR = (
     (
         "what padding beside a row adds",
         "pybuild/kernels/scalar/depthwise_rows.py",
-        "np.delete(taps, within, axis=1)",
-        "np.delete(taps, within[:-1], axis=1)",
+        "return [kx for kx in taps if kx not in within]",
+        "return [kx for kx in taps if kx not in within[:-1]]",
+        _KERNELS,
+    ),
+    (
+        "taps that lie beside the row for all of its pixels",
+        "pybuild/kernels/scalar/depthwise_rows.py",
+        "pad([*beside])",
+        "pad(beside[:0])",
         _KERNELS,
     ),
     (

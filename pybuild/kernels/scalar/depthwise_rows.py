@@ -2,7 +2,7 @@
 
 All pixels of a row are summed together, channel by channel, from the rows where they
 lie: what the copies of depthwise.py's kernels by rows take is saved. A tap on padding
-is none: what it would add is known, and is in the number that a sum begins with.
+loads nothing: it is multiplied by the input's zero point.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from pybuild.dtype import Array, Ints
+from pybuild.dtype import Array
 from pybuild.ir.loop import INT8, INT32, Const, Expr, Var, cast, load, offset
 from pybuild.kernels.base.builder import Builder, told
-from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
+from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
+from pybuild.kernels.base.intrin import KEPT
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import (
@@ -33,20 +32,23 @@ MOST_TAPS = 32  # of a sum: they are written out
 class Layer:
     """A depthwise convolution as its kernel sees it; every pixel of a row in one block.
 
-    zero  the input's zero point is not 0: taps on padding add to sums
+    zero  the input's zero point: taps on padding add to sums where it is not 0
     """
 
     window: Window
     epilogue: Epilogue
-    zero: bool
+    zero: int
 
     @property
     def edges(self) -> list[int]:
-        """Pixels whose windows leave the row, and whose sums begin elsewhere."""
-        w = self.window
-        if not self.zero:
-            return []
-        return [p for p in range(w.out_width) if len([*self.inside(p)]) < w.kernel_w]
+        """Pixels whose windows leave the row, where that adds to their sums."""
+        return [p for p in range(self.window.out_width) if self.outside(p)]
+
+    def outside(self, pixel: int) -> list[int]:
+        """Taps of a row that lie on padding, and add to its sum."""
+        within = [kx for kx, _ in self.inside(pixel)]
+        taps = range(self.window.kernel_w) if self.zero else ()
+        return [kx for kx in taps if kx not in within]
 
     def inside(self, pixel: int) -> Iterator[tuple[int, int]]:
         """Taps of a row that lie in it, and their columns."""
@@ -94,7 +96,7 @@ class Layer:
 def cost(layer: Layer) -> int:
     """Estimated instructions of a call."""
     w, uses = layer.window, layer.uses
-    products = sum(map(len, uses.values()))
+    products = sum(map(len, uses.values())) + len(layer.edges)
     row = 2 * products + 2 * len(uses) + w.kernel_w + 2
     return w.channels * (w.kernel_h * row + 18 * w.out_width + 30)
 
@@ -117,7 +119,7 @@ def candidates(
     """
     if window.out_width > pixels or kernels.shape[1] > MOST_TAPS:
         return []
-    layer = Layer(window, epilogue, x_zero != 0)
+    layer = Layer(window, epilogue, x_zero)
     k = kernel(layer)
     images, bands = calls
     return [
@@ -126,31 +128,13 @@ def candidates(
             args=tuple(k.values),
             outputs=rows[:1],
             inputs=rows[1:],
-            constants=(*tables, *_edges(layer, kernels, x_zero)),
+            constants=tables,
             images=images,
             bands=bands,
             cost=images * bands * cost(layer),
             rare=exact_share(layer.epilogue),
         )
     ]
-
-
-def _edges(layer: Layer, kernels: Array, x_zero: int) -> tuple[Packed, ...]:
-    """What padding beside the row adds to the sums of pixels at its ends."""
-    if not layer.edges:
-        return ()
-    w = layer.window
-    taps = kernels.astype(np.int64).reshape(-1, w.kernel_h, w.kernel_w).sum(1)
-
-    def beside(pixel: int) -> Ints:
-        within = [kx for kx, _ in layer.inside(pixel)]
-        outside: Ints = np.delete(taps, within, axis=1)
-        sums: Ints = x_zero * outside.sum(1)
-        return sums
-
-    made = np.stack([beside(pixel) for pixel in layer.edges], axis=1)
-    order = f"{EACH}: what padding adds to pixels " + ", ".join(map(str, layer.edges))
-    return (Packed("padding", made.astype(np.int32), order=order),)
 
 
 @once
@@ -180,9 +164,8 @@ class _Writer:
         after, rules = after + 2, None
         if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
-        if layer.edges:
-            self.edges = k.let("edge", k.row("padding", after, INT32))
         self.channels = k.arg("channels", w.channels)
+        self.zero = k.arg("x_zero", layer.zero)
         self.finish = finish_of(k, layer.epilogue, rules)
 
     def write(self) -> Builder:
@@ -194,29 +177,32 @@ class _Writer:
             self._store(sums, c)
             k.assign(self.weights, offset(self.weights, w.kernel_h * w.kernel_w))
             k.assign(self.ends, offset(self.ends, columns(layer.epilogue)))
-            if layer.edges:
-                k.assign(self.edges, offset(self.edges, len(layer.edges)))
         return k
 
     def _starts(self) -> list[Var]:
-        k, edges = self.k, self.layer.edges
-        start = self.finish.start(self.ends, 0)
-        none = isinstance(start, Const)
-        start = start if none else k.let("start", start)
-        found = []
-        for pixel in range(self.w.out_width):
-            first = start
-            if pixel in edges:
-                padding = load(self.edges, edges.index(pixel))
-                first = padding if none else start + padding
-            found.append(k.let(f"sum{pixel}", first))
-        return found
+        k, start = self.k, self.finish.start(self.ends, 0)
+        if not isinstance(start, Const):
+            start = k.let("start", start)
+        return [k.let(f"sum{pixel}", start) for pixel in range(self.w.out_width)]
 
     def _row(self, sums: list[Var], row: Var, c: Expr, ky: int) -> None:
         """One row of taps: each value and each weight is read once."""
         k, w, uses = self.k, self.w, self.layer.uses
         first, *others = uses
+        beside = [(p, kx) for p in self.layer.edges for kx in self.layer.outside(p)]
         before, taps = first, dict[int, Expr]()
+
+        def tap(kx: int) -> Expr:
+            if kx not in taps:
+                weight = cast(load(self.weights, ky * w.kernel_w + kx), INT32)
+                taps[kx] = k.let("tap", weight)
+            return taps[kx]
+
+        def pad(found: list[tuple[int, int]]) -> None:
+            for pixel, kx in found:
+                k.assign(sums[pixel], KEPT(sums[pixel] + tap(kx) * self.zero))
+                beside.remove((pixel, kx))
+
         at = c if first == 0 else k.let("at", c + self.channels * first)
         x = k.let("x", offset(row, at)) if others else row
         for column, users in uses.items():
@@ -225,10 +211,10 @@ class _Writer:
             before = column
             value = k.let("value", cast(load(x, 0 if others else at), INT32))
             for pixel, kx in users:
-                if kx not in taps:
-                    weight = cast(load(self.weights, ky * w.kernel_w + kx), INT32)
-                    taps[kx] = k.let("tap", weight)
-                k.assign(sums[pixel], sums[pixel] + value * taps[kx])
+                k.assign(sums[pixel], sums[pixel] + value * tap(kx))
+            # while the tap is held: LLVM would leave these for the end, and spill
+            pad([one for one in beside if one[1] in taps])
+        pad([*beside])
 
     def _store(self, sums: list[Var], c: Expr) -> None:
         k = self.k
