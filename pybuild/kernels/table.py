@@ -17,14 +17,19 @@ from pybuild.kernels.any_type import (
 from pybuild.kernels.base import external
 from pybuild.kernels.base.candidate import Candidate
 from pybuild.kernels.base.specialise import specialise
-from pybuild.kernels.operators import conv2d, depthwise_conv2d, eltwise, pool
+from pybuild.kernels.operators import (
+    conv2d,
+    convert,
+    depthwise_conv2d,
+    eltwise,
+    pool,
+)
 from pybuild.kernels.operators import mean as reduce
 from pybuild.kernels.operators.matmul import matmul
 from pybuild.kernels.operators.repeat import repeat
 from pybuild.kernels.operators.sums import with_sum
 from pybuild.kernels.portable import (
     act,
-    convert,
     decide,
     dense4,
     halving_fft,

@@ -1,4 +1,5 @@
-"""Between float32 and bytes on cores where operations on floats are calls."""
+"""Between float32 and integers: on cores where operations on floats are calls, and by
+instructions of an FPU or of vectors."""
 
 from __future__ import annotations
 
@@ -9,14 +10,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybuild.boards.device import program_of, run_program
 from pybuild.dtype import Array, DType
 from pybuild.ir.graph import Quant, Tensor
+from pybuild.ir.loop import INT16
 from pybuild.kernels.portable.convert import thresholds
 from pybuild.kernels.table import candidates
-from pybuild.ops.fixed_point.quant import quantized
+from pybuild.model import Model
+from pybuild.ops.fixed_point.quant import quantized, rounded_away
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
-from tests.kernels.kernel_cases import FLOAT32, INT8, UINT8, Case, case, tensor
+from tests.kernels.kernel_cases import (
+    FLOAT32,
+    INT8,
+    UINT8,
+    Case,
+    case,
+    tensor,
+)
+from tests.perf.measure import EMITS, device
 
 # scale, zero point, type, rule: of one level less than a power of two, of one, of more
 QUANTS = (
@@ -97,3 +109,90 @@ def test_every_number_has_its_level(rule: str) -> None:
         assert np.array_equal(found, steps), hex(start)
         low = quantized(-bits.view(np.float32), whole, rule)
         assert np.array_equal(np.maximum(low, -255), -steps), hex(start)
+
+
+# with an FPU, or vectors: those, and int16, with and without a zero point
+UNITS = ("cortex-m4", "cortex-m55")
+MORE = (
+    *QUANTS, (0.1, 0, INT16, "double"), (0.0002, 77, INT16, "double"),
+    (0.003, 0, INT16, "even"), (0.003, -9, INT16, "even"),
+    (0.3, 0, UINT8, "double"), (0.02, 255, UINT8, "double"),
+)  # fmt: skip
+
+
+def _real_cases() -> list[Case]:
+    """Of lengths that eights and fours divide, or not."""
+    chance, cases = np.random.default_rng(5), []
+    for number, (scale, zero, dtype, rule) in enumerate(MORE):
+        with np.errstate(over="ignore"):
+            far = chance.normal(0, 30000, 600).astype(np.float32) * np.float32(scale)
+        values = np.concatenate([_edges(scale, rule), far])
+        values = values[: len(values) // 8 * 8 - number % 8]
+        y = tensor((), dtype, scale, zero)
+        one = case("quantize", (tensor(values.shape, FLOAT32),), y, rounding=rule)
+        cases.append(Case(one.node, one.graph, {"x0": values}))
+    for dtype in (INT8, UINT8, INT16):
+        numbers = np.arange(dtype.low, min(dtype.high, 300)).astype(dtype.numpy)
+        x = tensor(numbers.shape, dtype, 0.37, 5)
+        one = case("dequantize", (x,), tensor((), FLOAT32))
+        cases.append(Case(one.node, one.graph, {"x0": numbers}))
+    return cases
+
+
+@cache
+def _real_jobs() -> tuple[Job, ...]:
+    jobs, names = [], set()
+    for one in _real_cases():
+        for core in UNITS:
+            (offer,) = candidates(one.node, one.graph, TARGETS[core])
+            assert offer.func is not None
+            names.add(offer.func.name)
+            jobs.append(Job(offer, one.arrays, {"y": one.expected()}))
+    for key in (
+        "s8_away_fpu", "s8_even_fpu_rest", "u8_away_fpu", "s16_away_fpu",
+        "s8_away_mve", "s8_even_mve", "u8_away_mve", "s16_even_mve",
+    ):  # fmt: skip
+        assert any(f"quantize_{key}" in name for name in names), (key, names)
+    return tuple(jobs)
+
+
+def test_units_by_llvm() -> None:
+    check(_real_jobs(), run_llvm(_real_jobs()))
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_units_by_c(compiler: str, tmp_path: Path) -> None:
+    check(_real_jobs(), run_c(_real_jobs(), tmp_path, compiler))
+
+
+@pytest.mark.parametrize("core", UNITS)
+@pytest.mark.parametrize("emit", EMITS)
+def test_units_on_a_core(core: str, emit: str) -> None:
+    on = device(core)
+    for one in _real_cases():
+        rounding = "onnx" if one.node.attrs.get("rounding") == "even" else "litert"
+        library = Model("one", one.graph, rounding, "0" * 64).build(
+            name="one", target=core, emit=emit
+        )
+        (found,) = run_program(on, program_of(on, library), [one.arrays])
+        np.testing.assert_array_equal(found["y"], one.expected(), str(one.node))
+
+
+def test_a_high_half_rounds_ties_away() -> None:
+    """Of all steps in 1/256 that int16 may hold."""
+    for start in range(-(1 << 24), 1 << 24, 1 << 22):
+        steps = np.arange(start, start + (1 << 22), dtype=np.int64)
+        made = (steps * ((1 << 24) + 1) + (1 << 31)) >> 32
+        assert np.array_equal(made, rounded_away(steps / 256)), start
+
+
+def test_what_no_unit_can_do_stays_plain() -> None:
+    few = tensor((3,), FLOAT32)
+    for scale, zero, dtype, rule, x in (
+        (1e-37, 0, INT8, "double", tensor((64,), FLOAT32)),
+        (0.1, 3, INT16, "even", tensor((64,), FLOAT32)),
+        (0.1, 3, INT8, "even", few),
+    ):
+        one = case("quantize", (x,), tensor((), dtype, scale, zero), rounding=rule)
+        (offer,) = candidates(one.node, one.graph, TARGETS["cortex-m4"])
+        assert offer.func is not None and "fpu" not in offer.func.name

@@ -31,7 +31,7 @@ from pybuild.ir.loop import (
     load,
     wide,
 )
-from pybuild.kernels.base import intrin, pairs
+from pybuild.kernels.base import intrin, pairs, reals
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.candidate import Candidate, RowAccess
 from pybuild.targets.core import CORES
@@ -91,6 +91,13 @@ def _pair(
     return (high << 16) + (end(_low(x) + signs[0] * _low(w)) & 0xFFFF)
 
 
+def _whole(bits: np.ndarray, rounded: np.ufunc) -> np.ndarray:
+    """Of the float with these bits."""
+    x = rounded(bits.astype(np.int32).view(np.float32).astype(np.float64))
+    held = np.clip(np.nan_to_num(x, nan=0.0), -(2.0**31), 2.0**31 - 1)
+    return np.asarray(held.astype(np.int64))
+
+
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_dot2": lambda x, w, a: a + _low(x) * _low(w) + (x >> 16) * (w >> 16),
     # of sums of 64 bits, see _of_64
@@ -132,10 +139,13 @@ MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "crt_in_order": lambda x: x,
     "crt_kept": lambda x: x,
     "crt_float_in_order": lambda x: x,  # the bits
+    "crt_whole": lambda x: _whole(x, np.trunc),
+    "crt_whole_even": lambda x: _whole(x, np.rint),
 }
 INTRINS = [
     v for m in (intrin, pairs) for v in vars(m).values() if isinstance(v, Intrin)
 ]
+INTRINS += [reals.WHOLE, reals.WHOLE_EVEN]
 
 
 def _values(name: str) -> list[np.ndarray]:
@@ -144,6 +154,14 @@ def _values(name: str) -> list[np.ndarray]:
     made = [chance.integers(-(2**31), 2**31, N) for _ in range(2)]
     made.append(chance.integers(-(2**20), 2**20, N))
     made[0][: len(edges)], made[1][: len(edges)] = edges, edges[::-1]
+    if name.startswith("crt_whole"):
+        ends = [0.5, 1.5, 2.5, 0.49999997, np.inf, np.nan, 2**31, 2**31 - 128, 1e-40]
+        ends += [2**22 + 0.5, 2**22 + 1.5, 2**23 - 0.5, 2**23 + 1, 1.9999999]
+        numbers = np.concatenate(
+            [ends, np.negative(ends), made[0][: N - 2 * len(ends)]]
+        )
+        numbers[2 * len(ends) :] *= 2.0 ** chance.integers(-32, 3, N - 2 * len(ends))
+        return [numbers.astype(np.float32).view(np.int32)]
     if name == "crt_float_in_order":
         return [chance.standard_normal(N).astype(np.float32).view(np.int32)]
     if name == "crt_dot2" or name.startswith("crt_mla"):
@@ -166,7 +184,9 @@ def _kernel(one: Intrin) -> Func:
     k = Builder(f"test_{one.name}")
     kind = one.params[0].type
     assert isinstance(kind, DType)
-    y = k.row("y", 0, kind, writable=True)
+    made_of = kind if one.result.type is INT64 else one.result.type
+    assert isinstance(made_of, DType)
+    y = k.row("y", 0, made_of, writable=True)
     rows = [k.row(f"row_{p.name}", i + 1, kind) for i, p in enumerate(one.params)]
     with k.loop("i", k.arg("n", N), rolled=True) as i:
         given = [
@@ -249,6 +269,7 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
     jobs = _jobs()
     source = tmp_path / "kernels.c"
     parts = ['#include "crt/abi.h"', '#include "crt/pairs.h"']
+    parts.append('#include "crt/reals.h"')
     for job, _ in jobs:
         func = job.candidate.func
         parts.append(f"void {func.name}(void *const *p, const int32_t *a);")
@@ -272,6 +293,8 @@ def test_c_on_a_cortex_m4(tmp_path: Path) -> None:
         "smmlar",
         "ssub8",
         "ssat",
+        "vcvt.s32.f32",
+        "vcvtr.s32.f32",
     ):
         assert word in listing.read_text()
 
@@ -291,8 +314,10 @@ def test_llvm_on_a_cortex_m4(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels.o"
     kernels.write_bytes(machine.emit_object(module))
     assembly = machine.emit_assembly(module)
-    for word in ("smlad", "smlald", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul",
-                 "smmlar", "ssub8", "ssat"):  # fmt: skip
+    for word in (
+        "smlad", "smlald", "smlabb", "smlatt", "sxtb16", "ror #8", "smmul",
+        "smmlar", "ssub8", "ssat", "vcvt.s32.f32", "vcvtr.s32.f32",
+    ):  # fmt: skip
         assert word in assembly
     _on_cortex_m4(tmp_path, jobs, kernels)
 

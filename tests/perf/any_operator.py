@@ -43,8 +43,8 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "leaky relu": (7.3, 5.3),
     "prelu": (15.5, 4.4),
     "requantise": (7.3, 5.3),
-    "quantise": (35.5, 6.9),
-    "dequantise": (9.4, 3.0),
+    "quantise": (8.0, 3.0),
+    "dequantise": (6.9, 1.6),
     "add int16": (17.0, 5.2),
     "sub int16": (17.0, 5.3),
     "mul int16": (11.5, 3.0),
@@ -62,8 +62,8 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "tanh int16": (35.5, 31.0),
     "leaky relu int16": (27.0, 21.0),
     "requantise int16": (11.5, 8.4),
-    "quantise int16": (34.5, 6.7),
-    "dequantise int16": (8.4, 1.4),
+    "quantise int16": (8.0, 2.9),
+    "dequantise int16": (6.9, 1.6),
 }
 
 

@@ -185,6 +185,47 @@ define internal <4 x i32> @crt_once_all4(<4 x i32> %v, i32 %m, i32 %n)
   ret <4 x i32> %r
 }}"""
 
+# kernels/base/reals.py
+_EVEN = """
+declare float @llvm.arm.vcvtr.f32(float)
+define internal i32 @crt_whole_even(float %x) alwaysinline nounwind {
+  %w = call float @llvm.arm.vcvtr.f32(float %x)
+  %r = bitcast float %w to i32
+  ret i32 %r
+}"""
+_HELD = f"""\
+{_all_of("i32 %l", "<4 x i32>", "low")}
+{_all_of("i32 %h", "<4 x i32>", "high")}
+{_all_of("i32 %n", "<4 x i32>", "more")}
+  %a = call <4 x i32> @llvm.smax.v4i32(<4 x i32> %w, <4 x i32> %low)
+  %b = call <4 x i32> @llvm.smin.v4i32(<4 x i32> %a, <4 x i32> %high)
+  %r = add <4 x i32> %b, %more"""
+_REALS = f"""
+define internal <4 x float> @crt_quotient4(<4 x float> %v, float %x)
+    alwaysinline nounwind {{
+{_all_of("float %x", "<4 x float>", "s")}
+  %r = fdiv <4 x float> %v, %s
+  ret <4 x float> %r
+}}
+define internal <4 x i32> @crt_steps_away4(<4 x float> %v, i32 %l, i32 %h, i32 %n)
+    alwaysinline nounwind {{
+  %w = call <4 x i32> @llvm.arm.mve.vcvta.v4i32.v4f32(i32 0, <4 x float> %v)
+{_HELD}
+  ret <4 x i32> %r
+}}
+define internal <4 x i32> @crt_steps_even4(<4 x float> %v, i32 %l, i32 %h, i32 %n)
+    alwaysinline nounwind {{
+  %w = call <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32 0, <4 x float> %v)
+{_HELD}
+  ret <4 x i32> %r
+}}
+define internal <4 x float> @crt_real4(<4 x i32> %v, float %x) alwaysinline nounwind {{
+{_all_of("float %x", "<4 x float>", "s")}
+  %f = sitofp <4 x i32> %v to <4 x float>
+  %r = fmul <4 x float> %f, %s
+  ret <4 x float> %r
+}}"""
+
 # halves of a sum of 64 bits; kernels/base/vectors.py
 _LONG_DOT8 = """
 declare {i32, i32} @llvm.arm.mve.vmlldava.v8i16
@@ -218,6 +259,7 @@ _VECTOR_INSTRUCTIONS = (
     "declare <4 x i32> @llvm.arm.mve.vshl.vector.v4i32.v4i32"
     "(<4 x i32>, <4 x i32>, i32, i32, i32)",
     "declare <4 x i32> @llvm.arm.mve.vcvtn.v4i32.v4f32(i32, <4 x float>)",
+    "declare <4 x i32> @llvm.arm.mve.vcvta.v4i32.v4f32(i32, <4 x float>)",
     "declare <4 x i32> @llvm.arm.mve.vshl.scalar.v4i32(<4 x i32>, i32, i32, i32, i32)",
     "declare <8 x i16> @llvm.arm.mve.vqmovn.v8i16.v4i32"
     "(<8 x i16>, <4 x i32>, i32, i32, i32)",
@@ -230,6 +272,7 @@ _VECTOR_INSTRUCTIONS = (
     _LONG_DOT8,
     _ROUNDS,
     _PACKS,
+    _REALS,
 )
 
 
@@ -242,6 +285,7 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
         for op in ("smin", "smax")
         for short, k in kinds
     ]
+    lines.append("declare i32 @llvm.fptosi.sat.i32.f32(float)")
     for lanes in (8, 16):
         given = f"<{lanes} x i32>"
         lines.append(f"declare i32 @llvm.vector.reduce.add.v{lanes}i32({given})")
@@ -251,7 +295,7 @@ def declarations(features: frozenset[str] = frozenset()) -> str:
         if feature in features:
             lines.append(f"declare i32 @{name}({', '.join(['i32'] * count)})")
     if "dsp" in features:
-        lines += [_LONG, _TWICE]
+        lines += [_LONG, _TWICE, _EVEN]
     # what kernels read and what they write never overlap, unless in place
     lines += ["!0 = !{}", "!1 = distinct !{!1}", "!2 = distinct !{!2, !1}"]
     lines += ["!3 = distinct !{!3, !1}", "!4 = !{!2}", "!5 = !{!3}"]

@@ -1,0 +1,116 @@
+"""Integers of real numbers, and back, as kernels spell them: their meaning and their
+names. Their C is in crt/reals.h: an FPU's instructions, or Helium's, or comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pybuild.ir.loop import (
+    FLOAT32,
+    INT32,
+    Expr,
+    Intrin,
+    Lane,
+    Lanes,
+    Operand,
+    Var,
+    VectorType,
+    cast,
+    const,
+    i32,
+    maximum,
+    minimum,
+    select,
+    wide,
+)
+from pybuild.kernels.base.vectors import WORDS
+
+HEADER = "crt/reals.h"
+LANES = 4
+REALS = VectorType(FLOAT32, LANES)
+_X, _V, _WORDS = Var("x", FLOAT32), Var("v", REALS), Var("v", WORDS)
+_LOW, _HIGH, _N = (Var(name, INT32) for name in ("low", "high", "n"))
+_BEYOND, _INTEGERS = 2.0**31, 2.0**23  # from where on all numbers are integers
+
+
+def _real(value: float) -> Expr:
+    return const(value, FLOAT32)
+
+
+def _held(x: Expr) -> Expr:
+    """Toward zero, held within int32; of NaN 0."""
+    inside = select(x < _BEYOND, x, _real(0.0))
+    inside = select(inside < -_BEYOND, _real(-_BEYOND), inside)
+    return select(x >= _BEYOND, const(2**31 - 1), i32(inside))
+
+
+def _few(x: Expr, rounded: Callable[[Expr], Expr]) -> Expr:
+    """Of what may be no integer."""
+    inside = select(x < _INTEGERS, select(x < -_INTEGERS, _real(0.0), x), _real(0.0))
+    fits = select(x < _INTEGERS, x > -_INTEGERS, x < -_INTEGERS)
+    return _held(select(fits, rounded(inside), x))
+
+
+def _even(x: Expr) -> Expr:
+    far = select(x < 0.0, _real(-_INTEGERS), _real(_INTEGERS))
+    return (x + far) - far
+
+
+def _away(x: Expr) -> Expr:
+    whole = cast(i32(x), FLOAT32)
+    up = select(x - whole >= 0.5, whole + 1.0, whole)
+    return select(x - whole <= -0.5, whole - 1.0, up)
+
+
+def _each(meaning: Callable[[Expr], Expr], vector: Var = _V) -> Expr:
+    return Lanes(tuple(meaning(Lane(vector, i)) for i in range(LANES)))
+
+
+# the next integer toward zero, held within int32; of NaN 0
+WHOLE = Intrin(
+    "crt_whole", (_X,), _held(_X), c="crt_whole({0})", llvm="llvm.fptosi.sat.i32.f32"
+)
+# the nearest integer, ties to even, likewise
+WHOLE_EVEN = Intrin(
+    "crt_whole_even",
+    (_X,),
+    _few(_X, _even),
+    c="crt_whole_even({0})",
+    feature="dsp",
+    llvm="crt_whole_even",
+)
+
+
+def _vector(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
+    """On a target with "mve" a function of the module: llvm_declared.py."""
+    given = ", ".join(f"{{{i}}}" for i in range(len(params)))
+    return Intrin(name, params, result, c=f"{name}({given})", feature="mve", llvm=name)
+
+
+def _steps(rounded: Callable[[Expr], Expr]) -> Expr:
+    def held(v: Expr) -> Expr:
+        return minimum(maximum(_few(v, rounded), _LOW), _HIGH) + _N
+
+    return _each(held)
+
+
+_GIVEN = (_V, _LOW, _HIGH, _N)
+# in each lane: v / x; the nearest integer, ties away from zero, or to even, held within
+# low and high, and then more
+QUOTIENT4 = _vector("crt_quotient4", (_V, _X), _each(lambda v: v / _X))
+STEPS_AWAY4 = _vector("crt_steps_away4", _GIVEN, _steps(_away))
+STEPS_EVEN4 = _vector("crt_steps_even4", _GIVEN, _steps(_even))
+# in each lane: v as a real number, times x
+REAL4 = _vector(
+    "crt_real4", (_WORDS, _X), _each(lambda v: cast(v, FLOAT32) * _X, _WORDS)
+)
+# by which a kernel is seen to need HEADER
+NAMES = frozenset(
+    one.name for one in (WHOLE, WHOLE_EVEN, QUOTIENT4, STEPS_AWAY4, STEPS_EVEN4, REAL4)
+)
+
+
+def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
+    """Four floats."""
+    return wide(pointer, index, REALS)
