@@ -339,11 +339,9 @@ class _Walk:
                 return self.table.lane * len(parts) if different else 0
             case Cast(value) if self.calls(expr.type):
                 return self.table.real
-            case Cast(value) if FLOAT32 in (expr.type, value.type):
-                return 1
             case Cast(value):
                 wider = expr.type is INT64 and not isinstance(value, Const)
-                return 1 if wider else 0
+                return int(wider or FLOAT32 in (expr.type, value.type))
             case Bitcast():
                 return 0 if isinstance(expr.type, VectorType) else 1
         return 0

@@ -134,7 +134,10 @@ def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         k = Builder(f"dequantize_{short(x.dtype)}_mve{_rest_key(count, LANES)}", doc)
         scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
         less = k.arg("x_less", -x.zero_point)
-        of_words: _Form = lambda at: REAL4(ADD4(words_at(at), less), scale)  # noqa: E731
+
+        def of_words(at: Expr) -> Expr:
+            return REAL4(ADD4(words_at(at), less), scale)
+
         _in_vectors(k, x.dtype, FLOAT32, count, of_words)
         return [_offered(k, operands, np.float32(x.scale), 2 * y.size)]
     if "dsp" not in target.features or count < TURN:
@@ -142,7 +145,10 @@ def dequantize(node: Node, graph: Graph, target: Target) -> list[Candidate]:
     k = Builder(f"dequantize_{short(x.dtype)}_fpu{_rest_key(count, TURN)}", doc)
     scale = k.let("scale", load(k.row("scales", operands.after, FLOAT32)))
     zero = k.arg("x_zero", x.zero_point)
-    of_one: _Form = lambda q: cast(i32(q) - zero, FLOAT32) * scale  # noqa: E731
+
+    def of_one(q: Expr) -> Expr:
+        return cast(i32(q) - zero, FLOAT32) * scale
+
     _in_turns(k, x.dtype, FLOAT32, count, of_one)
     return [_offered(k, operands, np.float32(x.scale), 7 * y.size)]
 
