@@ -62,8 +62,8 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "tanh int16": (35.5, 31.0),
     "leaky relu int16": (27.0, 21.0),
     "requantise int16": (11.5, 8.4),
-    "quantise int16": (8.0, 2.9),
-    "dequantise int16": (6.9, 1.6),
+    "quantise int16": (8.0, 2.5),
+    "dequantise int16": (5.9, 1.4),
 }
 
 
