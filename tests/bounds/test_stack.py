@@ -11,7 +11,9 @@ import pytest
 import pybuild
 from pybuild.boards.bench import bench_on_board
 from pybuild.boards.device import open_device
+from pybuild.boards.firmware.elf import Elf, Segment, Symbol
 from pybuild.boards.firmware.object_stack import object_stack
+from pybuild.boards.firmware.stack import stack_chain
 from pybuild.bounds.stack import NO_OBJECT, Chain, StackFrame, deepest
 from pybuild.errors import BuildError
 from tests.objects.models import content
@@ -32,6 +34,29 @@ def test_recursion_is_an_error() -> None:
     calls = {**CALLS, "last": ["many"]}
     with pytest.raises(BuildError, match="calls itself"):
         deepest(["run"], FRAMES.__getitem__, calls.__getitem__)
+
+
+@pytest.mark.parametrize("place", ["args", "steps"])
+def test_an_integer_is_no_call(place: str, tmp_path: Path) -> None:
+    """Of flash at address 0: an argument, or what a step counts, that is the address of
+    the board's start. A DenseNet was refused: "calls itself"."""
+    step = [0x121, 0, 0, 0, 0, 0]
+    other = {"args": [*step, 0x141, 0], "steps": [*step[:5], 0x141, 0, 0]}[place]
+    words = {0x100: b"\x98\x47\x70\x47", 0x120: b"\x70\x47", 0x140: b"\x70\x47"}
+    tables = b"".join(word.to_bytes(4, "little") for word in other)
+    elf = Elf(
+        0x100,
+        (
+            Symbol("main", 0x100, 4, True), Symbol("kernel", 0x120, 2, True),
+            Symbol("board_reset", 0x140, 2, True),
+            Symbol("net_steps", 0x200, 24, False), Symbol("net_args", 0x218, 8, False),
+        ),
+        {".runtime": (0x100, 0x20), ".tables": (0x200, len(tables))},
+        (*(Segment(at, code) for at, code in words.items()), Segment(0x200, tables)),
+    )  # fmt: skip
+    (tmp_path / "a.su").write_text("a.c:1:1:board_reset\t400\tstatic\n")
+    found = stack_chain(elf, tmp_path, "main", (), "arm")
+    assert [frame.name for frame in found.frames] == ["main", "kernel"]
 
 
 def test_a_tree_of_c_says_that_its_stack_is_not_known() -> None:

@@ -1,5 +1,6 @@
 """Mutations of what counts and bounds on boards, for mutate.py: its five fields."""
 
+_STACK = "tests/bounds/test_stack.py -k integer"
 _SIZES = "tests/boards/test_on_boards.py::test_counts_and_sizes[mps2-an386-gcc]"
 _ALIKE = "tests/boards/test_on_boards.py::test_both_simulators_count_alike[mps2-an386]"
 _TWO = "tests/boards/test_two_cores.py"
@@ -111,10 +112,24 @@ OWNED = (
         f"{_OWNED}::test_its_memories_are_in_the_linker_script[nucleo-h743zi]",
     ),
     (
+        "integers of tables that are functions' addresses",
+        "pybuild/boards/firmware/stack.py",
+        "            here[:] = False",
+        "            pass",
+        _STACK,
+    ),
+    (
+        "counts of steps that are functions' addresses",
+        "pybuild/boards/firmware/stack.py",
+        "% (STEP_BYTES // 4) != 0] = False",
+        "% (STEP_BYTES // 4) < 0] = False",
+        _STACK,
+    ),
+    (
         "no pointer, where code is at address 0",
         "pybuild/boards/firmware/stack.py",
-        "addresses = set(words.tolist()) - {0}",
-        "addresses = set(words.tolist()) - {1}",
+        "addresses = set(known.tolist()) - {0}",
+        "addresses = set(known.tolist()) - {1}",
         f"{_OWNED}::test_the_core_gives_the_same_bits[ch32v203-evt]",
     ),
     (

@@ -17,6 +17,8 @@ import numpy as np
 from pybuild.boards.firmware.elf import Elf, Symbol
 from pybuild.boards.firmware.machine_code import flows
 from pybuild.bounds.stack import Chain, deepest
+from pybuild.dtype import Array
+from pybuild.emit.tables.tables import STEP_BYTES
 from pybuild.errors import BuildError
 
 _CALLER = "board_call"  # calls what the runner gives it: the model's run
@@ -82,8 +84,27 @@ def _tabled(elf: Elf, arch: str) -> set[str]:
     data = elf.image(at)[:size] if size else b""
     words = np.frombuffer(data[: len(data) // 4 * 4], "<u4")
     thumb = 1 if arch == "arm" else 0
-    addresses = set(words.tolist()) - {0}  # no pointer, though code may be there
+    known = words[_pointers(elf, at, len(words))]
+    addresses = set(known.tolist()) - {0}  # no pointer, though code may be there
     return {s.name for s in elf.symbols if s.code and s.address | thumb in addresses}
+
+
+def _pointers(elf: Elf, at: int, count: int) -> Array:
+    """Which of `count` words from `at` on may point to functions: of other arrays than
+    steps and the model none, whose integers can be any function's address.
+    """
+    may = np.ones(count, bool)
+    for symbol in elf.symbols:
+        first = (symbol.address - at) // 4
+        last = first + symbol.size // 4
+        if symbol.code or first < 0 or last > count:
+            continue
+        here = may[first:last]
+        if symbol.name.endswith("_steps"):
+            here[np.arange(len(here)) % (STEP_BYTES // 4) != 0] = False
+        elif not symbol.name.endswith("_model"):
+            here[:] = False
+    return may
 
 
 def _usages(folder: Path) -> dict[str, int]:
