@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import fcntl
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_configure() -> None:
     keep_compiled()
+    # code of kernels is many small objects that live: looked over every 700 of them,
+    # as Python does by itself, it takes a third longer to make
+    gc.set_threshold(100_000, 50, 50)
 
 
 _FIRST_STATES: dict[str, dict[str, Any]] = {}
