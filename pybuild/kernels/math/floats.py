@@ -227,14 +227,14 @@ def ceil(dtype: DType) -> Intrin:
 
 @functools.cache
 def nearest_even(dtype: DType) -> Intrin:
-    """To the nearest integer, ties to even: adding 1.5 * 2^fraction drops the rest."""
+    """To the nearest integer, ties to even: adding 2^fraction drops the rest."""
     r = real(dtype)
-    x = r.var("x")
-    magic = r.number(1.5 * 2.0**r.fraction)
-    limit = 2.0 ** (r.fraction - 1)
+    x, far = r.var("x"), r.var("far")
+    limit = 2.0**r.fraction
     inside = select(x < limit, -limit < x, x < -limit)
-    rounded = (select(inside, x, 0.0) + magic) - magic
-    return made(r, "round", [], select(inside, rounded, x))
+    lets = [(far, select(x < 0.0, r.number(-limit), r.number(limit)))]
+    rounded = (select(inside, x, 0.0) + far) - far
+    return made(r, "round", lets, select(inside, rounded, x))
 
 
 @functools.cache
