@@ -25,8 +25,8 @@ GRU = ROOT / "examples" / "streams" / "gru.onnx"
 # hold what they say; compat_tvm: other names of the same functions
 INNER = {
     "abi", "compat_tvm", "compat_tvm_models", "copy", "dlpack", "halves", "inline",
-    "intrin", "lanes", "lockstep", "objects", "packs", "pairs", "rounds", "slots",
-    "types", "vector", "wide",
+    "intrin", "lanes", "lockstep", "objects", "packs", "pairs", "reals", "rounds",
+    "slots", "types", "vector", "wide",
 }  # fmt: skip
 # fields that say what the caller owes, unless a test names them, and such words
 CONDITIONS = {"Shapes", "Units", "Owner", "Source"}

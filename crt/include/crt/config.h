@@ -15,7 +15,10 @@
  * CRT_NO_NAMES     leaves out the names of models, inputs and outputs: tensors
  *                  are then found by their numbers, CRT_ERR_NAME by name
  * CRT_NO_STRING_H  does not include <string.h>: crt copies byte by byte,
- *                  for tool chains without a C library */
+ *                  for tool chains without a C library
+ * CRT_NO_ASM       leaves inline assembly out of kernels: for rules and for
+ *                  checkers that allow none; the same values, in C and in the
+ *                  compiler's own functions for vectors, more slowly */
 
 #ifdef CRT_CONFIG_FILE
 #include CRT_CONFIG_FILE

@@ -1,10 +1,12 @@
 /* crt/inline.h: what compilers are told about functions, loops, small copies
- * and the order of loads. Knows no model. Needs only the compiler, and
- * string.h where that is not a GNU one. */
+ * and the order of loads. Knows no model. Needs only the compiler and
+ * config.h, and string.h where that is not a GNU one. */
 #ifndef CRT_INLINE_H
 #define CRT_INLINE_H
 
 #include <stdint.h>
+
+#include "crt/config.h"
 
 /* Around bodies of functions in headers, which are C for C++, too: its users'
  * compilers are not to speak of casts and of NULL there. */
@@ -57,6 +59,11 @@
 #define CRT_COPY (void)memcpy
 #endif
 
+/* Inline assembly as GNU compilers have it. */
+#if defined(__GNUC__) && !defined(CRT_NO_ASM)
+#define CRT_ASM 1
+#endif
+
 /* Held within int8 or int16, in the instruction that shifts to the right
  * before; clang and LLVM make it of the least and the greatest by themselves.
  */
@@ -70,7 +77,7 @@
 /* x; nothing after it is read before it. */
 CRT_INLINE int32_t crt_in_order(int32_t x)
 {
-#if defined(__GNUC__) && (defined(__riscv) || !defined(__clang__))
+#if defined(CRT_ASM) && (defined(__riscv) || !defined(__clang__))
     __asm__ volatile("" : "+r"(x) : : "memory");
 #endif
     return x;
@@ -79,7 +86,7 @@ CRT_INLINE int32_t crt_in_order(int32_t x)
 /* The same of a float, where gcc would load more than ARM has registers for. */
 CRT_INLINE float crt_float_in_order(float x)
 {
-#if defined(__GNUC__) && !defined(__clang__) && defined(__ARM_FP)
+#if defined(CRT_ASM) && !defined(__clang__) && defined(__ARM_FP)
     __asm__ volatile("" : "+t"(x) : : "memory");
 #endif
     return x;

@@ -42,7 +42,7 @@ CRT_INLINE void crt_store_int32(void *to, int32_t word)
 
 /* Below, an int32 may hold two int16 or four int8, the first in the low bits:
  * Cortex-M4, M7 and M33 have an instruction for each. */
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__)
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(CRT_ASM)
 #define CRT_DSP 1
 #endif
 
@@ -171,7 +171,7 @@ CRT_INLINE int32_t crt_saturate8(int32_t x)
 {
 #if defined(CRT_SSAT8)
     return CRT_SSAT8(x);
-#elif defined(__ARM_FEATURE_SAT) && defined(__GNUC__) && !defined(__clang__)
+#elif defined(__ARM_FEATURE_SAT) && defined(CRT_ASM) && !defined(__clang__)
     int32_t y;
     __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(x));
     return y;

@@ -6,7 +6,7 @@
 
 #include "crt/rounds.h"
 
-#if defined(__arm__) && defined(__ARM_FP) && defined(__GNUC__)
+#if defined(__arm__) && defined(__ARM_FP) && defined(CRT_ASM)
 #define CRT_FPU 1
 #endif
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
@@ -85,7 +85,7 @@ CRT_INLINE void crt_store_float32x4(float *to, crt_float32x4 v)
  * MISRA 17.7: a register's name is no call */
 CRT_INLINE crt_float32x4 crt_quotient4(crt_float32x4 v, float x)
 {
-#if defined(CRT_MVE_REALS)
+#if defined(CRT_MVE_REALS) && defined(CRT_ASM)
     /* gcc moves each lane through a register of the core, and memory */
     register crt_float32x4 q __asm__("q0") = v;
     __asm__("vdiv.f32 s0, s0, %1\n\tvdiv.f32 s1, s1, %1\n\t"
@@ -94,10 +94,12 @@ CRT_INLINE crt_float32x4 crt_quotient4(crt_float32x4 v, float x)
             : "t"(x));
     return q;
 #else
+    float lane[4];
+    crt_store_float32x4(lane, v);
     for (int i = 0; i < 4; i++) {
-        v.lane[i] /= x;
+        lane[i] /= x;
     }
-    return v;
+    return crt_load_float32x4(lane);
 #endif
 }
 

@@ -29,7 +29,7 @@ CRT_C_BODIES
 
 /* gcc would load all bytes of a kernel first, and run out of registers: what is
  * volatile stays in the order in which it is written. */
-#if defined(__ARM_FEATURE_MVE) && !defined(__clang__)
+#if defined(__ARM_FEATURE_MVE) && defined(CRT_ASM) && !defined(__clang__)
 #define CRT_MVE_ASM 1
 #endif
 
