@@ -322,6 +322,9 @@ def _plain_names(graph: Graph, old: Mapping[str, Tensor]) -> Graph:
 
 
 def _alike(moved: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a shape is the same though axes of one size may have changed places."""
+    """Whether a shape is the same though axes of one size may have changed places.
+
+    Of images it is known that channels are last: verify/layout.py.
+    """
     sizes = [n for n in shape if n > 1]
-    return moved == shape and len(set(sizes)) < len(sizes)
+    return moved == shape and len(shape) != 4 and len(set(sizes)) < len(sizes)
