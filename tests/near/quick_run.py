@@ -18,7 +18,7 @@ from tests.near.nearest import place_of
 from tests.quick import MOST, is_quick, left_out
 
 # these are about what LLVM makes of code
-OPTIMISED = {"test_vectoriser.py", "test_compiled.py"}
+OPTIMISED = {"test_vectoriser.py", "test_compiled.py", "test_other_objects.py"}
 NEAR = 20.0
 
 _DEAR = pytest.StashKey[bool]()
