@@ -7,6 +7,7 @@ tests/quick.toml names. --all: those of minutes, too.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,8 @@ def _split(
 
 
 def main(arguments: list[str]) -> int:
+    # hundreds of processes import the same modules
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     marks = ["-m", "not sweep"]
     if arguments[:1] == ["--all"]:
         marks, arguments = [], arguments[1:]
