@@ -68,9 +68,8 @@ def candidates(
     strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
     image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
     images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
-    ends = four_tables(epilogue, bias)
-    if not isinstance(epilogue, End16):
-        ends += exact_tables(epilogue, bias)
+    # a sum that is centred is that of an image of zero points where it is to be added
+    added = x_zero * kernels.sum(1, dtype=np.int64)
     found = []
     for whole in (False, True):
         layer = Layer(window, epilogue, x_zero, image, whole).shorter
@@ -78,6 +77,7 @@ def candidates(
             continue
         if whole and layer.scratch > MOST_SCRATCH:
             continue
+        ends = _ends(epilogue, bias + added if layer.centred else bias)
         k = kernel(layer)
         found.append(
             Candidate(
@@ -110,10 +110,15 @@ def _ended(
             return None
         wide, bias = sums16(node, graph, kernels, target)
         return None if DType.of(bias) is not DType.INT32 else (wide, bias, 0)
-    if not takes_pairs(node, graph, target) or 256 * 128 * most > _MOST:
+    if not takes_pairs(node, graph, target) or 256 * 256 * most > _MOST:
         return None
     sums, epilogue = ended_sums(node, graph, kernels)
     return epilogue, sums.bias, sums.made.x_zero
+
+
+def _ends(epilogue: FourEnds, bias: Array) -> tuple[Packed, ...]:
+    ends = four_tables(epilogue, bias)
+    return ends if isinstance(epilogue, End16) else ends + exact_tables(epilogue, bias)
 
 
 def _takes_less(layer: Layer) -> bool:

@@ -28,20 +28,20 @@ from pybuild.ir.loop import (
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import (
     ADD2,
+    ADD_EVEN,
+    ADD_ODD,
     EVEN_BYTES,
-    IN_ORDER,
-    MLA_HIGH,
-    MLA_LOW,
     ODD_BYTES,
 )
 from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.fours_end import End, bits_of, row_words
 from pybuild.kernels.dsp.fours_layer import PAIRS, Layer
+from pybuild.kernels.dsp.fours_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual
 from pybuild.kernels.epilogues.by_channel import exact_of
 from pybuild.kernels.epilogues.end16 import Bound16, End16
 from pybuild.kernels.epilogues.staircase import FRACTION
-from pybuild.kernels.layers.depthwise import GROUP, UNROLLED
+from pybuild.kernels.layers.depthwise import GROUP
 
 
 @once
@@ -52,6 +52,11 @@ def kernel(layer: Layer) -> Builder:
     Source  pixels outside the image count as x_zero
     """
     return _Writer(layer).write()
+
+
+def _both(value: int) -> int:
+    """A word whose halves are the value."""
+    return value * 65536 + (value & 0xFFFF)
 
 
 class _Writer:
@@ -77,12 +82,13 @@ class _Writer:
             self.y_step = k.arg("y_step", layer.image.out_height * w.channels)
         self.out_width = k.arg("out_width", w.out_width)
         self.left: Expr = const(0)
-        if w.left:
+        if w.left and not layer.skips_columns:
             self.left = k.arg("left", w.left)
         self.inside = k.arg("inside", layer.inside)
         self.fill: Expr = const(0)
-        if layer.padded and layer.x_zero:
-            self.fill = k.arg("fill", layer.x_zero * 65536 + (layer.x_zero & 0xFFFF))
+        if layer.padded and layer.x_zero and not layer.centred:
+            self.fill = k.arg("fill", _both(layer.x_zero))
+        self.less = k.arg("less", _both(-layer.x_zero)) if layer.centred else None
         self.step = layer.step
         self.plane = k.arg("plane", layer.plane)
         self.taps_plane = k.arg("taps_plane", layer.taps_plane)
@@ -97,9 +103,9 @@ class _Writer:
         k, w, layer = self.k, self.w, self.layer
         packed, ends = k.let("w", self.packed), k.let("next_epilogue", self.ends)
         self.widened = k.let("widened", offset(self.lines, self.plane * PAIRS))
-        columns = k.arg("columns", w.columns)
+        columns = k.arg("columns", layer.columns)
         if layer.whole:
-            if layer.padded:
+            if layer.has_margins:
                 self._margin(self.lines, self.plane * PAIRS)
         else:
             self._margins()
@@ -202,7 +208,8 @@ class _Writer:
         k, layer, w = self.k, self.layer, self.w
         pitch = columns
         top = k.arg("top", layer.image.top) if layer.image.top else const(0)
-        at = offset(self.lines, top * pitch + self.left)
+        above = const(0) if layer.skips_rows else top
+        at = offset(self.lines, above * pitch + self.left)
         given = {
             "x_step": self.x_step,
             "inside": self.inside,
@@ -214,9 +221,11 @@ class _Writer:
             ),
         }
         source, n = offset(self.x, c), layer.together
-        wide16 = "_s16" if layer.elem is not INT8 else ""
+        if self.less is not None:
+            given["less"] = self.less
+        kind = "_s16" if layer.elem is not INT8 else "_centred" * layer.centred
         doc = "The image of four channels, two of them in each word."
-        name = f"fours_dsp{wide16}_whole_by{n}"
+        name = f"fours_dsp{kind}_whole_by{n}"
         given = {n: v for n, v in given.items() if not isinstance(v, Const)}
         with k.part(name, doc, source=source, lines=at, **given) as params:
             known = {p.name: p for p in params}
@@ -230,8 +239,12 @@ class _Writer:
             "out_height": k.arg("out_height", layer.image.out_height),
             "pitch": pitch,
             "y_down": self.channels if layer.across else self.out_width * self.channels,
-            "down": k.let("down", pitch * k.arg("stride", layer.image.stride_h)),
         }
+        stride = k.arg("stride", layer.image.stride_h)
+        if layer.skips_rows:
+            more |= {"stride": stride, "top": top, "height": given["rows"]}
+        else:
+            more["down"] = k.let("down", pitch * stride)
         self._sums(ends, offset(self.y, c), self.widened, more)
 
     def _widen(self, source: Expr, slot: Expr) -> None:
@@ -263,7 +276,7 @@ class _Writer:
             for i in range(0, n, 2):
                 pixels = []
                 for _ in range(i, min(i + 2, n)):
-                    pixels.append(self._pixel(x))
+                    pixels.append(self._pixel(x, known.get("less")))
                     k.assign(x, offset(x, known["x_step"]))
                 for at, halves in zip(
                     (to, second), zip(*pixels, strict=True), strict=True
@@ -273,12 +286,16 @@ class _Writer:
             k.assign(to, offset(to, n * step))
             k.assign(second, offset(second, n * step))
 
-    def _pixel(self, x: Var) -> tuple[Var, Var]:
-        """The two words of four channels of a pixel."""
+    def _pixel(self, x: Var, less: Var | None) -> tuple[Var, Var]:
+        """The two words of four channels of a pixel; `less`: what is added to each."""
         k = self.k
         if self.layer.elem is not INT8:
             return k.let("first", wide(x)), k.let("second", wide(x, PAIRS))
         word = k.let("word", wide(x))
+        if less is not None:
+            return k.let("even", ADD_EVEN(less, word)), k.let(
+                "odd", ADD_ODD(less, word)
+            )
         return k.let("even", EVEN_BYTES(word)), k.let("odd", ODD_BYTES(word))
 
     def _blank(self, slot: Expr, columns: Expr) -> None:
@@ -314,86 +331,4 @@ class _Writer:
             known = {p.name: p for p in params}
             ends = k.let("next_epilogue", known["epilogue"])
             end = End(k, layer.epilogue, self.finish.inside(known), ends)
-            _Sums(k, layer, known, end).write()
-
-
-class _Sums:
-    """The part of a kernel that sums a row of four channels that are widened."""
-
-    def __init__(
-        self, k: Builder, layer: Layer, known: Mapping[str, Var], end: End
-    ) -> None:
-        self.k, self.layer, self.known, self.end = k, layer, known, end
-        # of the channels of a word, and from the first of one to that of the next
-        self.two, self.next = ((0, 2), 1) if layer.elem is INT8 else ((0, 1), 2)
-
-    def write(self) -> None:
-        """Two channels, then the other two."""
-        k, known = self.k, self.known
-        taps, plane = k.let("taps", known["weights"]), k.let("plane", known["lines"])
-        out = k.let("out", known["y"])
-        with k.loop("half", PAIRS, rolled=True):
-            x, to = k.let("line", plane), k.let("to", out)
-            if self.layer.whole:
-                with k.loop("oy", known["out_height"], rolled=True):
-                    self._pixels(x, taps, to)
-                    k.assign(x, offset(x, known["down"]))
-                    k.assign(to, offset(to, known["y_down"]))
-            else:
-                self._pixels(x, taps, to)
-            k.assign(taps, offset(taps, known["taps_plane"]))
-            k.assign(plane, offset(plane, known["plane"]))
-            k.assign(out, offset(out, self.next))
-            self.end.step(self.next)
-
-    def _pixels(self, line: Var, taps: Var, out: Var) -> None:
-        """A row of outputs."""
-        k, known, layer, n = self.k, self.known, self.layer, self.layer.pixels
-        if layer.once:
-            self._block(n, line, taps, out)
-            return
-        x, to, whole = k.let("at", line), k.let("y_at", out), known["out_width"]
-        with k.loop("ox", whole - layer.rest, 0, n, rolled=True):
-            self._block(n, x, taps, to)
-            k.assign(x, offset(x, n * layer.window.stride_w * layer.step))
-            k.assign(to, offset(to, known["y_step"] * n))
-        if layer.rest:
-            self._block(layer.rest, x, taps, to)
-
-    def _block(self, pixels: int, x: Var, taps: Var, to: Var) -> None:
-        """So many pixels of two channels."""
-        k, layer, rows = self.k, self.layer, self.layer.window.kernel_h
-        down: Expr = self.known["pitch"] if layer.whole else const(1)
-        starts = [k.let("start", self.end.start(c)) for c in self.two]
-        sums = [[k.let(f"sum{i}", start) for i in range(pixels)] for start in starts]
-        # gcc would keep the weights, on the stack, for all rows
-        k.assign(sums[0][0], IN_ORDER(sums[0][0]))
-        if layer.taps <= UNROLLED:
-            for row in range(rows):
-                line = k.let("line", offset(x, down * row)) if row else x
-                self._row(sums, line, taps, row * layer.row_words)
-        else:
-            tap, line = k.let("row_taps", taps), k.let("line", x)
-            with k.loop("row", rows, rolled=True):
-                self._row(sums, line, tap, 0)
-                k.assign(tap, offset(tap, layer.row_words))
-                k.assign(line, offset(line, down))
-        for channel, accs in zip(self.two, sums, strict=True):
-            self.end.store(channel, accs, to, self.known["y_step"])
-
-    def _row(self, sums: list[list[Var]], x: Var, taps: Var, first: int) -> None:
-        """A row of taps; one instruction loads two words that are neighbours."""
-        k, step = self.k, self.layer.step
-        found = self.layer.uses(len(sums[0]))
-        values, words = dict[int, Var](), dict[int, Var]()
-        for column, uses in found.items():
-            if column not in values:
-                both = [c for c in (column, column + 1) if c in found]
-                for c in both if step == 1 else both[:1]:
-                    values[c] = k.let("value", load(x, c * step))
-            for i, kx in uses:
-                if kx not in words:
-                    for at in range(kx, min(kx + 2, self.layer.row_words)):
-                        words[at] = k.let("tap", load(taps, first + at))
-                for accs, product in zip(sums, (MLA_LOW, MLA_HIGH), strict=True):
-                    k.assign(accs[i], product(values[column], words[kx], accs[i]))
+            Sums(k, layer, known, end).write()

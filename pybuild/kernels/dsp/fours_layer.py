@@ -11,10 +11,11 @@ from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import GROUP, Image
+from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Image
 
 PAIRS = GROUP // 2  # words of a pixel, each in a plane of its own
 _REGISTERS = 13  # of sums, taps, two values, and two pointers
+_BLOCKS = 3  # of a row, that are written out each for itself
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,40 @@ class Layer:
         return self.window.kernel_h * self.window.kernel_w
 
     @property
+    def skips_rows(self) -> bool:
+        """Of a window that leaves the image above or below the rows inside are summed:
+        there is a loop over them, and no padding is held."""
+        beside = self.whole and self.image.padded(self.window.rows)
+        return beside and self.taps > UNROLLED
+
+    @property
+    def skips_columns(self) -> bool:
+        """The same of columns, of rows of a few blocks: each has its own code. Those of
+        3x3 and stride 1 share theirs with layers of other widths."""
+        w = self.window
+        few = -(-w.out_width // self.pixels) <= _BLOCKS
+        shared = self.taps <= UNROLLED and w.stride_w == 1 and self.elem is DType.INT8
+        return self.whole and w.padded and few and not shared
+
+    @property
+    def skips(self) -> str:
+        """Which taps on padding are no products."""
+        w = self.window
+        beside = f"less{w.left}of{w.width}" if self.skips_columns else ""
+        return "_".join(n for n in (beside, "inside" if self.skips_rows else "") if n)
+
+    @property
+    def centred(self) -> bool:
+        """The zero point is taken off as bytes are widened, so that padding is 0."""
+        return bool(self.skips) and self.x_zero != 0
+
+    @property
+    def has_margins(self) -> bool:
+        """Padding is held beside the image."""
+        columns = self.window.padded and not self.skips_columns
+        return columns or (self.image.padded(self.window.rows) and not self.skips_rows)
+
+    @property
     def inside(self) -> int:
         """Columns of an input row that are widened."""
         return min(self.window.width, self.window.columns - self.window.left)
@@ -91,12 +126,22 @@ class Layer:
         """Rows that are held."""
         if not self.whole:
             return self.window.kernel_h
+        return self.read if self.skips_rows else self._under
+
+    @property
+    def _under(self) -> int:
+        """Rows under the windows of an image, padding included."""
         return (self.image.out_height - 1) * self.image.stride_h + self.window.rows
 
     @property
     def read(self) -> int:
         """Rows of the image that are held."""
-        return min(self.image.height, self.rows - self.image.top)
+        return min(self.image.height, self._under - self.image.top)
+
+    @property
+    def columns(self) -> int:
+        """Columns that are held."""
+        return self.inside if self.skips_columns else self.window.columns
 
     @property
     def turn(self) -> int:
@@ -119,7 +164,7 @@ class Layer:
     @property
     def plane(self) -> int:
         """Words of the rows that are held, of two channels."""
-        return self.rows * self.window.columns
+        return self.rows * self.columns
 
     @property
     def scratch(self) -> int:
@@ -153,12 +198,17 @@ class Layer:
         """Pixels behind the last whole group of these."""
         return self.window.out_width % self.pixels
 
-    def uses(self, pixels: int) -> dict[int, list[tuple[int, int]]]:
-        """Of so many pixels: column of the row -> (pixel, tap)."""
+    def uses(self, pixels: int, first: int = 0) -> dict[int, list[tuple[int, int]]]:
+        """Of so many pixels: column that is held -> (pixel, tap); `first`: pixel of
+        the row, where that has a code of its own."""
         w, found = self.window, dict[int, list[tuple[int, int]]]()
         for i in range(pixels):
             for kx in range(w.kernel_w):
-                column = i * w.stride_w + kx * w.dilation_w
+                column = (first + i) * w.stride_w + kx * w.dilation_w
+                if self.skips_columns:
+                    column -= w.left
+                    if not 0 <= column < w.width:
+                        continue
                 found.setdefault(column, []).append((i, kx))
         return dict(sorted(found.items()))
 
@@ -173,9 +223,17 @@ class Layer:
             f"stride{w.stride_w}" if w.stride_w > 1 else "",
             f"dilated{w.dilation_w}" if w.dilation_w > 1 else "",
             f"{self.pixels}once" if self.once else f"{self.pixels}rest{self.rest}",
+            self._written,
             epilogue_key(self.epilogue),
         )
         return "_".join(p for p in parts if p)
+
+    @property
+    def _written(self) -> str:
+        """What is known of pixels whose codes are written out."""
+        whole = self.window.out_width // self.pixels
+        many = f"blocks{whole}" if self.skips_columns and not self.once else ""
+        return "_".join(n for n in (many, self.skips) if n)
 
     @property
     def name(self) -> str:
@@ -183,6 +241,7 @@ class Layer:
         parts = (
             "depthwise_dsp_fours",
             self.key,
+            "centred" if self.centred else "",
             "across" if self.across else "",
             "padded" if self.padded else "",
             "turned" if self.turn else "",
@@ -200,6 +259,8 @@ class Layer:
         held = "each input row is widened once"
         if self.whole:
             held = "their image is widened, margins included"
+        if self.skips:
+            held = "their image is widened; what stands beside it is no product"
         return told(
             f"depthwise convolution, {self.elem.value}, int32 sums by halves of words "
             f"(SMLABB): {w.kernel_h}x{w.kernel_w} windows, stride {w.stride_w}{beside}"

@@ -5,7 +5,7 @@ _TEST = "tests/kernels/dsp/test_fours.py"
 FOURS = (
     (
         "which half of a word is which channel",
-        "pybuild/kernels/dsp/fours_code.py",
+        "pybuild/kernels/dsp/fours_sums.py",
         "((0, 2), 1) if",
         "((0, 1), 2) if",
         f"{_TEST}::test_by_llvm",
@@ -34,8 +34,8 @@ FOURS = (
     (
         "rows that are widened at once",
         "pybuild/kernels/dsp/fours_layer.py",
-        "min(self.image.height, self.rows - self.image.top)",
-        "min(self.image.height, self.rows - self.image.top - 1)",
+        "min(self.image.height, self._under - self.image.top)",
+        "min(self.image.height, self._under - self.image.top - 1)",
         f"{_TEST}::test_by_llvm",
     ),
     (
@@ -46,8 +46,36 @@ FOURS = (
         f"{_TEST}::test_by_llvm",
     ),
     (
+        "rows of a window below an image",
+        "pybuild/kernels/dsp/fours_sums.py",
+        'minimum(above + known["height"], layer.window.kernel_h)',
+        "minimum(above + layer.window.kernel_h, layer.window.kernel_h)",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "taps of rows above an image",
+        "pybuild/kernels/dsp/fours_sums.py",
+        "offset(taps, first * layer.row_words)",
+        "offset(taps, 0 * layer.row_words)",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "columns of a window that are no products",
+        "pybuild/kernels/dsp/fours_layer.py",
+        "column = (first + i) * w.stride_w",
+        "column = i * w.stride_w",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
+        "a zero point that bytes are widened without",
+        "pybuild/kernels/dsp/fours.py",
+        "bias + added if layer.centred else bias",
+        "bias",
+        f"{_TEST}::test_by_llvm",
+    ),
+    (
         "pixels behind the last three",
-        "pybuild/kernels/dsp/fours_code.py",
+        "pybuild/kernels/dsp/fours_sums.py",
         "self._block(layer.rest, x, taps, to)",
         "self._block(1, x, taps, to)",
         f"{_TEST}::test_by_llvm",
@@ -61,7 +89,7 @@ FOURS = (
     ),
     (
         "weights that gcc keeps on the stack",
-        "pybuild/kernels/dsp/fours_code.py",
+        "pybuild/kernels/dsp/fours_sums.py",
         "k.assign(sums[0][0], IN_ORDER(sums[0][0]))",
         "k.assign(sums[0][0], sums[0][0])",
         "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
