@@ -12,9 +12,9 @@ import numpy as np
 
 from pybuild.dtype import Array
 from pybuild.host.abi import check, ffi
-from pybuild.plan.plan import ARENA_ALIGN
 
 _DEVICE = -19  # CRT_ERR_DEVICE
+_LINE = 64  # bytes
 
 
 class Device(Protocol):
@@ -38,9 +38,10 @@ class Device(Protocol):
 
 
 def aligned(size: int) -> Array:
-    """Zeros for a region of memory of the CPU."""
-    memory = np.zeros(max(size, 1) + ARENA_ALIGN, np.uint8)
-    shift = -memory.ctypes.data % ARENA_ALIGN
+    """Zeros for a region of memory of the CPU: from the start of a line of its cache,
+    so that vectors lie in one line."""
+    memory = np.zeros(max(size, 1) + _LINE, np.uint8)
+    shift = -memory.ctypes.data % _LINE
     return memory[shift : shift + max(size, 1)]
 
 

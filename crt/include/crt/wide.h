@@ -178,12 +178,22 @@ CRT_INLINE crt_int32x16 crt_scaled16(crt_int32x16 v, crt_int32x16 scale)
     return v;
 }
 
-/* In each lane: v + x * w, rounded twice. */
+/* In each lane: v + x * w, rounded twice; of one x. */
 CRT_INLINE crt_float32x16 crt_add_product16(crt_float32x16 v, float x,
                                             crt_float32x16 w)
 {
     for (int i = 0; i < 16; i++) {
         v.lane[i] = v.lane[i] + x * w.lane[i];
+    }
+    return v;
+}
+
+/* In each lane: v + x * w, rounded twice. */
+CRT_INLINE crt_float32x16 crt_add_products16(crt_float32x16 v, crt_float32x16 x,
+                                             crt_float32x16 w)
+{
+    for (int i = 0; i < 16; i++) {
+        v.lane[i] = v.lane[i] + x.lane[i] * w.lane[i];
     }
     return v;
 }

@@ -230,6 +230,11 @@ ret {_V} %r""",
         f"{_all('%x', _F)}\n%p = fmul {_F} %all, %w\n%r = fadd {_F} %v, %p\n"
         f"ret {_F} %r",
     ),
+    "crt_add_products16": (
+        _F,
+        f"{_F} %v, {_F} %x, {_F} %w",
+        f"%p = fmul {_F} %x, %w\n%r = fadd {_F} %v, %p\nret {_F} %r",
+    ),
     "crt_at_least16": (
         _F,
         f"{_F} %v, float %x",

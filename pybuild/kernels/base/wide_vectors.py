@@ -41,7 +41,8 @@ FEATURE = "wide"
 _V, _U, _M = (Var(name, WORDS) for name in "vum")
 _X, _W = Var("x", BYTES), Var("w", BYTES)
 _FEW = Var("x", FEW)
-_R, _S, _REAL = Var("v", REALS), Var("w", REALS), Var("x", FLOAT32)
+_R, _Q, _S = (Var(name, REALS) for name in "vxw")
+_REAL = Var("x", FLOAT32)
 _N, _LOW, _HIGH, _MORE = (Var(name, INT32) for name in ("n", "low", "high", "more"))
 
 
@@ -58,6 +59,13 @@ def bytes_at(pointer: Expr, index: Operand = 0) -> Expr:
 def reals_at(pointer: Expr, index: Operand = 0) -> Expr:
     """Sixteen floats."""
     return wide(pointer, index, REALS)
+
+
+def clamped(value: Expr, low: Expr | None, high: Expr | None) -> Expr:
+    """Floats held within what there is of both ends."""
+    if low is not None:
+        value = AT_LEAST(value, low)
+    return value if high is None else AT_MOST(value, high)
 
 
 def _intrin(name: str, params: tuple[Var, ...], result: Expr) -> Intrin:
@@ -128,17 +136,23 @@ TWICE = _intrin("crt_twice16", (_V, _M, _U), _each(twice, _V, _M, _U))
 ONCE = _intrin("crt_once16", (_V, _M, _U), _each(once, _V, _M, _U))
 AWAY = _intrin("crt_away16", (_V, _M, _U), _each(away, _V, _M, _U))
 SCALED = _intrin("crt_scaled16", (_V, _M), _each(scaled, _V, _M))
-# in each lane: v + x * w, rounded twice; v, but no less or no more than x
+# in each lane: v + x * w, rounded twice, of one x or of an x of each lane; v, but no
+# less or no more than x
 ADD_PRODUCT = _intrin(
     "crt_add_product16",
     (_R, _REAL, _S),
     _each(lambda v, x, w: v + x * w, _R, _REAL, _S),
 )
+ADD_PRODUCTS = _intrin(
+    "crt_add_products16",
+    (_R, _Q, _S),
+    _each(lambda v, x, w: v + x * w, _R, _Q, _S),
+)
 AT_LEAST = _intrin("crt_at_least16", (_R, _REAL), _each(maximum, _R, _REAL))
 AT_MOST = _intrin("crt_at_most16", (_R, _REAL), _each(minimum, _R, _REAL))
 INTRINS = (
     SPREAD, FLIP, DOT, SCALE, HIGH, ADD, NARROW, HOLD, LIFT, TWICE, ONCE, AWAY, SCALED,
-    ADD_PRODUCT, AT_LEAST, AT_MOST,
+    ADD_PRODUCT, ADD_PRODUCTS, AT_LEAST, AT_MOST,
 )  # fmt: skip
 # by which a kernel is seen to need HEADER
 NAMES = frozenset(one.name for one in INTRINS)

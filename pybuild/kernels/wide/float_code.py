@@ -86,13 +86,8 @@ class _Writer:
                 at = k.let("first", minimum(channel, count - layer.together))
             for pixel, vectors in enumerate(self._sums(first, w, at)):
                 for i, total in enumerate(vectors):
-                    value = self._ended(total)
+                    value = v.clamped(total, self.low, self.high)
                     k.store(to, at + count * pixel + v.LANES * i, value)
-
-    def _ended(self, value: Expr) -> Expr:
-        if self.low is not None:
-            value = v.AT_LEAST(value, self.low)
-        return value if self.high is None else v.AT_MOST(value, self.high)
 
     def _sums(self, first: Var, w: Var, channel: Expr) -> list[list[Var]]:
         """Of each pixel, of each vector of channels."""

@@ -60,10 +60,11 @@ class FloatLayer:
 
     @property
     def cycles(self) -> int:
-        """Estimated, of a row: two products and two sums of vectors begin in each."""
+        """Estimated, of a row: two products and two sums of vectors begin in each, and
+        half a vector of weights comes from where they are."""
         w = self.window
         blocks = -(-w.out_width // self.pixels) * -(-w.out_channels // self.together)
-        tap = max(_LATENCY, self.blocks * self.pixels / 2)
+        tap = max(_LATENCY, self.blocks * self.pixels / 2, 2 * self.blocks)
         turns = w.taps // self.unrolled
         block = int(tap * w.taps) + 2 * turns + 4 * self.blocks * self.pixels + 10
         return blocks * block + self.scratch // 16

@@ -4,6 +4,7 @@ each product and each sum rounded alone: the same bits by LLVM and by C.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,25 @@ def _layer(seed: int) -> Case:
     return _case("conv2d", given, outs, clamp, **attrs)
 
 
+def _depthwise(seed: int) -> Case:
+    """A depthwise layer of that seed; rows that are narrower than the window too."""
+    chance = np.random.default_rng((79, seed))
+    channels = int(chance.choice((16, 17, 24, 32, 40, 64)))
+    kernel = tuple(int(n) for n in chance.choice(((1, 1), (3, 3), (5, 5), (1, 7))))
+    stride = int(chance.integers(1, 4))
+    gaps = (1 + int(chance.integers(3) == 0), 1 + int(chance.integers(3) == 0))
+    reach = [(k - 1) * d for k, d in zip(kernel, gaps, strict=True)]
+    pads = tuple(int(chance.integers(0, r + 1)) for r in (*reach, *reach))
+    least = [r + 1 - pads[i] - pads[i + 2] for i, r in enumerate(reach)]
+    sides = [max(n, 1) + int(chance.integers(0, 14)) for n in least]
+    given = (
+        tensor((1, *sides, channels), FLOAT32),
+        tensor((*kernel, channels), FLOAT32),
+    )
+    attrs = {"strides": (stride, stride), "dilations": gaps, "pads": pads}
+    return _case("depthwise_conv2d", given, channels, CLAMPS[seed % 4], **attrs)
+
+
 def _case(
     op: str, given: tuple[Spec, Spec], outs: int, clamp: Clamp, **attrs: object
 ) -> Case:
@@ -65,6 +85,8 @@ def _in_order(one: Case) -> Array:
     top, left, bottom, right = attrs.get("pads", (0, 0, 0, 0))
     (stride, _), gaps = attrs.get("strides", (1, 1)), attrs.get("dilations", (1, 1))
     x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    if one.node.op == "depthwise_conv2d":  # a channel, of each, is its own
+        w = np.moveaxis(w, -1, 0)[..., None]
     _, kernel_h, kernel_w, channels = w.shape
     shape = one.graph.tensor(one.node.output).shape
     high, wide = shape[1:3] if len(shape) == 4 else (1, shape[0])
@@ -74,6 +96,8 @@ def _in_order(one: Case) -> Array:
             rows = x[:, ky * gaps[0] :: stride, kx * gaps[1] :: stride]
             for c in range(channels):
                 value = rows[:, :high, :wide, c, None]
+                if one.node.op == "depthwise_conv2d":
+                    value = rows[:, :high, :wide]
                 total = total + value * w[None, None, None, :, ky, kx, c]
     low, most = attrs["clamp"]
     total = total if low is None else np.maximum(total, np.float32(low))
@@ -86,10 +110,10 @@ def _wide(one: Case) -> list[Candidate]:
     return [o for o in offers if o.func and "f32_wide" in o.func.name]
 
 
-def _jobs(seeds: range) -> list[Job]:
+def _jobs(seeds: range, layer: Callable[[int], Case] = _layer) -> list[Job]:
     jobs = []
     for seed in seeds:
-        one = _layer(seed)
+        one = layer(seed)
         found = _wide(one)
         assert found, seed
         jobs += [Job(offer, one.arrays, {"y": _in_order(one)}) for offer in found]
@@ -111,6 +135,19 @@ def test_llvm_sums_in_order() -> None:
     assert len(used) > len(SHAPES) // 2
 
 
+def test_depthwise_sums_in_order_by_llvm() -> None:
+    jobs = _jobs(range(40), _depthwise)
+    _check(jobs, run_llvm(jobs, frozenset({FEATURE})))
+    names = {job.candidate.func.name for job in jobs if job.candidate.func}
+    words = ("3x3", "5x5", "1x7", "padded", "dilated", "odd")
+    assert all(any(word in name for name in names) for word in words)
+
+
+def test_depthwise_sums_in_order_by_c(tmp_path: Path) -> None:
+    jobs = _jobs(range(60, 68), _depthwise)
+    _check(jobs, run_c(jobs, tmp_path))
+
+
 def test_c_sums_in_order(tmp_path: Path) -> None:
     jobs = _jobs(range(60, 66))
     _check(jobs, run_c(jobs, tmp_path))
@@ -124,4 +161,6 @@ def test_few_channels_are_left_to_others() -> None:
 @pytest.mark.sweep
 def test_many_more_layers() -> None:
     jobs = _jobs(range(1000, 1300))
+    _check(jobs, run_llvm(jobs, frozenset({FEATURE})))
+    jobs = _jobs(range(1000, 1300), _depthwise)
     _check(jobs, run_llvm(jobs, frozenset({FEATURE})))

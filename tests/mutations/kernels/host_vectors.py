@@ -2,6 +2,7 @@
 
 _WIDE = "tests/kernels/wide/test_wide_kernels.py"
 _FLOATS = "tests/kernels/wide/test_wide_floats.py::test_llvm_sums_in_order"
+_DEPTHWISE = f"{_FLOATS.split('::')[0]}::test_depthwise_sums_in_order_by_llvm"
 _LAYERS = f"{_WIDE}::test_llvm_equals_numpy[none]"
 
 HOST_VECTORS = (
@@ -39,6 +40,20 @@ HOST_VECTORS = (
         'k.arg("right", w.right) * g.channels',
         'k.arg("right", w.right - 1) * g.channels',
         _FLOATS,
+    ),
+    (
+        "outputs whose window is all in a row of floats",
+        "pybuild/kernels/wide/float_depthwise.py",
+        "begin = min(-(-w.left // w.stride_w), w.out_width)",
+        "begin = min(w.left // w.stride_w, w.out_width)",
+        _DEPTHWISE,
+    ),
+    (
+        "where windows of floats leave the row again",
+        "pybuild/kernels/wide/float_depthwise.py",
+        "(w.width + w.left - w.span) // w.stride_w + 1",
+        "(w.width + w.left - w.span) // w.stride_w + 2",
+        _DEPTHWISE,
     ),
     (
         "what a float is multiplied with",

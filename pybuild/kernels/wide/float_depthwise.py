@@ -1,0 +1,196 @@
+"""Depthwise convolution of float32 on vectors of sixteen channels: all taps of a pixel
+in turn, by weights that stay in registers for a row; products and sums are rounded one
+by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybuild.dtype import DType
+from pybuild.ir.graph import Graph, Node
+from pybuild.ir.loop import FLOAT32, Expr, Operand, Var, i32, minimum, offset
+from pybuild.kernels.base import wide_vectors as v
+from pybuild.kernels.base.builder import Builder, told
+from pybuild.kernels.base.candidate import EACH, Candidate, Packed, RowAccess
+from pybuild.kernels.base.once import once
+from pybuild.kernels.base.taps import UNROLLED, bind, outside_pixel
+from pybuild.kernels.base.window import Window
+from pybuild.kernels.epilogues.int8 import FloatClamp
+from pybuild.kernels.layers.weights import constant, fixed
+from pybuild.ops.base.operator import clamp_of
+from pybuild.targets.target import Target
+
+_ENDS = ("inside_from", "inside_to")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A depthwise convolution, one output of each channel, as its kernel sees it."""
+
+    window: Window
+    finish: FloatClamp
+
+    @property
+    def taps(self) -> int:
+        """Pixels under the window."""
+        return self.window.kernel_h * self.window.kernel_w
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """The first output whose window is all in the row, and the one after them."""
+        w = self.window
+        begin = min(-(-w.left // w.stride_w), w.out_width)
+        end = (w.width + w.left - w.span) // w.stride_w + 1
+        return begin, min(max(end, begin), w.out_width)
+
+    @property
+    def cycles(self) -> int:
+        """Estimated, of a row: a tap reads a vector; beside the row it is sought."""
+        begin, end = self.inside
+        blocks = -(-self.window.channels // v.LANES)
+        beside = self.window.out_width - (end - begin)
+        pixels = self.window.out_width * (self.taps + 4) + beside * 3 * self.taps
+        return blocks * (pixels + 2 * self.taps)
+
+    @property
+    def name(self) -> str:
+        w = self.window
+        parts = (
+            f"depthwise_f32_wide_{w.kernel_h}x{w.kernel_w}",
+            w.key,
+            "odd" if w.channels % v.LANES else "",
+            self.finish.key,
+        )
+        return "_".join(p for p in parts if p)
+
+    @property
+    def doc(self) -> str:
+        """What the kernel's C says."""
+        w = self.window
+        beside = ", which may leave the row" * w.padded
+        gaps = ", with gaps between taps" * w.dilated
+        return told(
+            f"depthwise convolution, float32: {w.kernel_h}x{w.kernel_w} windows"
+            f"{beside}{gaps}",
+            f"{v.LANES} channels at a time, pixel by pixel, all taps written out; "
+            "weights once for the row",
+            self.finish.words,
+        )
+
+
+def candidates(
+    node: Node,
+    graph: Graph,
+    target: Target,
+    window: Window,
+    rows: tuple[RowAccess, RowAccess],
+    calls: tuple[int, int],
+) -> list[Candidate]:
+    """The kernels of this file that suit a layer: none, or one."""
+    if FLOAT32 is not graph.tensor(node.output).dtype or not fixed(node, graph):
+        return []
+    layer = Layer(window, FloatClamp(*clamp_of(node)))
+    same = window.channels == window.out_channels >= v.LANES
+    if v.FEATURE not in target.features or not same or layer.taps > UNROLLED:
+        return []
+    bias = constant(node, graph, 2, np.zeros(window.channels, np.float32))
+    k, (images, bands) = kernel(layer), calls
+    return [
+        Candidate(
+            func=k.finish(),
+            args=tuple(k.values),
+            outputs=rows[:1],
+            inputs=rows[1:],
+            constants=(
+                Packed("weights", constant(node, graph, 1), order="taps, channels"),
+                Packed("bias", bias, order=EACH),
+                *layer.finish.tables(),
+                *outside_pixel(window, 0, DType.FLOAT32),
+            ),
+            images=images,
+            bands=bands,
+            cost=images * bands * layer.cycles,
+        )
+    ]
+
+
+@once
+def kernel(layer: Layer) -> Builder:
+    """y[ox,c] = clamp(bias[c] + sum over taps (x[c] * w[tap,c])), taps in their order.
+
+    Shapes  rows x [W,C], y [OW,C]; weights [KH*KW,C]; bias [C]
+    Source  columns outside the row count as 0; rows are the runner's
+    """
+    return _Writer(layer).write()
+
+
+class _Writer:
+    """The pieces of one kernel being written."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, w = layer, layer.window
+        self.k = k = Builder(layer.name, layer.doc)
+        self.y = k.row("y", 0, FLOAT32, writable=True)
+        after = 2 + len(layer.finish.tables())
+        self.under = under = bind(k, w, FLOAT32, i32(w.kernel_h), after)
+        self.weights = k.row("weights", under.rows + 1, FLOAT32)
+        self.bias = k.row("bias", under.rows + 2, FLOAT32)
+        self.low, self.high = layer.finish.bind_ends(k, under.rows + 3)
+        self.rows = [under.row(k, ky) for ky in range(w.kernel_h)]
+        self.out_width = k.arg("out_width", w.out_width)
+
+    def write(self) -> Builder:
+        """The weights of some channels stay in registers for all pixels of the row."""
+        k, layer, channels = self.k, self.layer, self.under.channels
+        with k.loop("channel", channels, 0, v.LANES, rolled=True) as channel:
+            at: Expr = channel
+            if layer.window.channels % v.LANES:
+                at = k.let("first", minimum(channel, channels - v.LANES))
+            weights = [
+                k.let(f"w{tap}", v.reals_at(self.weights, channels * tap + at))
+                for tap in range(layer.taps)
+            ]
+            start = k.let("start", v.reals_at(self.bias, at))
+            if not layer.window.padded:
+                self._row(0, self.out_width, at, start, weights)
+                return k
+            begin, end = (k.arg(*of) for of in zip(_ENDS, layer.inside, strict=True))
+            self._row(0, begin, at, start, weights, beside=True)
+            self._row(begin, end, at, start, weights)
+            self._row(end, self.out_width, at, start, weights, beside=True)
+        return k
+
+    def _row(
+        self,
+        begin: Operand,
+        end: Expr,
+        at: Expr,
+        start: Var,
+        weights: list[Var],
+        beside: bool = False,
+    ) -> None:
+        """Some channels of the pixels from `begin` to `end`, which may stand beside."""
+        k = self.k
+        with k.loop("ox", end, begin, rolled=True) as ox:
+            total = k.let("sum", start)
+            pixels = self._beside(ox) if beside else self._inside(ox)
+            for pixel, weight in zip(pixels, weights, strict=True):
+                value = k.let("value", v.reals_at(pixel, at))
+                k.assign(total, v.ADD_PRODUCTS(total, value, weight))
+            to = k.let("to", ox * self.under.channels + at)
+            k.store(self.y, to, v.clamped(total, self.low, self.high))
+
+    def _beside(self, ox: Expr) -> list[Var]:
+        return self.under.all(self.k, self.rows, ox)
+
+    def _inside(self, ox: Expr) -> list[Expr]:
+        under, w = self.under, self.layer.window
+        first = self.k.let("first_value", under.start(ox) * under.channels)
+        return [
+            offset(row, first + under.dilation_w * kx * under.channels)
+            for row in self.rows
+            for kx in range(w.kernel_w)
+        ]
