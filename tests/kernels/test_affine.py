@@ -122,9 +122,10 @@ def test_accumulators_beyond_the_reach_are_the_callers_to_refuse() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_steps_that_decide_find_what_all_steps_find(
+def test_multipliers_that_real_numbers_allow_are_all_that_fit(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Beside a search that tries each multiplier with all steps."""
     chance = np.random.default_rng(len(rule))
     apart = 0
     for _ in range(4):
@@ -132,9 +133,11 @@ def test_the_steps_that_decide_find_what_all_steps_find(
         params = made(rule, scales, int(chance.integers(-128, 60)), -128, 127)
         ends = chance.integers(100_000, 2_000_000, (2, len(scales)))
         found = []
-        for few in (staircase._FEW, 1 << 30):
+        for every in (False, True):
             form._proven.cache_clear()
-            monkeypatch.setattr(staircase, "_FEW", few)
+            if every:
+                monkeypatch.setattr(staircase, "_between", lambda *given: given[2:])
+                monkeypatch.setattr(staircase, "_deciding", lambda *given: given[0])
             found.append(affine(params, -ends[0], ends[1]))
         monkeypatch.undo()
         one, other = found
@@ -147,6 +150,19 @@ def test_the_steps_that_decide_find_what_all_steps_find(
         assert wrong(params, one, -ends[0] // 16, ends[1] // 16) == 0
     form._proven.cache_clear()
     assert apart or rule != "double"
+
+
+def test_quotients_are_those_of_integers() -> None:
+    chance = np.random.default_rng(3)
+    by = chance.integers(1 << 10, 1 << 31, 100_000)
+    whole = chance.integers(-(1 << 31), 1 << 31, len(by)) * by
+    for of in (
+        whole,
+        whole + 1,
+        whole - 1,
+        chance.integers(-(1 << 62), 1 << 62, len(by)),
+    ):
+        np.testing.assert_array_equal(staircase._quotients(of, by), -(-of // by))
 
 
 def test_steps_of_many_channels_take_little_more_memory_than_they_are() -> None:
@@ -166,3 +182,18 @@ def test_steps_of_many_channels_take_little_more_memory_than_they_are() -> None:
         alone = staircase.staircase(few, every[rows], -ends[rows], ends[rows])
         assert alone is not None
         np.testing.assert_array_equal(stairs.first[rows], alone.first)
+
+
+def test_multipliers_are_sought_for_some_channels_at_a_time() -> None:
+    """Steps that no multiplier has: all are tried, of each channel."""
+    count = 2048
+    steps = np.arange(-127, 128)
+    first = np.tile(steps * 100 + steps % 3, (count, 1))
+    stairs = staircase.Staircase(
+        9, 0, np.full(count, -100_000), np.full(count, 100_000), steps, first
+    )
+    tracemalloc.start()
+    _, missing = staircase.searched(stairs, np.full(count, (1 << 33) // 100), 512)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert missing.all() and held < 8 * first.nbytes

@@ -46,7 +46,8 @@ ENDS = (
 _HARD = "tests/kernels/test_hard_channels.py::test_by_llvm"
 _ROUNDED = "tests/kernels/dsp/test_rounded.py"
 _STEPS = (
-    "tests/kernels/test_affine.py::test_the_steps_that_decide_find_what_all_steps_find"
+    "tests/kernels/test_affine.py::"
+    "test_multipliers_that_real_numbers_allow_are_all_that_fit"
 )
 
 HARD = (
@@ -95,16 +96,30 @@ HARD = (
     (
         "steps of scales in float32",
         "pybuild/kernels/epilogues/staircase.py",
-        "reals = np.rint(near.astype(np.float32) * factors)",
-        "reals = np.floor(near.astype(np.float32) * factors)",
+        "reals = np.rint(acc.astype(np.float32) * factors)",
+        "reals = np.floor(acc.astype(np.float32) * factors)",
         _HARD,
     ),
     (
         "multipliers that two steps rule out",
         "pybuild/kernels/epilogues/staircase.py",
-        "past = first[:, :, None] - first[:, None, :] + 1",
-        "past = first[:, :, None] - first[:, None, :]",
+        "past = stairs.first[rows, one] - stairs.first[rows, other] + 1",
+        "past = stairs.first[rows, one] - stairs.first[rows, other]",
         _STEPS,
+    ),
+    (
+        "quotients of doubles that are not put right",
+        "pybuild/kernels/epilogues/staircase.py",
+        "return np.asarray(near + (rest < 0) - (rest >= by))",
+        "return near",
+        "tests/kernels/test_affine.py -k quotients",
+    ),
+    (
+        "steps where only a real product reaches them",
+        "pybuild/kernels/epilogues/staircase.py",
+        "& ~rule.reached(first - 1, far, steps)",
+        "",
+        "tests/proofs/test_forms.py::test_each_form_at_every_sum",
     ),
     (
         "rows of channels of a core without high products",

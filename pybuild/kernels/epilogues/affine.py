@@ -17,8 +17,9 @@ import numpy as np
 from pybuild.dtype import Array, Ints
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.epilogues.staircase import (
-    DISTANCES,
+    FAR,
     FRACTION,
+    NEAR,
     REACH,
     Flags,
     searched,
@@ -30,8 +31,6 @@ from pybuild.ops.reduce import MeanParameters
 
 # tried in this order: layers with the same shift share their kernels
 SHIFTS = (9, 10, 12)
-# of scales in float32, whose steps next to ties fit no multiplier or all
-_NEAR = DISTANCES[:3]
 _MOST_BITS = 6  # of a shift to the left
 _MOST = 256  # layers that are remembered
 
@@ -175,7 +174,8 @@ def _proven(
         return None
     fewest: tuple[int, int, int, Ints, Flags] | None = None
     shifts = [s for s in SHIFTS if s < most] + [most]
-    far = _NEAR if made.rounding == "even" else DISTANCES
+    # of scales in float32 steps next to ties fit no multiplier, or all
+    far = NEAR if made.rounding == "even" else FAR
     for based, shift in itertools.product((False, True), shifts):
         base = (made.y_zero << shift) + (1 << shift - 1) if based else 0
         if not based and not some[able].all():

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from pybuild.dtype import Array, Ints
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.epilogues.staircase import (
-    DISTANCES,
+    NEAR,
     REACH,
     Flags,
     Staircase,
+    outwards,
     staircase,
 )
 from pybuild.ops.conv import ConvParameters
@@ -34,7 +35,7 @@ _INT32 = 1 << 31
 _FAR = 1 << 30  # more than offsets
 
 # what is added to the nearest multiplier, in this order
-_TRIED = np.asarray(sorted(range(-DISTANCES[2], DISTANCES[2] + 1), key=abs)[1:])
+_TRIED = outwards(NEAR)
 
 Reals = npt.NDArray[np.float64]
 _Rooms = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]

@@ -6,7 +6,7 @@ no kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,16 +19,18 @@ from pybuild.ops.fixed_point.quant import requantize
 
 FRACTION = 8  # bits below the unit of an accumulator when it is multiplied
 REACH = 1 << 22  # accumulators, bias included, are smaller than this
-DISTANCES = (0, 1, 8, 64, 512)  # of multipliers from the nearest, widening
+FAR, NEAR = 512, 8  # of multipliers from the nearest, that are tried
 _LARGEST = (1 << 30) - (1 << 24)  # offset: 256 * REACH + offset stays in int32
-_BATCH = 1 << 18  # steps looked at together
 _AROUND = 6  # accumulators about where a step should be
-_FEW = 9  # multipliers at which it is seen which steps decide
+_FEW = 3  # slopes at which it is seen which steps decide
+_TURNS = 2  # after which an end has hardly anything left to move
 _FAR = 1 << 62
 _ROUNDED = 2.0**-40  # more than what quotients of doubles are off
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+# for each offset
+Sides = tuple[tuple[Flags, Flags], ...]
 
 
 @dataclass(frozen=True)
@@ -75,83 +77,108 @@ def staircase(
 def _first_of(
     made: ConvParameters, mult: Ints, bits: Ints, scales: Floats | None, steps: Ints
 ) -> Ints | None:
-    """[channel, step] the least accumulator that reaches a step, of a few channels:
-    _AROUND are looked at for each. None: a step is not near where it should be."""
+    """[channel, step] the least accumulator that reaches a step, of a few channels.
+    None: a step is not near where it should be."""
     real = mult * 2.0 ** (bits - 31.0)
-    guess = np.floor((steps - made.y_zero - 0.5) / real[:, None])
-    near = np.clip(guess, -REACH, REACH).astype(np.int64)[..., None]
+    place = (steps - made.y_zero - 0.5) / real[:, None]
+    rule = _Rule(made, mult, bits, scales)
+    # almost all are the accumulators at which a real product would reach them
+    first = np.ceil(np.clip(place, -REACH, REACH)).astype(np.int64)
+    far = np.arange(len(mult))[:, None]
+    sure = rule.reached(first, far, steps) & ~rule.reached(first - 1, far, steps)
+    rows, which = np.nonzero(~sure)
+    guess = np.floor(place[rows, which])
+    near = np.clip(guess, -REACH, REACH).astype(np.int64)[:, None]
     near = near + np.arange(-2, _AROUND - 2)
-    if made.rounding == "even" and scales is not None:
-        factors = scales.astype(np.float32)[:, None, None]
-        reals = np.rint(near.astype(np.float32) * factors)
-        whole = reals.clip(-_FAR, _FAR).astype(np.int64)
-    else:
-        shape = mult[:, None, None], bits[:, None, None]
-        whole = requantize(near, *shape, made.rounding)
-    reached = whole + made.y_zero >= steps[:, None]
+    reached = rule.reached(near, rows[:, None], steps[which, None])
     inside = np.abs(guess) < REACH - 4
-    if bool(((reached[..., 0] | ~reached[..., -1]) & inside).any()):
+    if bool(((reached[:, 0] | ~reached[:, -1]) & inside).any()):
         return None
-    return np.asarray(near[..., 0] + (~reached).sum(-1))
+    first[rows, which] = near[:, 0] + (~reached).sum(-1)
+    return first
 
 
-def searched(
-    stairs: Staircase, nearest: Ints, distances: Sequence[int]
-) -> tuple[Ints, Flags]:
+@dataclass(frozen=True)
+class _Rule:
+    """The reference's rounding, of a few channels."""
+
+    made: ConvParameters
+    mult: Ints
+    bits: Ints
+    scales: Floats | None
+
+    def reached(self, acc: Ints, channel: Ints, steps: Ints) -> Flags:
+        """Whether accumulators of channels are as great as steps; shapes broadcast."""
+        made = self.made
+        if made.rounding == "even" and self.scales is not None:
+            factors = self.scales.astype(np.float32)[channel]
+            reals = np.rint(acc.astype(np.float32) * factors)
+            whole = reals.clip(-_FAR, _FAR).astype(np.int64)
+        else:
+            given = self.mult[channel], self.bits[channel]
+            whole = requantize(acc, *given, made.rounding)
+        return np.asarray(whole + made.y_zero >= steps)
+
+
+def searched(stairs: Staircase, nearest: Ints, far: int) -> tuple[Ints, Flags]:
     """Multipliers, offsets from 0 on, offsets below 0: [3, channel]; and which channels
-    have none."""
+    have none.
+
+    Of each channel the first multiplier, from the nearest on, that some offset
+    completes: one for all accumulators, else one of their own for those below 0.
+    far  of multipliers from the nearest, at most
+    """
     count = len(nearest)
-    steps = np.broadcast_to(stairs.steps, stairs.first.shape)
-    stairs = replace(stairs, steps=steps)
+    stairs = replace(stairs, steps=np.broadcast_to(stairs.steps, stairs.first.shape))
     found = np.zeros((3, count), np.int64)
     missing = np.ones(count, bool)
-    for apart in (False, True):
-        last = -1
-        for far in distances:
-            near = [d for d in range(-far, far + 1) if abs(d) > last]
-            near.sort(key=abs)
-            last = far
-            index = np.flatnonzero(missing)
-            cost = len(near) * max(1, steps.shape[1])
-            for part in np.array_split(index, 1 + len(index) * cost // _BATCH):
-                multipliers = nearest[part, None] + np.asarray(near, np.int64)
-                good, chosen = _first(stairs, part, multipliers, apart)
-                found[:, part[good]] = chosen[:, good]
-                missing[part[good]] = False
+    each = max(2 * far + 1, stairs.first.shape[1])
+    for part in chunks(np.arange(count), each):
+        for apart in (False, True):
+            left = part[missing[part]]
+            good, chosen = _first(_of(stairs, left), nearest[left], far, apart)
+            found[:, left[good]] = chosen[:, good]
+            missing[left[good]] = False
     return found, missing
 
 
 def _first(
-    stairs: Staircase, part: Ints, multipliers: Ints, apart: bool
+    stairs: Staircase, nearest: Ints, far: int, apart: bool
 ) -> tuple[Flags, Ints]:
     """For each channel the first multiplier that some offset completes.
 
-    Of many multipliers all are tried with the steps that decide at some of them, and
-    with all steps only the first that these let through.
+    The nearest mostly is. Of the others only those are tried that real numbers allow,
+    with the steps that decide, and with all steps the first that these let through.
     apart  accumulators below 0 may have an offset of their own
     """
-    mine, tried = _of(stairs, part), multipliers.shape[1]
-    if tried <= _FEW or mine.first.shape[1] <= 4 * _FEW:
-        return _pick(mine, multipliers, apart)
-    some = multipliers[:, np.linspace(0, tried - 1, _FEW).astype(int)]
-    deciding = _deciding(mine, some)
-    good, chosen = np.zeros(len(part), bool), np.zeros((3, len(part)), np.int64)
-    # offsets of their own bound no multiplier
-    open_to = np.arange(len(part))
-    if not apart:
-        low, high = multipliers.min(1), multipliers.max(1)
-        open_to = np.flatnonzero(_may_fit(deciding, low, high))
-    able = np.zeros(multipliers.shape, bool)
-    few = _of(deciding, open_to)
-    able[open_to] = _completed(few, multipliers[open_to], apart)[0]
-    left = np.flatnonzero(able.any(1))
-    while len(left):
-        which = able[left].argmax(1)
-        known, made = _pick(_of(mine, left), multipliers[left, which][:, None], apart)
-        good[left[known]], chosen[:, left[known]] = True, made[:, known]
-        able[left, which] = False
-        left = left[~known & able[left].any(1)]
+    good, chosen = _pick(stairs, nearest, apart)
+    left = np.flatnonzero(~good)
+    if not left.size or not stairs.steps.size:
+        return good, chosen
+    multipliers = nearest[left, None] + outwards(far)
+    stairs, sides = _of(stairs, left), _sides(_of(stairs, left), apart)
+    unit = 2.0 ** (24 + stairs.shift)
+    ends = np.maximum(nearest[left] - far, 1) / unit, (nearest[left] + far) / unit
+    low, high = _between(stairs, sides, *ends)
+    able = multipliers >= (low * unit * (1 - _ROUNDED))[:, None]
+    able &= multipliers <= (high * unit * (1 + _ROUNDED))[:, None]
+    few = _deciding(stairs, sides, low, high)
+    for pairs in chunks(np.argwhere(able), few.steps.shape[1]):
+        rows, which = pairs.T
+        able[rows, which] = _pick(_of(few, rows), multipliers[rows, which], apart)[0]
+    while (some := np.flatnonzero(able.any(1))).size:
+        which = able[some].argmax(1)
+        known, made = _pick(_of(stairs, some), multipliers[some, which], apart)
+        good[left[some]], chosen[:, left[some]] = known, made
+        able[some, which] = False
+        able[some[known]] = False
     return good, chosen
+
+
+@functools.cache
+def outwards(far: int) -> Ints:
+    """-1, 1, -2, 2, ... to as far."""
+    return np.asarray(sorted(range(-far, far + 1), key=abs)[1:], np.int64)
 
 
 def _of(stairs: Staircase, part: Ints) -> Staircase:
@@ -162,78 +189,96 @@ def _of(stairs: Staircase, part: Ints) -> Staircase:
     )  # fmt: skip
 
 
-def _may_fit(stairs: Staircase, low: Ints, high: Ints) -> Flags:
-    """[channel] whether no two steps rule out all multipliers of low to high, where one
-    offset serves all accumulators. Of a step and another one, whose values are v apart
-    and whose accumulators are f apart, 2^(24 + shift) v < multiplier * (f + 1) holds.
+def _between(
+    stairs: Staircase, sides: Sides, low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
+    """Of the slopes of low to high, in values for an accumulator, those that real
+    numbers allow are between these.
+
+    Of a step and another one, whose values are v apart and whose accumulators are f
+    apart, v < slope * (f + 1) holds if one offset serves both. At either end the two
+    steps that ask for most are seen, and the end moves to where they are content: what
+    it leaves out no offset completes.
     """
-    at = stairs.first <= stairs.high[:, None]
-    before = stairs.first > stairs.low[:, None]
-    both = at[:, :, None] & before[:, None, :]
-    steps, first = (a.astype(np.float64) for a in (stairs.steps, stairs.first))
-    values = (steps[:, :, None] - steps[:, None, :]) * 2.0 ** (24 + stairs.shift)
-    past = first[:, :, None] - first[:, None, :] + 1
-    ratio = values / np.where(past == 0, 1, past)
-    least = np.where(both & (past > 0), ratio, 0).max((1, 2), initial=0)
-    most = np.where(both & (past < 0), ratio, _FAR).min((1, 2), initial=_FAR)
-    least, most = np.maximum(least, low), np.minimum(most, high)
-    fits: Flags = least <= most * (1 + _ROUNDED)
-    return fits
+    rows = np.arange(len(low))
+    for side in sides * _TURNS:
+        for slope in (low, high):
+            one, other, both = _outermost(stairs, side, slope)
+            value = stairs.steps[rows, one] - stairs.steps[rows, other]
+            past = stairs.first[rows, one] - stairs.first[rows, other] + 1
+            asked = both & (value >= slope * past)
+            bound = value / np.where(past == 0, 1, past)
+            low = np.where(asked & (past > 0), np.maximum(low, bound), low)
+            bound = np.where(past == 0, 0, bound)
+            high = np.where(asked & (past <= 0), np.minimum(high, bound), high)
+    return low, high
 
 
-def _deciding(stairs: Staircase, multipliers: Ints) -> Staircase:
-    """Of each channel the steps that leave the least room to one of these."""
-    least, most, sides = _ends(stairs, multipliers)
-    found = []
-    for at, before in sides:
-        found += [np.where(at, least, -_FAR).argmax(-1)]
-        found += [np.where(before, most, _FAR).argmin(-1)]
-    which = np.concatenate(found, axis=1)
+def _deciding(stairs: Staircase, sides: Sides, low: Floats, high: Floats) -> Staircase:
+    """Of each channel the steps that leave the least room to a few of these slopes."""
+    slopes = [low + part * (high - low) for part in np.linspace(0, 1, _FEW)]
+    found = [_outermost(stairs, side, slope) for side in sides for slope in slopes]
+    which = np.stack([steps for one, other, _ in found for steps in (one, other)], 1)
     steps, first = (
         np.take_along_axis(a, which, 1) for a in (stairs.steps, stairs.first)
     )
     return replace(stairs, steps=steps, first=first)
 
 
+def _outermost(
+    stairs: Staircase, side: tuple[Flags, Flags], slope: Floats
+) -> tuple[Ints, Ints, Flags]:
+    """[channel] the step that asks for the greatest offset, the one that asks for the
+    least, and whether there are both."""
+    over = stairs.steps - slope[:, None] * stairs.first
+    at, before = side
+    one = np.where(at, over, -_FAR).argmax(1)
+    other = np.where(before, over, _FAR).argmin(1)
+    rows = np.arange(len(slope))
+    return one, other, at[rows, one] & before[rows, other]
+
+
 def _pick(stairs: Staircase, multipliers: Ints, apart: bool) -> tuple[Flags, Ints]:
-    """As _first, with all steps at once."""
-    good, *rooms = _completed(stairs, multipliers, apart)
-    which = good.argmax(1)
-    rows = np.arange(len(good))
-    middles = [(low + high)[rows, which] >> 1 for low, high in rooms]
-    return np.asarray(good.any(1)), np.stack([multipliers[rows, which], *middles])
-
-
-def _completed(
-    stairs: Staircase, multipliers: Ints, apart: bool
-) -> tuple[Flags, tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """[channel, multiplier] which of them some offset completes, and the least and the
-    greatest such offset from 0 on, and below."""
-    least, most, sides = _ends(stairs, multipliers)
-    up, down = (_room(least, most, *flags) for flags in sides)
-    if not apart:
-        up = down = (np.maximum(up[0], down[0]), np.minimum(up[1], down[1]))
+    """Of each channel's one multiplier, whether some offset completes it, and the
+    middle ones of those that do; as in `searched`."""
+    least, most = _ends(stairs, multipliers)
+    rooms = [_room(least, most, *side) for side in _sides(stairs, apart)]
     valid = (multipliers > 0) & (multipliers < 1 << 31)
-    return valid & (up[0] <= up[1]) & (down[0] <= down[1]), up, down
+    good = np.logical_and.reduce([valid, *(low <= high for low, high in rooms)])
+    middles = [(low + high) >> 1 for low, high in (rooms[0], rooms[-1])]
+    return good, np.stack([multipliers, *middles])
 
 
-def _ends(
-    stairs: Staircase, multipliers: Ints
-) -> tuple[Ints, Ints, tuple[tuple[Flags, Flags], tuple[Flags, Flags]]]:
-    """[channel, multiplier, step] the least and the greatest offset that keep a step
-    where it is, and which of both count from 0 on, and below."""
-    m = np.clip(multipliers, 1, (1 << 31) - 1)[..., None]
-    first = stairs.first[:, None, :]
+def _ends(stairs: Staircase, multipliers: Ints) -> tuple[Ints, Ints]:
+    """[channel, step] the least and the greatest offset that keep a step in place."""
+    m = np.clip(multipliers, 1, (1 << 31) - 1)[:, None]
     # the least 256 * acc + offset whose value is at least the step
-    wanted = (stairs.steps[:, None, :] << stairs.shift) - stairs.base
-    edge = -((-(wanted << 32)) // m)
-    least = edge - (first << FRACTION)
-    most = edge - 1 - ((first - 1) << FRACTION)
-    at = first <= stairs.high[:, None, None]
-    before = first > stairs.low[:, None, None]
+    wanted = (stairs.steps << stairs.shift) - stairs.base
+    edge = _quotients(wanted << 32, m)
+    least = edge - (stairs.first << FRACTION)
+    most = edge - 1 - ((stairs.first - 1) << FRACTION)
+    return least, most
+
+
+def _quotients(of: Ints, by: Ints) -> Ints:
+    """Rounded up, where they are less than 2^52, as all are that some offset completes:
+    of doubles, at most one off, and put right. Dividing integers takes far longer."""
+    near = np.ceil(of / by).astype(np.int64)
+    rest = near * by - of
+    return np.asarray(near + (rest < 0) - (rest >= by))
+
+
+def _sides(stairs: Staircase, apart: bool) -> Sides:
+    """[channel, step] where the least and the greatest of `_ends` count: with one
+    offset; with two, from 0 on, and below."""
+    first = stairs.first
+    at = first <= stairs.high[:, None]
+    before = first > stairs.low[:, None]
+    if not apart:
+        return ((at, before),)
     above = at & (first >= 0), before & (first >= 1)
     below = at & (first < 0), before & (first < 1)
-    return least, most, (above, below)
+    return above, below
 
 
 def _room(least: Ints, most: Ints, at: Flags, before: Flags) -> tuple[Ints, Ints]:

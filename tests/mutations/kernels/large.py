@@ -21,9 +21,9 @@ LARGE = (
     (
         "steps of thousands of channels looked at together",
         "pybuild/kernels/epilogues/staircase.py",
-        "_BATCH = 1 << 18",
-        "_BATCH = 1 << 22",
-        f"{_FILE}::test_layers_of_any_kind_are_few_times_in_memory",
+        "for part in chunks(np.arange(count), each):",
+        "for part in [np.arange(count)]:",
+        "tests/kernels/test_affine.py -k at_a_time",
     ),
     (
         "sums of runs of all channels at once",

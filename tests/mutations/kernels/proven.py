@@ -9,8 +9,8 @@ PROVEN = (
     (
         "an offset that moves a step by one sum",
         "pybuild/kernels/epilogues/staircase.py",
-        "most = edge - 1 - ((first - 1) << FRACTION)",
-        "most = edge + 255 - ((first - 1) << FRACTION)",
+        "most = edge - 1 - ((stairs.first - 1) << FRACTION)",
+        "most = edge + 255 - ((stairs.first - 1) << FRACTION)",
         _EACH,
     ),
     (
