@@ -27,6 +27,8 @@ _MOST_COST_RAM = 2.0
 _SURE = 1.05
 # times the fewest bytes of any plan, beyond which kernels that spare bytes are taken
 _MUCH = 1.1
+# of the bytes at a fair price, what a higher price may leave at most
+_WORTH = 0.9
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -99,31 +101,71 @@ def _fair(
     ram_limit: Limits,
     times: Callable[[Plan], float],
 ) -> Plan:
-    """The plan of the fewest bytes. Its kernels are chosen after its stages, and may
-    come to more than these were thought to: where that is beyond the price, stages are
-    found by the prices of kernels, too; where these are beyond it, whole tensors."""
+    """The plan of the fewest bytes at a fair price; kernels that spare bytes, and then
+    a higher price, only where others would have far fewer bytes at any price."""
+    tries = _Tries(ways, made, ram_limit, times)
     cost = _fair_cost(ways.search.graph)
+    plan, spares = tries.least(cost), ways.usual is not ways.search
+    if ways.search.spent:
+        return tries.sparing(cost, plan) if spares else plan
+    if not tries.is_large(plan):
+        return plan
+    if spares:
+        plan = tries.sparing(cost, plan)
+    if cost >= _MOST_COST_NARROW or not tries.is_large(plan):
+        return plan
+    less = tries.least(_MOST_COST_NARROW)
+    if spares:
+        less = tries.sparing(_MOST_COST_NARROW, less)
+    return less if less.arena_bytes <= _WORTH * plan.arena_bytes else plan
 
-    def least(search: Search) -> list[tuple[float, Plan]]:
+
+@dataclass(frozen=True)
+class _Tries:
+    """What makes plans of the fewest bytes, as chosen_rows has it."""
+
+    ways: Ways
+    made: Callable[[Arrangement, Limits], Plan]
+    ram_limit: Limits
+    times: Callable[[Plan], float]
+
+    def least(self, cost: float) -> Plan:
+        """Without kernels that spare bytes. Kernels are chosen after stages, and may
+        come to more than these were thought to: where that is beyond the price, stages
+        are found by the prices of kernels, too; where these are beyond it, whole
+        tensors."""
+        tried = self._stages(self.ways.usual, cost)
+        if tried[0][0] > cost:
+            tried += self._stages(self.ways.priced, cost)
+        tried = [one for one in tried if one[0] <= cost * _SURE]
+        if not tried:
+            return self.made(self.ways.whole, self.ram_limit)
+        return _fastest(tried)
+
+    def sparing(self, cost: float, plan: Plan) -> Plan:
+        """The plan that there is, or one with kernels that spare bytes."""
+        found = (one for _, one in self._stages(self.ways.search, cost))
+        # of whole tensors, too, such kernels take more
+        able = (one for one in found if self.times(one) <= cost * _SURE)
+        return min([plan, *able], key=lambda one: one.arena_bytes)
+
+    def is_large(self, plan: Plan) -> bool:
+        """Whether a plan by rows has far fewer bytes, at any price."""
+        search = ordered(self.ways.search, _ANY)
+        found = search.least(_ANY)
+        if plan.arena_bytes <= _MUCH * _most_alive(search, found):
+            return False
+        return plan.arena_bytes > _MUCH * self.made(found, None).arena_bytes
+
+    def _stages(self, search: Search, cost: float) -> list[tuple[float, Plan]]:
+        """Plans of the fewest bytes, and what each comes to."""
         found = ordered(search, cost)
-        plan = made(min(ways.whole, found.least(cost), key=least_bytes), ram_limit)
+        least = min(self.ways.whole, found.least(cost), key=least_bytes)
+        plan = self.made(least, self.ram_limit)
         if search.spent:
-            plan = _smallest(found, cost, plan, made)
-        plans = [plan, *_finer(found, cost, plan, made)]
-        return [(times(one) if by_rows(one) else 1.0, one) for one in plans]
-
-    tried = least(ways.usual)
-    if tried[0][0] > cost:
-        tried += least(ways.priced)
-    tried = [one for one in tried if one[0] <= cost * _SURE]
-    plan = _fastest(tried) if tried else made(ways.whole, ram_limit)
-    if ways.usual is ways.search:
-        return plan
-    if not ways.search.spent and plan.arena_bytes <= _MUCH * _fewest(ways.search):
-        return plan
-    # of whole tensors, too, such kernels take more
-    spare = [p for _, p in least(ways.search) if times(p) <= cost * _SURE]
-    return min([plan, *spare], key=lambda one: one.arena_bytes)
+            plan = _smallest(found, cost, plan, self.made)
+        plans = [plan, *_finer(found, cost, plan, self.made)]
+        return [(self.times(one) if by_rows(one) else 1.0, one) for one in plans]
 
 
 def _finer(
@@ -171,11 +213,6 @@ def fastest_of_smallest(
     if number and ram_limit is None and most >= anyway().arena_bytes:
         number = 0
     return made(ways[number], ram_limit)
-
-
-def _fewest(search: Search) -> int:
-    """Bytes that plans by rows need at least, at any price."""
-    return least_bytes(ordered(search, _ANY).least(_ANY))
 
 
 def _thrifty(

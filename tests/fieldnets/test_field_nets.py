@@ -35,7 +35,9 @@ def test_a_net_keeps_to_what_is_asked(name: str, core: str) -> None:
     assert seen.per_mac <= seen.aim
 
 
-@pytest.mark.parametrize("name", ["mobilenet_v1_0.25_96", "resnet_32"])
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v1_0.25_96", "mobilenet_v1_0.5_96", "resnet_32"]
+)
 def test_rows_take_hardly_more_ram_on_any_core(name: str) -> None:
     seen = measure.ram_of_cores(name)
     ratios = {core: n / seen["generic"] for core, n in seen.items()}

@@ -42,8 +42,8 @@ FIELD = (
     (
         "stages by the prices of kernels",
         "pybuild/plan/choice.py",
-        "tried += least(ways.priced)",
-        "tried += least(ways.usual)",
+        "tried += self._stages(self.ways.priced, cost)",
+        "tried += self._stages(self.ways.usual, cost)",
         "tests/plan/test_price_of_rows.py -k stages",
     ),
     (
@@ -126,16 +126,30 @@ FIELD = (
     (
         "kernels that spare bytes where memory is short",
         "pybuild/plan/choice.py",
-        "<= _MUCH * _fewest(ways.search):",
-        "<= 9 * _fewest(ways.search):",
+        "return plan.arena_bytes > _MUCH * self.made",
+        "return plan.arena_bytes > 9 * self.made",
         "tests/fieldnets/test_field_nets.py -k vectors_take_hardly",
     ),
     (
         "the price of kernels that spare bytes, without rows, too",
         "pybuild/plan/choice.py",
-        "for _, p in least(ways.search) if times(p) <= cost * _SURE]",
-        "for t, p in least(ways.search) if t <= cost * _SURE]",
+        "able = (one for one in found if self.times(one) <= cost * _SURE)",
+        "able = (one for one in found)",
         "tests/plan/test_price_of_rows.py -k alone",
+    ),
+    (
+        "a higher price for far fewer bytes",
+        "pybuild/plan/choice.py",
+        "if cost >= _MOST_COST_NARROW or",
+        "if cost >= 1 or",
+        "tests/plan/test_price_of_rows.py -k far_fewer",
+    ),
+    (
+        "a higher price for hardly fewer bytes",
+        "pybuild/plan/choice.py",
+        "_WORTH = 0.9",
+        "_WORTH = 1.0",
+        "tests/plan/test_price_of_rows.py -k far_fewer",
     ),
     (
         "pointers that no register holds",
