@@ -145,10 +145,12 @@ class Layer:
 
     @property
     def turn(self) -> int:
-        """Words of weights that the ring turns by for each output row."""
+        """Words of weights that the ring turns by for each output row: rows between
+        windows never come to it."""
         rows = self.window.kernel_h
+        new = min(self.image.stride_h, rows)
         turned = self.image.out_height > 1 and not self.whole
-        return self.image.stride_h % rows * self.row_words if turned else 0
+        return new % rows * self.row_words if turned else 0
 
     @property
     def row_words(self) -> int:

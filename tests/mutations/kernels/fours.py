@@ -1,6 +1,7 @@
 """Mutations of depthwise kernels of four channels side by side, for mutate.py."""
 
 _TEST = "tests/kernels/dsp/test_fours.py"
+_FAR = "tests/kernels/dsp/test_far_strides.py"
 
 FOURS = (
     (
@@ -18,11 +19,18 @@ FOURS = (
         f"{_TEST}::test_by_llvm",
     ),
     (
-        "the row that a ring of weights turns to",
+        "rows between the windows of four channels",
         "pybuild/kernels/dsp/fours_layer.py",
-        "self.image.stride_h % rows * self.row_words",
-        "self.image.stride_h * self.row_words",
-        f"{_TEST}::test_by_llvm",
+        "new = min(self.image.stride_h, rows)",
+        "new = self.image.stride_h",
+        f"{_FAR}::test_by_llvm",
+    ),
+    (
+        "rows between the windows of a channel",
+        "pybuild/kernels/dsp/depthwise_code.py",
+        "new = min(image.stride_h, w.kernel_h)",
+        "new = image.stride_h",
+        f"{_FAR}::test_by_llvm",
     ),
     (
         "padding behind the columns of a row",
