@@ -61,6 +61,16 @@ ROWS = (
     ("depthwise_conv2d", (1, 4, 21, 12), (1, 5, 12), 1, 1),
     ("depthwise_conv2d", (1, 3, 24, 10), (1, 3, 10), 2, 2),
 )
+# of which vectors have planes of channels: rows of one pixel, of two fours, of
+# eights and a four, of eights that overlap; channels that no eight divides
+PLANES = (
+    ("depthwise_conv2d", (1, 3, 1, 9), (3, 3, 9), 1, 1),
+    ("depthwise_conv2d", (1, 4, 6, 8), (5, 5, 8), 1, 1),
+    ("depthwise_conv2d", (1, 3, 12, 16), (3, 3, 16), 1, 1),
+    ("depthwise_conv2d", (1, 3, 14, 11), (3, 3, 11), 1, 1),
+    ("depthwise_conv2d", (1, 4, 16, 8), (3, 3, 8), 2, 1),
+    ("depthwise_conv2d", (1, 4, 10, 8), (2, 2, 8), 3, 1),
+)
 RULES = ("wide", "double")
 LOUD, QUIET, GREAT = "loud", "quiet", "great"
 
@@ -157,7 +167,7 @@ def test_pairs_of_products_are_the_cheapest_on_a_core_that_has_them() -> None:
 def layer(number: int, rule: str, kind: str) -> Case:
     """Loud: all weights at one end, so that sums are as great as they can be; quiet:
     channels whose factor is far below the others'; great: scales that raise sums."""
-    op, x, w, stride, dilation = (*LAYERS, *ROWS)[number]
+    op, x, w, stride, dilation = (*LAYERS, *ROWS, *PLANES)[number]
     chance = np.random.default_rng((16, number, len(rule)))
     axis = 2 if op == "depthwise_conv2d" else 0
     outs = w[axis]
@@ -203,7 +213,7 @@ def _at_ends(made: Case) -> Case:
 
 
 def _cases() -> Iterator[Case]:
-    for number, (op, *_) in enumerate((*LAYERS, *ROWS)):
+    for number, (op, *_) in enumerate((*LAYERS, *ROWS, *PLANES)):
         rules = ("wide", "away") if op == "dense" else ("wide",)
         for rule in rules:
             for kind in (LOUD, QUIET, GREAT, ""):
@@ -220,7 +230,9 @@ def _jobs() -> list[tuple[str, Job]]:
 def test_forms() -> None:
     """Each form of an end, and of sums, is among what the next tests run."""
     names = " ".join(name for name, _ in _jobs())
-    for form in ("_high", "_shifted", "_parts", "_wide", "_exact", "_double", "_s64"):
+    forms = ("_high", "_shifted", "_parts", "_wide", "_exact", "_double", "_s64")
+    planes = ("_6and1_", "_3and1_", "_of1", "_of6", "_of7", "_four", "_again", "_held")
+    for form in (*forms, *planes, "_planes_3rows_left1_right1_odd"):
         assert form in names, form
 
 

@@ -152,9 +152,9 @@ def layer(seed: int) -> Made:
 
 
 def far_apart() -> Made:
-    """A depthwise layer of int16 with a stride that no kernel on vectors has: loops
-    over the seven rows of its window are for compilers to make vectors of."""
-    form = _Form("depthwise 5x5, 7x7", (9, 9, 64), (1, 7, 7, 64), 3)
+    """A depthwise layer of int16 with a stride and channels that no kernel on vectors
+    has: loops over seven rows of a window are for compilers to make vectors of."""
+    form = _Form("depthwise 5x5, 7x7", (9, 9, 7), (1, 7, 7, 7), 3)
     values = _Values(np.random.default_rng(5), form, True)
     return Made(
         1, form.kind, form.words, "litert", values.file(), form.macs, *form.of_a_row,

@@ -78,6 +78,17 @@ def test_eight_pixels_on_a_core(seed: int) -> None:
         assert "_eight" in found.kernels[-1] and found.unequal == 0
 
 
+@pytest.mark.parametrize("seed", [40, 51, 117, 172, 183, 249])
+def test_planes_of_int16_on_a_core(seed: int) -> None:
+    """Depthwise 3x3, 5x5 and 7x7 of int16, of rows of two to twelve pixels; they
+    take what their price says."""
+    for emit in EMITS:
+        found = measured(layer(seed), "cortex-m55", emit)
+        assert "_planes_" in found.kernels[-1] and found.unequal == 0
+        if emit == "obj":
+            assert abs(found.estimate / found.instructions - 1) <= FAR, found.kernels
+
+
 def test_loads_that_widen_have_the_registers_that_they_can() -> None:
     """Layers of int16 whose addresses gcc once put where no such load finds them: its
     assembler refused the file."""

@@ -149,6 +149,34 @@ CRT_INLINE void crt_scatter_int16x8_int8(int8_t *to, crt_int16x8 bytes,
 #endif
 }
 
+/* Each lane so many elements behind `to`. */
+CRT_INLINE void crt_scatter_int16x8(int16_t *to, crt_int16x8 places,
+                                    crt_int16x8 v)
+{
+#if defined(__ARM_FEATURE_MVE)
+    vstrhq_scatter_shifted_offset_s16(to, vreinterpretq_u16_s16(places), v);
+#else
+    for (int i = 0; i < 8; i++) {
+        to[places.lane[i]] = v.lane[i];
+    }
+#endif
+}
+
+/* The int16 so many elements behind `from`, each in a lane. */
+CRT_INLINE crt_int32x4 crt_gather_halves4(const int16_t *from,
+                                          crt_int32x4 places)
+{
+#if defined(__ARM_FEATURE_MVE)
+    return vldrhq_gather_shifted_offset_s32(from,
+                                            vreinterpretq_u32_s32(places));
+#else
+    for (int i = 0; i < 4; i++) {
+        places.lane[i] = from[places.lane[i]];
+    }
+    return places;
+#endif
+}
+
 /* acc + the sum of all x * w */
 CRT_INLINE int32_t crt_dot8(int32_t acc, crt_int16x8 x, crt_int16x8 w)
 {

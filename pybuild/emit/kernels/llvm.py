@@ -211,17 +211,20 @@ def _scatter(printer: Printer, stmt: Store, scope: _Scope) -> None:
     to = f"ptr {_expr(printer, stmt.pointer, scope)}"
     index = f"<8 x i16> {_expr(printer, stmt.index, scope)}"
     value = f"<8 x i16> {_expr(printer, stmt.value, scope)}"
-    assert stmt.value.type == VectorType(INT16, 8) and elem is INT8
+    assert stmt.value.type == VectorType(INT16, 8) and elem in (INT8, INT16)
     if "mve" in printer.features:
-        call = f"call void @{SCATTER}({to}, {index}, {value}, i32 8, i32 0)"
+        size = "i32 8, i32 0" if elem is INT8 else "i32 16, i32 1"
+        call = f"call void @{SCATTER}({to}, {index}, {value}, {size})"
         printer.lines.append(f"  {call}")
         return
     for i in range(8):
         lane = printer.emit(f"extractelement {value}, i32 {i}")
-        byte = printer.emit(f"trunc i16 {lane} to i8")
+        kind = llvm_type(elem)
+        if elem is INT8:
+            lane = printer.emit(f"trunc i16 {lane} to i8")
         at = printer.emit(f"extractelement {index}, i32 {i}")
-        where = printer.emit(f"getelementptr inbounds i8, {to}, i16 {at}")
-        printer.lines.append(f"  store i8 {byte}, ptr {where}{printer.writes}")
+        where = printer.emit(f"getelementptr inbounds {kind}, {to}, i16 {at}")
+        printer.lines.append(f"  store {kind} {lane}, ptr {where}{printer.writes}")
 
 
 def _for(printer: Printer, loop: For, scope: _Scope) -> None:

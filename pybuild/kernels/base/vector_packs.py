@@ -16,12 +16,14 @@ from pybuild.ir.loop import (
     Intrin,
     Lane,
     Lanes,
+    PointerType,
     Var,
     binary,
     cast,
     const,
     i32,
     i64,
+    load,
     maximum,
     minimum,
 )
@@ -35,9 +37,10 @@ from pybuild.kernels.base.vector_rounds import (
 from pybuild.kernels.base.vectors import HALVES, LANES, WORDS
 
 __all__ = [
-    "BYTE8", "FOURTH", "HEADER", "HOLD8", "LANE", "LANES_NOW", "MORE8", "NAMES", "ODD4",
-    "ONCE_ALL4", "PACK8", "PACK16", "PLACES8", "SCALE_ALL4", "SHIFTED_EVEN8",
-    "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4", "TWOS4",
+    "BYTE8", "FOURTH", "GATHER_HALVES4", "HEADER", "HOLD8", "LANE", "LANES_NOW",
+    "MORE8", "NAMES", "ODD4", "ONCE_ALL4", "PACK8", "PACK16", "PLACES8",
+    "SCALE_ALL4", "SHIFTED_EVEN8", "SHIFTED_ODD8", "TWICE_ALL4", "TWICE_UP_ALL4",
+    "TWOS4",
 ]  # fmt: skip
 HEADER = "crt/packs.h"
 _V, _U = (Var(name, WORDS) for name in "vu")
@@ -164,6 +167,17 @@ PLACES8 = Intrin(
     Lanes(tuple(cast(_M * i + j, INT16) for i in range(4) for j in (const(0), _N))),
     c="crt_places8({0}, {1})",
 )
+# the int16 so many elements behind a pointer to them, each in a lane
+_FROM16 = Var("from", PointerType(INT16, writable=True))
+GATHER_HALVES4 = Intrin(
+    "crt_gather_halves4",
+    (_FROM16, _V),
+    Lanes(tuple(i32(load(_FROM16, Lane(_V, i))) for i in range(4))),
+    c="crt_gather_halves4({0}, {1})",
+    feature="mve",
+    llvm="llvm.arm.mve.vldr.gather.offset.v4i32.p0.v4i32",
+    trail=(16, 1, 0),
+)
 # TWICE_DOWN4 and ONCE4 by the same numbers in each lane; TWICE4 with ties up, n the low
 # byte
 TWICE_ALL4 = _intrin(
@@ -188,5 +202,6 @@ NAMES = frozenset(
     for one in (
         PACK8, PACK16, MORE8, TWICE_ALL4, TWICE_UP_ALL4, ONCE_ALL4, FOURTH,
         SHIFTED_EVEN8, SHIFTED_ODD8, TWOS4, ODD4, HOLD8, BYTE8, PLACES8, SCALE_ALL4,
+        GATHER_HALVES4,
     )
 )  # fmt: skip

@@ -17,6 +17,7 @@ from pybuild.kernels.layers.weights import constant, epilogue, kernels_of, windo
 from pybuild.kernels.mve import conv as conv_mve
 from pybuild.kernels.mve import depthwise as depthwise_mve
 from pybuild.kernels.mve import depthwise16 as depthwise16_mve
+from pybuild.kernels.mve import depthwise16_planes
 from pybuild.kernels.portable import depthwise
 from pybuild.kernels.scalar import conv as conv_block
 from pybuild.kernels.scalar import depthwise as depthwise_block
@@ -47,7 +48,7 @@ def depthwise_conv2d(
     found = depthwise16.candidates(node, graph, target, window, rows, calls)
     plain = [] if found else [depthwise.offer(layer, by_rows(y), source, tables, y)]
     small = (depthwise_small,) if optimise == "size" else ()
-    vectors = (depthwise_mve, depthwise16_mve, float_depthwise)
+    vectors = (depthwise_mve, depthwise16_mve, depthwise16_planes, float_depthwise)
     for family in (depthwise_dsp, fours, *small, *vectors, depthwise_block):
         found += family.candidates(node, graph, target, window, rows, calls)
     # each channel as a group: of int8 where they do not fill a word of a row
