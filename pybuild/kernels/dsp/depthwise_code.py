@@ -157,8 +157,8 @@ class _Writer:
         # the slot of the next row; the weights that belong to the first slot
         slot, turned = k.let("slot", 0), k.let("turned", 0)
         # rows between windows never come to the ring
-        new = min(image.stride_h, w.kernel_h)
-        turn = new % w.kernel_h * self.layer.row_words
+        coming = min(image.stride_h, w.kernel_h)
+        turn = coming % w.kernel_h * self.layer.row_words
         back = k.arg("turn", turn) if turn else const(0)
         with k.loop("oy", k.arg("out_height", image.out_height)) as oy:
             start = k.let("start", oy * stride)

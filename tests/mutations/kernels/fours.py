@@ -28,8 +28,8 @@ FOURS = (
     (
         "rows between the windows of a channel",
         "pybuild/kernels/dsp/depthwise_code.py",
-        "new = min(image.stride_h, w.kernel_h)",
-        "new = image.stride_h",
+        "coming = min(image.stride_h, w.kernel_h)",
+        "coming = image.stride_h",
         f"{_FAR}::test_by_llvm",
     ),
     (
