@@ -72,6 +72,15 @@ def test_float32_is_quantised_as_it_is_read() -> None:
         net.run()
 
 
+def test_what_the_caller_keeps_is_not_in_the_arena() -> None:
+    """Floats that are bound are quantised as they are read: beside them there is no
+    more than a consumable input of int8 may have, and three rows of int8."""
+    for core, how, most in PERSON_RAM[6:]:
+        bound, floats = (person_arena(core, how, one) for one in (False, True))
+        assert how == "bound" and floats <= most
+        assert bound <= floats <= bound + 3 * 96 + 8
+
+
 def test_pushed_rows_keep_vector_kernels() -> None:
     """Rows that are pushed to a Cortex-M55 cost hardly more than an image that lies
     there: no byte is saved by plain kernels."""

@@ -128,7 +128,7 @@ FIELD = (
         "pybuild/plan/choice.py",
         "return plan.arena_bytes > _MUCH * self.made",
         "return plan.arena_bytes > 9 * self.made",
-        "tests/fieldnets/test_field_nets.py -k vectors_take_hardly",
+        "tests/fieldnets/test_field_nets.py -k depthwise_rows_of_vectors",
     ),
     (
         "the price of kernels that spare bytes, without rows, too",
@@ -136,6 +136,13 @@ FIELD = (
         "able = (one for one in found if self.times(one) <= cost * _SURE)",
         "able = (one for one in found)",
         "tests/plan/test_price_of_rows.py -k alone",
+    ),
+    (
+        "inputs that the caller keeps take room in the arena",
+        "pybuild/plan/schedule/stages.py",
+        "(*search.lazy, *rings),",
+        "(*rings,),",
+        "tests/fieldnets/test_field_nets.py -k caller_keeps",
     ),
     (
         "a higher price for far fewer bytes",
