@@ -31,6 +31,10 @@ class DType(enum.Enum):
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
 
+    # members are compared by what they are: Enum's own takes Python for each of the
+    # hundreds of thousands of a build
+    __hash__ = object.__hash__
+
     @property
     def bytes(self) -> int:
         """Size of one element."""

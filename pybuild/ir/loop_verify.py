@@ -314,9 +314,11 @@ def has_halves(func: Func) -> bool:
 
 def walked(expr: Expr) -> Iterator[Expr]:
     """An expression and all inside of it; of functions their arguments only."""
-    yield expr
-    for child in children(expr):
-        yield from walked(child)
+    left = [expr]
+    while left:
+        one = left.pop()
+        yield one
+        left += reversed(children(one))
 
 
 def names_in(expr: Expr) -> set[str]:

@@ -6,6 +6,7 @@ depthwise_conv2d(x[N,H,W,C], w[KH,KW,C*M], bias[C*M]), out channel = c*M + m.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ from pybuild.ops.fixed_point.quant import (
 
 _INT32 = 1 << 31
 _TOO_FAR = "the scales of inputs and output are too far apart for 32 bits"
+_MOST = 64  # layers whose scales are remembered
 _MORE = 256  # than a scaled sum: a zero point, and what rounds up
 
 
@@ -95,16 +97,25 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
         hint = "quantise weights symmetrically"
         raise invalid(node, graph, f"weights '{w.name}' have a zero point", hint)
     rule = layer_rounding(node, graph)
-    scales = [_scale(x.scale, s, y.scale, rule) for s in w.quant.scale]
+    scales = _scales(x.scale, w.quant.scale, y.scale, rule)
     if max(scales) == math.inf:
         raise invalid(node, graph, _TOO_FAR, "calibrate the output of this layer")
     low, high = quantized_clamp(clamp_of(node), y)
-    mults, shifts = multipliers(scales, rule)
+    mults, shifts = _integers(scales, rule)
     made = ConvParameters(
-        rule, mults, shifts, tuple(scales), x.zero_point, y.zero_point, low, high
+        rule, mults, shifts, scales, x.zero_point, y.zero_point, low, high
     )
     _must_fit(node, graph, made)
     return made
+
+
+@functools.lru_cache(_MOST)
+def _scales(x: float, w: tuple[float, ...], y: float, rule: str) -> tuple[float, ...]:
+    """Of each channel: every family of kernels asks for them."""
+    return tuple(_scale(x, s, y, rule) for s in w)
+
+
+_integers = functools.lru_cache(_MOST)(multipliers)
 
 
 def _scale(x: float, w: float, y: float, rule: str) -> float:

@@ -4,8 +4,6 @@ power of two. Knows no price.
 
 from __future__ import annotations
 
-import functools
-
 from pybuild.ir.loop import (
     INT32,
     Assign,
@@ -42,10 +40,8 @@ INSTRUCTIONS = {
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3, "crt_twos4": 2,
 }  # fmt: skip
-_MOST = 4096  # bodies that are remembered
 
 
-@functools.lru_cache(_MOST)
 def word_pairs(body: tuple[Stmt, ...]) -> int:
     """Loads of words, and stores, that one instruction does with the one before."""
     found, before = 0, (False, "", 0)

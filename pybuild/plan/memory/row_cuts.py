@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import add
 
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
@@ -39,10 +40,12 @@ _NEVER = float("inf")
 @dataclass(frozen=True)
 class _Needs:
     """Bytes that are alive beside the scratch of each node, at its worst band; still:
-    where results do not move beyond what they are made of."""
+    where results do not move beyond what they are made of; tight: of both, with kernels
+    of the least scratch."""
 
     alive: tuple[int, ...]
     still: tuple[int, ...]
+    tight: tuple[int, int]
 
 
 class RowCuts:
@@ -111,14 +114,16 @@ class RowCuts:
         if room >= self.cuts.scratch[first][end - first - 1]:
             return tuple(options[0] for options in self.cuts.joined[first:end])
         found = self._by_rows(first, end, limit)
-        return found or self._fitting(first, end, [room] * (end - first))
+        if found or self.cuts.tight[first][end - first - 1] > limit:
+            return found
+        return self._fitting(first, end, [room] * (end - first))
 
     def _by_rows(self, first: int, end: int, limit: int) -> tuple[Candidate, ...]:
         cuts = self.cuts
         if max(cuts.crossing(first), cuts.crossing(end)) > limit:
             return ()
         needs = self.needs(first, end)
-        if needs is None:
+        if needs is None or needs.tight[self.still] > limit:
             return ()
         alive = needs.still if self.still else needs.alive
         return self._fitting(first, end, [limit - bytes_ for bytes_ in alive])
@@ -126,11 +131,15 @@ class RowCuts:
     def _fitting(
         self, first: int, end: int, rooms: Sequence[int]
     ) -> tuple[Candidate, ...]:
-        chosen = [
-            next((c for c in options if c.scratch <= room), None)
-            for options, room in zip(self.cuts.joined[first:end], rooms, strict=True)
-        ]
-        return tuple(c for c in chosen if c) if all(chosen) else ()
+        chosen = list[Candidate]()
+        for options, room in zip(self.cuts.joined[first:end], rooms, strict=True):
+            for candidate in options:
+                if candidate.scratch <= room:
+                    chosen.append(candidate)
+                    break
+            else:
+                return ()
+        return tuple(chosen)
 
     def needs(self, first: int, end: int) -> _Needs | None:
         """None: that cannot be told, or would take too long."""
@@ -165,7 +174,9 @@ class RowCuts:
         still = tuple(needs)
         if _moves(found.storage.blocks, pieces):
             still = (cuts.bases[first][end - first - 1],) * len(nodes)
-        return _Needs(tuple(needs), still)
+        least = [options[-1].scratch for options in cuts.joined[first:end]]
+        tight = max(map(add, needs, least)), max(map(add, still, least))
+        return _Needs(tuple(needs), still, tight)
 
     def _touched(
         self, nodes: Sequence[tuple[Node, object]], works: Sequence[Work]

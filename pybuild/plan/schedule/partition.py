@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from operator import add
 
 from pybuild.ir.graph import Node
 from pybuild.kernels.base.candidate import Candidate
@@ -229,6 +230,17 @@ class Cuts:
             found.append(made)
         return found
 
+    @functools.cached_property
+    def tight(self) -> list[list[int]]:
+        """Of each stage bytes that are enough for kernels of the least scratch."""
+        least = [options[-1].scratch if options else 0 for options in self.joined]
+        found = []
+        for i, row in enumerate(self.bases):
+            made = [*map(add, row, accumulate(least[i : i + len(row)], max))]
+            made[0] = row[0] + self.alone[i][-1].scratch if self.alone[i] else row[0]
+            found.append(made)
+        return found
+
     def cost(self, first: int, end: int, limit: int) -> float:
         """Instructions of a stage that has `limit` bytes; infinite: too few."""
         if self.nodes[end - 1][0].op == PUSH:
@@ -244,11 +256,13 @@ class Cuts:
         total = 0.0
         bands = 0
         for options in (self.alone if alone else self.joined)[first:end]:
-            chosen = next((c for c in options if c.scratch <= room), None)
-            if chosen is None:
+            for candidate in options:
+                if candidate.scratch <= room:
+                    break
+            else:
                 return _NEVER
-            total += chosen.cost
-            bands += chosen.bands * chosen.images
+            total += candidate.cost
+            bands += candidate.bands * candidate.images
         each = BAND if alone else BAND + LOOK + LINK * (end - first)
         return total + each * bands
 
@@ -257,10 +271,10 @@ class Cuts:
         pushed = [node.op == PUSH for node, _ in self.nodes]
 
         def ways(i: int) -> Iterator[tuple[int, float]]:
-            for end, (base, (enough, fastest)) in enumerate(
-                zip(self.bases[i], self.roomy[i], strict=True), i + 1
+            for end, (least, (enough, fastest)) in enumerate(
+                zip(self.tight[i], self.roomy[i], strict=True), i + 1
             ):
-                if base > limit:
+                if least > limit:
                     continue
                 if enough > limit or end == i + 1 or pushed[end - 1]:
                     fastest = self.cost(i, end, limit)
