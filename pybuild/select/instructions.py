@@ -10,8 +10,10 @@ from pybuild.ir.loop import (
     Call,
     Const,
     Expr,
+    For,
     Let,
     Load,
+    Part,
     PointerType,
     Stmt,
     Store,
@@ -40,6 +42,8 @@ INSTRUCTIONS = {
     "crt_once4": 2, "crt_once_all4": 3, "crt_away4": 6, "crt_scaled4": 3,
     "crt_pack8": 2, "crt_pack16": 2, "crt_zip4": 3, "crt_twos4": 2,
 }  # fmt: skip
+# numbers of turns that functions are given
+_TURNS = ("turns", "window_rows")
 
 
 def word_pairs(body: tuple[Stmt, ...]) -> int:
@@ -89,3 +93,15 @@ def dot_passes(body: tuple[Stmt, ...], sums: set[str]) -> list[list[str]]:
         elif isinstance(stmt, Let) and stmt.var.name in sums:
             begins = True
     return passes
+
+
+def turns_given(body: tuple[Stmt, ...]) -> list[Expr]:
+    """How often functions turn that are called here, or in loops."""
+    found = list[Expr]()
+    for stmt in body:
+        if isinstance(stmt, For):
+            found += turns_given(stmt.body)
+        elif isinstance(stmt, Part):
+            given = zip(stmt.params, stmt.args, strict=True)
+            found += [value for param, value in given if param.name in _TURNS]
+    return found

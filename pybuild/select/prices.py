@@ -52,6 +52,7 @@ from pybuild.select.instructions import (
     dot_passes,
     is_dot,
     is_power,
+    turns_given,
     word_pairs,
 )
 from pybuild.select.seen import Seen, seen_in
@@ -132,8 +133,7 @@ class _Walk:
         self.table, self.target, self.rare = table, target, rare
         self.values: dict[str, int | None] = {}
         self.depth_of: dict[str, int] = {}
-        self.depth = 0
-        self.static = 0.0
+        self.depth, self.static = 0, 0.0
         self.parts: dict[str, float] = {}
         self.intrins: dict[str, float] = {}
         self.code = seen or Seen()
@@ -236,9 +236,9 @@ class _Walk:
         return max(0, sums - self.table.sums) * (len(dots) / sums - 1)
 
     def uneven(self, body: tuple[Stmt, ...]) -> bool:
-        """Turns may do more or less: a test, or a loop whose ends change."""
+        """Turns may do more or less: a test, or loops, also of functions, change."""
         ends = [e for s in body if isinstance(s, For) for e in (s.start, s.stop)]
-        changed = any(self.seen(e)[1] == self.depth for e in ends)
+        changed = any(self.seen(e)[1] == self.depth for e in ends + turns_given(body))
         return changed or any(isinstance(s, If) for s in body)
 
     def choice(self, stmt: If) -> float:

@@ -92,9 +92,10 @@ def case(
 
 def weighted_case(
     op: str, x: Sequence[int], w: tuple[int, ...], dtype: DType = INT8,
-    groups: int = 1, strides: tuple[int, int] = (1, 1),
+    groups: int = 1, strides: tuple[int, int] = (1, 1), pads: tuple[int, ...] = (),
 ) -> Case:  # fmt: skip
-    """A layer with weights; of stride 1 it is padded so that pixels stay as many."""
+    """A layer with weights; of stride 1 it is padded so that pixels stay as many, if
+    nothing else is said."""
     chance = np.random.default_rng(1)
     outs, axis, pad = (w[0], 0, w[1]) if op == "conv2d" else (w[-1], 2, w[0])
     whole = dtype is INT8
@@ -111,7 +112,7 @@ def weighted_case(
     }
     return case(op, inputs, tensor((), dtype, 0.3, -5 if whole else 0), values,
                 rounding="double" if whole else "wide", strides=strides,
-                pads=(pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
+                pads=pads or (pad // 2,) * 4, dilations=(1, 1), **attrs)  # fmt: skip
 
 
 def computed_product(

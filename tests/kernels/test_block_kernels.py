@@ -13,6 +13,7 @@ import pytest
 from pybuild.dtype import Array, DType
 from pybuild.kernels.scalar.conv import fits_pairs
 from pybuild.kernels.table import candidates
+from pybuild.select.prices import price
 from pybuild.targets.target import TARGETS
 from tests.kernels.kernel_bench import Job, run_c, run_llvm
 from tests.kernels.kernel_cases import Case, int8_cases, weighted_case
@@ -53,6 +54,18 @@ def _few() -> Iterator[Case]:
     ):  # fmt: skip
         x, w = (1, 7, width, 5), (*window, 5)
         yield weighted_case("depthwise_conv2d", x, w, strides=strides)
+    yield from _on_padding()
+
+
+def _on_padding() -> Iterator[Case]:
+    """Images so small that a good part of each window stands beside them."""
+    for x, w, stride in (
+        ((2, 2, 2, 8), (8, 3, 3, 8), 1), ((1, 3, 3, 16), (10, 3, 3, 16), 2),
+        ((1, 5, 3, 7), (9, 5, 5, 7), 1), ((1, 3, 6, 12), (4, 7, 3, 12), 1),
+        ((1, 4, 4, 11), (8, 5, 5, 11), 2), ((1, 6, 9, 6), (12, 7, 7, 6), 1),
+    ):  # fmt: skip
+        pads = (w[1] // 2, w[2] // 2) * 2
+        yield weighted_case("conv2d", x, w, strides=(stride, stride), pads=pads)
 
 
 @cache
@@ -75,6 +88,8 @@ def _jobs() -> list[tuple[str, Job]]:
                     jobs[name] = (y, Job(offer, one.arrays, made))
     assert len(jobs) > 100
     assert sum(name.startswith("depthwise_rows_") for name in jobs) > 8
+    small = [n for n in jobs if n.startswith("conv2d_block") and "_image" in n]
+    assert {"block8x1_" in name for name in small} == {True, False}
     return list(jobs.values())
 
 
@@ -144,6 +159,20 @@ def test_small_layers_have_kernels_of_blocks(
     # for less a plan would rather save its scratch; depthwise layers have none
     plain = [o.cost for o in offers if o.func and "tensor_double" in o.func.name]
     assert all(cost > 1.05 * best.cost for cost in plain)
+
+
+@pytest.mark.parametrize("target", ["cortex-m3", "rv32imc"])
+def test_taps_on_padding_are_no_products(target: str) -> None:
+    """Nor is their price."""
+    x, w = (1, 5, 5, 80), (80, 3, 3, 80)
+    one = weighted_case("conv2d", x, w, strides=(2, 2))
+    offers = candidates(one.node, one.graph, TARGETS[target])
+    spent = {
+        o.func.name: price(o, TARGETS[target]).instructions for o in offers if o.func
+    }
+    rows = min(n for name, n in spent.items() if "_image" not in name)
+    (image,) = (n for name, n in spent.items() if "_image" in name)
+    assert image < 0.8 * rows
 
 
 def _check(jobs: list[tuple[str, Job]], results: list[dict[str, np.ndarray]]) -> None:

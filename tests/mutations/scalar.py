@@ -279,7 +279,7 @@ SCALAR = (
     ),
     (
         "the sign of the lower of two sums in a word",
-        "pybuild/kernels/scalar/conv_code.py",
+        "pybuild/kernels/scalar/conv_sums.py",
         "upper = [(a - b) >> 16 for",
         "upper = [a >> 16 for",
         _PAIRS,

@@ -165,6 +165,16 @@ def dilation_arguments(k: Builder, w: Window) -> tuple[Expr, Expr]:
     )
 
 
+@dataclass(frozen=True)
+class InsideRows:
+    """Rows of an image that a window meets: where the first is, how many, and values of
+    each row."""
+
+    first: Var
+    count: Expr
+    size: Expr
+
+
 class Bound:
     """A Window's integers inside a kernel: its arguments, or constants."""
 
@@ -181,6 +191,8 @@ class Bound:
         self.width = k.arg("width", w.width) if w.padded else const(w.width)
         self.left = k.arg("left", w.left) if w.padded else const(0)
         self.rows = (self.kernel_h - 1) * self.dilation_h + 1
+        # of a kernel that takes an image at once: of a window the rows inside
+        self.inside_rows: InsideRows | None = None
         # of `Window.run` values each
         self.row_runs: Expr = self.kernel_w if w.by_taps else one
 
@@ -190,14 +202,24 @@ class Bound:
         room = self.width - span - self.stride * (pixels - 1) - x0
         return const(0) <= minimum(x0, room)
 
+    @property
+    def _heights(self) -> Expr:
+        return self.kernel_h if self.inside_rows is None else self.inside_rows.count
+
+    def _row(self, k: Builder, ky: Expr, elem: DType) -> Var:
+        inside = self.inside_rows
+        if inside is None:
+            return k.row("row", ky * self.dilation_h + 1, elem)
+        return k.let("row", offset(inside.first, ky * inside.size))
+
     @contextmanager
     def runs(self, k: Builder, begin: Expr, elem: DType) -> Iterator[Var]:
         """A turn for each `Window.run` of a window that lies in the row: where it is.
 
         begin  of the window, in values of the row
         """
-        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.row_runs) as kx:
-            row = k.row("row", ky * self.dilation_h + 1, elem)
+        with k.loop("ky", self._heights) as ky, k.loop("kx", self.row_runs) as kx:
+            row = self._row(k, ky, elem)
             at = begin + kx * (self.dilation_w * self.channels)
             yield k.let("x", offset(row, at))
 
@@ -205,8 +227,8 @@ class Bound:
     def columns(self, k: Builder, x0: Expr, elem: DType) -> Iterator[tuple[Expr, Expr]]:
         """A turn for each tap of a window that leaves the row: whether its column is
         in the row, and where that begins."""
-        with k.loop("ky", self.kernel_h) as ky, k.loop("kx", self.kernel_w) as kx:
-            row = k.row("row", ky * self.dilation_h + 1, elem)
+        with k.loop("ky", self._heights) as ky, k.loop("kx", self.kernel_w) as kx:
+            row = self._row(k, ky, elem)
             column = k.let("column", x0 + kx * self.dilation_w)
             inside = const(0) <= minimum(column, self.width - 1 - column)
             yield inside, offset(row, column * self.channels)

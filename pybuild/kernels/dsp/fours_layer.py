@@ -77,7 +77,8 @@ class Layer:
         """Of a window that leaves the image above or below the rows inside are summed:
         there is a loop over them, and no padding is held."""
         beside = self.whole and self.image.padded(self.window.rows)
-        return beside and self.taps > UNROLLED
+        met = min(self.image.inside(self.window.rows)) > 0
+        return beside and met and self.taps > UNROLLED
 
     @property
     def skips_columns(self) -> bool:

@@ -25,6 +25,11 @@ class Image:
     stride_h: int
     top: int
 
+    def inside(self, window: int) -> list[int]:
+        """Of each output row, how many rows of its window lie in the image."""
+        above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
+        return [min(a + self.height, window) - max(a, 0) for a in above]
+
     def padded(self, window: int) -> bool:
         """Some window of so many rows reaches past the first or last row."""
         last = (self.out_height - 1) * self.stride_h - self.top + window

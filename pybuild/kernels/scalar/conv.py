@@ -27,6 +27,7 @@ from pybuild.kernels.layers.conv import WORD
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16, turns_of_run
 from pybuild.kernels.layers.weights import fixed, in_blocks, kernels_of
+from pybuild.kernels.scalar import conv_image
 from pybuild.kernels.scalar.conv_code import kernel
 from pybuild.kernels.scalar.conv_layer import HALF, Layer
 from pybuild.ops.fixed_point.chunks import chunks, filled
@@ -73,15 +74,20 @@ def _arranged(layer: Layer, kernels: Array) -> Array:
 
 
 def start(layer: Layer, kernels: Array, bias: Array) -> Ints:
-    """The bias less what the pixels' HALF adds to each sum."""
+    """The bias less what the pixels' HALF adds to each sum, and with what their zero
+    point would add, of which a centred patch has none."""
     wide = bias.astype(np.int64)
     if layer.unsigned:
         wide = wide - HALF * kernels.sum(1, dtype=np.int64)
+    if layer.centred:
+        wide = wide + layer.x_zero * kernels.sum(1, dtype=np.int64)
     return wide
 
 
 def cost(layer: Layer) -> int:
-    """Estimated instructions of a row: loads, products, loops, ends, the patch."""
+    """Estimated instructions of a call: loads, products, loops, ends, the patch."""
+    if layer.image is not None:
+        return conv_image.cost(layer)
     rest = layer.rest
     if rest is not None:
         whole = replace(layer.window, out_width=layer.window.out_width - layer.over)
@@ -221,17 +227,22 @@ def candidates(
     row = is_row_by_row(window, rows, calls)
     epilogue = layer_epilogue(sums.made, sums.low, sums.high, target)
     layers = _layers(window, epilogue, sums.made.x_zero, target, paired, row)
+    made = [(layer, rows, calls) for layer in layers]
+    if layers and not paired:
+        most = calls[1] * min(map(cost, layers)), max(one.scratch for one in layers)
+        image = conv_image.image_layer(layers[0], node, graph, target, most)
+        made += [] if image is None else [image]
     return [
         offer(
             layer,
-            rows,
+            accesses,
             (
                 pack(layer, kernels),
                 *tables(epilogue, start(layer, kernels, sums.bias), _order(layer)),
             ),
-            calls,
+            its_calls,
         )
-        for layer in layers
+        for layer, accesses, its_calls in made
     ]
 
 

@@ -5,36 +5,32 @@ Knows no weight and no node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pybuild.ir.loop import (
     INT8,
-    INT16,
     INT32,
     Expr,
     Var,
     cast,
     const,
     load,
+    maximum,
     minimum,
     offset,
 )
 from pybuild.kernels.base.builder import Builder
-from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
-from pybuild.kernels.base.window import Bound
+from pybuild.kernels.base.window import Bound, InsideRows
 from pybuild.kernels.epilogues.by_channel import (
-    BoundEnd,
     columns,
     exact_of,
     finish_of,
 )
-from pybuild.kernels.layers.sums16 import LongSums
+from pybuild.kernels.layers.depthwise import Image
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
-
-# sums beyond which gcc also reads weights ahead, where there are no registers for them
-_MANY = 8
+from pybuild.kernels.scalar.conv_sums import Sums
 
 
 @once
@@ -57,17 +53,21 @@ class _Writer:
         self.g = g = Bound(k, layer.window)
         self.y = k.row("y", 0, layer.elem, writable=True)
         weight = INT32 if layer.paired else UINT8 if layer.unsigned else INT8
-        self.weights = k.row("weights", g.rows + 1, weight)
-        self.ends = k.row("epilogue", g.rows + 2, INT32)
-        after, rules = g.rows + 3, None
+        rows = g.rows if layer.image is None else const(1)
+        self.weights = k.row("weights", rows + 1, weight)
+        self.ends = k.row("epilogue", rows + 2, INT32)
+        after, rules = rows + 3, None
         if exact_of(layer.epilogue) is not None:
             rules, after = k.row("exact", after, INT32), after + 1
         self.patch = k.row("patch", after, self.elem, writable=True)
         self.out_channels = k.arg("out_channels", layer.window.out_channels)
-        self.turns = k.arg("turns", layer.lanes // layer.unrolled)
+        self.turns = k.arg("turns", layer.turns)
         self.finish = finish_of(k, layer.epilogue, rules)
         self.x_zero: Expr = const(0)
-        if layer.window.padded:
+        self.less: Expr | None = None
+        if layer.centred:
+            self.less = k.arg("x_zero", layer.x_zero)
+        elif layer.window.padded:
             zero = layer.x_zero + (HALF if layer.unsigned else 0)
             self.x_zero = k.arg("x_zero", zero)
         words = k.row("words", after, INT32, writable=True)
@@ -89,6 +89,9 @@ class _Writer:
     def write(self) -> Builder:
         k, layer = self.k, self.layer
         groups = layer.window.groups
+        if layer.image is not None:
+            self._image(layer.image)
+            return k
         if groups == 1:
             self._row()
             return k
@@ -105,6 +108,24 @@ class _Writer:
             self.ends = k.let("its_ends", offset(ends, group * words))
             self._row()
         return k
+
+    def _image(self, image: Image) -> None:
+        """All rows, each of the rows of its windows that lie in the image."""
+        k, g, w = self.k, self.g, self.layer.window
+        x, to = k.row("x", 1, self.layer.elem), k.let("line", self.y)
+        size, self.y = k.arg("row_size", w.width * w.channels), to
+        top, stride = k.arg("top", image.top), k.arg("stride_h", image.stride_h)
+        height = k.arg("height", image.height)
+        self.row_weights = k.arg("row_weights", w.run * self.layer.words)
+        with k.loop("oy", k.arg("out_height", image.out_height)) as oy:
+            above = k.let("above", top - oy * stride)
+            self.first = k.let("first", maximum(above, 0))
+            last = minimum(above + height, g.kernel_h)
+            count = k.let("inside", last - self.first)
+            base = k.let("base", offset(x, (self.first - above) * size))
+            g.inside_rows = InsideRows(base, count, size)
+            self._row()
+            k.assign(to, offset(to, g.out_width * self.out_channels))
 
     def _row(self) -> None:
         """All pixels, of a group."""
@@ -164,6 +185,9 @@ class _Writer:
         to = k.let("to", offset(self.patch, pixel))
         total = k.let("total", 0) if self.layer.halved else None
         x0 = k.let("x0", ox * g.stride - g.left)
+        if self.layer.skips_columns:
+            self._cut(x0, to)
+            return
         if not w.padded:
             self._inside(x0, to, total)
         else:
@@ -175,6 +199,16 @@ class _Writer:
             k.store(to, more * self.layer.pixels, const(0, self.elem))
         if total is not None:
             k.store(self.sums, pixel, total * -HALF)
+
+    def _cut(self, x0: Expr, to: Var) -> None:
+        """The columns of a window that lie in the row."""
+        k, g = self.k, self.g
+        self.columns = g.inside(k, x0)
+        first, last = self.columns
+        begin = k.let("begin", (x0 + first) * g.channels)
+        run = k.let("run", (last - first) * g.channels)
+        with g.runs(k, begin, self.layer.elem) as x:
+            self._copy(x, run, to, None)
 
     def _inside(self, x0: Expr, to: Var, total: Var | None) -> None:
         """A window that lies in the row."""
@@ -206,6 +240,7 @@ class _Writer:
                 if x is not None:
                     value = cast(load(x, at + i), INT32)
                     value = value + HALF if layer.unsigned else value
+                    value = value - self.less if self.less is not None else value
                 if total is not None:
                     value = k.let("value", value)
                     k.assign(total, total + value)
@@ -221,7 +256,7 @@ class _Writer:
             "epilogue": self.ends,
             "y": offset(self.y, ox * self.out_channels + self.base),
             "out_channels": self.out_channels,
-            "turns": self.turns,
+            **self._runs(),
             **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
         }
         if layer.halved:
@@ -233,7 +268,28 @@ class _Writer:
         given |= self.finish.values
         with k.part(self._part_name(), layer.part_doc, **given) as params:
             known = {p.name: p for p in params}
-            _Sums(k, layer, known, self.finish.inside(known)).write()
+            Sums(k, layer, known, self.finish.inside(known)).write()
+
+    def _runs(self) -> dict[str, Expr]:
+        """Which weights are read: of an image those of the taps that lie in it."""
+        k, g, layer = self.k, self.g, self.layer
+        if layer.image is None or g.inside_rows is None:
+            return {"turns": self.turns}
+        block, count = self.row_weights * g.kernel_h, g.inside_rows.count
+        begin = self.first * self.row_weights
+        if not layer.skips_columns:
+            turns = k.let("turns_inside", count * self.turns)
+            return {"turns": turns, "begin": begin, "block": block}
+        first, last = self.columns
+        column = g.channels * layer.words
+        many = k.let("columns_inside", last - first)
+        return {
+            "turns": k.let("turns_inside", many * self.turns),
+            "begin": begin + first * column,
+            "block": block,
+            "window_rows": count,
+            "gap": self.row_weights - many * column,
+        }
 
     def _part_name(self) -> str:
         """What distinguishes the code of two layers here."""
@@ -242,6 +298,7 @@ class _Writer:
             f"block{layer.channels}x{layer.pixels}_by{layer.unrolled}",
             layer.types,
             "runs" if layer.run_turns else "",
+            "image" if layer.image is not None else "",
             "paired" if layer.paired else "",
             "unsigned" if layer.unsigned else "",
             "direct" if layer.direct else "",
@@ -250,102 +307,3 @@ class _Writer:
             layer.epilogue.key,
         )
         return "_".join(p for p in parts if p)
-
-
-class _Sums:
-    """The part of a kernel that multiplies a patch with all weights."""
-
-    def __init__(
-        self, k: Builder, layer: Layer, known: dict[str, Var], finish: BoundEnd
-    ) -> None:
-        self.k, self.layer, self.finish = k, layer, finish
-        self.known = known
-
-    def write(self) -> None:
-        k, known, n = self.k, self.known, self.layer.channels
-        w, ends = (
-            k.let("w", known["weights"]),
-            k.let("next_epilogue", known["epilogue"]),
-        )
-        outputs = known.get("group_outputs", known["out_channels"])
-        with k.loop("channel", outputs, 0, n, rolled=True) as channel:
-            first: Expr = channel
-            if self.layer.group_outputs % n:
-                first = k.let("first", minimum(channel, outputs - n))
-            self._block(w, ends, k.let("out", offset(known["y"], first)))
-            k.assign(ends, offset(ends, n * columns(self.layer.epilogue)))
-
-    def _block(self, w: Var, ends: Var, y: Var) -> None:
-        k, layer = self.k, self.layer
-        sums = [self._starts(ends, j) for j in range(layer.words)]
-        x = k.let("at", self.known["x"])
-        if layer.run_turns:
-            sums = self._runs(sums, w, x)
-        else:
-            self._turns(self.known["turns"], sums, w, x)
-        for j, accs in enumerate(sums):
-            if layer.paired:
-                lower = [k.let("lower", cast(cast(acc, INT16), INT32)) for acc in accs]
-                upper = [(a - b) >> 16 for a, b in zip(accs, lower, strict=True)]
-                self._end(ends, y, 2 * j, lower)
-                self._end(ends, y, 2 * j + 1, upper)
-            else:
-                self._end(ends, y, j, accs)
-
-    def _turns(self, count: Expr, sums: list[list[Var]], w: Var, x: Var) -> None:
-        k, layer = self.k, self.layer
-        with k.loop("turn", count, rolled=True):
-            for tap in range(layer.unrolled):
-                self._tap(sums, w, x, tap)
-            k.assign(w, offset(w, layer.unrolled * layer.words))
-            k.assign(x, offset(x, layer.unrolled * layer.pixels))
-
-    def _runs(self, sums: list[list[Var]], w: Var, x: Var) -> list[list[Var]]:
-        """The sums of each run are added to sums of 64 bits."""
-        known, longs = self.known, LongSums(self.k, sums)
-        longs.add_runs(
-            known["runs"], known["turns"], known["run_turns"],
-            lambda count: self._turns(count, sums, w, x),
-        )  # fmt: skip
-        return longs.totals
-
-    def _starts(self, ends: Var, j: int) -> list[Var]:
-        """The sums of a channel, or of a pair, before anything is added."""
-        k, layer = self.k, self.layer
-        start: Expr = const(0)
-        if not layer.paired:
-            start = self.finish.start(ends, j * columns(layer.epilogue))
-        if layer.halved and layer.pixels > 1:
-            start = k.let(f"start{j}", start)
-        row = []
-        for p in range(layer.pixels):
-            first = start
-            if layer.halved:
-                first = start + load(self.known["half_sums"], p)
-            row.append(k.let(f"sum{j}_{p}", first))
-        return row
-
-    def _end(self, ends: Var, y: Var, j: int, accs: Sequence[Expr]) -> None:
-        """A channel's values of all pixels."""
-        k, layer = self.k, self.layer
-        at = j * columns(layer.epilogue)
-        words = self.finish.row(k, ends, at)
-        if layer.paired:
-            accs = [k.let("acc", acc + self.finish.start(ends, at)) for acc in accs]
-        step = self.known["out_channels"]
-        sums = [(acc, y, step * p + j) for p, acc in enumerate(accs)]
-        self.finish.store(k, sums, words, offset(ends, at))
-
-    def _tap(self, sums: list[list[Var]], w: Var, x: Var, tap: int) -> None:
-        k, layer = self.k, self.layer
-        values = [cast(load(x, tap * layer.pixels + p), INT32)
-                  for p in range(layer.pixels)]  # fmt: skip
-        values = [k.let("value", v) for v in (IN_ORDER(values[0]), *values[1:])]
-        for j, accs in enumerate(sums):
-            read = load(w, tap * layer.words + j)
-            weight: Expr = cast(read, INT32)
-            if layer.words * layer.pixels > _MANY:
-                weight = IN_ORDER(weight)
-            weight = k.let("weight", weight)
-            for acc, value in zip(accs, values, strict=True):
-                k.assign(acc, acc + value * weight)

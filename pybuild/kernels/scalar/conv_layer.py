@@ -10,6 +10,7 @@ from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import AnyEpilogue
 from pybuild.kernels.epilogues.end16 import End16
+from pybuild.kernels.layers.depthwise import Image
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8
@@ -35,6 +36,8 @@ class Layer:
                       computes some of the one before again
     turn              of the block of what is left over: taps in one turn of the
                       innermost loop, as in the others; 0: it is a layer's own
+    image             a call makes all rows, of the rows of windows that lie in the
+                      image; None: a row, and what is above and below is the runner's
     """
 
     window: Window
@@ -49,6 +52,25 @@ class Layer:
     run_turns: int = 0
     apart: bool = False
     turn: int = 0
+    image: Image | None = None
+
+    @property
+    def centred(self) -> bool:
+        """Pixels of a patch have no zero point, so that padding is 0: rows of it are
+        left out."""
+        return self.image is not None and self.x_zero != 0
+
+    @property
+    def across(self) -> Image | None:
+        """The columns, where a pixel alone needs no padding beside its row, either."""
+        w = self.window
+        if self.image is None or self.pixels > 1:
+            return None
+        return Image(w.width, w.out_width, w.stride_w, w.left)
+
+    @property
+    def skips_columns(self) -> bool:
+        return self.across is not None
 
     @property
     def over(self) -> int:
@@ -69,6 +91,8 @@ class Layer:
 
     @property
     def patch_elem(self) -> DType:
+        if self.centred:
+            return DType.INT16
         return self.held or (UINT8 if self.unsigned else self.elem)
 
     @property
@@ -115,6 +139,14 @@ class Layer:
         return -(-self.taps // self.unrolled) * self.unrolled
 
     @property
+    def turns(self) -> int:
+        """Of all taps; of an image those of a row, or of a column."""
+        if self.image is None:
+            return self.lanes // self.unrolled
+        taps = self.window.channels if self.skips_columns else self.window.run
+        return taps // self.unrolled
+
+    @property
     def direct(self) -> bool:
         """A single pixel is read where it is."""
         whole = self.lanes == self.taps and self.window.pointwise
@@ -124,8 +156,19 @@ class Layer:
     @property
     def patch(self) -> int:
         """Bytes of a patch and, behind it, of what its pixels' HALF adds."""
-        size = -(-self.lanes * self.pixels * self.patch_elem.bytes // 4) * 4
+        size = -(-self._copied * self.pixels * self.patch_elem.bytes // 4) * 4
         return size + (4 * self.pixels if self.halved else 0)
+
+    @property
+    def _copied(self) -> int:
+        """Taps of a pixel that are in a patch at once, at most."""
+        if self.image is None:
+            return self.lanes
+        w = self.window
+        rows, across = max(self.image.inside(w.kernel_h)), w.kernel_w
+        if self.across is not None:
+            across = max(self.across.inside(w.kernel_w))
+        return rows * across * w.channels
 
     @property
     def ahead(self) -> bool:
@@ -149,7 +192,7 @@ class Layer:
     def types(self) -> str:
         """How the code depends on the types of values."""
         if self.elem is DType.INT8:
-            return ""
+            return "centred" if self.centred else ""
         return "s16_words" if self.held is DType.INT32 else "s16"
 
     @property
@@ -160,6 +203,7 @@ class Layer:
             "paired" if self.paired else "",
             "unsigned" if self.unsigned else "",
             self.window.key,
+            "image" if self.image is not None else "",
             "direct" if self.direct else "",
             "ahead" if self.ahead else "row" if self.row else "",
             f"rest{self.over}" if self.apart and self.over else "",
@@ -177,6 +221,8 @@ class Layer:
         first = "read where it lies" if self.direct else "copied side by side"
         if self.ahead:
             first += ", those of the whole row before any sum"
+        if self.image is not None:
+            first += ", without the rows beside the image"
         bits = "int32" if not self.run_turns else "int64"
         return told(
             f"convolution, {self.elem.value}, {bits} sums: {self.window.words}",
