@@ -94,7 +94,7 @@ def mean(node: Node, graph: Graph, target: Target) -> list[Candidate]:
         found.append(offer(pairs, operands, cost=2 * x.size + 20 * y.size))
     kept = [a for a in range(1, len(x.shape)) if a not in node.attrs["axes"]]
     if takes_rows(x, y) and all(x.shape[a] == 1 for a in kept if a < 3):
-        found.append(_by_rows(name, x, y, epilogue, cost))
+        found.append(_by_rows(name, x, y, epilogue, cost, target))
     return found
 
 
@@ -170,7 +170,7 @@ def _whole(node: Node, graph: Graph) -> _Epilogue:
 
 
 def _by_rows(
-    name: str, x: Tensor, y: Tensor, epilogue: _Epilogue, cost: int
+    name: str, x: Tensor, y: Tensor, epilogue: _Epilogue, cost: int, target: Target
 ) -> Candidate:
     """The same, each row as it comes."""
 
@@ -180,7 +180,7 @@ def _by_rows(
     def add(total: Expr, value: Expr) -> Expr:
         return total + value
 
-    return accumulated(name, (x, y), epilogue.start, add, finish, (), cost)
+    return accumulated(name, (x, y), epilogue.start, add, finish, (), cost, target)
 
 
 class _Writer:

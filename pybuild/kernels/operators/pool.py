@@ -100,11 +100,13 @@ def pool(node: Node, graph: Graph, target: Target) -> list[Candidate]:
             edge = outside_pixel(window, layer.fill, layer.elem)
             found.append(offer(k, operands, tables=edge, cost=fast))
     if takes_rows(x, y) and not window.padded and kernel_h == x.shape[1]:
-        found.append(_by_rows(layer, x, y, cost))
+        found.append(_by_rows(layer, x, y, cost, target))
     return found
 
 
-def _by_rows(layer: Layer, x: Tensor, y: Tensor, cost: int) -> Candidate:
+def _by_rows(
+    layer: Layer, x: Tensor, y: Tensor, cost: int, target: Target
+) -> Candidate:
     """The same, each row as it comes."""
     cells = x.shape[1] * x.shape[2]
     start: float = LOWEST if layer.is_float else layer.elem.low
@@ -120,7 +122,7 @@ def _by_rows(layer: Layer, x: Tensor, y: Tensor, cost: int) -> Candidate:
 
     add = _sum if layer.average else maximum
     tables = _finish_tables(layer)
-    return accumulated(layer.name, (x, y), start, add, finish, tables, cost)
+    return accumulated(layer.name, (x, y), start, add, finish, tables, cost, target)
 
 
 def _layer(node: Node, graph: Graph, window: Window, rows: Rows | None) -> Layer:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pybuild.dtype import DType
 from pybuild.ir.graph import Tensor
-from pybuild.ir.loop import FLOAT32, INT32, Expr, Func, cast, const, load
+from pybuild.ir.loop import FLOAT32, INT32, Expr, Func, cast, const, load, offset
 from pybuild.kernels.base.builder import Builder, told
 from pybuild.kernels.base.candidate import (
     Candidate,
@@ -21,8 +22,11 @@ from pybuild.kernels.base.candidate import (
     by_rows,
     whole,
 )
+from pybuild.kernels.base.vectors import MAX4, PLUS4, words_at
+from pybuild.targets.target import Target
 
 _FEWEST_ROWS = 2
+_LANES = 4  # channels of a vector
 
 Finish = Callable[[Builder, Expr], Callable[[Expr], Expr]]
 
@@ -42,6 +46,7 @@ def accumulated(
     finish: Finish,
     tables: Sequence[Packed],
     cost: int,
+    target: Target,
 ) -> Candidate:
     """The two steps: rows added to the sums, and the sums' end.
 
@@ -60,7 +65,10 @@ def accumulated(
         inputs=(RowAccess(sums, height, size, pad=1 - height, ring=1),),
         constants=tuple(tables),
     )
-    func, args = _added(name, x, add)
+    if "mve" in target.features and _fills_vectors(x):
+        func, args = _added_by_vectors(name, x)
+    else:
+        func, args = _added(name, x, add)
     return Candidate(
         func,
         args,
@@ -95,6 +103,30 @@ def _added(
         with k.loop("ox", width) as ox:
             value = cast(load(row, ox * channels + c), kind)
             k.assign(total, add(total, value))
+        k.store(to, c, total)
+    return k.finish(in_place=True), tuple(k.values)
+
+
+def _fills_vectors(x: Tensor) -> bool:
+    return x.dtype in (DType.INT8, DType.INT16) and x.shape[3] % _LANES == 0
+
+
+def _added_by_vectors(name: str, x: Tensor) -> tuple[Func, tuple[int, ...]]:
+    """The same on vectors of four words."""
+    more = MAX4 if _kind(name) == "maxima" else PLUS4
+    what = f"{_kind(name)} of channels so far, with one more row"
+    order = "four channels at a time, all pixels of the row"
+    words = told(f"{what}: {x.dtype.value} to int32", order)
+    k = Builder(f"{name}_row_mve", words)
+    to = k.row("sums", 0, INT32, writable=True)
+    row, before = k.row("x", 1, x.dtype), k.row("before", 2, INT32)
+    width, channels = k.arg("width", x.shape[2]), k.arg("channels", x.shape[3])
+    with k.loop("c", channels, 0, _LANES, rolled=True) as c:
+        total = k.let("total", words_at(before, c))
+        cell = k.let("cell", offset(row, c))
+        with k.loop("ox", width, rolled=True):
+            k.assign(total, more(total, words_at(cell)))
+            k.assign(cell, offset(cell, channels))
         k.store(to, c, total)
     return k.finish(in_place=True), tuple(k.values)
 
