@@ -69,20 +69,6 @@ PAIRED = (
         _LAYERS,
     ),
     (
-        "rows of a sum that are added on vectors",
-        "pybuild/kernels/portable/row_sums.py",
-        'total = k.let("total", words_at(before, c))',
-        'total = k.let("total", words_at(before))',
-        "tests/kernels/test_row_sums.py",
-    ),
-    (
-        "maxima of rows on vectors",
-        "pybuild/kernels/portable/row_sums.py",
-        'MAX4 if _kind(name) == "maxima" else PLUS4',
-        'PLUS4 if _kind(name) == "maxima" else MAX4',
-        "tests/kernels/test_row_sums.py",
-    ),
-    (
         "what a mean by high products begins with",
         "pybuild/kernels/mve/pool.py",
         "apart = first if below is not None else first + plus",

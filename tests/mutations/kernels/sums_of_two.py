@@ -69,4 +69,18 @@ SUMS_OF_TWO = (
         "tests/perf/test_any_operator.py::test_an_operator_is_right_and_fast"
         "[add_int16-cortex-m55]",
     ),
+    (
+        "rows of a sum that are added on vectors",
+        "pybuild/kernels/portable/row_sums.py",
+        'total = k.let("total", words_at(before, c))',
+        'total = k.let("total", words_at(before))',
+        "tests/kernels/mve/test_row_sums.py",
+    ),
+    (
+        "maxima of rows on vectors",
+        "pybuild/kernels/portable/row_sums.py",
+        'MAX4 if _kind(name) == "maxima" else PLUS4',
+        'PLUS4 if _kind(name) == "maxima" else MAX4',
+        "tests/kernels/mve/test_row_sums.py",
+    ),
 )
