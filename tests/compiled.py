@@ -2,6 +2,8 @@
 of the module: what is equal, for the same LLVM, passes and machine, is not compiled
 again; whatever changes the printed code changes the name of what is kept.
 
+What C compilers made is kept beside it, by ccache, where that is installed.
+
 CRT_COMPILED: the folder, else build/compiled; empty: everything is compiled.
 plainly(): what is compiled then is not optimised, in a third of the time.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +26,7 @@ from pybuild.emit.llvm import passes
 from pybuild.host import jit
 
 ROOT = Path(__file__).resolve().parent.parent
+WRAPPERS = Path("/usr/lib/ccache")  # of Debian: each compiler's name, by ccache
 DAYS = 14  # that nothing was asked for, until it is removed
 _engine = llvm.create_mcjit_compiler
 _target_machine = llvm.Target.create_target_machine
@@ -46,6 +50,18 @@ def keep_compiled() -> None:
     vars(jit)["llvm_passes"] = SimpleNamespace(optimise=optimised_or_kept)
     llvm.create_mcjit_compiler = _engine_with_kept
     llvm.Target.create_target_machine = _machine
+
+
+def keep_objects() -> None:
+    """Of C compilers that this process and its children start, from now on."""
+    place, paths = folder(), os.environ.get("PATH", "").split(os.pathsep)
+    if place is None or not shutil.which("gcc") or not WRAPPERS.is_dir():
+        return
+    os.environ["CCACHE_DIR"] = str(place / "objects")
+    os.environ["CCACHE_MAXSIZE"] = "2G"
+    os.environ["CCACHE_NOHASHDIR"] = "1"  # each test has a folder of its own
+    others = [path for path in paths if path != str(WRAPPERS)]
+    os.environ["PATH"] = os.pathsep.join((str(WRAPPERS), *others))
 
 
 def plainly(on: bool) -> None:

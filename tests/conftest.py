@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compiled import keep_compiled
+from tests.compiled import keep_compiled, keep_objects
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure() -> None:
     keep_compiled()
+    keep_objects()
     # code of kernels is many small objects that live: looked over every 700 of them,
     # as Python does by itself, it takes a third longer to make
     gc.set_threshold(100_000, 50, 50)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -44,3 +46,39 @@ def test_nothing_is_kept_where_none_is_wanted(
 ) -> None:
     monkeypatch.setenv("CRT_COMPILED", "")
     assert compiled.folder() is None and _answer(5) == 5
+
+
+def test_objects_of_equal_c_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiled.WRAPPERS.is_dir():
+        pytest.skip("there is no ccache: everything is compiled, nothing is untried")
+    monkeypatch.setenv("CRT_COMPILED", str(tmp_path / "kept"))
+    for name in ("PATH", "CCACHE_DIR", "CCACHE_NOHASHDIR", "CCACHE_MAXSIZE"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    compiled.keep_objects()
+    made = [_object(tmp_path / name, answer) for name, answer in _SOURCES]
+    assert made[0] == made[1] != made[2]
+    said = subprocess.check_output(["ccache", "--print-stats"], text=True)
+    seen = dict(line.split("\t") for line in said.splitlines())
+    assert seen["cache_miss"] == "2" and seen["direct_cache_hit"] == "1"
+
+
+_SOURCES = (("first", 3), ("again", 3), ("other", 4))
+
+
+def _object(folder: Path, answer: int) -> bytes:
+    folder.mkdir()
+    (folder / "a.h").write_text(f"#define ANSWER {answer}\n")
+    text = '#include "a.h"\nint answer(void) { return ANSWER; }\n'
+    (folder / "a.c").write_text(text)
+    subprocess.run(["gcc", "-c", "a.c", "-o", "a.o"], cwd=folder, check=True)
+    return (folder / "a.o").read_bytes()
+
+
+def test_no_compiler_appears_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    compiled.keep_objects()
+    assert os.environ["PATH"] == str(tmp_path)
