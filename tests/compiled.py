@@ -1,7 +1,5 @@
 """Machine code that LLVM made is kept from test to test and run to run, by the content
-of the module: what is equal, for the same LLVM, passes and machine, is not compiled
-again; whatever changes the printed code changes the name of what is kept. So is what C
-compilers made, by ccache, where that is installed.
+of the module, LLVM, its passes and the machine; what C compilers made, by ccache.
 
 CRT_COMPILED: the folder, else build/compiled; empty: everything is compiled.
 plainly(): what is compiled then is not optimised, in a third of the time.
