@@ -98,12 +98,13 @@ class Library(Factory, Packaged):
         self, data: Any, labels: Any = None, progress: Progress = silent
     ) -> SampleFacts | None:
         """What the page says of samples; None without any."""
-        from pybuild.verify.over_samples import over_samples
         from pybuild.verify.own_samples import file_and_reference, given_samples
 
         own = given_samples(self, data, labels)
         if own is None:
             return None
+        from pybuild.verify.over_samples import over_samples  # with all of onnx
+
         path, ref = file_and_reference(self.model)
         return over_samples(path, self, own, ref, progress)
 

@@ -189,3 +189,11 @@ def test_words_are_told_without_the_compiler() -> None:
     code += "from pybuild.cli import completion; heavy = ('numpy', 'rich', 'onnx', "
     code += "'llvmlite', 'cffi'); print([m for m in heavy if m in sys.modules])"
     assert python(code).stdout.splitlines()[-1] == "[]"
+
+
+def test_a_build_loads_nothing_of_another_format(tmp_path: Path) -> None:
+    """A fifth of a second of each build of a .tflite file was spent on onnx."""
+    code = f"import sys; from pybuild.cli import main; main(['build', {INT8!r}, "
+    code += f"'-o', {str(tmp_path / 'out')!r}]); print([m for m in ('onnx', 'torch', "
+    code += "'llvmlite') if m in sys.modules])"
+    assert python(code).stdout.splitlines()[-1] == "[]"

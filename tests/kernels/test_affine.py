@@ -187,8 +187,8 @@ def test_steps_of_many_channels_take_little_more_memory_than_they_are() -> None:
 def test_multipliers_are_sought_for_some_channels_at_a_time() -> None:
     """Steps that no multiplier has: all are tried, of each channel."""
     count = 2048
-    steps = np.arange(-127, 128)
-    first = np.tile(steps * 100 + steps % 3, (count, 1))
+    steps = np.tile(np.arange(-127, 128), (count, 1))
+    first = steps * 100 + steps % 3
     stairs = staircase.Staircase(
         9, 0, np.full(count, -100_000), np.full(count, 100_000), steps, first
     )

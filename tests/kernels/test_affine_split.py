@@ -101,7 +101,7 @@ def _plainly(
         shift = most - lost
         nearest = int(np.rint(real * 2.0 ** (part + shift))) if shift >= 0 else 0
         for m in (nearest + d for d in sorted(range(-8, 9), key=abs)):
-            wanted = stairs.steps << max(shift, 0)
+            wanted = stairs.steps[channel] << max(shift, 0)
             least = wanted - (first * m >> part)
             last = wanted - 1 - ((first - 1) * m >> part)
             up, down = (

@@ -110,8 +110,8 @@ HARD = (
     (
         "quotients of doubles that are not put right",
         "pybuild/kernels/epilogues/staircase.py",
-        "return np.asarray(near + (rest < 0) - (rest >= by))",
-        "return near",
+        "    near += rest < 0\n",
+        "",
         "tests/kernels/test_affine.py -k quotients",
     ),
     (

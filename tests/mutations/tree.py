@@ -195,6 +195,14 @@ REPORT_PAGE = (
         f"{_SAMPLES}::test_what_is_integers_by_itself",
     ),
     (
+        "what checks samples is loaded for every build",
+        "pybuild/library.py",
+        "        own = given_samples(self, data, labels)\n",
+        "        import pybuild.verify.over_samples\n\n"
+        "        own = given_samples(self, data, labels)\n",
+        "tests/cli/test_manners.py -k nothing_of_another",
+    ),
+    (
         "a model's memory at another's address",
         "pybuild/package/image_report.py",
         "ImageBlock(piece.name, piece.together.at[one.name],",

@@ -23,6 +23,7 @@ from pybuild.kernels.epilogues.staircase import (
     REACH,
     Flags,
     searched,
+    some_of,
     staircase,
 )
 from pybuild.ops.conv import ConvParameters
@@ -182,6 +183,12 @@ def _proven(
             continue
         nearest = mult[some] >> (7 - bits[some] - shift)
         one = replace(stairs, shift=shift, base=base)
+        if fewest is not None:
+            # those without a form so far say soon that there are as many
+            hard = np.flatnonzero(fewest[-1])
+            missing = searched(some_of(one, hard), nearest[hard], far)[1]
+            if int(missing.sum()) >= fewest[0]:
+                continue
         chosen, missing = searched(one, nearest, far)
         count = int(missing.sum())
         if fewest is None or count < fewest[0]:

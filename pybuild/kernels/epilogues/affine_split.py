@@ -256,7 +256,7 @@ class _Search:
         """[channel, multiplier, step] the least and the greatest offset that keep a
         step where it is, and which of both count from 0 on, and below."""
         first = self.stairs.first[few]
-        steps = np.broadcast_to(self.stairs.steps, first.shape)
+        steps = self.stairs.steps[few]
         if which is not None:
             first = np.take_along_axis(first, which, 1)
             steps = np.take_along_axis(steps, which, 1)

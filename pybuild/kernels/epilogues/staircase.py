@@ -38,6 +38,7 @@ class Staircase:
     """Where a layer's values begin.
 
     low, high  accumulators of each channel, both included
+    steps      [channel, step] values from which on a layer's are one more
     first      [channel, step] the least accumulator that reaches a step; low: all
                reach it, high + 1: none does
     """
@@ -71,7 +72,7 @@ def staircase(
         if found is None:
             return None
         first[part] = np.clip(found, low[part, None], high[part, None] + 1)
-    return Staircase(0, 0, low, high, steps, first)
+    return Staircase(0, 0, low, high, np.broadcast_to(steps, first.shape), first)
 
 
 def _first_of(
@@ -80,10 +81,16 @@ def _first_of(
     """[channel, step] the least accumulator that reaches a step, of a few channels.
     None: a step is not near where it should be."""
     real = mult * 2.0 ** (bits - 31.0)
-    place = (steps - made.y_zero - 0.5) / real[:, None]
+    values = steps - made.y_zero - 0.5
+    place = values / real[:, None]
     rule = _Rule(made, mult, bits, scales)
-    # almost all are the accumulators at which a real product would reach them
-    first = np.ceil(np.clip(place, -REACH, REACH)).astype(np.int64)
+    # almost all are where a real product reaches them; a rule that rounds twice has
+    # rounded it to an integer before it shifts, up, and takes 1 off below zero
+    first = place
+    if made.rounding == "double":
+        ends = np.where(bits < 0, 2.0 ** (bits - 1.0), 0)
+        first = (values + np.outer(ends, np.where(values < 0, 1, -1))) / real[:, None]
+    first = np.ceil(np.clip(first, -REACH, REACH)).astype(np.int64)
     far = np.arange(len(mult))[:, None]
     sure = rule.reached(first, far, steps) & ~rule.reached(first - 1, far, steps)
     rows, which = np.nonzero(~sure)
@@ -129,14 +136,13 @@ def searched(stairs: Staircase, nearest: Ints, far: int) -> tuple[Ints, Flags]:
     far  of multipliers from the nearest, at most
     """
     count = len(nearest)
-    stairs = replace(stairs, steps=np.broadcast_to(stairs.steps, stairs.first.shape))
     found = np.zeros((3, count), np.int64)
     missing = np.ones(count, bool)
     each = max(2 * far + 1, stairs.first.shape[1])
     for part in chunks(np.arange(count), each):
         for apart in (False, True):
             left = part[missing[part]]
-            good, chosen = _first(_of(stairs, left), nearest[left], far, apart)
+            good, chosen = _first(some_of(stairs, left), nearest[left], far, apart)
             found[:, left[good]] = chosen[:, good]
             missing[left[good]] = False
     return found, missing
@@ -156,7 +162,7 @@ def _first(
     if not left.size or not stairs.steps.size:
         return good, chosen
     multipliers = nearest[left, None] + outwards(far)
-    stairs, sides = _of(stairs, left), _sides(_of(stairs, left), apart)
+    stairs, sides = some_of(stairs, left), _sides(some_of(stairs, left), apart)
     unit = 2.0 ** (24 + stairs.shift)
     ends = np.maximum(nearest[left] - far, 1) / unit, (nearest[left] + far) / unit
     low, high = _between(stairs, sides, *ends)
@@ -165,10 +171,11 @@ def _first(
     few = _deciding(stairs, sides, low, high)
     for pairs in chunks(np.argwhere(able), few.steps.shape[1]):
         rows, which = pairs.T
-        able[rows, which] = _pick(_of(few, rows), multipliers[rows, which], apart)[0]
+        given = some_of(few, rows), multipliers[rows, which]
+        able[rows, which] = _pick(*given, apart)[0]
     while (some := np.flatnonzero(able.any(1))).size:
         which = able[some].argmax(1)
-        known, made = _pick(_of(stairs, some), multipliers[some, which], apart)
+        known, made = _pick(some_of(stairs, some), multipliers[some, which], apart)
         good[left[some]], chosen[:, left[some]] = known, made
         able[some, which] = False
         able[some[known]] = False
@@ -181,7 +188,7 @@ def outwards(far: int) -> Ints:
     return np.asarray(sorted(range(-far, far + 1), key=abs)[1:], np.int64)
 
 
-def _of(stairs: Staircase, part: Ints) -> Staircase:
+def some_of(stairs: Staircase, part: Ints) -> Staircase:
     """Some channels."""
     return replace(
         stairs, low=stairs.low[part], high=stairs.high[part],
@@ -264,8 +271,11 @@ def _quotients(of: Ints, by: Ints) -> Ints:
     """Rounded up, where they are less than 2^52, as all are that some offset completes:
     of doubles, at most one off, and put right. Dividing integers takes far longer."""
     near = np.ceil(of / by).astype(np.int64)
-    rest = near * by - of
-    return np.asarray(near + (rest < 0) - (rest >= by))
+    rest = near * by
+    rest -= of
+    near += rest < 0
+    near -= rest >= by
+    return near
 
 
 def _sides(stairs: Staircase, apart: bool) -> Sides:

@@ -57,7 +57,9 @@ def requantize(
     m, s = np.asarray(multiplier, np.int64), np.asarray(shift, np.int64)
     if rounding == "double":
         left, right = np.maximum(s, 0), np.maximum(-s, 0)
-        high = ((x << left) * m + (1 << 30)) >> 31
+        high = (x << left) * m
+        high += 1 << 30
+        high >>= 31
         return shift_away(high, right)
     product = x * m
     bits = (15 if rounding == "wide" else 31) - s
@@ -78,9 +80,12 @@ def requantize(
 def shift_away(x: Ints, bits: npt.ArrayLike) -> Ints:
     """x / 2^bits, ties away from zero (gemmlowp RoundingDivideByPOT)."""
     count = np.asarray(bits, np.int64)
-    mask = (np.int64(1) << count) - 1
-    over = (x & mask) > (mask >> 1) + (x < 0)
-    return np.asarray((x >> count) + over)
+    # half of what is shifted out is added, below zero less 1
+    made = (x >> 63) & -np.int64(1) * (count > 0)
+    made += (np.int64(1) << count) >> 1
+    made += x
+    made >>= count
+    return np.asarray(made)
 
 
 def rounded_away(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
