@@ -86,11 +86,11 @@ def _first_of(
     rule = _Rule(made, mult, bits, scales)
     # almost all are where a real product reaches them; a rule that rounds twice has
     # rounded it to an integer before it shifts, up, and takes 1 off below zero
-    first = place
+    likely = place
     if made.rounding == "double":
         ends = np.where(bits < 0, 2.0 ** (bits - 1.0), 0)
-        first = (values + np.outer(ends, np.where(values < 0, 1, -1))) / real[:, None]
-    first = np.ceil(np.clip(first, -REACH, REACH)).astype(np.int64)
+        likely = (values + np.outer(ends, np.where(values < 0, 1, -1))) / real[:, None]
+    first = np.ceil(np.clip(likely, -REACH, REACH)).astype(np.int64)
     far = np.arange(len(mult))[:, None]
     sure = rule.reached(first, far, steps) & ~rule.reached(first - 1, far, steps)
     rows, which = np.nonzero(~sure)
