@@ -12,6 +12,7 @@ from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import DOT2, EVEN_BYTES, IN_ORDER, ODD_BYTES
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_signed, row_words
 from pybuild.kernels.epilogues.exact import Exact
+from pybuild.kernels.epilogues.rounded import Rounded
 from pybuild.kernels.epilogues.staircase import FRACTION
 from pybuild.kernels.layers.conv import Layer
 
@@ -207,6 +208,7 @@ class Sums:
 
     def _finish(self, sums: list[_Pair], ends: Expr, y: Expr) -> None:
         k, epilogue, apart = self.k, self.layer.epilogue, self.layer.apart
+        rounds = isinstance(epilogue, Rounded)
         for which in (0, 1):
             to = [
                 (self._told(pair, which), y, self.out_channels * p + which)
@@ -220,7 +222,12 @@ class Sums:
             if signed:
                 count = row_words(epilogue) - 1
                 at = 2 + count * which
-                words = [k.let("end", load(ends, at + i)) for i in range(count)]
+                read: list[Expr] = [load(ends, at + i) for i in range(count)]
+                if not rounds and epilogue.exact is None:
+                    # gcc would read those of all channels first, and keep them on
+                    # the stack
+                    read = [IN_ORDER(word) for word in read]
+                words = [k.let("end", word) for word in read]
                 factor = words[-1]
             else:
                 if which or apart:
@@ -234,6 +241,8 @@ class Sums:
                     bits = FRACTION if not which and not apart else 0
                     total = both - alone if bits else total
                     if row is not None:
+                        if rounds:  # the same of sums that are shifted
+                            total = k.let("total", IN_ORDER(total))
                         value = self.finish.by_sign(k, total, bits, row)
                     else:
                         scaled = total if bits else total * 256

@@ -96,6 +96,20 @@ FOURS = (
         "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
     ),
     (
+        "ends by sign that gcc keeps on the stack",
+        "pybuild/kernels/dsp/conv_sums.py",
+        "read = [IN_ORDER(word) for word in read]",
+        "pass",
+        "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
+    ),
+    (
+        "shifted sums that gcc keeps on the stack",
+        "pybuild/kernels/dsp/conv_sums.py",
+        'total = k.let("total", IN_ORDER(total))',
+        'total = k.let("total", total)',
+        "tests/perf/test_any_layer.py::test_gcc_keeps_up_with_llvm",
+    ),
+    (
         "weights that gcc keeps on the stack",
         "pybuild/kernels/dsp/fours_sums.py",
         "k.assign(sums[0][0], IN_ORDER(sums[0][0]))",
