@@ -46,6 +46,15 @@ def test_gcc_keeps_up_with_llvm(seed: int) -> None:
     assert by_c.per_mac < 1.1 * by_llvm.per_mac, by_c.kernels
 
 
+@pytest.mark.parametrize("seed", [19, 109, 235])
+def test_gcc_keeps_up_with_llvm_on_vectors(seed: int) -> None:
+    """It computed the address of each vector of weights that is further from their
+    pointer than a load reaches: 1.10 to 1.12 times as many instructions."""
+    by_c, by_llvm = (measured(layer(seed), "cortex-m55", emit) for emit in EMITS)
+    assert by_c.unequal == by_llvm.unequal == 0
+    assert by_c.per_mac < 1.06 * by_llvm.per_mac, by_c.kernels
+
+
 @pytest.mark.parametrize("seed", [64, 147, 243])
 def test_a_small_depthwise_layer_has_a_kernel_of_pairs(seed: int) -> None:
     made = layer(seed)

@@ -33,6 +33,7 @@ from pybuild.kernels.mve.epilogue import Ending, VectorFinish, finish_of
 from pybuild.kernels.mve.exact import Exact, ExactFinish
 
 HELD = 4  # vectors of pixels that stay in registers
+_REACH = 128  # bytes behind a pointer that a load of a vector reaches
 
 
 @once
@@ -262,6 +263,8 @@ class _Writer(Patches):
             self._loop(sums, sources, given, w)
             return sums
         for s in range(layer.steps):
+            if s and layer.step * len(starts) * s % _REACH == 0:
+                self._read_anew([w])
             values = known.get(s) or self._vectors(s, sources, given)
             self._multiply(sums, values, w)
         return sums
@@ -272,7 +275,7 @@ class _Writer(Patches):
         """The same, two channels and two, as a vector of each pixel."""
         fours = list[Var]()
         for _ in self.layer.passes:
-            self._read_anew(sources)
+            self._read_anew([*sources, *([w] if fours else [])])
             sums = self._sums([const(0)] * 2, sources, {}, given, w)
             if not fours:
                 fours = [self.k.let(f"four{p}", TWOS4(*s)) for p, s in enumerate(sums)]
@@ -287,7 +290,8 @@ class _Writer(Patches):
         return self.layer.written_out and self.layer.steps > 1
 
     def _read_anew(self, sources: list[Var]) -> None:
-        """gcc would keep the address of each of their vectors, on the stack."""
+        """gcc would keep the address of each of their vectors, on the stack, and of
+        weights that no load reaches compute each."""
         if self._is_read_anew:
             none = self.k.let("none", IN_ORDER(0))
             for x in sources:
