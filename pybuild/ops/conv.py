@@ -111,19 +111,16 @@ def conv_parameters(node: Node, graph: Graph) -> ConvParameters:
 
 @functools.lru_cache(_MOST)
 def _scales(x: float, w: tuple[float, ...], y: float, rule: str) -> tuple[float, ...]:
-    """Of each channel: every family of kernels asks for them."""
-    return tuple(_scale(x, s, y, rule) for s in w)
+    """The real multiplier of each channel: every family of kernels asks for them.
+    "even": in float32, as ONNX Runtime has it."""
+    if rule != "even":
+        return tuple(x * s / y for s in w)
+    with np.errstate(over="ignore"):
+        made = np.float32(x) * np.asarray(w, np.float32) / np.float32(y)
+    return tuple(made.tolist())
 
 
 _integers = functools.lru_cache(_MOST)(multipliers)
-
-
-def _scale(x: float, w: float, y: float, rule: str) -> float:
-    """The real multiplier; "even": in float32, as ONNX Runtime has it."""
-    if rule != "even":
-        return x * w / y
-    with np.errstate(over="ignore"):
-        return float(np.float32(x) * np.float32(w) / np.float32(y))
 
 
 def sum_reach(node: Node, graph: Graph, made: ConvParameters) -> Ints | None:

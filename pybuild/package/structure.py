@@ -129,12 +129,12 @@ def _origin(name: str, graph: Graph) -> str:
 
 def weight_facts(tables: Tables) -> tuple[WeightFacts, ...]:
     """Every array in flash but parameters, which are an image of their own."""
-    users: dict[str, list[str]] = {}
+    users: dict[str, dict[str, None]] = {}
     for step in tables.steps:
         first = step.constants
         for symbol in tables.constant_list[first : first + step.counts[2]]:
-            if symbol and step.layer not in users.setdefault(symbol, []):
-                users[symbol].append(step.layer)
+            if symbol:
+                users.setdefault(symbol, {})[step.layer] = None
     return tuple(
         WeightFacts(each.symbol, each.array.nbytes, tuple(users.get(each.symbol, ())))
         for each in tables.constants

@@ -103,8 +103,10 @@ def run(graph: Graph, options: PassOptions, seen: Seen | None = None) -> Graph:
     before, graph = graph, opened(graph)
     with np.errstate(all="ignore"):  # constants of a damaged file
         for name, one in AS_GIVEN if graph.storage or graph.is_placed else PIPELINE:
-            graph = one(graph, options)
-            verify(graph)
+            made = one(graph, options)
+            if made is not graph:
+                verify(made)
+            graph = made
             if seen is not None:
                 seen(name, graph)
     return closed(graph, before)

@@ -66,7 +66,8 @@ class Edit:
     def keep(self, node: Node) -> None:
         """The node as it is, reading what its inputs are called now."""
         inputs = tuple(self.name(n) if n else n for n in node.inputs)
-        self.nodes.append(replace(node, inputs=inputs))
+        same = inputs == node.inputs
+        self.nodes.append(node if same else replace(node, inputs=inputs))
 
     def emit(
         self,

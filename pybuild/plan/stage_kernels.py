@@ -5,6 +5,7 @@ stages need where all that counts is code. Knows no addresses.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -83,7 +84,7 @@ def _layers(
     found: Arrangement, most: int, more: int
 ) -> Iterator[tuple[list[Work], int, bool]]:
     """The steps of each layer, the scratch that there is, whether it is a stage."""
-    sums = alive(found.storage.blocks, BLOCK_ALIGN)
+    sums = deque([(0, 0), *alive(found.storage.blocks, BLOCK_ALIGN)])
     for k, places in enumerate(_stages(found)):
         stage = found.steps[places.start : places.stop]
         if found.rooms:
@@ -93,7 +94,9 @@ def _layers(
                 whole = all(found.rooms[i].whole for i in steps)
                 yield [found.steps[i] for i in steps], room, whole
             continue
-        now = max((s for s in sums if s[0] <= k), default=(0, 0))[1]
+        while len(sums) > 1 and sums[1][0] <= k:
+            sums.popleft()
+        now = sums[0][1]
         room = max(candidate.scratch for _, candidate in stage)
         room += max(0, most - now, more * (room > 0))
         for _, works in groupby(stage, key=lambda work: work[0].output):

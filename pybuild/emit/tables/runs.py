@@ -39,7 +39,7 @@ class OperandRuns:
 
     def __init__(self) -> None:
         self._runs: Runs[Operand] = Runs()
-        self._names: list[list[str]] = []
+        self._names: list[dict[str, None]] = []  # in their order
 
     @property
     def flat(self) -> tuple[Operand, ...]:
@@ -49,8 +49,7 @@ class OperandRuns:
     def add(self, run: Sequence[Operand]) -> int:
         """Index of the first."""
         first = self._runs.add([replace(o, comment="") for o in run])
-        self._names += [[] for _ in self._runs.flat[len(self._names) :]]
+        self._names += [{} for _ in self._runs.flat[len(self._names) :]]
         for names, operand in zip(self._names[first:], run, strict=False):
-            if operand.comment not in names:
-                names.append(operand.comment)
+            names[operand.comment] = None
         return first
