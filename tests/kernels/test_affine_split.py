@@ -64,6 +64,14 @@ def test_every_reachable_accumulator(rule: str, zero: int, low: int, most: int) 
     assert wrong(params, form, -ends[0], ends[1]) == 0
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_layer_whose_clamp_leaves_one_value(rule: str) -> None:
+    params = made(rule, [2.0**-7, 0.3], 127, 127, 127)
+    high = np.array([90_000, 120_000])
+    form = split(params, -high, high)
+    assert form is not None and wrong(params, form, -high, high) == 0
+
+
 def test_accumulators_beyond_the_last_step_are_held() -> None:
     params = made("double", [0.00052, 0.003], -128, -128, 127)
     ends = np.asarray([3_000_000, 3_000_000])

@@ -204,6 +204,8 @@ class _Search:
         nearest = np.rint(scaled).astype(np.int64)
         good = self._take(few, shifts, nearest[:, None], apart)
         few, shifts, near = few[~good], shifts[~good], nearest[~good, None] + _TRIED
+        if not few.size:  # as where clamping leaves one value, without any step
+            return
         # the steps that leave the outermost of them the least room leave some to one
         deciding = self._deciding(few, shifts, near[:, -2:])
         rooms = self._rooms(few, shifts, near, apart, deciding)

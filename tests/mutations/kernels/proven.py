@@ -21,6 +21,13 @@ PROVEN = (
         _EACH,
     ),
     (
+        "a layer without any step is searched on",
+        "pybuild/kernels/epilogues/affine_split.py",
+        "if not few.size:",
+        "if False:",
+        "tests/kernels/test_affine_split.py::test_a_layer_whose_clamp_leaves_one_value",
+    ),
+    (
         "a shift before the rule itself is forgotten",
         "pybuild/kernels/epilogues/requantise.py",
         "left = tuple(max(s, 0) for s in bits)",
