@@ -104,6 +104,8 @@ def _repeated(
 KERNELS["repeat"] = _repeated
 # what has kernels that are for one `optimise` alone, and so is told it
 _WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "repeat")
+# times the cost of a kernel of little code, beyond which others are left out
+_SLOWER = 1.5
 
 
 def candidates(
@@ -139,12 +141,11 @@ def _found(node: Node, graph: Graph, target: Target, optimise: str) -> list[Cand
 
 
 def _smallest(found: list[Candidate]) -> list[Candidate]:
-    """Those with half the weights; else those of little code, and what is faster; of
-    what takes several times as long nothing is shared that would be worth it."""
+    """Those with half the weights; else those of little code, and what is not much
+    slower: their tables may be smaller. Where none is of little code, all."""
     least = min((c.cost for c in found if c.small), default=None)
-    most = 2 * min(c.cost for c in found) if least is None else least
     return [c for c in found if _halves(c)] or [
-        c for c in found if c.small or c.cost <= most
+        c for c in found if c.small or least is None or c.cost <= _SLOWER * least
     ]
 
 

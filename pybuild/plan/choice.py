@@ -49,12 +49,14 @@ class Ways:
     usual   the same, without kernels that spare bytes at a price
     priced  these, by the prices by which kernels are chosen
     whole   the stages of one step, which write results over what they are made of
+    little  code is to be little: no higher price is paid for fewer bytes of RAM
     """
 
     search: Search
     usual: Search
     priced: Search
     whole: Arrangement
+    little: bool = False
 
 
 def chosen_rows(
@@ -112,7 +114,7 @@ def _fair(
         return plan
     if spares:
         plan = tries.sparing(cost, plan)
-    if cost >= _MOST_COST_NARROW or not tries.is_large(plan):
+    if cost >= _MOST_COST_NARROW or ways.little or not tries.is_large(plan):
         return plan
     less = tries.least(_MOST_COST_NARROW)
     if spares:

@@ -43,12 +43,14 @@ from pybuild.plan.schedule.lock_step import Work
 from pybuild.plan.schedule.order import order_nodes
 from pybuild.plan.schedule.stages import COUNTERS, Arrangement, Search, Stage
 from pybuild.plan.stage_kernels import exchanged
-from pybuild.select.choose import Weighed
+from pybuild.select.choose import Weighed, with_constants
 
 # of all bytes, what each stage's working memory may grow by for less code
 _SHARE = 32
 
 Choose = Callable[[Node, Graph], list[Candidate]]
+# a plan, its stages, and what made it of them
+Origin = tuple[Plan, Arrangement, Callable[[Arrangement], Plan]]
 
 
 def make_plan(
@@ -90,6 +92,8 @@ def make_plan(
     little, thrifty = optimise == "size", optimise == "ram"
     small = any(candidate.small for _, offers in options for candidate in offers)
 
+    origins: list[Origin] = []
+
     def made(found: Arrangement, limit: Limits) -> Plan:
         fine = bool(rows or pushed or spent) and not (graph.storage or specs)
         given = Given(limit, tuple(lazy), tuple(specs), frozenset(pushed),
@@ -104,33 +108,72 @@ def make_plan(
         most = ram_limit.get(0) if isinstance(ram_limit, Mapping) else ram_limit
         more = least_bytes(found) // _SHARE if little and most is None else 0
         plan = laid(exchanged(found, options, weighed, 0, more))
-        if not (little and small) or graph.storage or specs:
-            return plan
-        # what other stages need anyway may serve for less code
-        most = plan.arena_bytes if most is None else most
-        less = laid(exchanged(found, options, weighed, most, more))
-        return less if less.arena_bytes <= most else plan
+        if little and small and not (graph.storage or specs):
+            # what other stages need anyway may serve for less code
+            most = plan.arena_bytes if most is None else most
+            less = laid(exchanged(found, options, weighed, most, more))
+            plan = less if less.arena_bytes <= most else plan
+        origins.append((plan, found, laid))
+        return plan
 
+    lighter = partial(_lighter, origins, options, weighed if little else None)
     if pushed:
         fed = arrange_fed(graph, options, views, keep_inputs, lazy, pushed)
         alike = (keep_inputs, None, lazy, compress, rows, specs, (), weighed, ())
         anyway = partial(make_plan, graph, candidates, *alike, optimise)
-        return fastest_of_smallest(fed, made, ram_limit, anyway)
+        return lighter(fastest_of_smallest(fed, made, ram_limit, anyway))
 
-    def whole(chosen: Sequence[Work]) -> Arrangement:
-        held = given_storage if graph.storage else lifetimes
-        storage = held(graph, chosen, views, keep_inputs, lazy)
-        names = tuple(scratch_of(n) if c.scratch else "" for n, c in chosen)
-        return Arrangement(tuple(chosen), (), storage, scratch=names)
-
+    whole = partial(_whole, graph, views, keep_inputs, lazy)
     found = whole([(node, _best(offers)) for node, offers in options])
     if thrifty:
         found = whole(with_less_scratch(found, options))
     if rows and not graph.storage and not graph.is_placed and compress != "lz4-layer":
         search = Search(graph, options, views, keep_inputs, lazy, spent)
         ways, times = _ways(search, found, weighed), _times(found, options, weighed)
-        return chosen_rows(ways, ram_limit, made, thrifty, times)
+        ways = replace(ways, little=little)
+        return lighter(chosen_rows(ways, ram_limit, made, thrifty, times))
     return made(found, ram_limit)
+
+
+def _whole(
+    graph: Graph,
+    views: Views,
+    keep_inputs: bool,
+    lazy: Collection[str],
+    chosen: Sequence[Work],
+) -> Arrangement:
+    """Stages of one step."""
+    held = given_storage if graph.storage else lifetimes
+    storage = held(graph, chosen, views, keep_inputs, lazy)
+    names = tuple(scratch_of(n) if c.scratch else "" for n, c in chosen)
+    return Arrangement(tuple(chosen), (), storage, scratch=names)
+
+
+def _lighter(
+    origins: Sequence[Origin],
+    options: Sequence[tuple[Node, Sequence[Candidate]]],
+    weighed: Weighed | None,
+    plan: Plan,
+) -> Plan:
+    """Of its stages in its bytes the kernels that take the fewest of flash, with what
+    they read of it, as they are chosen for size or else; that is asked of one plan,
+    since tables are packed for it. Where nothing is weighed, the plan."""
+    if weighed is None:
+        return plan
+    _, found, laid = next(one for one in origins if one[0] is plan)
+    offers = {node.output: candidates for node, candidates in options}
+    known = {n: each for n, each in weighed.options.items() if n in offers}
+    every = Weighed(with_constants(known, offers), weighed.optimise)
+
+    def flash(one: Plan) -> int:
+        return every.bytes((step.node, step.candidate) for step in one.steps)
+
+    most = plan.arena_bytes
+    tried = [
+        laid(exchanged(found, options, replace(every, optimise=how), most))
+        for how in (weighed.optimise, "balanced")
+    ]
+    return min([plan, *(p for p in tried if p.arena_bytes <= most)], key=flash)
 
 
 def _ways(search: Search, whole: Arrangement, weighed: Weighed | None) -> Ways:

@@ -7,9 +7,10 @@ step by step. Knows no memory: the plan says which kernels it has room for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pybuild.ir.graph import Node
 from pybuild.ir.loop import Func
 from pybuild.kernels.base.candidate import ROWS_BYTES, Candidate
 from pybuild.select.prices import price
@@ -83,6 +84,26 @@ def options_of(
         layer: tuple(option(c, targets[layer]) for c in found)
         for layer, found in offers.items()
     }
+
+
+def with_constants(
+    options: Options, offers: Mapping[str, Sequence[Candidate]]
+) -> dict[str, tuple[Option, ...]]:
+    """The same, where what kernels read of flash counts as tables, too; it is packed
+    for that, which takes a while."""
+    return {
+        layer: tuple(
+            replace(option, tables=option.tables + _constant_bytes(candidate))
+            for option, candidate in zip(found, offers[layer], strict=True)
+        )
+        for layer, found in options.items()
+    }
+
+
+def _constant_bytes(candidate: Candidate) -> int:
+    steps = [candidate, *([candidate.finish] if candidate.finish else [])]
+    packed = [one for step in steps for one in step.constants]
+    return sum(one.array.nbytes for one in packed if not one.parameters)
 
 
 def _work(candidate: Candidate) -> tuple[int, ...]:
@@ -252,6 +273,19 @@ class Weighed:
             layer: next(i for i, o in enumerate(found) if o is at[layer])
             for layer, found in tried.items()
         }
+
+    def bytes(self, works: Iterable[tuple[Node, Candidate]]) -> int:
+        """Of flash, by estimate: code once, and the tables of each layer; a kernel in
+        two steps counts with its first."""
+        pieces: dict[str, int] = {}
+        tables = 0
+        for node, candidate in works:
+            for option in self.options.get(node.output, ()):
+                if option.computes(candidate):
+                    pieces.update(option.pieces)
+                    tables += option.tables
+                    break
+        return tables + sum(pieces.values())
 
 
 def narrowed(

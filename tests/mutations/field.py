@@ -138,6 +138,13 @@ FIELD = (
         "tests/plan/test_price_of_rows.py -k alone",
     ),
     (
+        "what kernels read of flash",
+        "pybuild/select/choose.py",
+        "sum(one.array.nbytes for one in packed if not one.parameters)",
+        "sum(0 for one in packed if not one.parameters)",
+        "tests/select/test_size.py -k read",
+    ),
+    (
         "inputs that the caller keeps take room in the arena",
         "pybuild/plan/schedule/stages.py",
         "(*search.lazy, *rings),",
@@ -147,8 +154,8 @@ FIELD = (
     (
         "a higher price for far fewer bytes",
         "pybuild/plan/choice.py",
-        "if cost >= _MOST_COST_NARROW or",
-        "if cost >= 1 or",
+        "if cost >= _MOST_COST_NARROW or ways",
+        "if cost >= 1 or ways",
         "tests/plan/test_price_of_rows.py -k far_fewer",
     ),
     (

@@ -110,6 +110,7 @@ def cut_anyhow(seed: int) -> Iterator[None]:
         patch.setattr(Cuts, "least", least)
         patch.setattr(choice, "by_rows", lambda plan: False)
         patch.setattr(choice, "_MOST_FINE", 0)
+        patch.setattr(choice._Tries, "is_large", lambda *_: False)
         yield
 
 
