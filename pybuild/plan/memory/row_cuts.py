@@ -89,8 +89,8 @@ class RowCuts:
 
         def ways(i: int) -> Iterator[tuple[int, float]]:
             for end in range(i + 1, i + 1 + len(bases[i])):
-                enough, fastest = self.cuts.roomy[i][end - i - 1]
-                if end == i + 1 or enough > limit:
+                fastest = self.cuts.fastest[i][end - i - 1]
+                if end == i + 1 or self.cuts.roomy[i][end - i - 1] > limit:
                     fastest = self._cost(i, end, limit)
                 if self.cuts.nodes[end - 1][0].op != PUSH:
                     yield end, fastest

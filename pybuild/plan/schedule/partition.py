@@ -7,6 +7,7 @@ a shortest path. Knows bytes alive at once, no addresses.
 from __future__ import annotations
 
 import functools
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -121,8 +122,10 @@ class Cuts:
             end[min(group.last, count) + 1] += round_up(group.bytes, 4)
         self._begun, self._ended = list(accumulate(begin)), [0, *accumulate(end)]
         begun, ended = self._begun, self._ended
+        # a graph has many stages: plain numbers take a fifth of the bytes of Python's
         self.bases = [
-            [begun[i + 1] - ended[i + 1] - self._over(i)] for i in range(count)
+            array("q", [begun[i + 1] - ended[i + 1] - self._over(i)])
+            for i in range(count)
         ]
         for size in range(2, LONGEST + 1):
             if self.work > _MOST_WORK:
@@ -135,8 +138,9 @@ class Cuts:
         first = [row[0] if row else None for row in self.joined]
         self.costs = [0, *accumulate(c.cost if c else 0 for c in first)]
         self.bands = [0, *accumulate(c.bands if c else 0 for c in first)]
+        needed = [c.scratch if c else 0 for c in first]
         self.scratch = [
-            [*accumulate((c.scratch if c else 0 for c in first[i : i + len(row)]), max)]
+            array("q", accumulate(needed[i : i + len(row)], max))
             for i, row in enumerate(self.bases)
         ]
 
@@ -216,27 +220,36 @@ class Cuts:
     # ---- the best cuts -------------------------------------------------------------
 
     @functools.cached_property
-    def roomy(self) -> list[list[tuple[int, float]]]:
-        """Of each stage from two nodes on: bytes that are enough for the fastest
-        kernels, and their instructions."""
+    def fastest(self) -> list[array[float]]:
+        """Of each stage from two nodes on: instructions of the fastest kernels."""
         found = []
         for i, row in enumerate(self.bases):
-            made: list[tuple[int, float]] = [(row[0] if row else 0, _NEVER)]
+            made = array("d", [_NEVER])
             for size in range(2, len(row) + 1):
                 each = BAND + LOOK + LINK * size
                 bands = self.bands[i + size] - self.bands[i]
-                cost = self.costs[i + size] - self.costs[i] + each * bands
-                made.append((row[size - 1] + self.scratch[i][size - 1], cost))
+                made.append(self.costs[i + size] - self.costs[i] + each * bands)
             found.append(made)
         return found
 
     @functools.cached_property
-    def tight(self) -> list[list[int]]:
+    def roomy(self) -> list[array[int]]:
+        """Of each stage bytes that are enough for the fastest kernels; of one node
+        without their scratch."""
+        found = []
+        for row, scratch in zip(self.bases, self.scratch, strict=True):
+            made = array("q", map(add, row, scratch))
+            made[0] = row[0]
+            found.append(made)
+        return found
+
+    @functools.cached_property
+    def tight(self) -> list[array[int]]:
         """Of each stage bytes that are enough for kernels of the least scratch."""
         least = [options[-1].scratch if options else 0 for options in self.joined]
         found = []
         for i, row in enumerate(self.bases):
-            made = [*map(add, row, accumulate(least[i : i + len(row)], max))]
+            made = array("q", map(add, row, accumulate(least[i : i + len(row)], max)))
             made[0] = row[0] + self.alone[i][-1].scratch if self.alone[i] else row[0]
             found.append(made)
         return found
@@ -250,9 +263,8 @@ class Cuts:
             return _NEVER
         room = limit - bases[end - first - 1]
         alone = end - first == 1
-        enough, fastest = self.roomy[first][end - first - 1]
-        if not alone and enough <= limit:
-            return fastest
+        if not alone and self.roomy[first][end - first - 1] <= limit:
+            return self.fastest[first][end - first - 1]
         total = 0.0
         bands = 0
         for options in (self.alone if alone else self.joined)[first:end]:
@@ -271,8 +283,9 @@ class Cuts:
         pushed = [node.op == PUSH for node, _ in self.nodes]
 
         def ways(i: int) -> Iterator[tuple[int, float]]:
-            for end, (least, (enough, fastest)) in enumerate(
-                zip(self.tight[i], self.roomy[i], strict=True), i + 1
+            known = self.tight[i], self.roomy[i], self.fastest[i]
+            for end, (least, enough, fastest) in enumerate(
+                zip(*known, strict=True), i + 1
             ):
                 if least > limit:
                     continue
