@@ -123,12 +123,13 @@ print(time.process_time() - start)
 """
 
 
-# of a Cortex-M4 6.7 and 2.1 before layers that are alike were planned once
+# of a Cortex-M4 6.7 and 2.1 before layers that are alike were planned once, and the
+# first 1.8 before proofs tried only the multipliers that real numbers allow
 @pytest.mark.parametrize(
     ("graph", "target", "limit"),
     [
         ("mobile_net", "generic", 1.0),
-        ("mobile_net", "cortex-m4", 3.2),
+        ("mobile_net", "cortex-m4", 1.7),
         ("chain", "generic", 1.0),
         ("chain", "cortex-m4", 1.5),
     ],
