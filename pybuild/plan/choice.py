@@ -27,8 +27,9 @@ _MOST_COST_RAM = 2.0
 _SURE = 1.05
 # times the fewest bytes of any plan, beyond which kernels that spare bytes are taken
 _MUCH = 1.1
-# of the bytes at a fair price, what a higher price may leave at most
-_WORTH = 0.9
+# of the bytes at a fair price, what a higher price may leave at most, and the fewest
+# that it must spare
+_WORTH, _SPARED = 0.9, 1024
 _HARDLY = 1.01  # times the bytes of the smallest plan, for a faster one
 _NARROW = 8
 # what trying orders may take, in steps times bands
@@ -119,7 +120,8 @@ def _fair(
     less = tries.least(_MOST_COST_NARROW)
     if spares:
         less = tries.sparing(_MOST_COST_NARROW, less)
-    return less if less.arena_bytes <= _WORTH * plan.arena_bytes else plan
+    most = min(_WORTH * plan.arena_bytes, plan.arena_bytes - _SPARED)
+    return less if less.arena_bytes <= most else plan
 
 
 @dataclass(frozen=True)

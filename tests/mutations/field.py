@@ -161,9 +161,16 @@ FIELD = (
     (
         "a higher price for hardly fewer bytes",
         "pybuild/plan/choice.py",
-        "_WORTH = 0.9",
-        "_WORTH = 1.0",
+        "_WORTH, _SPARED = 0.9, 1024",
+        "_WORTH, _SPARED = 1.0, 1024",
         "tests/plan/test_price_of_rows.py -k far_fewer",
+    ),
+    (
+        "a higher price for a few hundred bytes",
+        "pybuild/plan/choice.py",
+        "_WORTH, _SPARED = 0.9, 1024",
+        "_WORTH, _SPARED = 0.9, 0",
+        "tests/house/test_generated_page.py",
     ),
     (
         "pointers that no register holds",

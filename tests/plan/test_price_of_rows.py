@@ -116,12 +116,16 @@ def test_stages_by_the_prices_of_kernels_where_others_are_too_dear(
     assert cast(Any, found).name == taken
 
 
-@pytest.mark.parametrize(("higher", "taken"), [(880, 990), (892, 990), (890, 890)])
+@pytest.mark.parametrize(
+    ("higher", "taken", "unit"),
+    [(880, 990, 100), (892, 990, 100), (890, 890, 100), (890, 990, 10)],
+)
 def test_a_higher_price_is_paid_for_far_fewer_bytes_only(
-    higher: int, taken: int, monkeypatch: pytest.MonkeyPatch
+    higher: int, taken: int, unit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """990 bytes at 1.05 times the instructions, `higher` at 1.10; where 990 are hardly
-    more than the 905 of any price, or `higher` hardly less than 990, nothing is."""
+    """Of so many bytes each, 990 at 1.05 times the instructions, `higher` at 1.10;
+    nothing is where 990 are hardly more than the 905 of any price, or `higher` hardly
+    less than 990, or less than 1,024 bytes are between."""
     monkeypatch.setattr(choice, "in_pieces", lambda *_: None)
     wide = SimpleNamespace(outputs=("x",))
     tensor = SimpleNamespace(shape=(1, 8, 8, 4))
@@ -129,7 +133,7 @@ def test_a_higher_price_is_paid_for_far_fewer_bytes_only(
     fewest = 905 if higher == 880 else 500
 
     def stages(size: int) -> Any:
-        blocks = (Block("x", size, 0, 1),)
+        blocks = (Block("x", size * unit, 0, 1),)
         return SimpleNamespace(steps=("step",), storage=SimpleNamespace(blocks=blocks))
 
     def least(cost: float) -> Any:
@@ -144,7 +148,7 @@ def test_a_higher_price_is_paid_for_far_fewer_bytes_only(
         return SimpleNamespace(stages=(), arena_bytes=block.bytes)
 
     found = chosen_rows(Ways(one, one, one, stages(2000)), None, made)
-    assert found.arena_bytes == taken
+    assert found.arena_bytes == taken * unit
 
 
 def _blaze(m: Maker) -> bytes:
