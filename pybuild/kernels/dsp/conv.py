@@ -210,7 +210,9 @@ def within_words(layer: Layer, kernels: Array, made: ConvParameters) -> Layer:
     few = chunks(np.arange(len(kernels)), len(layer.order))
     lanes = (np.abs(_lanes(layer, kernels, channels)) for channels in few)
     each = (w.reshape(len(w), layer.turns, -1).sum(2, dtype=np.int32) for w in lanes)
-    turns = np.concatenate([w * np.int32(128) for w in each])
+    room = np.empty(len(kernels) * layer.turns, np.int32)
+    turns = filled(room, each).reshape(len(kernels), -1)
+    turns *= 128
     reach = int(turns.sum(1, dtype=np.int64).max(initial=0))
     if 256 * reach + _SPARE <= _MOST:
         return layer
