@@ -25,7 +25,7 @@ from pybuild.kernels.compact.lines import blank, copy, lanes, whole_words
 from pybuild.kernels.epilogues.affine import Affine, told_form
 from pybuild.kernels.epilogues.affine_end import AffineFinish
 from pybuild.kernels.epilogues.staircase import FRACTION
-from pybuild.kernels.layers.depthwise import Image
+from pybuild.kernels.layers.image import Image, image_of, whole_images
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import constant, in_blocks, takes_pairs
 from pybuild.targets.target import Target
@@ -269,13 +269,12 @@ def candidates(
         return []
     sums, epilogue = known
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
-    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
-    both = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    strides = node.attrs.get("strides", (1, 1))
     ways: list[tuple[Image | None, tuple[RowAccess, RowAccess], tuple[int, int]]]
     ways = [(None, rows, calls)]
     if strides[0] == strides[1]:
-        ways.append((image, (both[0], both[1]), (x.shape[0], 1)))
+        image = image_of(node, graph)
+        ways.append((image, whole_images(node, graph), (x.shape[0], 1)))
     found = []
     for signed in forms(epilogue):
         for at_once, met, (images, bands) in ways:

@@ -19,7 +19,8 @@ from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.depthwise_code import kernel
 from pybuild.kernels.epilogues.affine_end import columns_of, is_signed
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
-from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, Image, Layer
+from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, Layer
+from pybuild.kernels.layers.image import image_of, whole_images
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
@@ -92,8 +93,7 @@ def candidates(
         return []
     sums, epilogue = ended_sums(node, graph, kernels)
     x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
-    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    image = image_of(node, graph)
     copies = window.out_channels // window.channels
     rules = exact_tables(epilogue, sums.bias)
     row = Layer(window, epilogue, sums.made.x_zero)
@@ -101,14 +101,13 @@ def candidates(
     by_row = _offer(row, rows, of_row, calls)
     if window.dilation_h > 1:  # the rows of an image are neighbours
         return [by_row]
-    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     ring = Layer(window, epilogue, sums.made.x_zero, image)
     whole = replace(ring, whole=True)
     able = [ring, whole] if whole.scratch <= MOST_SCRATCH else [ring]
     if _SPARED * whole.scratch <= x.bytes + y.bytes:
         able = able[-1:]
     tables = (pack(kernels, copies), table(ring, sums.bias), *rules)
-    pair, calls = (images[0], images[1]), (x.shape[0], 1)
+    pair, calls = whole_images(node, graph), (calls[0], 1)
     found = [_offer(one, pair, tables, calls) for one in able]
     # no plan by rows is given up for an image that takes more
     return [by_row, *(replace(c, cost=found[0].cost) for c in found)]

@@ -38,7 +38,8 @@ from pybuild.kernels.base.once import once
 from pybuild.kernels.dsp.depthwise_sums import Sums
 from pybuild.kernels.epilogues.affine_end import AffineFinish, is_usual, kind
 from pybuild.kernels.epilogues.by_channel import exact_of
-from pybuild.kernels.layers.depthwise import GROUP, Image, Layer
+from pybuild.kernels.layers.depthwise import GROUP, Layer
+from pybuild.kernels.layers.image import Image
 
 
 @once

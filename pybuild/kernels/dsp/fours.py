@@ -19,7 +19,8 @@ from pybuild.kernels.dsp.fours_layer import Layer
 from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, UNROLLED, Image
+from pybuild.kernels.layers.depthwise import GROUP, MOST_SCRATCH, UNROLLED
+from pybuild.kernels.layers.image import image_of, whole_images
 from pybuild.kernels.layers.known_sums import ended_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import block_starts, kernels_of, takes_pairs
@@ -55,7 +56,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one of whole images."""
-    del rows, calls
+    del rows
     w = window
     if w.channels < GROUP or w.out_channels > w.channels or w.dilation_h > 1:
         return []
@@ -64,10 +65,7 @@ def candidates(
     if ended is None:
         return []
     epilogue, bias, x_zero = ended
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
-    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
-    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    image, (out, source) = image_of(node, graph), whole_images(node, graph)
     # a sum that is centred is that of an image of zero points where it is to be added
     added = x_zero * kernels.sum(1, dtype=np.int64)
     found = []
@@ -83,13 +81,13 @@ def candidates(
             Candidate(
                 func=k.finish(),
                 args=tuple(k.values),
-                outputs=images[:1],
-                inputs=images[1:],
+                outputs=(out,),
+                inputs=(source,),
                 constants=(pack(layer, kernels), *ends),
-                images=x.shape[0],
+                images=calls[0],
                 bands=1,
                 scratch=layer.scratch,
-                cost=x.shape[0] * _cost(layer),
+                cost=calls[0] * _cost(layer),
                 rare=exact_share(epilogue),
             )
         )

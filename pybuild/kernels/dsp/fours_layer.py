@@ -11,7 +11,8 @@ from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.dsp.fours_end import FourEnds, epilogue_key
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import GROUP, UNROLLED, Image
+from pybuild.kernels.layers.depthwise import GROUP, UNROLLED
+from pybuild.kernels.layers.image import Image
 
 PAIRS = GROUP // 2  # words of a pixel, each in a plane of its own
 _REGISTERS = 13  # of sums, taps, two values, and two pointers

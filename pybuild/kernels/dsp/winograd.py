@@ -24,6 +24,7 @@ from pybuild.kernels.dsp.winograd_code import (
     kernel,
 )
 from pybuild.kernels.epilogues.staircase import FRACTION
+from pybuild.kernels.layers.image import whole_images
 from pybuild.kernels.layers.known_sums import affine_sums
 from pybuild.kernels.layers.weights import (
     block_starts,
@@ -113,7 +114,7 @@ def candidates(
         return []
     k = kernel(layer)
     # an image is one row of the runner's: tiles are of several
-    out, source = (RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    out, source = whole_images(node, graph)
     return [
         Candidate(
             func=k.finish(),

@@ -10,30 +10,11 @@ from pybuild.kernels.epilogues.affine import Affine
 from pybuild.kernels.epilogues.affine_end import fraction, is_usual, kind, row_words
 from pybuild.kernels.epilogues.exact import Exact
 from pybuild.kernels.epilogues.staircase import FRACTION
+from pybuild.kernels.layers.image import Image
 
 GROUP = 4  # channels in one word of input
 UNROLLED = 9  # taps whose rows are written out
 MOST_SCRATCH = 1 << 12  # bytes of an image that is widened at once
-
-
-@dataclass(frozen=True)
-class Image:
-    """The rows of a layer whose kernel takes an image at once; `top` is padding."""
-
-    height: int
-    out_height: int
-    stride_h: int
-    top: int
-
-    def inside(self, window: int) -> list[int]:
-        """Of each output row, how many rows of its window lie in the image."""
-        above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
-        return [min(a + self.height, window) - max(a, 0) for a in above]
-
-    def padded(self, window: int) -> bool:
-        """Some window of so many rows reaches past the first or last row."""
-        last = (self.out_height - 1) * self.stride_h - self.top + window
-        return self.top > 0 or last > self.height
 
 
 @dataclass(frozen=True)

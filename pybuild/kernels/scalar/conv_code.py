@@ -28,7 +28,7 @@ from pybuild.kernels.epilogues.by_channel import (
     exact_of,
     finish_of,
 )
-from pybuild.kernels.layers.depthwise import Image
+from pybuild.kernels.layers.image import Image
 from pybuild.kernels.scalar.conv_layer import HALF, UINT8, Layer
 from pybuild.kernels.scalar.conv_sums import Sums
 

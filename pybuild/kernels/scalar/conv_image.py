@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import RowAccess
-from pybuild.kernels.layers.depthwise import Image
+from pybuild.kernels.layers.image import Image, image_of, whole_images
 from pybuild.kernels.scalar.conv_layer import MOST_PRODUCTS, Layer
 from pybuild.targets.target import Target
 
@@ -26,9 +26,7 @@ def image_layer(
     most  estimated instructions of all rows of an image, and bytes of their scratch
     """
     w = usual.window
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
-    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
+    image = image_of(node, graph)
     (spent, scratch), padded = most, w.padded or image.padded(w.kernel_h)
     across = Image(w.width, w.out_width, w.stride_w, w.left)
     met = min(*image.inside(w.kernel_h), *across.inside(w.kernel_w)) > 0
@@ -46,8 +44,8 @@ def image_layer(
     best = min(layers, key=cost, default=None)
     if best is None or cost(best) > _GAINS * spent:
         return None
-    of_image = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
-    return best, (of_image[0], of_image[1]), (x.shape[0], 1)
+    images = graph.tensor(node.output).shape[0]
+    return best, whole_images(node, graph), (images, 1)
 
 
 def cost(layer: Layer) -> int:

@@ -10,7 +10,7 @@ from pybuild.kernels.base.builder import told
 from pybuild.kernels.base.window import Window
 from pybuild.kernels.epilogues.by_channel import AnyEpilogue
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import Image
+from pybuild.kernels.layers.image import Image
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8

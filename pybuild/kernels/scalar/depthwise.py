@@ -19,7 +19,8 @@ from pybuild.kernels.epilogues.by_channel import (
     tables,
 )
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import GROUP, Image
+from pybuild.kernels.layers.depthwise import GROUP
+from pybuild.kernels.layers.image import image_of, whole_images
 from pybuild.kernels.layers.known_sums import known_sums
 from pybuild.kernels.layers.sums16 import sums16, takes_int16
 from pybuild.kernels.layers.weights import constant, fixed
@@ -72,13 +73,9 @@ def candidates(
         )
     if is_int8 and window.channels >= GROUP and features & {"dsp", "mve"}:
         return found  # those of four channels are faster
-    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
-    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
-    image = Image(x.shape[1], y.shape[1], strides[0], pads[0])
-    images = tuple(RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
     for shape, access, count in (
         (None, rows, calls),
-        (image, (images[0], images[1]), (x.shape[0], 1)),
+        (image_of(node, graph), whole_images(node, graph), (calls[0], 1)),
     ):
         layer = min(
             (

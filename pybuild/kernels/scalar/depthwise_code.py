@@ -32,7 +32,8 @@ from pybuild.kernels.epilogues.by_channel import (
     finish_of,
 )
 from pybuild.kernels.epilogues.end16 import End16
-from pybuild.kernels.layers.depthwise import UNROLLED, Image
+from pybuild.kernels.layers.depthwise import UNROLLED
+from pybuild.kernels.layers.image import Image
 
 UINT8 = DType.UINT8
 HALF = 128  # what makes an int8 a uint8

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pybuild.dtype import DType
 from pybuild.ir.graph import Graph, Node
 from pybuild.ir.loop import FLOAT32, Expr, Operand, Var, i32, minimum, offset
 from pybuild.kernels.base import wide_vectors as v
@@ -90,7 +89,7 @@ def candidates(
     calls: tuple[int, int],
 ) -> list[Candidate]:
     """The kernels of this file that suit a layer: none, or one."""
-    if FLOAT32 is not graph.tensor(node.output).dtype or not fixed(node, graph):
+    if graph.tensor(node.output).dtype is not FLOAT32 or not fixed(node, graph):
         return []
     layer = Layer(window, FloatClamp(*clamp_of(node)))
     same = window.channels == window.out_channels >= v.LANES
@@ -108,7 +107,7 @@ def candidates(
                 Packed("weights", constant(node, graph, 1), order="taps, channels"),
                 Packed("bias", bias, order=EACH),
                 *layer.finish.tables(),
-                *outside_pixel(window, 0, DType.FLOAT32),
+                *outside_pixel(window, 0, FLOAT32),
             ),
             images=images,
             bands=bands,
@@ -176,15 +175,12 @@ class _Writer:
         k = self.k
         with k.loop("ox", end, begin, rolled=True) as ox:
             total = k.let("sum", start)
-            pixels = self._beside(ox) if beside else self._inside(ox)
+            pixels = self.under.all(k, self.rows, ox) if beside else self._inside(ox)
             for pixel, weight in zip(pixels, weights, strict=True):
                 value = k.let("value", v.reals_at(pixel, at))
                 k.assign(total, v.ADD_PRODUCTS(total, value, weight))
             to = k.let("to", ox * self.under.channels + at)
             k.store(self.y, to, v.clamped(total, self.low, self.high))
-
-    def _beside(self, ox: Expr) -> list[Var]:
-        return self.under.all(self.k, self.rows, ox)
 
     def _inside(self, ox: Expr) -> list[Expr]:
         under, w = self.under, self.layer.window

@@ -81,7 +81,7 @@ def shift_away(x: Ints, bits: npt.ArrayLike) -> Ints:
     """x / 2^bits, ties away from zero (gemmlowp RoundingDivideByPOT)."""
     count = np.asarray(bits, np.int64)
     # half of what is shifted out is added, below zero less 1
-    made = (x >> 63) & -np.int64(1) * (count > 0)
+    made = (x >> 63) * (count > 0)
     made += (np.int64(1) << count) >> 1
     made += x
     made >>= count

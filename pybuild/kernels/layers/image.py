@@ -1,0 +1,42 @@
+"""Layers of which a kernel takes an image at once. Knows no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybuild.ir.graph import Graph, Node
+from pybuild.kernels.base.candidate import RowAccess
+
+
+@dataclass(frozen=True)
+class Image:
+    """The rows of a layer whose kernel takes an image at once; `top` is padding."""
+
+    height: int
+    out_height: int
+    stride_h: int
+    top: int
+
+    def inside(self, window: int) -> list[int]:
+        """Of each output row, how many rows of its window lie in the image."""
+        above = [self.top - oy * self.stride_h for oy in range(self.out_height)]
+        return [min(a + self.height, window) - max(a, 0) for a in above]
+
+    def padded(self, window: int) -> bool:
+        """Some window of so many rows reaches past the first or last row."""
+        last = (self.out_height - 1) * self.stride_h - self.top + window
+        return self.top > 0 or last > self.height
+
+
+def image_of(node: Node, graph: Graph) -> Image:
+    """The rows of a layer [N,H,W,C] that slides a window."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    strides, pads = node.attrs.get("strides", (1, 1)), node.attrs.get("pads", (0,))
+    return Image(x.shape[1], y.shape[1], strides[0], pads[0])
+
+
+def whole_images(node: Node, graph: Graph) -> tuple[RowAccess, RowAccess]:
+    """What such a layer writes and reads, where a call makes an image."""
+    x, y = graph.tensor(node.inputs[0]), graph.tensor(node.output)
+    out, source = (RowAccess(t.name, 1, t.bytes // x.shape[0], 1, 1) for t in (y, x))
+    return out, source
