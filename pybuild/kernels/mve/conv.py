@@ -43,16 +43,29 @@ def pack(layer: Layer, kernels: Array) -> Packed:
 
 def _arranged(layer: Layer, kernels: Array) -> Array:
     order, channels = np.asarray(layer.order), _blocks(layer)
-    taps, shape = np.maximum(order, 0), (-1, layer.together, layer.steps, layer.step)
+    taps, whole = np.maximum(order, 0), len(order) - len(order) % layer.step
 
     def vectors(few: Ints) -> Array:
         taken = np.where(order < 0, 0, kernels[few[:, None], taps])
-        blocks = taken.reshape(shape)
-        passes = [blocks[:, one].transpose(0, 2, 1, 3) for one in layer.passes]
-        return np.stack(passes, axis=1)
+        blocks = taken.reshape(-1, layer.together, len(order))
+        passes = [
+            _steps(part, step)
+            for one in layer.passes
+            for part, step in (
+                (blocks[:, one, :whole], layer.step),
+                (blocks[:, one, whole:], layer.last),
+            )
+        ]
+        return np.concatenate(passes, axis=1)
 
     parts = map(vectors, chunks(channels, len(order), layer.together))
     return filled(np.empty(len(channels) * len(order), np.int8), parts)
+
+
+def _steps(blocks: Array, step: int) -> Array:
+    """[block, channel, tap] as it is read: of each block, of so many taps, channels."""
+    vectors = blocks.reshape(*blocks.shape[:2], -1, step)
+    return vectors.transpose(0, 2, 1, 3).reshape(len(blocks), -1)
 
 
 def _blocks(layer: Layer) -> Ints:

@@ -17,12 +17,13 @@ from pybuild.ir.loop import (
     const,
     minimum,
     offset,
+    wide,
 )
 from pybuild.kernels.base.builder import Builder
 from pybuild.kernels.base.intrin import IN_ORDER
 from pybuild.kernels.base.once import once
 from pybuild.kernels.base.vector_packs import ODD4, TWOS4
-from pybuild.kernels.base.vectors import DOT8, DOT16
+from pybuild.kernels.base.vectors import BYTES, DOT8, DOT16, HALVES
 from pybuild.kernels.base.window import Bound
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16, End16
@@ -52,7 +53,6 @@ class _Writer(Patches):
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.elem, self.step = layer.elem, layer.step
-        self.dot = DOT8 if layer.elem is not INT8 else DOT16
         self.vector = VectorType(layer.elem, layer.step)
         self.k = k = Builder(layer.name, layer.doc)
         self.g = g = Bound(k, layer.window)
@@ -82,8 +82,8 @@ class _Writer(Patches):
             self.outputs = k.arg("group_outputs", layer.group_outputs)
             self.groups = k.arg("groups", layer.window.groups)
             blocks = -(-layer.group_outputs // layer.together)
-            vectors = blocks * layer.together * layer.steps
-            self.group_weights = k.arg("group_weights", vectors * self.step)
+            taps = blocks * layer.together * len(layer.order)
+            self.group_weights = k.arg("group_weights", taps)
             self.group_ends = k.arg("group_ends", blocks * layer.end_words)
         self.run: Expr = const(layer.run)
         if layer.run >= self.step:
@@ -172,6 +172,13 @@ class _Writer(Patches):
     def _rest(self) -> bool:
         return self.layer.window.out_width % self.layer.pixels > 0
 
+    @property
+    def _last(self) -> Expr:
+        """Where the last vector is."""
+        if self.layer.direct:
+            return self.g.channels - self.layer.last
+        return self.steps * self.step - self.step
+
     def _run_values(self) -> dict[str, Expr]:
         """What sums of 64 bits need."""
         if not self.layer.run_steps:
@@ -199,7 +206,7 @@ class _Writer(Patches):
             **({} if layer.written_out else {"steps": self.steps}),
             **self._run_values(),
             **({"group_outputs": self.outputs} if layer.window.groups > 1 else {}),
-            **({"last": self.g.channels - self.step} if layer.tail else {}),
+            **({"last": self._last} if layer.apart else {}),
             **finish.values,
         }
         rest = f"row_{layer.rest_key}" if self._rest else "row"
@@ -327,13 +334,13 @@ class _Writer(Patches):
         self, sums: list[list[Var]], sources: list[Var], given: dict[str, Var], w: Var
     ) -> None:
         layer, moving = self.layer, self._moving(sources)
-        whole = layer.steps - layer.tail
+        whole = layer.steps - layer.apart
         rest = whole % layer.turn
-        steps = given["steps"] - (rest + layer.tail)
+        steps = given["steps"] - (rest + layer.apart)
         self._steps(steps, sums, moving, w)
         for step in range(rest):
             self._multiply(sums, [self._next(x, step) for x in moving], w)
-        if layer.tail:
+        if layer.apart:
             self._multiply(sums, self._vectors(layer.steps - 1, sources, given), w)
 
     def _moving(self, sources: list[Var]) -> list[Var]:
@@ -365,15 +372,19 @@ class _Writer(Patches):
     ) -> list[Var]:
         """The bytes of one step, of each pixel."""
         at: Expr = const(self.step * step)
-        if self.layer.tail and step == self.layer.steps - 1:
+        vector = self.vector
+        if self.layer.apart and step == self.layer.steps - 1:
             at = given["last"]
-        return [self.k.let("values", self._vector(x, at)) for x in sources]
+            vector = HALVES if self.layer.half else vector
+        return [self.k.let("values", wide(x, at, vector)) for x in sources]
 
     def _multiply(self, sums: list[list[Var]], values: list[Var], w: Var) -> None:
-        k = self.k
+        k, vector = self.k, values[0].type
+        assert isinstance(vector, VectorType)
+        dot = DOT16 if vector == BYTES else DOT8
         channels = len(sums[0])
         for c in range(channels):
-            weights = k.let("weight", self._vector(w, self.step * c))
+            weights = k.let("weight", wide(w, vector.lanes * c, vector))
             for four, x in zip(sums, values, strict=True):
-                k.assign(four[c], self.dot(four[c], x, weights))
-        k.assign(w, offset(w, channels * self.step))
+                k.assign(four[c], dot(four[c], x, weights))
+        k.assign(w, offset(w, channels * vector.lanes))

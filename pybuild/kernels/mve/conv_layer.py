@@ -16,6 +16,7 @@ from pybuild.kernels.mve.epilogue import Epilogue, size_of
 from pybuild.kernels.mve.exact import Exact
 
 VECTOR = 16  # bytes
+HALF = 8  # that are widened where a window ends with so many or fewer
 WRITTEN_OUT = 4  # steps, at most
 _TURNS = (4, 3)  # steps
 _FEW_TURNS = 2  # of the loop over vectors
@@ -114,14 +115,31 @@ class Layer:
         more with a rest, one more of C by gcc."""
         if self.run_steps or self.written_out or self.window.out_width == 1:
             return 1
-        whole = self.steps - self.tail
+        whole = self.steps - self.apart
         best = min(_TURNS, key=lambda turn: (whole % turn, -turn))
         return best if self.threes or whole % best == 0 else 1
 
     @property
+    def half(self) -> bool:
+        """The last vector of several is of eight bytes, widened: half of a whole one
+        would be zeros."""
+        few = 0 < self.taps % VECTOR <= HALF
+        return self.elem is DType.INT8 and few and self.taps > VECTOR
+
+    @property
+    def last(self) -> int:
+        """Values of the last vector."""
+        return HALF if self.half else self.step
+
+    @property
     def tail(self) -> bool:
         """The last vector reaches back into the one before."""
-        return self.direct and self.taps % self.step > 0
+        return self.direct and self.taps % self.last > 0
+
+    @property
+    def apart(self) -> bool:
+        """The last vector is not loaded as the others are."""
+        return self.half or self.tail
 
     @property
     def direct(self) -> bool:
@@ -139,11 +157,11 @@ class Layer:
         whole = self.taps - self.taps % self.step
         order = list(range(whole))
         if self.tail:
-            back = self.taps - self.step
+            back = self.taps - self.last
             order += [t if t >= whole else -1 for t in range(back, self.taps)]
         elif self.taps % self.step:
             order += [*range(whole, self.taps)]
-            order += [-1] * (-len(order) % self.step)
+            order += [-1] * (-len(order) % self.last)
         return tuple(order)
 
     @property
@@ -156,7 +174,7 @@ class Layer:
 
     @property
     def _turn_key(self) -> str:
-        rest = (self.steps - self.tail) % self.turn
+        rest = (self.steps - self.apart) % self.turn
         return "" if self.turn == 1 else f"in{self.turn}" + f"and{rest}" * (rest > 0)
 
     @property
@@ -201,7 +219,8 @@ class Layer:
             f"{kind}, {self.elem.value}, int{64 if self.run_steps else 32} sums: "
             f"{self.window.words}",
             f"{many} at a time, {first}; then {self.together} output channels at a "
-            f"time{', two and two' * self.threes}, {self.step} taps a vector; weights "
+            f"time{', two and two' * self.threes}, {self.step} taps a vector"
+            f"{', at last eight' * self.half}; weights "
             "forward, once for these pixels",
             self.epilogue.words,
         )
@@ -233,6 +252,7 @@ class Layer:
             self._turn_key,
             "moving" if self.moves else "",
             "threes" if self.threes else "",
+            "half" if self.half else "",
             "tail" if self.tail else "",
             "odd" if odd else "",
             "grouped" if self.window.groups > 1 else "",

@@ -3,6 +3,7 @@ its fields."""
 
 _FORMS = "tests/proofs/test_forms.py::{}"
 _RULES = "tests/proofs/test_rules_proven.py::{}"
+_HALVES = "tests/kernels/mve/test_half_vectors.py::test_by_llvm_and_c"
 _EACH = _FORMS.format("test_each_form_at_every_sum")
 
 PROVEN = (
@@ -96,5 +97,26 @@ PROVEN = (
         "self._read_anew([w])",
         "self._read_anew([])",
         "tests/perf/test_any_layer.py -k keeps_up_with_llvm_on_vectors",
+    ),
+    (
+        "windows that end with eight bytes",
+        "pybuild/kernels/mve/conv_layer.py",
+        "few = 0 < self.taps % VECTOR <= HALF",
+        "few = 0 < self.taps % VECTOR < HALF",
+        _HALVES,
+    ),
+    (
+        "where half a vector of a patch is",
+        "pybuild/kernels/mve/conv_code.py",
+        "return self.steps * self.step - self.step",
+        "return self.steps * 8",
+        _HALVES,
+    ),
+    (
+        "the weights of half a vector",
+        "pybuild/kernels/mve/conv.py",
+        "(blocks[:, one, whole:], layer.last)",
+        "(blocks[:, one, whole:], 1)",
+        _HALVES,
     ),
 )
