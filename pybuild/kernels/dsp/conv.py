@@ -18,6 +18,7 @@ from pybuild.ir.graph import Graph, Node
 from pybuild.kernels.base.candidate import Candidate, Packed, RowAccess
 from pybuild.kernels.base.window import Window, is_row_by_row
 from pybuild.kernels.dsp.conv_code import kernel
+from pybuild.kernels.epilogues.affine import Affine, with_one_factor
 from pybuild.kernels.epilogues.by_channel import exact_share, exact_tables
 from pybuild.kernels.epilogues.exact import Exact, exact
 from pybuild.kernels.layers.conv import PIXELS, WORD, Layer
@@ -121,7 +122,7 @@ def table(layer: Layer, bias: Array) -> Packed:
             both = wide_bias[a] if layer.apart else 256 * wide_bias[a] + wide_bias[b]
             rows.append([both, wide_bias[b], *ends[a], *ends[b]])
     lie = "of each pair of output channels what it starts with, then of each: "
-    lie += "offset and factor"
+    lie += "nothing more" if made.joint is not None else "offset and factor"
     return Packed("epilogue", np.asarray(rows, np.int32), order=lie)
 
 
@@ -191,6 +192,8 @@ def candidates(
     wider = _beside_zeros(window, kernels, window.groups // best.window.groups)
     found = []
     for one in (*fives, best, *_smaller(best)):
+        if isinstance(epilogue, Affine) and not one.lone:
+            one = replace(one, epilogue=with_one_factor(epilogue))
         layer = within_words(one, wider, sums.made)
         rules = exact_tables(layer.epilogue, sums.bias)
         tables = (pack(layer, wider), table(layer, sums.bias), *rules)

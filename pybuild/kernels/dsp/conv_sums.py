@@ -218,7 +218,6 @@ class Sums:
                 self.finish.by_rule(to, offset(ends, epilogue.size * which))
                 continue
             signed, row = is_signed(epilogue), None
-            at = 1 + 2 * which
             if signed:
                 count = row_words(epilogue) - 1
                 at = 2 + count * which
@@ -228,11 +227,12 @@ class Sums:
                     # the stack
                     read = [IN_ORDER(word) for word in read]
                 words = [k.let("end", word) for word in read]
-                factor = words[-1]
+                factor: Expr = words[-1]
             else:
+                at = row_words(epilogue) * which
                 if which or apart:
-                    plus = k.let("plus", load(ends, at - 1))
-                factor = k.let("factor", load(ends, at))
+                    plus = k.let("plus", load(ends, at))
+                factor = self.finish.factor(k, ends, at + 1)
             with self.finish.cheap(k, factor, to):
                 if signed:
                     row = self.finish.row(k, words)

@@ -57,6 +57,8 @@ class Affine:
             less than 0, ~ the first word of the channel's row; None: all have one
     raised  so much more the value is before the clamp, whose high end then is int8's;
             None: it is as it is
+    joint   the multiplier of all channels, which then is in no table; None: they
+            have their own
     """
 
     shift: int
@@ -68,6 +70,7 @@ class Affine:
     below: Ints | None = None
     exact: Exact | None = None
     raised: int | None = None
+    joint: int | None = None
 
     @property
     def clamped(self) -> bool:
@@ -87,9 +90,11 @@ class Affine:
     def columns(self, bias: Array, bits: int = FRACTION) -> Ints:
         """What a channel's sum, times 2^bits, starts with, and what it ends with.
 
-        Shapes  bias [O]; returns [O, 2], or [O, 4] with `below`
+        Shapes  bias [O]; returns [O, 2], [O, 4] with `below`, or [O, 1] where joint
         """
         start = self.added(bias) << bits
+        if self.joint is not None:
+            return (start + self.offsets)[:, None]
         columns = [start + self.offsets, self.multipliers]
         if self.below is not None:
             columns = [start, self.offsets, self.below, self.multipliers]
@@ -98,6 +103,8 @@ class Affine:
     @property
     def row(self) -> str:
         """`columns` for readers of the C."""
+        if self.joint is not None:
+            return "256 * bias + offset"
         if self.below is None:
             return "256 * bias + offset, factor"
         return "256 * bias, offset, what is added to it below zero, factor"
@@ -107,6 +114,7 @@ class Affine:
         """What distinguishes the code of two layers."""
         parts = (
             "signed" if self.below is not None else "",
+            "joint" if self.joint is not None else "",
             "based" if self.base else "",
             ends_key(self),
             f"shift{self.shift}",
@@ -121,6 +129,14 @@ class Affine:
         if self.exact is None:
             return form
         return f"{form}; where the factor is below 0, {self.exact.words}"
+
+
+def with_one_factor(form: Affine) -> Affine:
+    """The same, joint where it can be: as where a layer has one scale."""
+    if form.below is not None or form.exact is not None:
+        return form
+    first = int(form.multipliers[0])
+    return replace(form, joint=first) if (form.multipliers == first).all() else form
 
 
 def ends_key(form: Affine) -> str:

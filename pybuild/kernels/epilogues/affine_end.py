@@ -14,6 +14,7 @@ from pybuild.ir.loop import (
     cast,
     const,
     i32,
+    load,
     maximum,
     minimum,
     offset,
@@ -71,6 +72,8 @@ class AffineFinish:
             base = k.arg("base", epilogue.base)
             shift = k.arg("shift", epilogue.shift)
         self.bound = {"base": base, "shift": shift}
+        if epilogue.joint is not None:
+            self.bound["factor"] = k.arg("factor", epilogue.joint)
         self.bound |= {"low": const(epilogue.low), "high": const(epilogue.high)}
         if epilogue.raised is not None:
             floor = epilogue.low + epilogue.raised + 128
@@ -93,6 +96,12 @@ class AffineFinish:
         inner.bound = {n: params.get(n, v) for n, v in self.bound.items()}
         inner.rule = self.rule.inside(params) if self.rule is not None else None
         return inner
+
+    def factor(self, k: Builder, ends: Expr, at: int) -> Expr:
+        """That of a channel, at `at` of the table; or the layer's."""
+        if "factor" in self.bound:
+            return self.bound["factor"]
+        return k.let("factor", load(ends, at))
 
     @contextmanager
     def cheap(self, k: Builder, factor: Expr, sums: Sequence[Sum]) -> Iterator[None]:
@@ -197,6 +206,8 @@ def row_words(epilogue: Affine | Exact) -> int:
         return epilogue.size
     if isinstance(epilogue, Rounded):
         return 3
+    if epilogue.joint is not None:
+        return 1
     return 2 if epilogue.below is None else 4
 
 
@@ -222,6 +233,7 @@ def kind(epilogue: Affine | Exact, usual: bool) -> str:
         return epilogue.key
     parts = (
         "signed" if epilogue.below is not None else "",
+        "joint" if epilogue.joint is not None else "",
         ends_key(epilogue),
         "" if usual else "scaled",
         f"some_{epilogue.exact.key}" if epilogue.exact is not None else "",

@@ -26,7 +26,7 @@ from pybuild.kernels.layers.weights import (
 )
 from pybuild.kernels.mve.conv_code import kernel
 from pybuild.kernels.mve.conv_layer import Layer
-from pybuild.kernels.mve.epilogue import ended_sums, table
+from pybuild.kernels.mve.epilogue import ended_sums, joint_end, table
 from pybuild.kernels.mve.exact import Exact, exact16
 from pybuild.ops.fixed_point.chunks import chunks, filled
 from pybuild.targets.target import Target
@@ -101,6 +101,8 @@ def candidates(
         kernels = kernels_of(node, graph)
         sums, epilogue = ended_sums(node, graph, kernels)
         layer, bias = Layer(window, epilogue, sums.made.x_zero, row), sums.bias
+        if layer.together == 4:
+            layer = replace(layer, epilogue=joint_end(epilogue))
     elif "mve" in target.features and takes_int16(node, graph):
         kernels = kernels_of(node, graph)
         layer, bias = _layer16(node, graph, target, window, row, kernels)

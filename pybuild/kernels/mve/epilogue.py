@@ -16,13 +16,14 @@ from pybuild.kernels.base.candidate import Packed
 from pybuild.kernels.base.vector_rounds import LANE
 from pybuild.kernels.base.vectors import (
     ADD4,
+    ALL4,
     LANES,
     MULHI4,
     NARROW4,
     SCALE4,
     words_at,
 )
-from pybuild.kernels.epilogues.affine import Affine, affine
+from pybuild.kernels.epilogues.affine import Affine, affine, with_one_factor
 from pybuild.kernels.epilogues.by_channel import ScalarFinish, columns
 from pybuild.kernels.epilogues.end16 import Bound16
 from pybuild.kernels.epilogues.staircase import REACH
@@ -47,6 +48,11 @@ def ended_sums(node: Node, graph: Graph, kernels: Array) -> tuple[KnownSums, Epi
     return sums, exact(sums.made, sums.low, sums.high).with_bias(sums.bias)
 
 
+def joint_end(epilogue: Epilogue) -> Epilogue:
+    """The same with one factor, where one serves all channels."""
+    return with_one_factor(epilogue) if isinstance(epilogue, Affine) else epilogue
+
+
 def table(epilogue: Epilogue, bias: Array, order: Array, turned: bool = True) -> Packed:
     """What each four output channels end with, in reading order; not turned, what each
     single one does."""
@@ -68,7 +74,9 @@ def _by_channel(epilogue: Epilogue, bias: Array, order: Array) -> Packed:
 
 def size_of(epilogue: Epilogue) -> int:
     """Of the table for each four channels."""
-    return epilogue.size if isinstance(epilogue, Exact) else 8
+    if isinstance(epilogue, Exact):
+        return epilogue.size
+    return 8 if epilogue.joint is None else 4
 
 
 def numbers_of(epilogue: Epilogue, ends: Expr) -> list[Expr]:
@@ -90,6 +98,8 @@ class VectorFinish:
         self.base: Expr = const(0)
         if epilogue.base:
             self.base = k.arg("base", epilogue.base)
+        if epilogue.joint is not None:
+            self.factor: Expr = k.arg("factor", epilogue.joint)
         self.low: Expr = const(epilogue.low)
         self.high: Expr = const(epilogue.high)
         if epilogue.clamped:
@@ -100,6 +110,8 @@ class VectorFinish:
     def values(self) -> dict[str, Expr]:
         """What a part of the kernel must be given."""
         known = {"base": self.base, "low": self.low, "high": self.high}
+        if self.epilogue.joint is not None:
+            known["factor"] = self.factor
         return {n: v for n, v in known.items() if not isinstance(v, Const)}
 
     def inside(self, params: Mapping[str, Var]) -> VectorFinish:
@@ -107,6 +119,8 @@ class VectorFinish:
         inner = VectorFinish.__new__(VectorFinish)
         inner.epilogue = self.epilogue
         inner.base = params.get("base", self.base)
+        if self.epilogue.joint is not None:
+            inner.factor = params.get("factor", self.factor)
         inner.low = params.get("low", self.low)
         inner.high = params.get("high", self.high)
         return inner
@@ -114,7 +128,9 @@ class VectorFinish:
     def narrow(self, sums: Expr, numbers: Sequence[Expr]) -> Expr:
         """The values of four sums; `numbers`: the table's vectors of these channels."""
         value = SCALE4(sums, numbers[0])
-        value = MULHI4(value, numbers[1])
+        one = self.epilogue.joint is not None
+        factor = ALL4(self.factor) if one else numbers[1]
+        value = MULHI4(value, factor)
         if self.epilogue.base:
             value = ADD4(value, self.base)
         return NARROW4(value, self.epilogue.shift, self.low, self.high)

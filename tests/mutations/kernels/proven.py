@@ -4,6 +4,7 @@ its fields."""
 _FORMS = "tests/proofs/test_forms.py::{}"
 _RULES = "tests/proofs/test_rules_proven.py::{}"
 _HALVES = "tests/kernels/mve/test_half_vectors.py::test_by_llvm_and_c"
+_ONE = "tests/kernels/dsp/test_one_factor.py::test_by_llvm_and_c[{}]"
 _EACH = _FORMS.format("test_each_form_at_every_sum")
 
 PROVEN = (
@@ -118,5 +119,26 @@ PROVEN = (
         "(blocks[:, one, whole:], layer.last)",
         "(blocks[:, one, whole:], 1)",
         _HALVES,
+    ),
+    (
+        "which layers have one factor",
+        "pybuild/kernels/epilogues/affine.py",
+        "if (form.multipliers == first).all() else form",
+        "if (form.multipliers >= 0).all() else form",
+        _ONE.format("cortex-m4"),
+    ),
+    (
+        "where the second of two channels ends, of one factor",
+        "pybuild/kernels/dsp/conv_sums.py",
+        "at = row_words(epilogue) * which",
+        "at = 2 * which",
+        _ONE.format("cortex-m4"),
+    ),
+    (
+        "the table of four channels with one factor",
+        "pybuild/kernels/mve/epilogue.py",
+        "return 8 if epilogue.joint is None else 4",
+        "return 8",
+        _ONE.format("cortex-m55"),
     ),
 )
